@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Bounds limit one MachineDeployment: replicas stay between Min and Max where an autoscaler drives them, and replicas
+// with excess do not pass Max.
+//
+// +k8s:deepcopy-gen=false
+type Bounds struct {
+	Min, Max int32
+	// Excess is nil where the bounds leave it to spec.excessReplicas.
+	Excess *Excess
+}
+
+// maxBoundsLength keeps the cost of the admission policy's rules bounded.
+const maxBoundsLength = 256
+
+var boundsRegexp = regexp.MustCompile(`^` + countPattern + `:` + countPattern + `(:` + excessPattern + `)?$`)
+
+// ParseBounds reads the value of [BoundsAnnotation]: "min:max" or "min:max:excess", as in "1:10:2", "1:10:5%" or
+// "1:10:cpu=16,memory=64Gi". What is not understood whole is refused with an error that says what to write.
+func ParseBounds(text string) (Bounds, error) {
+	if len(text) > maxBoundsLength || !boundsRegexp.MatchString(text) {
+		return Bounds{}, fmt.Errorf("bounds %.80q: write min:max or min:max:excess, for example \"1:10:2\", at most %d characters, without spaces; excess is %s",
+			text, maxBoundsLength, excessForms)
+	}
+	parts := strings.SplitN(text, ":", 3)
+	var b Bounds
+	var err error
+	if b.Min, err = parseCount("min", parts[0]); err != nil {
+		return Bounds{}, fmt.Errorf("bounds %q: %w", text, err)
+	}
+	if b.Max, err = parseCount("max", parts[1]); err != nil {
+		return Bounds{}, fmt.Errorf("bounds %q: %w", text, err)
+	}
+	if b.Min > b.Max {
+		return Bounds{}, fmt.Errorf("bounds %q: min must not be above max", text)
+	}
+	if len(parts) == 3 {
+		excess, err := ParseExcess(parts[2])
+		if err != nil {
+			return Bounds{}, fmt.Errorf("bounds %q: %w", text, err)
+		}
+		b.Excess = &excess
+	}
+	return b, nil
+}
+
+// String is the form that [ParseBounds] reads.
+func (b Bounds) String() string {
+	if b.Excess == nil {
+		return fmt.Sprintf("%d:%d", b.Min, b.Max)
+	}
+	return fmt.Sprintf("%d:%d:%s", b.Min, b.Max, b.Excess)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// goodBounds and badBounds are what both doors, the parser and the admission policy, are held against.
+var (
+	goodBounds = []string{
+		"0:0", "1:5", "1:5:0", "1:5:2", "0:2147483647:2147483647", "1:5:0%", "1:5:5%", "1:5:1000%",
+		"1:10:cpu=16", "1:10:cpu=16,memory=64Gi", "1:10:cpu=10%", "1:10:cpu=0.5,nvidia.com/gpu=1", "5:5:memory=1500M",
+	}
+	badBounds = []string{
+		"", " ", ":", "1", "1:", ":1", "1:5:", "1:5:2:3", "1:5 ", " 1:5", "1: 5", "01:5", "1:05", "-1:5", "1:-5", "+1:5",
+		"1:5:-1", "1:5:2.5", "1:5:x", "1:5:5 %", "1:5:%", "1:5:1001%", "1:5:05%", "1:5:-5%",
+		"5:1", "5:1:2", "2147483648:2147483649", "0:2147483648", "0:1:2147483648", "0:1:9999999999",
+		"1:5:cpu", "1:5:cpu=", "1:5:=1", "1:5:cpu=1,", "1:5:,cpu=1", "1:5:cpu=1,,memory=1", "1:5:cpu=1,cpu=2", "1:5:cpu=1,memory=1,cpu=1%",
+		"1:5:cpu=1x", "1:5:cpu=-1", "1:5:cpu=1e3", "1:5:cpu=01", "1:5:cpu=1.2345", "1:5:cpu=1;memory=1", "1:5:a/b/c=1", "1:5:-cpu=1",
+		"1:5:2,cpu=1", "1:5:cpu=1,2", "1:5\n", "1:5:2\n", "١:٥", "1:5:" + strings.Repeat("a", 63) + "b=1",
+		"1:5:" + strings.TrimSuffix(strings.Repeat("cpu=1,", 60), ","),
+	}
+)
+
+var _ = Describe("Bounds", func() {
+	DescribeTable("are read whole",
+		func(text string, want machine.Bounds) {
+			Expect(machine.ParseBounds(text)).To(Equal(want))
+		},
+		Entry("without excess", "1:5", machine.Bounds{Min: 1, Max: 5}),
+		Entry("with a count", "1:5:2", machine.Bounds{Min: 1, Max: 5, Excess: &machine.Excess{Count: ptr.To[int32](2)}}),
+		Entry("with an explicit zero", "1:5:0", machine.Bounds{Min: 1, Max: 5, Excess: &machine.Excess{Count: ptr.To[int32](0)}}),
+		Entry("with a percentage", "0:5:20%", machine.Bounds{Max: 5, Excess: &machine.Excess{Percent: ptr.To[int32](20)}}),
+		Entry("with resources, sorted", "0:5:memory=64Gi,cpu=10%", machine.Bounds{Max: 5, Excess: &machine.Excess{
+			Resources: []machine.ResourceExcess{
+				{Name: "cpu", Percent: ptr.To[int32](10)},
+				{Name: "memory", Quantity: ptr.To(resource.MustParse("64Gi"))},
+			}}}),
+	)
+
+	It("say what to write where they are not understood", func() {
+		for _, text := range badBounds {
+			_, err := machine.ParseBounds(text)
+			Expect(err).To(HaveOccurred(), "%q", text)
+			Expect(err.Error()).To(Or(ContainSubstring("write min:max"), ContainSubstring("must"), ContainSubstring("only once")), "%q", text)
+		}
+		for _, text := range goodBounds {
+			_, err := machine.ParseBounds(text)
+			Expect(err).NotTo(HaveOccurred(), "%q", text)
+		}
+	})
+
+	It("come back from their own text", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			text := boundsLike().Draw(t, "bounds")
+			b, err := machine.ParseBounds(text)
+			if err != nil {
+				return // garbage has no text of its own
+			}
+			again, err := machine.ParseBounds(b.String())
+			if err != nil || again.String() != b.String() {
+				t.Fatalf("%q became %q: %v", text, b, err)
+			}
+		})
+	})
+})
+
+// boundsLike draws texts close to bounds: mostly right, with every part now and then wrong.
+func boundsLike() *rapid.Generator[string] {
+	number := rapid.OneOf(
+		rapid.StringMatching(`[0-9]{1,2}`),
+		rapid.SampledFrom([]string{"0", "1", "5", "2147483647", "2147483648", "00", "-1", "", "9999999999"}))
+	amount := rapid.Custom(func(t *rapid.T) string {
+		name := rapid.OneOf(rapid.SampledFrom([]string{"cpu", "memory", "nvidia.com/gpu", "a", ""}), rapid.StringMatching(`[a-zA-Z./_-]{1,5}`)).Draw(t, "name")
+		value := rapid.OneOf(rapid.StringMatching(`[0-9]{1,3}(%|m|k|M|Gi|Ei|E|e3)?`), rapid.StringMatching(`[0-9]{1,31}(\.[0-9]{1,4})?(K|M|Ti|E|Ei)?`)).Draw(t, "value")
+		return name + "=" + value
+	})
+	excess := rapid.OneOf(number, rapid.StringMatching(`[0-9]{1,4}%`), rapid.Map(rapid.SliceOfN(amount, 1, 3), func(a []string) string { return strings.Join(a, ",") }))
+	parts := rapid.Custom(func(t *rapid.T) string {
+		text := number.Draw(t, "min") + ":" + number.Draw(t, "max")
+		if rapid.Bool().Draw(t, "with excess") {
+			text += ":" + excess.Draw(t, "excess")
+		}
+		return text
+	})
+	return rapid.OneOf(parts, parts, parts, rapid.StringMatching(`[0-9:%=,. a-c]{0,12}`), rapid.String())
+}

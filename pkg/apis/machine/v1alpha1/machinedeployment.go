@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MachineDeployment keeps spec.replicas machines at work and spec.excessReplicas more in reserve, and replaces them by
+// a rolling or in-place update when its template changes.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName="mcd"
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready machines, those in reserve included."
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of machines wanted for workload."
+// +kubebuilder:printcolumn:name="Excess",type=integer,JSONPath=`.spec.excessReplicas`,description="Number of machines wanted in reserve, beyond those for workload."
+// +kubebuilder:printcolumn:name="Reserve",type=integer,JSONPath=`.status.readyExcessReplicas`,description="Number of machines in reserve that are ready to take workload.",priority=1
+// +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Number of machines made from the current template."
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of machines ready for at least minReadySeconds."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the MachineDeployment was created."
+type MachineDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Specification of the desired behavior of the MachineDeployment.
+	// +optional
+	Spec MachineDeploymentSpec `json:"spec,omitempty"`
+
+	// Most recently observed status of the MachineDeployment.
+	// +optional
+	Status MachineDeploymentStatus `json:"status,omitempty"`
+}
+
+// MachineDeploymentSpec is machine-controller-manager's, plus the excess.
+type MachineDeploymentSpec struct {
+	StockMachineDeploymentSpec `json:",inline"`
+
+	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, held by a NoSchedule taint until
+	// workload needs them. When replicas is raised, a reserve machine takes workload at once and a new one
+	// is made behind it. Not set means no reserve of its own; 0 says so explicitly. The minimum is 0.
+	// Where the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, the excess gives way: replicas and
+	// excess together do not pass it, and this field shows the excess that is left.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines to keep in reserve beyond replicas; write 0, or remove the field, for none"
+	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
+}
+
+// MachineDeploymentStatus is machine-controller-manager's, plus the reserve.
+type MachineDeploymentStatus struct {
+	StockMachineDeploymentStatus `json:",inline"`
+
+	// Number of machines in reserve, whether they are ready or still on their way.
+	// +optional
+	ExcessReplicas int32 `json:"excessReplicas,omitempty"`
+
+	// Number of machines in reserve that are ready: what workload can have at once.
+	// +optional
+	ReadyExcessReplicas int32 `json:"readyExcessReplicas,omitempty"`
+}
+
+// MachineDeploymentList is a list of MachineDeployments.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type MachineDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items is the list of MachineDeployments.
+	Items []MachineDeployment `json:"items"`
+}
