@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Balancer distributes spec.replicas over its targets by a policy, and gives what one target fails to start to others
+// for as long as that lasts. It can be scaled like a Deployment.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Number of replicas to distribute."
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready replicas of all targets."
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.policyName`,description="How replicas are distributed."
+// +kubebuilder:printcolumn:name="Balanced",type=string,JSONPath=`.status.conditions[?(@.type=="Balanced")].status`,description="Whether every target has the replicas it is meant to have."
+// +kubebuilder:printcolumn:name="Fallback",type=string,JSONPath=`.status.conditions[?(@.type=="FallbackActive")].status`,description="Whether some targets stand in for others."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the Balancer was created."
+// +kubebuilder:validation:XValidation:rule="self.spec.targets.all(t, !(t.scaleTargetRef.kind == 'Balancer' && t.scaleTargetRef.name == self.metadata.name && has(t.scaleTargetRef.apiVersion) && t.scaleTargetRef.apiVersion.startsWith('balancer.x-k8s.io/')))",message="a Balancer cannot be its own target: remove that target from spec.targets"
+type Balancer struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Specification of the desired behavior of the Balancer.
+	Spec BalancerSpec `json:"spec"`
+
+	// Most recently observed status of the Balancer.
+	// +optional
+	Status BalancerStatus `json:"status,omitempty"`
+}
+
+// BalancerSpec says what to distribute, where and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.policy.priorities) || self.policy.priorities.targetOrder.all(n, self.targets.exists(t, t.name == n))",message="policy.priorities.targetOrder names a target that is not in targets: add the target, or remove the name"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy.tiers) || self.policy.tiers.all(tier, tier.targets.all(n, self.targets.exists(t, t.name == n)))",message="policy.tiers names a target that is not in targets: add the target, or remove the name"
+// +kubebuilder:validation:XValidation:rule="self.targets.all(t, self.targets.exists_one(u, u.scaleTargetRef == t.scaleTargetRef))",message="two targets have the same scaleTargetRef: each workload may be in targets only once"
+type BalancerSpec struct {
+	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Names are unique.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=64
+	Targets []BalancerTarget `json:"targets"`
+
+	// Replicas is the number of replicas to distribute. Leave it out where an autoscaler writes it: it is 1 then until
+	// the first such write. A HorizontalPodAutoscaler takes 0 as being switched off.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Selector matches the pods of all targets, and no others: the selector of the Service in front of them. It must not
+	// be empty. A target with a pod that it does not match is left as it is.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector would match every pod of the namespace: name a label that all target pods carry"
+	Selector metav1.LabelSelector `json:"selector"`
+
+	// Policy says how replicas are distributed.
+	Policy BalancerPolicy `json:"policy"`
+
+	// Transition limits how fast replicas move from one target to another. Raising or lowering the total, and standing in
+	// for a target that cannot start its replicas, are not delayed by it.
+	// +optional
+	Transition *Transition `json:"transition,omitempty"`
+
+	// Paused stops writing to targets; status still says what would be done.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// BalancerTarget is one workload that replicas go to.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != int || type(self.maxReplicas) != int || int(self.minReplicas) <= int(self.maxReplicas)",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != string || type(self.maxReplicas) != string || int(string(self.minReplicas).split('%')[0]) <= int(string(self.maxReplicas).split('%')[0])",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
+type BalancerTarget struct {
+	// Name of the target within this Balancer.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// ScaleTargetRef points to the workload, in the namespace of the Balancer. Its kind needs a scale subresource and has
+	// to be one that the controller is allowed to scale.
+	ScaleTargetRef ScaleTargetReference `json:"scaleTargetRef"`
+
+	// MinReplicas is what the target has at least, whatever the policy says and even if spec.replicas is less: a number, or
+	// a percentage of spec.replicas, rounded down. Not set means 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is what the target has at most: a number, or a percentage of spec.replicas, rounded up. Not set means
+	// that there is no limit. Where a percentage comes out below minReplicas, minReplicas counts.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
+
+	// State takes a target out of service without removing it: Draining leaves it its minReplicas and nothing above,
+	// Drained leaves it nothing. Not set means Active.
+	// +optional
+	State TargetState `json:"state,omitempty"`
+
+	// Observer says where the health of the target's replicas is read. Not set means: Machines for the kinds of
+	// machine.sapcloud.io, Pods where the workload publishes a pod selector, else Status.
+	// +optional
+	Observer Observer `json:"observer,omitempty"`
+}
+
+// ScaleTargetReference points to a workload of the same namespace.
+type ScaleTargetReference struct {
+	// APIVersion of the workload, as in apps/v1. Empty means v1.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// Kind of the workload, as in Deployment.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Name of the workload.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// TargetState says whether a target takes replicas.
+//
+// +kubebuilder:validation:Enum=Active;Draining;Drained
+type TargetState string
+
+// The states of a target.
+const (
+	Active   TargetState = "Active"
+	Draining TargetState = "Draining"
+	Drained  TargetState = "Drained"
+)
+
+// Observer is a way to see how a target's replicas are.
+//
+// +kubebuilder:validation:Enum=Pods;Status;Machines
+type Observer string
+
+// The observers.
+const (
+	// PodsObserver looks at the pods that the workload selects.
+	PodsObserver Observer = "Pods"
+	// StatusObserver looks at the counts in the workload's own status.
+	StatusObserver Observer = "Status"
+	// MachinesObserver looks at the Machines that the workload selects.
+	MachinesObserver Observer = "Machines"
+)
+
+// Transition limits a move of replicas between targets. Percentages are of all replicas wanted, rounded up. One of the
+// two must be above 0.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || !(string(self.maxSurge) in ['0', '0%']) || has(self.maxUnavailable) && !(string(self.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable cannot both be 0, nothing could move: raise one"
+type Transition struct {
+	// MaxSurge is how many replicas may exist beyond those wanted. Not set means 25%, and 1 where a target is made of
+	// machines.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage from 0% to 100%"
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
+	// MaxUnavailable is how many ready replicas may be missing of those wanted. Not set means 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage from 0% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// BalancerList is a list of Balancers.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type BalancerList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items is the list of Balancers.
+	Items []Balancer `json:"items"`
+}
