@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command verify checks what no compiler checks: that generated code is what the generators make, that the code is
+// formatted and free of what vet and staticcheck know, and that the rules of the house hold (see rules.go).
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// check is one thing to verify: it returns what is wrong, in lines for a person, or an error where it could not look.
+type check struct {
+	name  string
+	fix   string
+	wrong func() ([]string, error)
+}
+
+var checks = []check{
+	{"formatting", "run: gofmt -w .", func() ([]string, error) { return output("gofmt", "-l", "cmd", "hack", "internal", "pkg", "test") }},
+	{"rules of the house", "see CONTRIBUTING.md", func() ([]string, error) { return violations(".") }},
+	{"go.mod and go.sum", "run: go mod tidy", func() ([]string, error) { return output("go", "mod", "tidy", "-diff") }},
+	{"generated code", "run: make generate", generatedDiff},
+	{"go vet", "", func() ([]string, error) { return output("go", "vet", "./...") }},
+	{"staticcheck", "", func() ([]string, error) { return output("go", "tool", "staticcheck", "./...") }},
+}
+
+func main() {
+	failed := false
+	for _, c := range checks {
+		start := time.Now()
+		wrong, err := c.wrong()
+		if err != nil {
+			wrong = append(wrong, "verify "+c.name+": "+err.Error())
+		}
+		verdict := "ok"
+		if len(wrong) > 0 {
+			verdict, failed = "FAILED", true
+		}
+		fmt.Printf("%-20s %-6s %5.1fs\n", c.name, verdict, time.Since(start).Seconds())
+		for _, line := range wrong {
+			fmt.Println("  " + line)
+		}
+		if len(wrong) > 0 && c.fix != "" {
+			fmt.Println("  -> " + c.fix)
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+// output runs a command that prints what is wrong, and nothing where all is well.
+func output(name string, args ...string) ([]string, error) {
+	out, err := exec.Command(name, args...).CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if text != "" {
+		return strings.Split(text, "\n"), nil
+	}
+	return nil, err
+}
+
+// generatedDiff generates into a folder of its own and compares, so that the working tree stays as it is.
+func generatedDiff() ([]string, error) {
+	const fresh = ".local/verify"
+	if err := os.RemoveAll(fresh); err != nil {
+		return nil, err
+	}
+	if _, err := output("go", "run", "./hack/generate", "-out", fresh); err != nil {
+		return nil, err
+	}
+	var wrong []string
+	for _, folder := range []string{"pkg/client", "kubernetes/crds"} {
+		lines, err := output("diff", "-r", fresh+"/"+folder, folder)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, lines...)
+	}
+	copies, err := deepCopyDiff(fresh)
+	return append(wrong, copies...), err
+}
+
+func deepCopyDiff(fresh string) ([]string, error) {
+	files, err := output("find", "pkg/apis", fresh+"/pkg/apis", "-name", "zz_generated.deepcopy.go", "-printf", "%P\n")
+	if err != nil {
+		return nil, err
+	}
+	seen, wrong := map[string]bool{}, []string{}
+	for _, file := range files {
+		if seen[file] {
+			continue
+		}
+		seen[file] = true
+		lines, err := output("diff", "-N", fresh+"/pkg/apis/"+file, "pkg/apis/"+file)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, lines...)
+	}
+	return wrong, nil
+}
