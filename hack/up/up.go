@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+// up leaves a cluster that ran before as it is, if it fails or is interrupted, and stops one that did not.
+func up(ctx context.Context, o options) error {
+	begin := time.Now()
+	clusterOptions := localcluster.Options{Name: o.name, Audit: o.audit, Detached: true, Out: os.Stdout}
+	_, err := localcluster.Open(clusterOptions)
+	fresh := err != nil
+	cluster, err := localcluster.Start(ctx, clusterOptions)
+	if err != nil {
+		return err
+	}
+	if err := fill(ctx, cluster); err != nil {
+		if fresh {
+			err = errors.Join(err, cluster.Stop())
+		}
+		return err
+	}
+	fmt.Printf("up in %.1fs\n", time.Since(begin).Seconds())
+	if !o.brief {
+		printNext(cluster, o.name)
+	}
+	return nil
+}
+
+// ours are the programs of cmd that a cluster runs, in the order of their start.
+var ours = []string{"machine-controller", "machine-controller-manager"}
+
+// fill brings our part into the cluster.
+func fill(ctx context.Context, cluster *localcluster.Cluster) error {
+	for _, folder := range []string{"kubernetes/crds", "kubernetes/policies"} {
+		begin := time.Now()
+		if err := cluster.Apply(ctx, folder); err != nil {
+			return err
+		}
+		fmt.Printf("%s applied %.1fs\n", folder, time.Since(begin).Seconds())
+	}
+	for _, name := range ours {
+		if _, err := cluster.RunProgram(ctx, localcluster.Program{Name: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printNext(cluster *localcluster.Cluster, name string) {
+	suffix := ""
+	if name != localcluster.DefaultName {
+		suffix = " CLUSTER=" + name
+	}
+	fmt.Printf(`
+  export KUBECONFIG=%s
+  export PATH=%s:$PATH   # a kubectl of the cluster's version
+
+  kubectl apply -f examples/three-zones.yaml
+  kubectl get machinedeployments,machinesets,machines,nodes
+
+  make down%s           # stop it;  make reset%s  forgets it as well
+`, cluster.Kubeconfig(), filepath.Dir(cluster.Kubectl()), suffix, suffix)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const (
+	controlPlaneBinary = "evenkeel-localcluster"
+	kwokBinary         = "evenkeel-kwok"
+)
+
+// A program is a Go module of its own with one main package.
+type program struct {
+	binary string
+	folder string
+	what   string
+	// version is the module whose version is stamped into the binary; empty: none is.
+	version string
+}
+
+var programs = []program{
+	{controlPlaneBinary, "hack/localcluster", "Kubernetes control plane", "k8s.io/kubernetes"},
+	{kwokBinary, "hack/localcluster/kwok", "kwok", ""},
+}
+
+// Build makes the binaries that clusters consist of, into .local/bin of the repository at root (empty: found), unless
+// they are there and up to date. Cold that takes minutes; one process builds at a time and the others wait for it.
+func Build(ctx context.Context, root string, out io.Writer) error {
+	o, err := Options{Root: root, Out: out}.withDefaults()
+	if err != nil {
+		return err
+	}
+	if upToDate(o.Root) {
+		return nil
+	}
+	lock, err := waitLock(ctx, filepath.Join(binDir(o.Root), ".build.lock"), func() {
+		fmt.Fprintln(o.Out, "another process builds; waiting for it")
+	})
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	for _, p := range programs {
+		if err := p.build(ctx, o.Root, o.Out); err != nil {
+			return err
+		}
+	}
+	return linkKubectl(o.Root)
+}
+
+func upToDate(root string) bool {
+	for _, p := range programs {
+		if hash, err := p.hash(root); err != nil || !p.isBuilt(root, hash) {
+			return false
+		}
+	}
+	_, err := os.Stat(filepath.Join(binDir(root), "kubectl"))
+	return err == nil
+}
+
+func (p program) build(ctx context.Context, root string, out io.Writer) error {
+	hash, err := p.hash(root)
+	if err != nil || p.isBuilt(root, hash) {
+		return err
+	}
+	flags, err := p.linkFlags(ctx, root)
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(binDir(root), p.binary)
+	fresh := target + ".new"
+	start := time.Now()
+	stop := heartbeat(out, "building "+p.what)
+	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", fresh, ".")
+	stop()
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", p.what, err, bytes.TrimSpace(output))
+	}
+	if err := os.Rename(fresh, target); err != nil {
+		return fmt.Errorf("install %s: %w", p.what, err)
+	}
+	fmt.Fprintf(out, "built %s in %.1fs\n", p.what, time.Since(start).Seconds())
+	return os.WriteFile(p.stamp(root), []byte(hash), 0o644)
+}
+
+func (p program) stamp(root string) string { return filepath.Join(binDir(root), "."+p.binary+".stamp") }
+
+func (p program) isBuilt(root, hash string) bool {
+	stamp, err := os.ReadFile(p.stamp(root))
+	if err != nil || string(stamp) != hash {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(binDir(root), p.binary))
+	return err == nil
+}
+
+// hash names what the binary is made of: the files of its folder and the compiler. The compiler is taken to be the one
+// this process was built with, as asking for it takes longer than all the rest.
+func (p program) hash(root string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(root, p.folder, "*.*"))
+	if err != nil || len(files) == 0 {
+		return "", fmt.Errorf("find sources of %s in %s: %w", p.what, p.folder, os.ErrNotExist)
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFormat)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read source of %s: %w", p.what, err)
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", filepath.Base(file), len(text), text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// buildFormat changes when the flags do that binaries are built with.
+const buildFormat = "1"
+
+// linkFlags strips the binary and stamps the version where Kubernetes' own release builds do.
+func (p program) linkFlags(ctx context.Context, root string) (string, error) {
+	flags := "-s -w"
+	if p.version == "" {
+		return flags, nil
+	}
+	output, err := goCommand(ctx, filepath.Join(root, p.folder), "list", "-m", "-f", "{{.Version}}", p.version)
+	if err != nil {
+		return "", fmt.Errorf("find version of %s: %w\n%s", p.version, err, output)
+	}
+	version := strings.TrimSpace(string(output))
+	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	if len(parts) < 3 {
+		return "", fmt.Errorf("find version of %s: %q is none", p.version, version)
+	}
+	for _, in := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitCommit=unknown",
+			in, version, parts[0], parts[1])
+	}
+	return flags, nil
+}
+
+// goCommand is indifferent to a workspace and to flags that the caller's environment has for our own module.
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	return cmd.CombinedOutput()
+}
+
+// heartbeat says every ten seconds that what is still going on, until it is stopped.
+func heartbeat(out io.Writer, what string) (stop func()) {
+	fmt.Fprintf(out, "%s ...\n", what)
+	start, ended, quiet := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quiet)
+		ticker := time.NewTicker(10 * time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Fprintf(out, "%s ... %.0fs\n", what, time.Since(start).Seconds())
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended); <-quiet }
+}
+
+func linkKubectl(root string) error {
+	link := filepath.Join(binDir(root), "kubectl")
+	if target, err := os.Readlink(link); err == nil && target == controlPlaneBinary {
+		return nil
+	}
+	_ = os.Remove(link)
+	if err := os.Symlink(controlPlaneBinary, link); err != nil {
+		return fmt.Errorf("link kubectl: %w", err)
+	}
+	return nil
+}

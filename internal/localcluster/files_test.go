@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("the binaries", func() {
+	It("are not built again while nothing changed", func(ctx SpecContext) {
+		var out strings.Builder
+		Expect(Build(ctx, "", &out)).To(Succeed())
+		Expect(out.String()).To(BeEmpty())
+	})
+
+	It("are named after their sources, but not after their tests", func() {
+		root := GinkgoT().TempDir()
+		p := program{binary: "p", folder: "src", what: "p"}
+		_, err := p.hash(root)
+		Expect(err).To(MatchError(os.ErrNotExist))
+		write := func(name, text string) string {
+			GinkgoHelper()
+			Expect(os.MkdirAll(filepath.Join(root, "src"), 0o755)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(root, "src", name), []byte(text), 0o600)).To(Succeed())
+			hash, err := p.hash(root)
+			Expect(err).NotTo(HaveOccurred())
+			return hash
+		}
+		first := write("main.go", "package main")
+		Expect(write("main_test.go", "package main")).To(Equal(first))
+		second := write("main.go", "package  main")
+		Expect(second).NotTo(Equal(first))
+		Expect(write("go.sum", "x")).NotTo(Equal(second))
+		Expect(p.isBuilt(root, first)).To(BeFalse())
+	})
+
+	DescribeTable("answer to their name or to their first argument", func(ctx SpecContext, output string, args ...string) {
+		root, err := FindRoot()
+		Expect(err).NotTo(HaveOccurred())
+		cmd := &exec.Cmd{Path: filepath.Join(binDir(root), controlPlaneBinary), Args: args}
+		text, _ := cmd.CombinedOutput()
+		Expect(string(text)).To(ContainSubstring(output))
+	},
+		Entry(nil, "etcd Version", "etcd", "--version"),
+		Entry(nil, "etcd Version", "evenkeel-localcluster", "etcd", "--version"),
+		Entry(nil, "Kubernetes v1.", "/somewhere/kube-scheduler", "--version"),
+		Entry(nil, "usage: evenkeel-localcluster etcd|kube-apiserver|", "evenkeel-localcluster", "--version", "etcd"),
+	)
+})
+
+var _ = Describe("a lock", func() {
+	var path string
+	BeforeEach(func() { path = filepath.Join(GinkgoT().TempDir(), "sub", "lock") })
+
+	It("has one holder, and its file goes with it", func() {
+		lock, err := tryLock(path)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = tryLock(path)
+		Expect(err).To(MatchError(errLocked))
+		lock.release()
+		Expect(path).NotTo(BeAnExistingFile())
+		lock, err = tryLock(path)
+		Expect(err).NotTo(HaveOccurred())
+		lock.release()
+	})
+
+	It("is waited for, and said so once", func(ctx SpecContext) {
+		lock, err := tryLock(path)
+		Expect(err).NotTo(HaveOccurred())
+		waits := 0
+		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+		_, err = waitLock(short, path, func() { waits++ })
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		Expect(waits).To(Equal(1))
+		time.AfterFunc(100*time.Millisecond, lock.release)
+		lock, err = waitLock(ctx, path, func() {})
+		Expect(err).NotTo(HaveOccurred())
+		lock.release()
+	})
+
+	It("is not held by who locked a file that is not there any more", func() {
+		lock, err := tryLock(path)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(lock.release)
+		Expect(os.Remove(path)).To(Succeed())
+		Expect(isSameFile(lock.file, path)).To(BeFalse())
+		Expect(os.WriteFile(path, nil, 0o600)).To(Succeed())
+		Expect(isSameFile(lock.file, path)).To(BeFalse())
+	})
+})
+
+var _ = Describe("ports", func() {
+	It("are kept while they are free, and never shared with another cluster", func() {
+		root := GinkgoT().TempDir()
+		one, two := Options{Root: root, Name: "one"}, Options{Root: root, Name: "two"}
+		Expect(os.MkdirAll(one.dir(), 0o755)).To(Succeed())
+		Expect(os.MkdirAll(two.dir(), 0o755)).To(Succeed())
+		s := &state{}
+		Expect(choosePorts(one, s, "a", "b")).To(Succeed())
+		a, b := s.Ports["a"], s.Ports["b"]
+		Expect(a).To(And(BeNumerically(">=", firstPort), BeNumerically("<", lastPort), Not(Equal(b))))
+		Expect(choosePorts(one, s, "a", "b")).To(Succeed())
+		Expect(s.Ports).To(Equal(map[string]int{"a": a, "b": b}))
+
+		other := &state{Ports: map[string]int{"a": a}}
+		Expect(choosePorts(two, other, "a")).To(Succeed())
+		Expect(other.Ports["a"]).NotTo(BeElementOf(a, b))
+
+		listener, err := net.Listen("tcp", loopback(b))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(listener.Close)
+		Expect(choosePorts(one, s, "b")).To(Succeed())
+		Expect(s.Ports["a"]).To(Equal(a))
+		Expect(s.Ports["b"]).NotTo(BeElementOf(a, b))
+	})
+})
+
+var _ = Describe("a process", func() {
+	It("is not taken for another one that has its number", func() {
+		p := &Process{record: record{PID: os.Getpid(), Identity: identify(os.Getpid())}}
+		Expect(p.Running()).To(BeTrue())
+		p.record.Identity += "0"
+		Expect(p.Running()).To(BeFalse())
+		Expect(p.signal(0)).To(MatchError(errNotRunning))
+		Expect(identify(0)).To(BeEmpty())
+		Expect(identify(-1)).To(BeEmpty())
+	})
+
+	It("that ended but was not waited for does not run", func() {
+		child := exec.Command("/bin/sleep", "1000")
+		Expect(child.Start()).To(Succeed())
+		Expect(identify(child.Process.Pid)).NotTo(BeEmpty())
+		Expect(child.Process.Kill()).To(Succeed())
+		Eventually(identify).WithArguments(child.Process.Pid).WithTimeout(long).Should(BeEmpty())
+		Expect(child.Wait()).To(HaveOccurred())
+	})
+})
+
+var _ = It("shows the last lines of a log, however long it is", func() {
+	path := filepath.Join(GinkgoT().TempDir(), "log")
+	Expect(tail(path)).To(ContainSubstring("no such file"))
+	Expect(os.WriteFile(path, []byte(strings.Repeat("old\n", 100_000)+strings.Repeat("new\n", tailLines)), 0o600)).To(Succeed())
+	Expect(strings.Fields(tail(path))).To(And(HaveLen(tailLines), HaveEach("new")))
+})
+
+var _ = DescribeTable("refuses options that make no cluster", func(o Options, message string) {
+	_, err := o.withDefaults()
+	Expect(err).To(MatchError(ContainSubstring(message)))
+},
+	Entry("a name that leads elsewhere", Options{Name: "../x"}, "DNS label"),
+	Entry("a name that is too long", Options{Name: strings.Repeat("x", 64)}, "DNS label"),
+	Entry("an unknown component", Options{Components: []string{"kubelet"}}, "want some of etcd"),
+)
+
+var _ = It("reads its keys again, and no others", func() {
+	dir := GinkgoT().TempDir()
+	first, err := loadKeys(dir)
+	Expect(err).NotTo(HaveOccurred())
+	second, err := loadKeys(dir)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(second.cluster.cert.Equal(first.cluster.cert)).To(BeTrue())
+	Expect(second.cluster.cert.Equal(second.etcd.cert)).To(BeFalse())
+	Expect(os.WriteFile(first.etcd.files.certFile, []byte("garbage"), 0o600)).To(Succeed())
+	_, err = loadKeys(dir)
+	Expect(err).To(MatchError(ContainSubstring("etcd.crt")))
+	Expect(errors.Is(err, os.ErrNotExist)).To(BeFalse())
+})

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The components that a cluster may consist of.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+// DefaultName is the name of a cluster for which none is given.
+const DefaultName = "evenkeel"
+
+var (
+	// AllComponents is a cluster in which pods run. In the order of their start.
+	AllComponents = []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+	// APIServerOnly is enough for what needs an API and nobody who acts on it.
+	APIServerOnly = []string{Etcd, APIServer}
+)
+
+// Options say which cluster to run, and how.
+type Options struct {
+	// Name of the cluster, a DNS label. Default: DefaultName.
+	Name string
+	// Root of the repository; empty: found upwards from the working directory.
+	Root string
+	// Components that run; default AllComponents.
+	Components []string
+	// ExtraArgs are appended to the command line of a component, so that they win over ours.
+	ExtraArgs map[string][]string
+	// Audit writes one JSON line per request to Cluster.AuditLog, at level Metadata.
+	Audit bool
+	// Out is told about progress; nil: nobody is.
+	Out io.Writer
+	// Detached processes outlive the caller. Others die with it, however it ends.
+	Detached bool
+	// UnsafeNoFsync makes etcd faster and lets a crash of the machine ruin the data.
+	UnsafeNoFsync bool
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Name == "" {
+		o.Name = DefaultName
+	}
+	if !validName.MatchString(o.Name) {
+		return o, fmt.Errorf("name cluster %q: want a DNS label (a-z, 0-9, -)", o.Name)
+	}
+	if len(o.Components) == 0 {
+		o.Components = AllComponents
+	}
+	for _, name := range o.Components {
+		if !slices.Contains(AllComponents, name) {
+			return o, fmt.Errorf("unknown component %q: want some of %s", name, strings.Join(AllComponents, ", "))
+		}
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.Root == "" {
+		root, err := FindRoot()
+		if err != nil {
+			return o, err
+		}
+		o.Root = root
+	}
+	root, err := filepath.Abs(o.Root)
+	o.Root = root
+	return o, err
+}
+
+func (o Options) has(component string) bool { return slices.Contains(o.Components, component) }
+
+func (o Options) clustersDir() string { return filepath.Join(o.Root, ".local", "clusters") }
+
+func (o Options) dir() string { return filepath.Join(o.clustersDir(), o.Name) }
+
+func binDir(root string) string { return filepath.Join(root, ".local", "bin") }
+
+const modulePath = "github.com/evenkeel/evenkeel"
+
+// FindRoot returns the repository that the working directory is in: the nearest folder upwards with our go.mod.
+func FindRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find repository: %w", err)
+	}
+	for start := dir; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		switch {
+		case err == nil && slices.Contains(strings.Split(string(text), "\n"), "module "+modulePath):
+			return dir, nil
+		case err != nil && !errors.Is(err, os.ErrNotExist):
+			return "", fmt.Errorf("find repository: %w", err)
+		case dir == filepath.Dir(dir):
+			return "", fmt.Errorf("find repository: no go.mod of %s in or above %s", modulePath, start)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What listens. Each has a port of its own, the same in every start of a cluster unless somebody else took it.
+const (
+	etcdClientPort = "etcd"
+	etcdPeerPort   = "etcd-peer"
+)
+
+var listeners = []string{etcdClientPort, etcdPeerPort, APIServer, ControllerManager, Scheduler, Kwok}
+
+// Ports are chosen below the range that the kernel gives to outgoing connections: a component that is restarted must
+// find its port free.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// choosePorts completes the ports of the cluster: those that are free are kept. No two clusters of this repository are
+// given the same ones, running or not.
+func choosePorts(o Options, s *state, listeners ...string) error {
+	lock, err := waitLock(context.Background(), filepath.Join(o.clustersDir(), ".ports.lock"), func() {})
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	if s.Ports == nil {
+		s.Ports = map[string]int{}
+	}
+	taken := othersPorts(o)
+	for listener, port := range s.Ports {
+		if !slices.Contains(listeners, listener) {
+			taken = append(taken, port)
+		}
+	}
+	for _, listener := range listeners {
+		port := s.Ports[listener]
+		if slices.Contains(taken, port) || !isFree(port) {
+			if port, err = freePort(taken); err != nil {
+				return err
+			}
+		}
+		s.Ports[listener] = port
+		taken = append(taken, port)
+	}
+	return s.save(o.dir())
+}
+
+// Port returns a port for a program that Run is to start: the same each time the same name is asked for, unless no
+// process of that name runs and somebody else took it. The name may have a suffix after a slash, for one more port.
+func (c *Cluster) Port(name string) (int, error) {
+	program, _, _ := strings.Cut(name, "/")
+	if p := c.Process(program); p != nil && p.Running() && c.port(name) != 0 {
+		return c.port(name), nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := choosePorts(c.options, c.state, name); err != nil {
+		return 0, err
+	}
+	return c.state.Ports[name], nil
+}
+
+func (c *Cluster) port(listener string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Ports[listener]
+}
+
+func othersPorts(o Options) []int {
+	var ports []int
+	dirs, _ := filepath.Glob(filepath.Join(o.clustersDir(), "*"))
+	for _, dir := range dirs {
+		if dir == o.dir() {
+			continue
+		}
+		if other, err := loadState(dir); err == nil {
+			for _, port := range other.Ports {
+				ports = append(ports, port)
+			}
+		}
+	}
+	return ports
+}
+
+func freePort(taken []int) (int, error) {
+	for range lastPort - firstPort {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		if !slices.Contains(taken, port) && isFree(port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("choose port: %w", errors.New("none is free between 20000 and 32000"))
+}
+
+func isFree(port int) bool {
+	if port == 0 {
+		return false
+	}
+	listener, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return false
+	}
+	_ = listener.Close()
+	return true
+}

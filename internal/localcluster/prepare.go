@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+`
+
+// keys of a cluster. Each authority is trusted for one purpose: the API server's users cannot talk to etcd, and cannot
+// pose as its aggregator.
+type keys struct {
+	cluster, etcd, frontProxy      *authority
+	server, etcdServer, etcdClient keyPair
+	frontProxyClient               keyPair
+	serviceAccounts                keyPair
+}
+
+func loadKeys(dir string) (k keys, err error) {
+	for name, authority := range map[string]**authority{"cluster": &k.cluster, "etcd": &k.etcd, "front-proxy": &k.frontProxy} {
+		if *authority, err = loadAuthority(dir, name); err != nil {
+			return k, err
+		}
+	}
+	var errs [5]error
+	k.server, errs[0] = k.cluster.loadPair("server")
+	k.etcdServer, errs[1] = k.etcd.loadPair("server")
+	k.etcdClient, errs[2] = k.etcd.loadPair("client")
+	k.frontProxyClient, errs[3] = k.frontProxy.loadPair(aggregator)
+	k.serviceAccounts, errs[4] = loadServiceAccountKeys(dir)
+	return k, errors.Join(errs[:]...)
+}
+
+// prepare writes all that the components read.
+func (c *Cluster) prepare() error {
+	for _, folder := range []string{"pki", "kubeconfigs", "logs"} {
+		if err := os.MkdirAll(filepath.Join(c.Dir(), folder), 0o700); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+	}
+	if err := c.load(); err != nil {
+		return err
+	}
+	if !c.busy() {
+		if err := c.choose(); err != nil {
+			return err
+		}
+	}
+	c.arrange()
+	return c.connect()
+}
+
+// choose settles what stays as it is while anything runs.
+func (c *Cluster) choose() error {
+	if err := choosePorts(c.options, c.state, listeners...); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfig(c.Kubeconfig(), "admin", "system:masters"); err != nil {
+		return err
+	}
+	for component, identity := range identities {
+		if err := c.writeKubeconfig(c.componentKubeconfig(component), identity[0], identity[1:]...); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(c.auditPolicy(), []byte(auditPolicy), 0o644); err != nil {
+		return fmt.Errorf("write audit policy: %w", err)
+	}
+	return nil
+}
+
+// load reads the state and what is left of the processes of the time before.
+func (c *Cluster) load() (err error) {
+	if c.keys, err = loadKeys(filepath.Join(c.Dir(), "pki")); err != nil {
+		return err
+	}
+	c.state, err = loadState(c.Dir())
+	if errors.Is(err, os.ErrNotExist) {
+		c.state, err = &state{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, record := range c.state.Processes {
+		c.processes = append(c.processes, c.newProcess(record))
+	}
+	return nil
+}
+
+// arrange makes a process of each wanted component. The command line of one that runs is left as it is.
+func (c *Cluster) arrange() {
+	for _, component := range AllComponents {
+		if !c.options.has(component) {
+			continue
+		}
+		p := c.Process(component)
+		if p == nil {
+			p = c.newProcess(record{Name: component})
+			c.processes = append(c.processes, p)
+		}
+		if !p.Running() {
+			p.record.Binary, p.record.Args = c.binary(component), c.args(component)
+		}
+	}
+}
+
+func (c *Cluster) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	c.config = config
+	return nil
+}
+
+func (c *Cluster) newProcess(r record) *Process {
+	return &Process{
+		name: r.Name, dir: c.Dir(), detached: c.options.Detached,
+		ready: c.probe(r.Name), changed: c.save,
+		record: r,
+	}
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (c *Cluster) auditPolicy() string { return filepath.Join(c.Dir(), "audit-policy.yaml") }

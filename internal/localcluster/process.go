@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a process may take to end after SIGTERM before it is killed.
+const stopGrace = 10 * time.Second
+
+// record is what a later process needs to know about one of ours, as kept in the state of a detached cluster.
+type record struct {
+	Name   string   `json:"name"`
+	Binary string   `json:"binary"`
+	Args   []string `json:"args"`
+	// Hash of the binary, where it may change under a running process.
+	Hash     string `json:"hash,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+	Identity string `json:"identity,omitempty"`
+}
+
+// Process is one process of a cluster: a component, or what [Cluster.Run] started. It can be started again after it
+// ended, with the same command line.
+type Process struct {
+	name     string
+	dir      string
+	detached bool
+	// ready returns nil when the process serves; nil: it does as soon as it runs.
+	ready func(context.Context) error
+	// changed is told after every start and end that is ours.
+	changed func() error
+
+	mu     sync.Mutex
+	record record
+	// reaped is closed when our child has ended; nil if it is not our child.
+	reaped chan struct{}
+}
+
+// Name of the component, or the one given to Run.
+func (p *Process) Name() string { return p.name }
+
+// Log is the path of the file that has what the process printed, of all its lives.
+func (p *Process) Log() string { return filepath.Join(p.dir, "logs", p.name+".log") }
+
+// PID of the running process, 0 if it does not run.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid()
+}
+
+// Running tells whether the process exists; a paused one does.
+func (p *Process) Running() bool { return p.PID() != 0 }
+
+func (p *Process) pid() int {
+	if p.record.Identity == "" || identify(p.record.PID) != p.record.Identity {
+		return 0
+	}
+	return p.record.PID
+}
+
+// Start does nothing if the process runs. It does not wait until it is ready.
+func (p *Process) Start() error {
+	p.mu.Lock()
+	err := p.start()
+	p.mu.Unlock()
+	return errors.Join(err, p.changed())
+}
+
+func (p *Process) start() error {
+	if p.pid() != 0 {
+		return nil
+	}
+	log, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close()
+	// The program sees its name as argument zero, by which the control plane's binary knows what to be.
+	cmd := &exec.Cmd{Path: p.record.Binary, Args: append([]string{p.name}, p.record.Args...), Dir: p.dir, Stdout: log, Stderr: log}
+	if err := spawn(cmd, p.detached); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	p.record.PID, p.record.Identity = cmd.Process.Pid, identify(cmd.Process.Pid)
+	reaped := make(chan struct{})
+	p.reaped = reaped
+	go func() {
+		_ = cmd.Wait()
+		close(reaped)
+	}()
+	return nil
+}
+
+// Stop asks the process to end, kills it after a grace period, and returns when it is gone. It may be paused.
+func (p *Process) Stop() error { return p.end(syscall.SIGTERM) }
+
+// Kill ends the process as a crash would, and returns when it is gone.
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
+
+// Restart stops the process and starts it.
+func (p *Process) Restart() error {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	return p.Start()
+}
+
+// Pause freezes the process: its connections stay open and nobody answers.
+func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
+
+// WaitReady waits until the process serves. It fails early, with the end of the log, if the process ends.
+func (p *Process) WaitReady(ctx context.Context) error { return p.WaitUntil(ctx, p.ready) }
+
+// WaitUntil waits, like WaitReady, until the process runs and ready returns nil. A nil ready is satisfied at once.
+func (p *Process) WaitUntil(ctx context.Context, ready func(context.Context) error) error {
+	for {
+		if !p.Running() {
+			return fmt.Errorf("%s ended; its log %s ends with:\n%s", p.name, p.Log(), tail(p.Log()))
+		}
+		if ready == nil {
+			return nil
+		}
+		notReady := ready(ctx)
+		if notReady == nil {
+			return nil
+		}
+		if err := sleep(ctx, pollInterval); errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("wait for %s: %w: %w; its log %s ends with:\n%s", p.name, err, notReady, p.Log(), tail(p.Log()))
+		} else if err != nil {
+			return fmt.Errorf("wait for %s: %w", p.name, err)
+		}
+	}
+}
+
+var errNotRunning = errors.New("process does not run")
+
+func (p *Process) signal(signal syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pid := p.pid()
+	if pid == 0 {
+		return fmt.Errorf("signal %s: %w", p.name, errNotRunning)
+	}
+	if err := syscall.Kill(pid, signal); err != nil {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *Process) end(signal syscall.Signal) error {
+	p.mu.Lock()
+	err := p.endAndWait(signal)
+	p.mu.Unlock()
+	return errors.Join(err, p.changed())
+}
+
+func (p *Process) endAndWait(signal syscall.Signal) error {
+	for _, signal := range []syscall.Signal{signal, syscall.SIGKILL} {
+		pid := p.pid()
+		if pid == 0 {
+			break
+		}
+		_ = syscall.Kill(pid, signal)
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		p.waitGone(stopGrace)
+	}
+	if p.pid() != 0 {
+		return fmt.Errorf("stop %s: process %d survives SIGKILL", p.name, p.record.PID)
+	}
+	if p.reaped != nil {
+		<-p.reaped
+	}
+	p.record.PID, p.record.Identity, p.reaped = 0, "", nil
+	return nil
+}
+
+func (p *Process) waitGone(limit time.Duration) {
+	deadline := time.Now().Add(limit)
+	for p.pid() != 0 && time.Now().Before(deadline) {
+		time.Sleep(pollInterval / 2)
+	}
+}

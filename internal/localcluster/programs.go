@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// healthLimit is how long a program may take until it answers /healthz.
+const healthLimit = time.Minute
+
+// Program is a controller with machine-controller-manager's flags: ours, or a stock one.
+type Program struct {
+	// Name of the process.
+	Name string
+	// Package to build, as go build takes it; default ./cmd/<Name>.
+	Package string
+	// Binary is the file name of what is built; default Name.
+	Binary string
+	// Kubeconfig for both clusters; default the administrator's.
+	Kubeconfig string
+	// Flags come after the common ones, and win over them.
+	Flags []string
+}
+
+// RunProgram builds a program, runs it in the cluster's care, and returns when it is healthy.
+func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, error) {
+	binary, err := c.buildProgram(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	port, err := c.Port(program.Name)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := program.Kubeconfig
+	if kubeconfig == "" {
+		kubeconfig = c.Kubeconfig()
+	}
+	begin := time.Now()
+	process, err := c.Run(program.Name, binary, append([]string{
+		"--control-kubeconfig=" + kubeconfig,
+		"--target-kubeconfig=" + kubeconfig,
+		"--namespace=default",
+		"--address=127.0.0.1",
+		"--port=" + strconv.Itoa(port),
+	}, program.Flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	url := "http://" + loopback(port) + "/healthz"
+	if err := process.WaitUntil(ctx, func(ctx context.Context) error { return healthy(ctx, url) }); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(c.options.Out, "%s ready %.1fs\n", program.Name, time.Since(begin).Seconds())
+	return process, nil
+}
+
+func (c *Cluster) buildProgram(ctx context.Context, program Program) (string, error) {
+	if program.Package == "" {
+		program.Package = "./" + path.Join("cmd", program.Name)
+	}
+	if program.Binary == "" {
+		program.Binary = program.Name
+	}
+	begin := time.Now()
+	binary := filepath.Join(binDir(c.options.Root), program.Binary)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, program.Package)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.options.Root, c.options.Out, c.options.Out
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build %s: %w", program.Binary, err)
+	}
+	fmt.Fprintf(c.options.Out, "%s built %.1fs\n", program.Binary, time.Since(begin).Seconds())
+	return binary, nil
+}
+
+func healthy(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
+}

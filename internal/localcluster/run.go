@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Run starts a further program in the cluster's care: it logs into the cluster's folder and ends with it. The same
+// program with the same arguments, already running, is left alone; another one of that name is replaced.
+func (c *Cluster) Run(name, binary string, args ...string) (*Process, error) {
+	if slices.Contains(AllComponents, name) || !validName.MatchString(name) {
+		return nil, fmt.Errorf("run %q: want a DNS label that is no component's name", name)
+	}
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", name, err)
+	}
+	hash, err := hashFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", name, err)
+	}
+	wanted := record{Name: name, Binary: binary, Args: args, Hash: hash}
+	p := c.Process(name)
+	if p == nil {
+		p = c.add(wanted)
+	}
+	return p, p.become(wanted)
+}
+
+func (c *Cluster) add(r record) *Process {
+	p := c.newProcess(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, p)
+	return p
+}
+
+func (p *Process) become(wanted record) error {
+	p.mu.Lock()
+	same := p.record.Binary == wanted.Binary && p.record.Hash == wanted.Hash && slices.Equal(p.record.Args, wanted.Args)
+	p.mu.Unlock()
+	if !same {
+		if err := p.Stop(); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.record = wanted
+		p.mu.Unlock()
+	}
+	return p.Start()
+}
+
+func hashFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
