@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Moment says when a failing write fails.
+type Moment int
+
+// A write can fail before it takes effect, or after: then only its answer is lost.
+const (
+	Before Moment = iota
+	After
+	Either
+)
+
+// scope is whom and what a fault concerns; an empty part means all.
+type scope struct{ user, resource string }
+
+type failure struct {
+	chance float64
+	moment Moment
+}
+
+type faults struct {
+	lag     map[scope]func() time.Duration
+	held    map[scope]bool
+	failing map[scope]failure
+	down    map[scope]bool
+	slow    func(Request) (before, after time.Duration)
+	before  []func(Write) error
+	after   []func(Write) error
+}
+
+func newFaults() faults {
+	return faults{
+		lag:     map[scope]func() time.Duration{},
+		held:    map[scope]bool{},
+		failing: map[scope]failure{},
+		down:    map[scope]bool{},
+	}
+}
+
+// find is the most particular entry that concerns a user and a resource.
+func find[T any](entries map[scope]T, user, resource string) (T, bool) {
+	for _, at := range []scope{{user, resource}, {"", resource}, {user, ""}, {"", ""}} {
+		if entry, ok := entries[at]; ok {
+			return entry, true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// scopes are the scopes of a resource for some users, for all where none is named.
+func scopes(resource string, users []string) []scope {
+	if len(users) == 0 {
+		return []scope{{"", resource}}
+	}
+	var all []scope
+	for _, user := range users {
+		all = append(all, scope{user, resource})
+	}
+	return all
+}
+
+// change alters the faults and makes every watch look again.
+func (s *Server) change(alter func(*faults)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	alter(&s.faults)
+	s.wakeAll()
+}
+
+// Constantly is a lag that never varies.
+func Constantly(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
+// Uniformly is a lag drawn anew for each event, from the seed, between two bounds.
+func Uniformly(seed uint64, from, to time.Duration) func() time.Duration {
+	random := rand.New(rand.NewPCG(seed, 0))
+	return func() time.Duration { return from + time.Duration(random.Int64N(int64(to-from)+1)) }
+}
+
+// Lag makes watches of a resource ("" means every one) deliver each event that
+// much after it happened, and never out of order. It is asked once per event
+// and watch, and not concurrently; nil ends the lag, for events from then on.
+// Lists, and what a watch begins with, are always up to date.
+func (s *Server) Lag(resource string, lag func() time.Duration, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes(resource, users) {
+			if f.lag[at] = lag; lag == nil {
+				delete(f.lag, at)
+			}
+		}
+	})
+}
+
+// Hold makes watches of a resource ("" means every one) deliver nothing until Release.
+func (s *Server) Hold(resource string, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes(resource, users) {
+			f.held[at] = true
+		}
+	})
+}
+
+// Release ends a Hold that was called with the same arguments.
+func (s *Server) Release(resource string, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes(resource, users) {
+			delete(f.held, at)
+		}
+	})
+}
+
+// Latency makes every request wait that long before it takes effect, and as
+// long again before it is answered.
+func (s *Server) Latency(d time.Duration) {
+	s.LatencyOf(func(Request) (before, after time.Duration) { return d, d })
+}
+
+// LatencyOf makes requests wait before they take effect and before they are
+// answered. It is not asked concurrently; nil makes all requests immediate.
+func (s *Server) LatencyOf(slow func(Request) (before, after time.Duration)) {
+	s.change(func(f *faults) { f.slow = slow })
+}
+
+// FailWrites makes writes fail with that chance: before their effect with an
+// internal error, after it with a timeout. A chance of zero ends it.
+func (s *Server) FailWrites(chance float64, moment Moment, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes("", users) {
+			f.failing[at] = failure{chance, moment}
+		}
+	})
+}
+
+// Down makes the server unreachable, or reachable again: requests are refused
+// and watches break.
+func (s *Server) Down(down bool, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes("", users) {
+			f.down[at] = down
+		}
+	})
+}
+
+// OnWrite adds a hook that is called before each write. An error with an API status is the
+// answer; any other breaks the connection; the write has no effect then. It
+// is called one write at a time and must not call the Server, but it may cut
+// clients. Writes of a collection are announced without a name.
+func (s *Server) OnWrite(hook func(Write) error) {
+	s.change(func(f *faults) { f.before = append(f.before, hook) })
+}
+
+// AfterWrite adds a hook that is called after each write that was accepted,
+// no-ops included, under the rules of OnWrite; with an error the write stands and only its answer is replaced.
+func (s *Server) AfterWrite(hook func(Write) error) {
+	s.change(func(f *faults) { f.after = append(f.after, hook) })
+}
+
+func (s *Server) latency(r *request) (before, after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults.slow == nil {
+		return 0, 0
+	}
+	return s.faults.slow(r.Request)
+}
+
+// reachable tells whether a client gets through now. The lock is held.
+func (s *Server) reachable(c *Client) error {
+	if down, _ := find(s.faults.down, c.user, ""); down || s.ended || c.cut.Load() {
+		return refused()
+	}
+	return nil
+}
+
+// fails draws whether this write fails, and when. The lock is held.
+func (s *Server) fails(user string) (before, after error) {
+	f, _ := find(s.faults.failing, user, "")
+	if f.chance == 0 || s.random.Float64() >= f.chance {
+		return nil, nil
+	}
+	if f.moment == Before || f.moment == Either && s.random.IntN(2) == 0 {
+		return apierrors.NewInternalError(errors.New("the simulated storage failed")), nil
+	}
+	return nil, apierrors.NewTimeoutError("the simulated server was too late", 0)
+}
+
+// severed is a connection that ends once and for good.
+type severed struct {
+	cut  atomic.Bool
+	once sync.Once
+	done chan struct{}
+}
+
+// Cut ends the connection for good: no request takes effect any more, and
+// watches break. Unlike the Server's methods it may be called from a hook.
+func (s *severed) Cut() {
+	s.once.Do(func() {
+		s.cut.Store(true)
+		close(s.done)
+	})
+}

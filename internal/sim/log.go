@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strconv"
+	"time"
+)
+
+// Effect is what a write did to an object; empty where it changed nothing.
+type Effect string
+
+// What a write can do.
+const (
+	Added    Effect = "ADDED"
+	Modified Effect = "MODIFIED"
+	Deleted  Effect = "DELETED"
+)
+
+// Write is a write as hooks and the log show it.
+type Write struct {
+	Request
+	// ResourceVersion is that of the object after the write, and of the event
+	// that took the object away.
+	ResourceVersion string
+	Effect          Effect
+	Time            time.Time
+}
+
+// NoOp tells that the write was accepted and changed nothing.
+func (w Write) NoOp() bool { return w.Effect == "" }
+
+func (s *Server) record(r *request, rv uint64, effect Effect) {
+	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.now()}
+	s.writes = append(s.writes, w)
+	for _, hook := range s.faults.after {
+		if err := hook(w); err != nil {
+			r.lost = err
+		}
+	}
+}
+
+// announce tells the hooks of a write to come.
+func (s *Server) announce(r *request) error {
+	if r.dryRun() {
+		return nil
+	}
+	for _, hook := range s.faults.before {
+		if err := hook(Write{Request: r.Request, Time: s.now()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Writes are all writes accepted so far, in the order of their effect.
+func (s *Server) Writes() []Write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes[:len(s.writes):len(s.writes)]
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// serve answers a request in one step.
+func (s *Server) serve(r *request) (answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.reachable(r.client); err != nil {
+		return answer{}, err
+	}
+	switch {
+	case r.table == nil:
+		return s.discover(r.path)
+	case r.Writes():
+		return s.write(r)
+	case r.Verb == "get":
+		return s.get(r)
+	case r.Verb == "list":
+		return s.list(r)
+	default:
+		return s.watch(r)
+	}
+}
+
+func (s *Server) get(r *request) (answer, error) {
+	v := r.table.objects[r.key()]
+	switch {
+	case r.Subresource == "scale" && r.table.Scale != nil && v != nil:
+		scale, err := r.table.scaleOf(v)
+		if err != nil {
+			return answer{}, err
+		}
+		return object(http.StatusOK, scale)
+	case r.Subresource != "" && (r.Subresource != "status" || !r.table.Status):
+		return answer{}, r.notServed()
+	case v == nil:
+		return answer{}, r.notFound()
+	}
+	return answer{code: http.StatusOK, body: v.bytes()}, nil
+}
+
+func (s *Server) list(r *request) (answer, error) {
+	chosen, err := r.selection()
+	if err != nil {
+		return answer{}, err
+	}
+	var b bytes.Buffer
+	apiVersion, kind := r.table.gvk.ToAPIVersionAndKind()
+	fmt.Fprintf(&b, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, kind, apiVersion, s.version)
+	separator := ""
+	for _, v := range r.table.sorted(r.Namespace) {
+		if chosen.holds(v) {
+			b.WriteString(separator)
+			b.Write(v.bytes())
+			separator = ","
+		}
+	}
+	b.WriteString("]}")
+	return answer{code: http.StatusOK, body: b.Bytes()}, nil
+}
+
+// selection is which objects a list, a watch or a delete of many concerns.
+type selection struct {
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func (r *request) selection() (selection, error) {
+	byLabel, err := labels.Parse(r.query.Get("labelSelector"))
+	if err != nil {
+		return selection{}, apierrors.NewBadRequest("parse labelSelector: " + err.Error())
+	}
+	byField, err := fields.ParseSelector(r.query.Get("fieldSelector"))
+	if err != nil {
+		return selection{}, apierrors.NewBadRequest("parse fieldSelector: " + err.Error())
+	}
+	known := append([]string{"metadata.name", "metadata.namespace"}, r.table.Fields...)
+	for _, requirement := range byField.Requirements() {
+		if !slices.Contains(known, requirement.Field) {
+			return selection{}, apierrors.NewBadRequest("field label not supported: " + requirement.Field)
+		}
+	}
+	return selection{byLabel, byField}, nil
+}
+
+func (c selection) holds(v *version) bool {
+	if v == nil {
+		return false
+	}
+	if !c.labels.Empty() {
+		u := unstructured.Unstructured{Object: v.object}
+		if !c.labels.Matches(labels.Set(u.GetLabels())) {
+			return false
+		}
+	}
+	return c.fields.Empty() || c.fields.Matches(fieldsOf(v.object))
+}
+
+// fieldsOf finds fields of an object by their path.
+type fieldsOf map[string]any
+
+// Has tells whether there is such a field; a missing one counts as empty.
+func (f fieldsOf) Has(string) bool { return true }
+
+// Get is the field's value as text, empty where there is none.
+func (f fieldsOf) Get(path string) string {
+	value, found, _ := unstructured.NestedFieldNoCopy(f, strings.Split(path, ".")...)
+	if path == "spec.unschedulable" && !found {
+		return "false"
+	}
+	if !found {
+		return ""
+	}
+	return fmt.Sprint(value)
+}

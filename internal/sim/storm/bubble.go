@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"flag"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/onsi/ginkgo/v2"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+// Bubble runs body in virtual time, which begins on 1 January 2000. A failed
+// expectation ends body and fails the spec. What body starts must have ended
+// when it returns.
+func Bubble(t *testing.T, body func()) {
+	t.Helper()
+	prepare()
+	passed := false
+	synctest.Test(t, func(*testing.T) {
+		defer ginkgo.GinkgoRecover()
+		body()
+		passed = true
+	})
+	if !passed {
+		ginkgo.Fail("the run in virtual time failed", 1) // recorded already; this ends the spec
+	}
+}
+
+// prepare makes client-go fit for virtual time: its error handler would see
+// that the last error was in the future, and sleep for the years between.
+var prepare = sync.OnceFunc(func() {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs
+	log := io.Discard
+	if repeating() {
+		log = ginkgo.GinkgoWriter
+	}
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := flags.Set(name, value); err != nil {
+			panic(err) // klog has these flags
+		}
+	}
+	klog.SetOutput(log)
+})

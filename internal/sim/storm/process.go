@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// Process is a program that runs, was killed, or runs again.
+type Process struct {
+	world   *World
+	name    string
+	program Program
+
+	mu      sync.Mutex
+	life    *life
+	lives   sync.WaitGroup
+	stopped bool
+}
+
+// life is one run of the program.
+type life struct {
+	client *sim.Client
+	cancel context.CancelFunc
+	done   chan struct{}
+	killed bool
+	err    error // once done is closed
+}
+
+// Restart starts the program with a new client. One that still runs is killed first.
+func (p *Process) Restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return
+	}
+	p.kill()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &life{client: p.world.Client(p.name), cancel: cancel, done: make(chan struct{})}
+	p.life = l
+	p.lives.Go(func() {
+		defer close(l.done)
+		defer cancel()
+		l.err = p.program(ctx, l.client.Config())
+	})
+}
+
+// Crash kills the process: none of its requests takes effect any more. It does
+// not wait for its goroutines, and may be called from a hook of the server.
+func (p *Process) Crash() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill()
+}
+
+func (p *Process) kill() {
+	if p.life != nil {
+		p.life.killed = true
+		p.life.client.Cut()
+		p.life.cancel()
+	}
+}
+
+// CrashFor kills the process and starts it again after a while. It may be
+// called from a hook of the server.
+func (p *Process) CrashFor(pause time.Duration) {
+	p.Crash()
+	p.lives.Go(func() {
+		time.Sleep(pause)
+		p.Restart()
+	})
+}
+
+// Stop ends the program in an orderly way, waits for all its goroutines, those
+// of killed lives included, and returns its error. It does not start again.
+func (p *Process) Stop() error {
+	p.mu.Lock()
+	l := p.life
+	p.stopped = true
+	p.mu.Unlock()
+	l.cancel()
+	<-l.done
+	p.lives.Wait()
+	return l.err
+}
+
+// gone is an error where the program has ended of its own accord.
+func (p *Process) gone() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped || p.life.killed {
+		return nil
+	}
+	select {
+	case <-p.life.done:
+		return fmt.Errorf("process %s ended by itself: %w", p.name, cmp.Or(p.life.err, errNone))
+	default:
+		return nil
+	}
+}
+
+var errNone = errors.New("no error")

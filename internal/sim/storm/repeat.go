@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// A run that failed is repeated by these variables of the environment.
+const (
+	seedVariable  = "SEED"
+	crashVariable = "CRASH"
+)
+
+// repeating tells whether one run is repeated; then its logs are kept.
+func repeating() bool {
+	return os.Getenv(seedVariable) != "" || os.Getenv(crashVariable) != ""
+}
+
+// point is where a process is killed: before or after its nth write.
+type point struct {
+	write  int
+	moment sim.Moment
+}
+
+func (p point) String() string {
+	if p.moment == sim.After {
+		return fmt.Sprintf("%d:after", p.write)
+	}
+	return fmt.Sprintf("%d:before", p.write)
+}
+
+func parsePoint(text string) (point, error) {
+	number, moment, _ := strings.Cut(text, ":")
+	write, err := strconv.Atoi(number)
+	if err != nil || moment != "before" && moment != "after" {
+		return point{}, fmt.Errorf("%s=%q: want a number and before or after, as in 3:after", crashVariable, text)
+	}
+	p := point{write: write}
+	if moment == "after" {
+		p.moment = sim.After
+	}
+	return p, nil
+}
+
+// command is the line that repeats a run of the current spec.
+func command(t *testing.T, seed uint64, at *point) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s=%d ", seedVariable, seed)
+	if at != nil {
+		fmt.Fprintf(&b, "%s=%v ", crashVariable, *at)
+	}
+	focus := regexp.QuoteMeta(ginkgo.CurrentSpecReport().FullText())
+	fmt.Fprintf(&b, "go test ./%s -count=1 -run '^%s$' -ginkgo.focus '%s'", folder(), t.Name(), strings.ReplaceAll(focus, "'", "."))
+	return b.String()
+}
+
+// folder is the package under test, from the root of its module.
+func folder() string {
+	here, err := os.Getwd()
+	if err != nil {
+		return "..."
+	}
+	for root := here; root != filepath.Dir(root); root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			relative, _ := filepath.Rel(root, here)
+			return filepath.ToSlash(relative)
+		}
+	}
+	return "..."
+}
+
+// Seeds runs body with the seeds 1 to n, each in a bubble of its own; with
+// SEED set, with that seed alone. The report of a failure says how to repeat it.
+func Seeds(t *testing.T, n int, body func(seed uint64)) {
+	t.Helper()
+	for _, seed := range seeds(n) {
+		bubble(t, command(t, seed, nil), func() { body(seed) })
+	}
+}
+
+func seeds(n int) []uint64 {
+	if text := os.Getenv(seedVariable); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			ginkgo.Fail(fmt.Sprintf("%s=%q: want a number", seedVariable, text))
+		}
+		return []uint64{seed}
+	}
+	var all []uint64
+	for seed := range n {
+		all = append(all, uint64(seed)+1)
+	}
+	return all
+}
+
+// bubble is a Bubble whose failures come with the command that repeats them.
+func bubble(t *testing.T, command string, body func()) {
+	t.Helper()
+	Bubble(t, func() {
+		passed := false
+		defer func() {
+			if !passed {
+				ginkgo.AddReportEntry("repeat with", command, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+			}
+		}()
+		body()
+		passed = true
+	})
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// bookmarkEvery is how often a quiet watch that asks for it is told how far it is.
+const bookmarkEvery = time.Minute
+
+// watch is the body of a watch's response. Whoever reads it does all the work.
+type watch struct {
+	server  *Server
+	client  *Client
+	table   *table
+	ctx     context.Context
+	chosen  selection
+	only    string // namespace; empty for all
+	epoch   int
+	ends    time.Time // zero for never
+	remarks time.Time // of the next bookmark; zero for never
+	wake    chan struct{}
+	closed  chan struct{}
+	closing sync.Once
+
+	// The reader alone touches these.
+	first []byte // what the watch begins with
+	next  int    // number of the next event
+	seen  uint64 // resourceVersion that the reader knows of
+	drawn bool   // whether due belongs to the event next
+	due   time.Time
+	last  bool // nothing follows what is in buffer
+	rest  []byte
+}
+
+func (s *Server) watch(r *request) (answer, error) {
+	chosen, err := r.selection()
+	if err != nil {
+		return answer{}, err
+	}
+	if r.Name != "" {
+		return answer{}, r.notServed()
+	}
+	w := &watch{
+		server: s, client: r.client, table: r.table, ctx: r.ctx, chosen: chosen, only: r.Namespace, epoch: s.epoch,
+		wake: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	if seconds, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
+		w.ends = time.Now().Add(time.Duration(seconds) * time.Second)
+	}
+	if r.query.Get("allowWatchBookmarks") == "true" {
+		w.remarks = time.Now().Add(bookmarkEvery)
+	}
+	if err := w.begin(r); err != nil {
+		return answer{}, err
+	}
+	r.table.watches[w] = struct{}{}
+	return answer{code: http.StatusOK, stream: w}, nil
+}
+
+// begin decides what the watch starts from: the present state, or a point in history.
+func (w *watch) begin(r *request) error {
+	from, whole := r.query.Get("resourceVersion"), r.query.Get("sendInitialEvents") == "true"
+	if whole || from == "" || from == "0" {
+		w.next, w.seen = w.table.base+len(w.table.log), w.server.version
+		for _, v := range w.table.sorted(w.only) {
+			if w.chosen.holds(v) {
+				w.first = appendFrame(w.first, Added, v)
+			}
+		}
+		if whole {
+			w.first = append(w.first, w.bookmark(metav1.InitialEventsAnnotationKey)...)
+		}
+		return nil
+	}
+	rv, err := parseVersion(from)
+	if err != nil {
+		return err
+	}
+	next, ok := w.table.since(rv)
+	if !ok {
+		w.rest, w.last = expired(), true
+	}
+	w.next, w.seen = next, rv
+	return nil
+}
+
+// Read waits for the next events that are due.
+func (w *watch) Read(p []byte) (int, error) {
+	for len(w.rest) == 0 {
+		if w.last {
+			w.leave()
+			return 0, io.EOF
+		}
+		wait, err := w.step()
+		if err != nil {
+			w.leave()
+			return 0, err
+		}
+		if len(w.rest) > 0 || w.last {
+			continue
+		}
+		if err := w.sleep(wait); err != nil {
+			w.leave()
+			return 0, err
+		}
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// Close ends the watch; a Read under way returns.
+func (w *watch) Close() error {
+	w.closing.Do(func() { close(w.closed) })
+	w.leave()
+	return nil
+}
+
+func (w *watch) leave() {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	delete(w.table.watches, w)
+}
+
+// sleep waits that long, for ever where it is zero, or until something happens.
+func (w *watch) sleep(d time.Duration) error {
+	var alarm <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		alarm = timer.C
+	}
+	select {
+	case <-alarm:
+		return nil
+	case <-w.wake:
+		return nil
+	case <-w.client.done:
+		return io.ErrUnexpectedEOF
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	case <-w.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// step puts what is due into rest, or says when to look again.
+func (w *watch) step() (time.Duration, error) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	now := time.Now()
+	if err := w.server.reachable(w.client); err != nil {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if !w.ends.IsZero() && !now.Before(w.ends) {
+		w.last = true
+		return 0, nil
+	}
+	if held, _ := find(w.server.faults.held, w.client.user, w.table.Name); held {
+		return until(now, w.ends), nil
+	}
+	if len(w.first) > 0 {
+		w.rest, w.first = w.first, nil
+		return 0, nil
+	}
+	if w.epoch != w.server.epoch || w.next < w.table.base {
+		w.rest, w.last = expired(), true
+		return 0, nil
+	}
+	return w.deliver(now), nil
+}
+
+// deliver hands over the events that are due, or a bookmark where all are seen.
+func (w *watch) deliver(now time.Time) time.Duration {
+	for ; w.next < w.table.base+len(w.table.log); w.next++ {
+		e := w.table.log[w.next-w.table.base]
+		effect, shown := w.view(e)
+		if shown == nil {
+			continue
+		}
+		if due := w.dueOf(e); now.Before(due) {
+			return until(now, w.ends, due)
+		}
+		w.rest = appendFrame(w.rest, effect, shown)
+		w.seen, w.drawn = e.rv, false
+	}
+	if len(w.rest) > 0 || w.remarks.IsZero() {
+		return until(now, w.ends)
+	}
+	if !now.Before(w.remarks) {
+		w.remarks = now.Add(bookmarkEvery)
+		w.seen = w.server.version
+		w.rest = w.bookmark("")
+	}
+	return until(now, w.ends, w.remarks)
+}
+
+// dueOf is when an event may be delivered. It is drawn once; that the event
+// before was late makes it later still, since nobody asks earlier.
+func (w *watch) dueOf(e *event) time.Time {
+	if !w.drawn {
+		w.drawn, w.due = true, e.at
+		if lag, ok := find(w.server.faults.lag, w.client.user, w.table.Name); ok {
+			w.due = e.at.Add(lag())
+		}
+	}
+	return w.due
+}
+
+// view is an event as the watch's selector shows it, nil for none of its business.
+func (w *watch) view(e *event) (Effect, *version) {
+	if w.only != "" && w.only != e.key.namespace {
+		return "", nil
+	}
+	before, after := w.chosen.holds(e.was), w.chosen.holds(e.is)
+	switch {
+	case before && after:
+		return Modified, e.is
+	case after:
+		return Added, e.is
+	case before:
+		return Deleted, e.gone()
+	}
+	return "", nil
+}
+
+// until is the time left to the earliest of some moments; zero moments count for nothing.
+func until(now time.Time, moments ...time.Time) time.Duration {
+	var least time.Duration
+	for _, m := range moments {
+		if left := m.Sub(now); !m.IsZero() && (least == 0 || left < least) {
+			least = max(left, 1)
+		}
+	}
+	return least
+}
+
+func appendFrame(b []byte, effect Effect, v *version) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, effect...)
+	b = append(b, `","object":`...)
+	b = append(b, v.bytes()...)
+	return append(b, "}\n"...)
+}
+
+// bookmark is an event that tells how far the watch is, marked with an annotation if given.
+func (w *watch) bookmark(annotation string) []byte {
+	apiVersion, kind := w.table.gvk.ToAPIVersionAndKind()
+	extra := ""
+	if annotation != "" {
+		extra = fmt.Sprintf(`,"annotations":{%q:"true"}`, annotation)
+	}
+	return fmt.Appendf(nil, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d"%s}}}`+"\n",
+		kind, apiVersion, w.seen, extra)
+}
+
+// expired is the event that ends a watch whose history is forgotten.
+func expired() []byte {
+	raw, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version",
+	})
+	if err != nil {
+		panic(err) // a constant
+	}
+	return fmt.Appendf(nil, `{"type":"ERROR","object":%s}`+"\n", raw)
+}

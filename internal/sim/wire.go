@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// Client is one process's connection to the server, which can be cut for good.
+type Client struct {
+	server *Server
+	user   string
+	severed
+}
+
+// Client returns a new connection of that identity.
+func (s *Server) Client(user string) *Client {
+	return &Client{server: s, user: user, severed: severed{done: make(chan struct{})}}
+}
+
+// Config is the client's configuration; there is no limit on its requests.
+func (c *Client) Config() *rest.Config {
+	return &rest.Config{
+		Host: "http://sim", Transport: c, QPS: -1, UserAgent: "sim/" + c.user,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON},
+	}
+}
+
+// RoundTrip serves a request on the caller's goroutine.
+func (c *Client) RoundTrip(hr *http.Request) (*http.Response, error) {
+	var body []byte
+	if hr.Body != nil {
+		read, err := io.ReadAll(hr.Body)
+		if err := errors.Join(err, hr.Body.Close()); err != nil {
+			return nil, fmt.Errorf("read request: %w", err)
+		}
+		body = read
+	}
+	r, err := c.server.route(c, hr, body)
+	if err != nil {
+		return respond(hr, answer{}, err)
+	}
+	before, after := c.server.latency(r)
+	if err := c.pause(hr.Context(), before); err != nil {
+		return nil, err
+	}
+	a, err := c.server.serve(r)
+	if a.stream == nil {
+		if err := c.pause(hr.Context(), after); err != nil {
+			return nil, err
+		}
+	}
+	return respond(hr, a, err)
+}
+
+// pause waits as long as the network would.
+func (c *Client) pause(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.done:
+		return refused()
+	case <-c.server.closed:
+		return refused()
+	}
+}
+
+// answer is what a request gets: an encoded object, or a watch.
+type answer struct {
+	code   int
+	body   []byte
+	stream io.ReadCloser
+}
+
+// object is an answer with anything that can be encoded.
+func object(code int, o any) (answer, error) {
+	raw, err := json.Marshal(o)
+	return answer{code: code, body: raw}, err
+}
+
+// respond turns an error that carries an API status into a response, and lets
+// every other error break the connection.
+func respond(hr *http.Request, a answer, err error) (*http.Response, error) {
+	if err != nil {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			return nil, err
+		}
+		told := status.Status()
+		told.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		if a, err = object(int(told.Code), told); err != nil {
+			return nil, err
+		}
+	}
+	response := &http.Response{
+		Status:     strconv.Itoa(a.code) + " " + http.StatusText(a.code),
+		StatusCode: a.code,
+		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": {"application/json"}},
+		Body:          a.stream,
+		ContentLength: -1,
+		Request:       hr,
+	}
+	if a.stream == nil {
+		response.Body = io.NopCloser(bytes.NewReader(a.body))
+		response.ContentLength = int64(len(a.body))
+	}
+	return response, nil
+}
+
+// refused is what a client sees of a server that is not there.
+func refused() error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
