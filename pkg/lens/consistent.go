@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+)
+
+// ErrStopped is what every write and every Get answers once the context given to New has ended.
+var ErrStopped = errors.New("clientset has stopped")
+
+// DefaultPatience is how long a write waits for the store when Options say nothing. A healthy watch takes
+// milliseconds.
+const DefaultPatience = 2 * time.Second
+
+// Options of a Consistent clientset; the zero value is fit for production.
+type Options struct {
+	// Patience bounds how long one write waits for the store. Lists are not bounded by it.
+	Patience time.Duration
+	// Clock is the wall clock unless set.
+	Clock clock.Clock
+	// Registerer receives the metrics; without it they are counted but not exported.
+	Registerer prometheus.Registerer
+}
+
+// Consistent is a clientset for machine-controller-manager's controllers behind which they read their own writes.
+type Consistent struct {
+	versioned.Interface
+
+	stop        context.Context
+	clock       clock.Clock
+	metrics     *metrics
+	machines    *horizon
+	sets        *horizon
+	deployments *horizon
+}
+
+var _ versioned.Interface = &Consistent{}
+
+// New wraps a clientset. Informers are built on the result and then made known to it by Bind, before anything is
+// written. Everything ends with ctx.
+func New(ctx context.Context, inner versioned.Interface, o Options) *Consistent {
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := &Consistent{Interface: inner, stop: ctx, clock: o.Clock, metrics: newMetrics(o.Registerer)}
+	c.machines = newHorizon(ctx, "machines", o.Patience, o.Clock, c.metrics)
+	c.sets = newHorizon(ctx, "machinesets", o.Patience, o.Clock, c.metrics)
+	c.deployments = newHorizon(ctx, "machinedeployments", o.Patience, o.Clock, c.metrics)
+	return c
+}
+
+// Bind watches the stores of these informers, which must have been built on this clientset and not yet be started,
+// and returns informers whose listers keep law L4.1. The controllers are given the returned ones.
+func (c *Consistent) Bind(in machineinformers.Interface) (machineinformers.Interface, error) {
+	err := errors.Join(
+		c.machines.bind(in.Machines().Informer()),
+		c.sets.bind(in.MachineSets().Informer()),
+		c.deployments.bind(in.MachineDeployments().Informer()),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("bind informers: %w", err)
+	}
+	return informers{Interface: in, c: c}, nil
+}
+
+// MachineV1alpha1 is the client to give to the controllers.
+func (c *Consistent) MachineV1alpha1() machineclient.MachineV1alpha1Interface {
+	return typed{MachineV1alpha1Interface: c.Interface.MachineV1alpha1(), c: c}
+}
+
+// typed passes MachineClasses through as they are: the controllers never write them.
+type typed struct {
+	machineclient.MachineV1alpha1Interface
+	c *Consistent
+}
+
+func (t typed) Machines(namespace string) machineclient.MachineInterface {
+	return &kind[*v1alpha1.Machine, *v1alpha1.MachineList]{
+		verbs: t.MachineV1alpha1Interface.Machines(namespace), horizon: t.c.machines, c: t.c, namespace: namespace,
+		blank: func() *v1alpha1.Machine { return &v1alpha1.Machine{} },
+	}
+}
+
+func (t typed) MachineSets(namespace string) machineclient.MachineSetInterface {
+	inner := t.MachineV1alpha1Interface.MachineSets(namespace)
+	return scalable[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]{
+		kind: &kind[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]{
+			verbs: inner, horizon: t.c.sets, c: t.c, namespace: namespace,
+			blank: func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} },
+		},
+		inner: inner,
+	}
+}
+
+func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploymentInterface {
+	inner := t.MachineV1alpha1Interface.MachineDeployments(namespace)
+	return scalable[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]{
+		kind: &kind[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]{
+			verbs: inner, horizon: t.c.deployments, c: t.c, namespace: namespace,
+			blank: func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
+		},
+		inner: inner,
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/lens"
+)
+
+const (
+	finalizer = "machine.sapcloud.io/machine-controller-manager"
+	lag       = 5 * time.Second
+)
+
+// took is how much virtual time a call takes.
+func took(call func()) time.Duration {
+	begun := time.Now()
+	call()
+	return time.Since(begun)
+}
+
+// listed are the names a controller gets when it lists everything.
+func (w world) listed() []string {
+	list, err := w.informers.Machines().Lister().List(labels.Everything())
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = m.Name
+		if m.DeletionTimestamp != nil {
+			names[i] += " leaving"
+		}
+	}
+	return names
+}
+
+func (w world) create(m *v1alpha1.Machine) *v1alpha1.Machine {
+	made, err := w.machines().Create(w, m, metav1.CreateOptions{})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	return made
+}
+
+var _ = Describe("A list (L4.1)", func() {
+	It("shows what was created, however late the watch", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			Expect(took(func() {
+				w.create(machine("a"))
+				Expect(w.listed()).To(ConsistOf("a"))
+			})).To(Equal(lag))
+		})
+	})
+
+	It("shows what every other worker wrote before", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for i := range 3 {
+					w.create(machine(fmt.Sprint("m", i)))
+				}
+			}()
+			<-done
+			Expect(w.listed()).To(ConsistOf("m0", "m1", "m2"))
+		})
+	})
+
+	DescribeTable("shows every kind of write",
+		func(write func(world, *v1alpha1.Machine), shown func(*v1alpha1.Machine) bool) {
+			inWorld(1, func(w world) {
+				made := w.create(machine("a"))
+				w.server.Lag("machines", sim.Constantly(lag))
+				write(w, made.DeepCopy())
+				list, err := w.informers.Machines().Lister().List(labels.Everything())
+				Expect(err).NotTo(HaveOccurred())
+				Expect(list).To(HaveLen(1))
+				Expect(shown(list[0])).To(BeTrue())
+			})
+		},
+		Entry("update", func(w world, m *v1alpha1.Machine) {
+			m.Spec.ProviderID = "x"
+			_, err := w.machines().Update(w, m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}, func(m *v1alpha1.Machine) bool { return m.Spec.ProviderID == "x" }),
+		Entry("status update", func(w world, m *v1alpha1.Machine) {
+			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+			_, err := w.machines().UpdateStatus(w, m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating }),
+		Entry("patch", func(w world, m *v1alpha1.Machine) {
+			_, err := w.machines().Patch(w, m.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}, func(m *v1alpha1.Machine) bool { return m.Labels["a"] == "b" }),
+	)
+
+	It("shows that a machine leaves, or has left", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("stays", finalizer))
+			w.create(machine("goes"))
+			w.server.Lag("machines", sim.Constantly(lag))
+			Expect(w.machines().Delete(w, "stays", metav1.DeleteOptions{})).To(Succeed())
+			Expect(w.listed()).To(ConsistOf("stays leaving", "goes"))
+			Expect(w.machines().Delete(w, "goes", metav1.DeleteOptions{})).To(Succeed())
+			Expect(w.listed()).To(ConsistOf("stays leaving"))
+		})
+	})
+
+	It("does not wait for an object that vanished with the write", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizer))
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			m, err := w.machines().Get(w, "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			w.server.Lag("machines", sim.Constantly(lag))
+			m.Finalizers = nil
+			_, err = w.machines().Update(w, m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.listed()).To(BeEmpty())
+		})
+	})
+
+	It("shows a deletion of what the store has never shown", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.create(machine("a", finalizer))
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			Expect(w.listed()).To(ConsistOf("a leaving"))
+		})
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.create(machine("a"))
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			Expect(w.listed()).To(BeEmpty())
+		})
+	})
+
+	It("shows a deletion that somebody else had made already", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			w.server.Lag("machines", sim.Constantly(lag))
+			Expect(w.others.Machines(ns).Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			Expect(apierrors.IsNotFound(w.machines().Delete(w, "a", metav1.DeleteOptions{}))).To(BeTrue())
+			Expect(w.listed()).To(BeEmpty())
+		})
+	})
+
+	It("survives a watch that breaks with history forgotten", func() {
+		inWorld(1, func(w world) {
+			w.server.Hold("machines")
+			w.create(machine("a"))
+			w.server.Compact()
+			w.server.Down(true)
+			w.server.Down(false)
+			go func() {
+				time.Sleep(time.Minute)
+				w.server.Release("machines")
+			}()
+			Expect(w.listed()).To(ConsistOf("a"))
+		})
+	})
+
+	It("does not wait for others' writes, for other kinds', or for none", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("", sim.Constantly(lag))
+			_, err := w.others.Machines(ns).Create(w, machine("a"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = w.client.MachineV1alpha1().MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(took(func() { Expect(w.listed()).To(BeEmpty()) })).To(BeZero())
+		})
+	})
+
+	It("covers machine sets and deployments", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("", sim.Constantly(lag))
+			_, err := w.client.MachineV1alpha1().MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = w.client.MachineV1alpha1().MachineDeployments(ns).Create(w, &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.informers.MachineSets().Lister().List(labels.Everything())).To(HaveLen(1))
+			Expect(w.informers.MachineDeployments().Lister().List(labels.Everything())).To(HaveLen(1))
+		})
+	})
+
+	It("returns the very objects of the store", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			list, err := w.informers.Machines().Lister().List(labels.Everything())
+			Expect(err).NotTo(HaveOccurred())
+			held, err := w.informers.Machines().Lister().Machines(ns).Get("a")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(list[0]).To(BeIdenticalTo(held))
+		})
+	})
+})
+
+var _ = Describe("A write (L4.2)", func() {
+	It("returns when the store shows it", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(300*time.Millisecond))
+			Expect(took(func() { w.create(machine("a")) })).To(Equal(300 * time.Millisecond))
+			_, err := w.informers.Machines().Lister().Machines(ns).Get("a")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.count("evenkeel_lens_write_wait_seconds")).To(BeEquivalentTo(1))
+			Expect(w.count("evenkeel_lens_write_wait_timeouts_total")).To(BeZero())
+		})
+	})
+
+	It("is patient once, and then not until the store has caught up", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			Expect(took(func() { w.create(machine("a")) })).To(Equal(lens.DefaultPatience))
+			Expect(took(func() { w.create(machine("b")) })).To(BeZero())
+			Expect(w.count("evenkeel_lens_write_wait_timeouts_total")).To(BeEquivalentTo(1))
+			Expect(w.listed()).To(ConsistOf("a", "b"))
+			Expect(w.count("evenkeel_lens_decision_wait_seconds")).To(BeEquivalentTo(1))
+			Expect(took(func() { w.create(machine("c")) })).To(Equal(lens.DefaultPatience))
+		})
+	})
+
+	It("that changes nothing waits for nothing", func() {
+		inWorld(1, func(w world) {
+			made := w.create(machine("a"))
+			w.server.Lag("machines", sim.Constantly(lag))
+			Expect(took(func() {
+				_, err := w.machines().Update(w, made, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.listed()).To(ConsistOf("a"))
+			})).To(BeZero())
+		})
+	})
+
+	It("ends with the context of its caller", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			ctx, cancel := context.WithTimeout(w, time.Second)
+			defer cancel()
+			Expect(took(func() {
+				_, err := w.machines().Create(ctx, machine("a"), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			})).To(Equal(time.Second))
+		})
+	})
+})
+
+var _ = Describe("What does not wait (L4.4, L4.5)", func() {
+	It("is a lookup by name and a list of one namespace", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.create(machine("b"))
+			Expect(took(func() {
+				_, err := w.informers.Machines().Lister().Machines(ns).Get("a")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.informers.Machines().Lister().Machines(ns).List(labels.Everything())).To(HaveLen(1))
+			})).To(BeZero())
+		})
+	})
+
+	It("is not the deletion of a collection: that is refused", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			err := w.machines().DeleteCollection(w, metav1.DeleteOptions{}, metav1.ListOptions{})
+			Expect(apierrors.IsMethodNotSupported(err)).To(BeTrue())
+			Expect(w.stored()).To(HaveLen(1))
+		})
+	})
+})

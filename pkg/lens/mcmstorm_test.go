@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package lens_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+)
+
+// census follows the machines that are not leaving, write by write.
+type census struct {
+	live                map[string]bool
+	most, made, removed int
+}
+
+func (c *census) follow(w sim.Write) error {
+	if w.Resource != "machines" || w.NoOp() {
+		return nil
+	}
+	switch w.Verb {
+	case "create":
+		c.live[w.Name] = true
+		c.made++
+	case "delete":
+		if c.live[w.Name] {
+			delete(c.live, w.Name)
+			c.removed++
+		}
+	}
+	c.most = max(c.most, len(c.live))
+	return nil
+}
+
+// phase begins to count anew.
+func (c *census) phase() {
+	c.most, c.made, c.removed = len(c.live), 0, 0
+}
+
+// weather makes the watches of the controllers late, each kind by itself, and some of their writes fail.
+func (p *pool) weather(random *rand.Rand) {
+	for _, resource := range []string{"machines", "machinesets", "machinedeployments"} {
+		worst := time.Duration(random.Int64N(int64(8 * time.Second)))
+		own := rand.New(rand.NewPCG(random.Uint64(), 0))
+		p.Lag(resource, func() time.Duration { return time.Duration(own.Int64N(int64(worst) + 1)) }, "controllers")
+	}
+	p.Latency(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+	p.FailWrites([]float64{0, 0.05, 0.15}[random.IntN(3)], sim.Either, "controllers")
+}
+
+// quiet is longer than what MCM waits between two tries of anything: it looks at everything every ten minutes.
+const quiet = 11 * time.Minute
+
+var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
+	It("make no machine and remove none beyond what is wanted, come to rest, and then write nothing", func() {
+		over := map[int]int{}
+		storm.Seeds(suite, 40, func(seed uint64) {
+			p := newPool(sim.Options{Seed: seed}, throughLens)
+			defer p.End()
+			c := &census{live: map[string]bool{}}
+			p.AfterWrite(c.follow)
+			p.weather(rand.New(rand.NewPCG(seed, 0)))
+			settled := func(wanted int) {
+				GinkgoHelper()
+				Expect(p.Settle(quiet, 12*time.Hour)).To(Succeed())
+				Expect(c.live).To(HaveLen(wanted))
+				Expect(p.Objects(machinesResource)).To(HaveLen(wanted))
+			}
+
+			_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), gen.MachineDeployment("pool", 4), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			settled(4)
+			for _, wanted := range []int{7, 2, 5} {
+				before := len(c.live)
+				c.phase()
+				p.scale(wanted)
+				settled(wanted)
+				Expect(c.made).To(Equal(max(0, wanted-before)), "%d -> %d", before, wanted)
+				Expect(c.removed).To(Equal(max(0, before-wanted)), "%d -> %d", before, wanted)
+			}
+
+			c.phase()
+			p.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			settled(5)
+			over[c.most-5]++
+
+			since := len(p.Writes())
+			time.Sleep(3 * time.Hour)
+			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())
+		})
+		AddReportEntry("machines beyond replicas in a rollout with maxSurge 1: rollouts", ReportEntryVisibilityAlways, fmt.Sprint(over))
+	})
+
+	It("end the same wherever they are killed, with a watch later than any write waits", func() {
+		made := 0
+		Expect(storm.CrashPoints(suite, storm.Scenario{
+			Options: sim.Options{Seed: 1},
+			Story: func(w *storm.World) {
+				p := onWorld(w, throughLens)
+				c := &census{live: map[string]bool{}}
+				w.AfterWrite(c.follow)
+				defer func() { made = c.made }()
+				w.Lag("machines", sim.Constantly(3*time.Second), "controllers")
+				_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), gen.MachineDeployment("pool", 4), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.Settle(quiet, 12*time.Hour)).To(Succeed())
+				p.scale(7)
+				Expect(w.Settle(quiet, 12*time.Hour)).To(Succeed())
+			},
+			End: func(w *storm.World) any {
+				return fmt.Sprintf("%d machines, %d made", len(w.Objects(machinesResource)), made)
+			},
+		}, "controllers")).To(Succeed())
+		Expect(made).To(Equal(7))
+	})
+})

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package lens_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
+	It("make what is wanted and no more, forget no write, and then write nothing", func() {
+		storm.Seeds(suite, 30, func(seed uint64) {
+			p := newReservePool(sim.Options{Seed: seed})
+			defer p.End()
+			c := &census{live: map[string]bool{}}
+			p.AfterWrite(c.follow)
+			p.weather(rand.New(rand.NewPCG(seed, 0)))
+			settled := func(wanted int) {
+				GinkgoHelper()
+				Expect(p.Settle(quiet, 12*time.Hour)).To(Succeed())
+				serving, reserve := p.names()
+				Expect(len(serving) + len(reserve)).To(Equal(wanted))
+			}
+			d := gen.MachineDeployment("pool", 3)
+			d.Annotations = map[string]string{api.AppliedExcessAnnotation: "2"}
+			_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			settled(5)
+			Expect(c.made).To(Equal(5))
+			serving, reserve := p.names()
+			Expect(serving).To(HaveLen(3), "born in service")
+			Expect(reserve).To(HaveLen(2), "born in reserve")
+
+			p.patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"new":"label"}}}}}}}`)
+			settled(5)
+			for _, m := range p.machines() {
+				Expect(m.Spec.NodeTemplateSpec.Labels).To(HaveKey("new"), "a write was forgotten")
+			}
+			p.scale(5)
+			settled(7)
+			Expect(c.made).To(Equal(7))
+			Expect(c.removed).To(BeZero())
+			p.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			settled(7)
+
+			since := len(p.Writes())
+			time.Sleep(3 * time.Hour)
+			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())
+		})
+	})
+})

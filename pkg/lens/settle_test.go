@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens_test
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+var (
+	serverError = apierrors.NewInternalError(errors.New("etcd is having a moment"))
+	tooLate     = apierrors.NewTimeoutError("too late", 0)
+	forbidden   = apierrors.NewForbidden(machineResource, "", errors.New("no"))
+	noAnswer    = io.ErrUnexpectedEOF
+)
+
+// firstly makes a hook that fails the first n writes of ours.
+func firstly(n int, err error) func(sim.Write) error {
+	return func(sim.Write) error {
+		if n--; n >= 0 {
+			return err
+		}
+		return nil
+	}
+}
+
+var _ = Describe("An unknown outcome (L4.3)", func() {
+	DescribeTable("of a create is settled: there is one machine, and no error",
+		func(err error, prepare func(*sim.Server, func(sim.Write) error)) {
+			inWorld(1, func(w world) {
+				w.server.Lag("machines", sim.Constantly(lag))
+				prepare(w.server, firstly(2, err))
+				made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.listed()).To(ConsistOf(made.Name))
+				Expect(w.stored()).To(HaveLen(1))
+				Expect(made.Name).To(MatchRegexp(`^pool-[a-z0-9]{5}$`))
+				Expect(w.count("evenkeel_lens_unknown_outcomes_total")).NotTo(BeZero())
+			})
+		},
+		Entry("server error before the effect", serverError, (*sim.Server).OnWrite),
+		Entry("server error after the effect", serverError, (*sim.Server).AfterWrite),
+		Entry("timeout before the effect", tooLate, (*sim.Server).OnWrite),
+		Entry("timeout after the effect", tooLate, (*sim.Server).AfterWrite),
+		Entry("no answer, before the effect", noAnswer, (*sim.Server).OnWrite),
+		Entry("no answer, after the effect", noAnswer, (*sim.Server).AfterWrite),
+	)
+
+	// overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
+	overtaken := func(w world, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
+		looked := make(chan string, 1)
+		w.server.OnWrite(firstly(1, noAnswer))
+		w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.User == "ours" && r.Verb == "get" {
+				looked <- r.Name
+			}
+			return 0, 0
+		})
+		go func() {
+			defer GinkgoRecover()
+			m := machine(<-looked)
+			change(m)
+			time.Sleep(10 * time.Millisecond)
+			_, err := w.others.Machines(ns).Create(w, m, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			<-looked
+		}()
+		return w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+	}
+
+	It("of a create that is still under way makes no second one", func() {
+		inWorld(1, func(w world) {
+			made, err := overtaken(w, func(*v1alpha1.Machine) {})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.stored()).To(HaveLen(1))
+			Expect(w.listed()).To(ConsistOf(made.Name))
+		})
+	})
+
+	It("of a create is not mistaken for another owner's machine", func() {
+		inWorld(1, func(w world) {
+			_, err := overtaken(w, func(m *v1alpha1.Machine) { m.OwnerReferences[0].UID = "another" })
+			Expect(apierrors.IsAlreadyExists(err)).To(BeTrue())
+		})
+	})
+
+	It("of a create waits for a server that has gone away in the middle", func() {
+		inWorld(1, func(w world) {
+			w.server.AfterWrite(firstly(1, noAnswer))
+			w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Verb == "create" {
+					return 0, time.Second
+				}
+				return 0, 0
+			})
+			go func() {
+				time.Sleep(500 * time.Millisecond)
+				w.server.Down(true)
+				time.Sleep(10 * time.Minute)
+				w.server.Down(false)
+			}()
+			made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.stored()).To(HaveLen(1))
+			Expect(w.listed()).To(ConsistOf(made.Name))
+		})
+	})
+
+	It("of a create is reported if the server goes on failing without effect", func() {
+		inWorld(1, func(w world) {
+			w.server.OnWrite(firstly(1000, serverError))
+			made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+			Expect(apierrors.IsInternalError(err)).To(BeTrue())
+			Expect(made).NotTo(BeNil())
+			Expect(w.stored()).To(BeEmpty())
+		})
+	})
+
+	It("is not what a refusal is: that is passed on at once", func() {
+		inWorld(1, func(w world) {
+			requests := 0
+			w.server.OnWrite(func(sim.Write) error { requests++; return forbidden })
+			_, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+			Expect(apierrors.IsForbidden(err)).To(BeTrue())
+			Expect(requests).To(Equal(1))
+		})
+	})
+
+	DescribeTable("of a deletion is settled: the machine leaves, and no error",
+		func(err error, prepare func(*sim.Server, func(sim.Write) error), finalizers ...string) {
+			inWorld(1, func(w world) {
+				w.create(machine("a", finalizers...))
+				w.server.Lag("machines", sim.Constantly(lag))
+				prepare(w.server, firstly(1, err))
+				Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+				Expect(w.listed()).NotTo(ContainElement("a"))
+			})
+		},
+		Entry("before the effect", serverError, (*sim.Server).OnWrite, finalizer),
+		Entry("after the effect", serverError, (*sim.Server).AfterWrite, finalizer),
+		Entry("before the effect, gone at once", noAnswer, (*sim.Server).OnWrite),
+		Entry("after the effect, gone at once", noAnswer, (*sim.Server).AfterWrite),
+	)
+
+	It("of a deletion that is still under way is no error", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			w.server.OnWrite(firstly(1, noAnswer))
+			go func() { // after it was looked up in vain, before it is repeated
+				time.Sleep(10 * time.Millisecond)
+				_ = w.others.Machines(ns).Delete(w, "a", metav1.DeleteOptions{})
+			}()
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			Expect(w.listed()).To(BeEmpty())
+		})
+	})
+
+	It("of a deletion is reported if the server goes on failing without effect", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizer))
+			w.server.OnWrite(firstly(1000, serverError))
+			Expect(apierrors.IsInternalError(w.machines().Delete(w, "a", metav1.DeleteOptions{}))).To(BeTrue())
+			Expect(w.listed()).To(ConsistOf("a"))
+		})
+	})
+
+	It("of an update is reported, and what it has done is awaited", func() {
+		inWorld(1, func(w world) {
+			made := w.create(machine("a")).DeepCopy()
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.server.AfterWrite(firstly(1, tooLate))
+			made.Spec.ProviderID = "x"
+			_, err := w.machines().Update(w, made, metav1.UpdateOptions{})
+			Expect(apierrors.IsTimeout(err)).To(BeTrue())
+			Expect(w.listed()).To(ConsistOf("a"))
+			held, err := w.informers.Machines().Lister().Machines(ns).Get("a")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(held.Spec.ProviderID).To(Equal("x"))
+		})
+	})
+
+	It("ends with the clientset", func() {
+		inWorld(1, func(w world) {
+			w.server.AfterWrite(func(sim.Write) error { return noAnswer })
+			go func() {
+				time.Sleep(time.Second)
+				w.stop()
+			}()
+			w.server.Down(true)
+			Expect(took(func() {
+				_, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+				Expect(err).To(HaveOccurred())
+			})).To(Equal(time.Second))
+		})
+	})
+})

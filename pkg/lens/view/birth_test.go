@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	machinelisters "github.com/gardener/machine-controller-manager/pkg/client/listers/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// registry decides births as our controller will: so many serve, the rest is reserve. It sees nothing of its own.
+type registry struct {
+	mu    sync.Mutex
+	serve int
+	asked []view.Birth
+	seen  bool // is everything shown by the store?
+	busy  int  // how many decisions are being made
+	most  int
+	// during is called while a decision is being made.
+	during func(view.Birth)
+}
+
+func (r *registry) births() view.Births {
+	return view.Births{
+		Born: r.born,
+		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
+			return types.NamespacedName{Namespace: namespace, Name: m.Labels["name"]}, m.Labels["name"] != ""
+		},
+		Seen: func(string) bool { return r.seen },
+	}
+}
+
+func (r *registry) born(b view.Birth) *machine.Reserve {
+	r.mu.Lock()
+	r.busy++
+	r.most = max(r.most, r.busy)
+	r.asked = append(r.asked, b)
+	r.mu.Unlock()
+	for range 100 { // room for others to come in between
+		runtime.Gosched()
+	}
+	if r.during != nil {
+		r.during(b)
+	}
+	serving := 0
+	for _, other := range b.UnderWay {
+		if !other.Reserve {
+			serving++
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy--
+	if serving < r.serve {
+		return nil
+	}
+	return ptr.To(reserve)
+}
+
+func child(deployment string) *v1alpha1.Machine {
+	m := gen.Machine("", func(m *v1alpha1.Machine) { m.Labels = map[string]string{"name": deployment} })
+	m.GenerateName = deployment + "-"
+	return m
+}
+
+func (w world) bear(m *v1alpha1.Machine) (*v1alpha1.Machine, error) {
+	return w.seen.Machines(ns).Create(w, m, metav1.CreateOptions{})
+}
+
+// stored are the Machines of a MachineDeployment, by whether they serve.
+func (w world) stored(deployment string) (serving, reserved int) {
+	GinkgoHelper()
+	list, err := w.raw.Machines(ns).List(w, metav1.ListOptions{LabelSelector: "name=" + deployment})
+	Expect(err).NotTo(HaveOccurred())
+	for _, m := range list.Items {
+		if m.Annotations[machine.ReserveAnnotation] == "" {
+			Expect(template(&m).Spec.Taints).To(BeEmpty())
+			serving++
+			continue
+		}
+		Expect(markOf(&m)).To(Equal(reserve))
+		Expect(template(&m).Spec.Taints).To(ConsistOf(taint))
+		Expect(template(&m).Annotations).To(Equal(reserve.Annotations))
+		reserved++
+	}
+	return serving, reserved
+}
+
+var _ = Describe("A birth (V9)", func() {
+	It("is counted with those under way, however many come at once and however late they are shown", func() {
+		r := &registry{serve: 3}
+		bornInWorld(r.births(), func(w world) {
+			w.server.Latency(time.Second)
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					defer GinkgoRecover()
+					m, err := w.bear(child("pool"))
+					Expect(err).NotTo(HaveOccurred())
+					isViewOfMachine(m)
+				})
+			}
+			all.Wait()
+			serving, reserved := w.stored("pool")
+			Expect([]int{serving, reserved}).To(Equal([]int{3, 2}))
+			Expect(r.most).To(Equal(1), "one decision after another")
+			Expect(r.asked[4].UnderWay).To(HaveLen(4))
+			Expect(r.asked[4].Deployment).To(Equal(types.NamespacedName{Namespace: ns, Name: "pool"}))
+
+			r.seen = true
+			_, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[5].UnderWay).To(BeEmpty(), "the store shows them all")
+		})
+	})
+
+	It("does not wait for one of another MachineDeployment, nor count it", func() {
+		r := &registry{serve: 1}
+		bornInWorld(r.births(), func(w world) {
+			decided := make(chan struct{})
+			r.during = func(b view.Birth) {
+				if b.Deployment.Name == "pool0" {
+					<-decided // a lock of all would never get there
+				}
+			}
+			first := make(chan error)
+			go func() {
+				_, err := w.bear(child("pool0"))
+				first <- err
+			}()
+			synctest.Wait()
+			_, err := w.bear(child("pool1"))
+			Expect(err).NotTo(HaveOccurred())
+			close(decided)
+			Expect(<-first).To(Succeed())
+			for _, pool := range []string{"pool0", "pool1"} {
+				serving, _ := w.stored(pool)
+				Expect(serving).To(Equal(1))
+			}
+		})
+	})
+
+	It("knows the names of those that were created", func() {
+		r := &registry{serve: 9}
+		bornInWorld(r.births(), func(w world) {
+			first, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			_, err = w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[1].UnderWay).To(Equal([]view.UnderWay{{Name: first.Name}}))
+		})
+	})
+
+	It("of an outcome that is unknown counts until it is too old, and is decided once for its name", func() {
+		r := &registry{serve: 1}
+		bornInWorld(r.births(), func(w world) {
+			named := child("pool")
+			named.Name, named.GenerateName = "pool-x", ""
+			w.failing(w.server.AfterWrite, 1, errLate)
+			Expect(second(w.bear(named))).To(HaveOccurred())
+			Expect(apierrors.IsAlreadyExists(second(w.bear(named)))).To(BeTrue())
+			Expect(r.asked).To(HaveLen(1))
+			serving, _ := w.stored("pool")
+			Expect(serving).To(Equal(1))
+
+			_, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[1].UnderWay).To(Equal([]view.UnderWay{{Name: "pool-x"}}))
+			time.Sleep(3 * time.Minute)
+			_, err = w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[2].UnderWay).To(HaveLen(1), "the doubtful one is forgotten, the other is not shown yet")
+		})
+	})
+
+	It("that was refused does not count", func() {
+		r := &registry{serve: 1}
+		bornInWorld(r.births(), func(w world) {
+			w.failing(w.server.OnWrite, 1, apierrors.NewForbidden(v1alpha1.Resource("machines"), "", fmt.Errorf("quota")))
+			Expect(apierrors.IsForbidden(second(w.bear(child("pool"))))).To(BeTrue())
+			_, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[1].UnderWay).To(BeEmpty())
+		})
+	})
+
+	It("of a Machine without MachineDeployment, or of a dry run, is not asked about", func() {
+		r := &registry{}
+		bornInWorld(r.births(), func(w world) {
+			_, err := w.bear(child(""))
+			Expect(err).To(HaveOccurred()) // a prefix of a name must be a name
+			orphan := gen.Machine("orphan")
+			_, err = w.bear(orphan)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = w.seen.Machines(ns).Create(w, child("pool"), metav1.CreateOptions{DryRun: []string{"All"}})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked).To(BeEmpty())
+			m, err := w.raw.Machines(ns).Get(w, "orphan", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Annotations).To(BeEmpty())
+		})
+	})
+
+	It("leaves what the controllers gave to it as it is: they make many machines of one template", func() {
+		r := &registry{}
+		bornInWorld(r.births(), func(w world) {
+			asked := child("pool")
+			before := asked.DeepCopy()
+			_, err := w.bear(asked)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(asked).To(Equal(before))
+			_, reserved := w.stored("pool")
+			Expect(reserved).To(Equal(1))
+		})
+	})
+})
+
+var _ = Describe("The MachineDeployment of a Machine", func() {
+	owned := func(kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
+	}
+	DescribeTable("is found by way of its MachineSet", func(m *v1alpha1.Machine, found bool) {
+		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+		for name, owner := range map[string][]metav1.OwnerReference{"set": owned("MachineDeployment", "pool"), "alone": nil, "odd": owned("Other", "x")} {
+			Expect(store.Add(&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID(name), OwnerReferences: owner}})).To(Succeed())
+		}
+		name, is := view.OwnedThrough(machinelisters.NewMachineSetLister(store))(ns, m)
+		Expect(is).To(Equal(found))
+		if found {
+			Expect(name).To(Equal(types.NamespacedName{Namespace: ns, Name: "pool"}))
+		}
+	},
+		Entry("of its own", ownedBy(owned("MachineSet", "set")), true),
+		Entry("no owner", ownedBy(nil), false),
+		Entry("another kind of owner", ownedBy(owned("Other", "set")), false),
+		Entry("no such MachineSet", ownedBy(owned("MachineSet", "gone")), false),
+		Entry("a MachineSet that stands alone", ownedBy(owned("MachineSet", "alone")), false),
+		Entry("a MachineSet of another kind of owner", ownedBy(owned("MachineSet", "odd")), false),
+		Entry("another MachineSet of that name", ownedBy([]metav1.OwnerReference{{Kind: "MachineSet", Name: "set", UID: "older", Controller: ptr.To(true)}}), false),
+	)
+})
+
+func ownedBy(owners []metav1.OwnerReference) *v1alpha1.Machine {
+	return gen.Machine("m", func(m *v1alpha1.Machine) { m.OwnerReferences = owners })
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+)
+
+// Options of a Clientset; with the zero value every Machine is born in service.
+type Options struct {
+	Births
+	// Clock is the wall clock unless set.
+	Clock clock.Clock
+}
+
+// Clientset shows views and takes changes of views.
+type Clientset struct {
+	versioned.Interface
+
+	stop   context.Context
+	clock  clock.Clock
+	births *nursery
+}
+
+var _ versioned.Interface = &Clientset{}
+
+// New wraps a clientset, which must have a real REST client below. Writes are no longer repeated once ctx has ended.
+func New(ctx context.Context, inner versioned.Interface, o Options) *Clientset {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newNursery(o.Births, o.Clock)}
+}
+
+// MachineV1alpha1 is the client of the views.
+func (c *Clientset) MachineV1alpha1() machineclient.MachineV1alpha1Interface {
+	return typed{MachineV1alpha1Interface: c.Interface.MachineV1alpha1(), c: c}
+}
+
+// typed passes MachineSets and MachineClasses through as they are.
+type typed struct {
+	machineclient.MachineV1alpha1Interface
+	c *Clientset
+}
+
+func (t typed) Machines(namespace string) machineclient.MachineInterface {
+	return machines{
+		MachineInterface: t.MachineV1alpha1Interface.Machines(namespace),
+		births:           t.c.births,
+		namespace:        namespace,
+		write: writer[v1alpha1.Machine, *v1alpha1.Machine]{
+			c: t.c, rest: t.RESTClient(), resource: "machines", namespace: namespace, show: ShowMachine, restore: RestoreMachine,
+		},
+	}
+}
+
+func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploymentInterface {
+	return deployments{
+		MachineDeploymentInterface: t.MachineV1alpha1Interface.MachineDeployments(namespace),
+		write: writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]{
+			c: t.c, rest: t.RESTClient(), resource: "machinedeployments", namespace: namespace, show: ShowDeployment, restore: RestoreDeployment,
+		},
+	}
+}
+
+type machines struct {
+	machineclient.MachineInterface
+	births    *nursery
+	namespace string
+	write     writer[v1alpha1.Machine, *v1alpha1.Machine]
+}
+
+func (m machines) Create(ctx context.Context, machine *v1alpha1.Machine, o metav1.CreateOptions) (*v1alpha1.Machine, error) {
+	if len(o.DryRun) > 0 {
+		return m.MachineInterface.Create(ctx, machine, o)
+	}
+	born, done := m.births.begin(m.namespace, machine)
+	made, err := m.MachineInterface.Create(ctx, born, o)
+	done(made, err)
+	return ShowMachine(made), err
+}
+
+func (m machines) Update(ctx context.Context, machine *v1alpha1.Machine, o metav1.UpdateOptions) (*v1alpha1.Machine, error) {
+	return m.write.update(ctx, machine, o)
+}
+
+func (m machines) UpdateStatus(ctx context.Context, machine *v1alpha1.Machine, o metav1.UpdateOptions) (*v1alpha1.Machine, error) {
+	return m.write.update(ctx, machine, o, "status")
+}
+
+func (m machines) Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.Machine, error) {
+	machine, err := m.MachineInterface.Get(ctx, name, o)
+	return ShowMachine(machine), err
+}
+
+func (m machines) List(ctx context.Context, o metav1.ListOptions) (*v1alpha1.MachineList, error) {
+	list, err := m.MachineInterface.List(ctx, o)
+	if err != nil {
+		return list, err
+	}
+	for i := range list.Items {
+		list.Items[i] = *ShowMachine(&list.Items[i])
+	}
+	return list, nil
+}
+
+func (m machines) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := m.MachineInterface.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return through(w, ShowMachine), nil
+}
+
+// Patch lets the patches pass by which machines are adopted, released and labelled (V10).
+func (m machines) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*v1alpha1.Machine, error) {
+	if pt != types.MergePatchType || len(subresources) > 0 {
+		return &v1alpha1.Machine{}, apierrors.NewMethodNotSupported(v1alpha1.Resource("machines"), "patch")
+	}
+	if err := harmless(data); err != nil {
+		return &v1alpha1.Machine{}, apierrors.NewBadRequest(err.Error())
+	}
+	machine, err := m.MachineInterface.Patch(ctx, name, pt, data, o)
+	return ShowMachine(machine), err
+}
+
+// harmless refuses a merge patch of anything but ownerReferences, labels and uid.
+func harmless(patch []byte) error {
+	var content struct {
+		Metadata struct {
+			OwnerReferences, Labels, UID any
+		}
+	}
+	decoder := json.NewDecoder(bytes.NewReader(patch))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&content); err != nil {
+		return fmt.Errorf("patch of a machine beyond its owners, labels and uid: %w", err)
+	}
+	return nil
+}
+
+type deployments struct {
+	machineclient.MachineDeploymentInterface
+	write writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
+}
+
+func (d deployments) Create(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.CreateOptions) (*v1alpha1.MachineDeployment, error) {
+	made, err := d.MachineDeploymentInterface.Create(ctx, deployment, o)
+	return ShowDeployment(made), err
+}
+
+func (d deployments) Update(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
+	return d.write.update(ctx, deployment, o)
+}
+
+func (d deployments) UpdateStatus(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
+	return d.write.update(ctx, deployment, o, "status")
+}
+
+func (d deployments) Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.MachineDeployment, error) {
+	deployment, err := d.MachineDeploymentInterface.Get(ctx, name, o)
+	return ShowDeployment(deployment), err
+}
+
+func (d deployments) List(ctx context.Context, o metav1.ListOptions) (*v1alpha1.MachineDeploymentList, error) {
+	list, err := d.MachineDeploymentInterface.List(ctx, o)
+	if err != nil {
+		return list, err
+	}
+	for i := range list.Items {
+		list.Items[i] = *ShowDeployment(&list.Items[i])
+	}
+	return list, nil
+}
+
+func (d deployments) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := d.MachineDeploymentInterface.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return through(w, ShowDeployment), nil
+}
+
+// Patch is refused (V10).
+func (d deployments) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*v1alpha1.MachineDeployment, error) {
+	return &v1alpha1.MachineDeployment{}, apierrors.NewMethodNotSupported(v1alpha1.Resource("machinedeployments"), "patch")
+}
+
+// UpdateScale is refused (V10).
+func (d deployments) UpdateScale(context.Context, string, *autoscalingv1.Scale, metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
+	return &autoscalingv1.Scale{}, apierrors.NewMethodNotSupported(v1alpha1.Resource("machinedeployments"), "scale")
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// ErrReplicas is why a write of replicas is refused where there is excess (V10).
+var ErrReplicas = errors.New("replicas are shown with the excess and cannot be written here")
+
+// ShowDeployment is machine-controller-manager's view of a MachineDeployment. The result may share parts with d,
+// which is not changed.
+func ShowDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	shown := *d
+	shown.TypeMeta = v1alpha1.MachineDeployment{}.TypeMeta
+	shown.Spec.Replicas = replicas(d)
+	shown.Annotations = foreign(d.Annotations)
+	return &shown
+}
+
+// RestoreDeployment lays a changed view over the stored object that it was a view of.
+func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte, error) {
+	live, d := tree(nil), &v1alpha1.MachineDeployment{}
+	live, err := parse(stored)
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(stored, d); err != nil {
+		return nil, err
+	}
+	before := ShowDeployment(d)
+	if after.Spec.Replicas != before.Spec.Replicas && before.Spec.Replicas != d.Spec.Replicas {
+		return nil, fmt.Errorf("write %d replicas: %w", after.Spec.Replicas, ErrReplicas)
+	}
+	written := *after
+	written.Annotations = foreign(after.Annotations)
+	same, err := lay(live, before, &written)
+	if err != nil {
+		return nil, err
+	}
+	if same {
+		return stored, nil
+	}
+	keepOurs(live, d.Annotations)
+	return encode(live)
+}
+
+// replicas are those that the controllers see (V5).
+func replicas(d *v1alpha1.MachineDeployment) int32 {
+	base := d.Spec.Replicas
+	if text, set := d.Annotations[machine.AppliedReplicasAnnotation]; set {
+		if n, err := machine.ParseAppliedReplicas(text); err == nil {
+			base = n
+		}
+	}
+	applied, err := machine.ParseAppliedExcess(d.Annotations[machine.AppliedExcessAnnotation])
+	if err != nil || base < 0 {
+		return base
+	}
+	limit := int32(math.MaxInt32)
+	if applied.Max != nil {
+		limit = *applied.Max
+	}
+	return base + min(applied.Machines, max(0, limit-base))
+}
+
+// foreign are the annotations that are not ours; nil where none is left, as where there were none.
+func foreign(annotations map[string]string) map[string]string {
+	ours := func(key, _ string) bool { return strings.HasPrefix(key, machine.AnnotationPrefix) }
+	for key, value := range annotations {
+		if ours(key, value) {
+			left := maps.Clone(annotations)
+			maps.DeleteFunc(left, ours)
+			if len(left) == 0 {
+				return nil
+			}
+			return left
+		}
+	}
+	return annotations
+}
+
+// keepOurs puts our annotations back where a write took all annotations away.
+func keepOurs(live tree, stored map[string]string) {
+	for key, value := range stored {
+		if strings.HasPrefix(key, machine.AnnotationPrefix) {
+			branch(live, "metadata", "annotations")[key] = value
+		}
+	}
+}
+
+// lay lays the change from one view to another over live, and tells whether there is none. The version is no change.
+func lay[T any](live tree, before, after *T) (same bool, err error) {
+	was, err := treeOf(before)
+	if err != nil {
+		return false, err
+	}
+	is, err := treeOf(after)
+	if err != nil {
+		return false, err
+	}
+	delete(branch(was, "metadata"), "resourceVersion")
+	delete(branch(is, "metadata"), "resourceVersion")
+	if reflect.DeepEqual(was, is) {
+		return true, nil
+	}
+	overlayTree(live, was, is)
+	return false, nil
+}
+
+func encode(live tree) ([]byte, error) {
+	raw, err := json.Marshal(live)
+	if err != nil {
+		return nil, fmt.Errorf("encode object: %w", err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// added is what of a Machine's mark is really there: where in its list each taint is, and which annotations.
+type added struct {
+	mark        machine.Reserve
+	taints      []int
+	annotations map[string]string
+}
+
+// ShowMachine is machine-controller-manager's view of a Machine. The result may share parts with m, which is not
+// changed.
+func ShowMachine(m *v1alpha1.Machine) *v1alpha1.Machine {
+	return show(m, findAdded(m))
+}
+
+func show(m *v1alpha1.Machine, a added) *v1alpha1.Machine {
+	shown := *m
+	shown.TypeMeta = v1alpha1.Machine{}.TypeMeta
+	shown.Annotations = foreign(m.Annotations)
+	template := &shown.Spec.NodeTemplateSpec
+	if len(a.taints) > 0 {
+		template.Spec.Taints = without(template.Spec.Taints, a.taints)
+	}
+	if len(a.annotations) > 0 {
+		template.Annotations = maps.Clone(template.Annotations)
+		for key := range a.annotations {
+			delete(template.Annotations, key)
+		}
+		if len(template.Annotations) == 0 {
+			template.Annotations = nil
+		}
+	}
+	return &shown
+}
+
+// RestoreMachine lays a changed view over the stored object that it was a view of.
+func RestoreMachine(stored []byte, after *v1alpha1.Machine) ([]byte, error) {
+	live, m := tree(nil), &v1alpha1.Machine{}
+	live, err := parse(stored)
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(stored, m); err != nil {
+		return nil, err
+	}
+	a := findAdded(m)
+	written := *after
+	written.Annotations = foreign(after.Annotations)
+	hidden := a.cut(live)
+	same, err := lay(live, show(m, a), &written)
+	if err != nil {
+		return nil, err
+	}
+	if same {
+		return stored, nil
+	}
+	keepOurs(live, m.Annotations)
+	if a.paste(live, hidden, &written) {
+		branch(live, "metadata", "annotations")[machine.ReserveAnnotation] = a.mark.String()
+	}
+	return encode(live)
+}
+
+// findAdded looks for what the mark records. Where a taint is there twice the last one is ours: we append. A mark that
+// cannot be read records nothing.
+func findAdded(m *v1alpha1.Machine) added {
+	text, marked := m.Annotations[machine.ReserveAnnotation]
+	if !marked {
+		return added{}
+	}
+	mark, err := machine.ParseReserve(text)
+	if err != nil {
+		return added{}
+	}
+	a := added{mark: mark, annotations: map[string]string{}}
+	template := m.Spec.NodeTemplateSpec
+	for _, taint := range mark.Taints {
+		for i := len(template.Spec.Taints) - 1; i >= 0; i-- {
+			if template.Spec.Taints[i] == taint {
+				a.taints = append(a.taints, i)
+				break
+			}
+		}
+	}
+	slices.Sort(a.taints) // each is put back where it was
+	for key, value := range mark.Annotations {
+		if held, there := template.Annotations[key]; there && held == value {
+			a.annotations[key] = value
+		}
+	}
+	return a
+}
+
+// cut takes the added taints out of the stored object, so that the list is that of the view, and returns them.
+func (a added) cut(live tree) []any {
+	if len(a.taints) == 0 {
+		return nil
+	}
+	spec := branch(live, "spec", "nodeTemplate", "spec")
+	all := spec["taints"].([]any) // its typed form has taints
+	var hidden []any
+	for _, i := range a.taints {
+		hidden = append(hidden, all[i])
+	}
+	spec["taints"] = without(all, a.taints)
+	return hidden
+}
+
+// paste puts back what was added, but for what the controllers now write themselves: that is the template's from now
+// on, and the mark gives it up (V4), also if it had been taken away meanwhile. It tells whether the mark has changed.
+func (a *added) paste(live tree, hidden []any, after *v1alpha1.Machine) (changed bool) {
+	template := after.Spec.NodeTemplateSpec
+	left := machine.Reserve{Since: a.mark.Since}
+	for _, taint := range a.mark.Taints {
+		if !slices.ContainsFunc(template.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			left.Taints = append(left.Taints, taint)
+		}
+	}
+	for key, value := range a.mark.Annotations {
+		if _, theirs := template.Annotations[key]; !theirs {
+			left.Annotations = with(left.Annotations, key, value)
+		}
+	}
+	for n, i := range a.taints {
+		mine := hidden[n].(tree) // it was read as a taint
+		if slices.ContainsFunc(left.Taints, func(t corev1.Taint) bool { return t.Key == mine["key"] && string(t.Effect) == mine["effect"] }) {
+			spec := branch(live, "spec", "nodeTemplate", "spec")
+			others, _ := spec["taints"].([]any)
+			spec["taints"] = slices.Insert(slices.Clone(others), min(i, len(others)), hidden[n])
+		}
+	}
+	for key, value := range a.annotations {
+		if _, mine := left.Annotations[key]; mine {
+			branch(live, "spec", "nodeTemplate", "metadata", "annotations")[key] = value
+		}
+	}
+	changed = len(left.Taints) != len(a.mark.Taints) || len(left.Annotations) != len(a.mark.Annotations)
+	a.mark = left
+	return changed
+}
+
+// without is a list without the elements at some places.
+func without[T any](list []T, places []int) []T {
+	var left []T
+	for i, element := range list {
+		if !slices.Contains(places, i) {
+			left = append(left, element)
+		}
+	}
+	return left
+}

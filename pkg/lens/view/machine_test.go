@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"encoding/json"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+var foreignTaint = corev1.Taint{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}
+
+func template(m *v1alpha1.Machine) *v1alpha1.NodeTemplateSpec { return &m.Spec.NodeTemplateSpec }
+
+// markOf is the mark that a Machine has.
+func markOf(m *v1alpha1.Machine) machine.Reserve {
+	GinkgoHelper()
+	mark, err := machine.ParseReserve(m.Annotations[machine.ReserveAnnotation])
+	Expect(err).NotTo(HaveOccurred())
+	return mark
+}
+
+var _ = Describe("A Machine in reserve", func() {
+	plain := gen.Machine("m", func(m *v1alpha1.Machine) {
+		m.Labels = map[string]string{"name": "pool"}
+		template(m).Spec.Taints = []corev1.Taint{foreignTaint}
+		template(m).Annotations = map[string]string{"a": "b"}
+	})
+
+	It("shows as the one that serves", func() {
+		shown := view.ShowMachine(view.Mark(plain, reserve))
+		Expect(equality.Semantic.DeepEqual(shown, view.ShowMachine(plain))).To(BeTrue())
+	})
+
+	It("has in its template, and on its mark, what holds it", func() {
+		marked := view.Mark(plain, reserve)
+		Expect(template(marked).Spec.Taints).To(Equal([]corev1.Taint{foreignTaint, taint}))
+		Expect(template(marked).Annotations).To(Equal(map[string]string{
+			"a": "b", keep: "true", machine.ReserveAnnotation: "2026-11-21T09:30:00Z",
+		}))
+		Expect(markOf(marked)).To(Equal(reserve))
+	})
+
+	It("shows what its template carries by itself: over-stripping would be written for ever (V4)", func() {
+		own := plain.DeepCopy()
+		template(own).Spec.Taints = append(template(own).Spec.Taints, taint)
+		template(own).Annotations[keep] = "true"
+		marked := view.Mark(own, reserve)
+		Expect(markOf(marked).Taints).To(BeEmpty())
+		Expect(markOf(marked).Annotations).NotTo(HaveKey(keep))
+		Expect(template(view.ShowMachine(marked)).Spec.Taints).To(Equal(template(own).Spec.Taints))
+		Expect(template(view.ShowMachine(marked)).Annotations).To(HaveKeyWithValue(keep, "true"))
+		Expect(view.Unmark(marked)).To(Equal(own))
+	})
+
+	It("shows what has been changed since it was added", func() {
+		marked := view.Mark(plain, reserve)
+		template(marked).Spec.Taints[1].Value = "other"
+		template(marked).Annotations[keep] = "false"
+		Expect(template(view.ShowMachine(marked)).Spec.Taints).To(HaveLen(2))
+		Expect(template(view.ShowMachine(marked)).Annotations).To(HaveKeyWithValue(keep, "false"))
+	})
+
+	It("shows a foreign taint like ours, of which there is one too many", func() {
+		marked := view.Mark(plain, reserve)
+		template(marked).Spec.Taints = append([]corev1.Taint{taint}, template(marked).Spec.Taints...)
+		Expect(template(view.ShowMachine(marked)).Spec.Taints).To(Equal([]corev1.Taint{taint, foreignTaint}))
+	})
+
+	It("shows all where the mark cannot be read, but for the mark", func() {
+		marked := view.Mark(plain, reserve)
+		marked.Annotations[machine.ReserveAnnotation] = "2026-11-21T09:30:00Z"
+		shown := view.ShowMachine(marked)
+		Expect(shown.Annotations).To(BeEmpty())
+		Expect(shown.Spec).To(Equal(marked.Spec))
+		Expect(view.Unmark(marked).Spec).To(Equal(marked.Spec))
+		Expect(view.Unmark(marked).Annotations).To(BeEmpty())
+	})
+
+	It("keeps what holds it when the controllers replace its template (V3)", func() {
+		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) {
+			m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
+			template(m).Labels = map[string]string{"new": "label"}
+		})
+		Expect(template(is).Spec.Taints).To(Equal([]corev1.Taint{taint}))
+		Expect(template(is).Annotations).To(Equal(reserve.Annotations))
+		Expect(template(is).Labels).To(HaveKey("new"))
+		Expect(markOf(is)).To(Equal(reserve))
+	})
+
+	It("keeps its mark when all annotations are taken away, and takes none of ours from a view", func() {
+		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) { m.Annotations = map[string]string{"their": "own"} })
+		Expect(markOf(is)).To(Equal(reserve))
+		Expect(is.Annotations).To(HaveKey("their"))
+		is = restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) {
+			m.Annotations = map[string]string{machine.ReserveAnnotation: "leaked", machine.AnnotationPrefix + "leaked": "too"}
+		})
+		Expect(is.Annotations).To(HaveLen(1))
+		Expect(markOf(is)).To(Equal(reserve))
+		is = restored(plain, func(m *v1alpha1.Machine) {
+			m.Annotations = map[string]string{machine.ReserveAnnotation: reserve.String()}
+			m.Labels["changed"] = "too"
+		})
+		Expect(is.Annotations).To(BeEmpty())
+	})
+
+	It("gives up what the template comes to carry, and shows it from then on (V4)", func() {
+		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) {
+			template(m).Spec.Taints = []corev1.Taint{{Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}, foreignTaint}
+			template(m).Annotations[keep] = "true"
+		})
+		Expect(template(is).Spec.Taints).To(HaveLen(2), "a Node cannot have a taint twice")
+		Expect(markOf(is).Taints).To(BeEmpty())
+		Expect(markOf(is).Annotations).To(Equal(map[string]string{machine.ReserveAnnotation: "2026-11-21T09:30:00Z"}))
+		Expect(template(view.ShowMachine(is)).Spec.Taints).To(Equal(template(is).Spec.Taints))
+		Expect(template(view.ShowMachine(is)).Annotations).To(HaveKeyWithValue(keep, "true"))
+	})
+
+	It("gives up what it had lost when the template comes to carry it (V4)", func() {
+		marked := view.Mark(plain, reserve)
+		marked.Spec.NodeTemplateSpec = plain.Spec.NodeTemplateSpec
+		is := restored(marked, func(m *v1alpha1.Machine) {
+			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{taint}
+			m.Spec.NodeTemplateSpec.Annotations = map[string]string{keep: "true"}
+		})
+		Expect(template(view.ShowMachine(is))).To(Equal(template(is)))
+		Expect(markOf(is).Taints).To(BeEmpty())
+		Expect(markOf(is).Annotations).NotTo(HaveKey(keep))
+	})
+
+	It("keeps unknown fields, at any depth and in lists (V3)", func() {
+		var t tree
+		Expect(json.Unmarshal(encoded(view.Mark(plain, reserve)), &t)).To(Succeed())
+		taints := t["spec"].(tree)["nodeTemplate"].(tree)["spec"].(tree)["taints"].([]any)
+		for _, one := range append(taints, t, t["spec"], t["spec"].(tree)["class"], t["metadata"]) {
+			one.(tree)["later"] = "kept"
+		}
+		stored := encoded(t)
+		after := view.ShowMachine(decoded[v1alpha1.Machine](stored)).DeepCopy()
+		template(after).Spec.Taints = append(template(after).Spec.Taints, corev1.Taint{Key: "new", Effect: "NoExecute"})
+		after.Spec.Class.Name = "new"
+		raw, err := view.RestoreMachine(stored, after)
+		Expect(err).NotTo(HaveOccurred())
+		var is tree
+		Expect(json.Unmarshal(raw, &is)).To(Succeed())
+		t["spec"].(tree)["class"].(tree)["name"] = "new"
+		taints = append(taints, tree{"key": "new", "effect": "NoExecute"})
+		t["spec"].(tree)["nodeTemplate"].(tree)["spec"].(tree)["taints"] = taints
+		Expect(is).To(Equal(t))
+	})
+
+	It("shares nothing that can be changed: the controllers give many machines one template", func() {
+		shared := plain.DeepCopy()
+		template(shared).Spec.Taints = append(make([]corev1.Taint, 0, 8), foreignTaint)
+		one, other := view.Mark(shared, reserve), shared.DeepCopy()
+		other.Spec.NodeTemplateSpec = shared.Spec.NodeTemplateSpec
+		Expect(template(other).Spec.Taints[:2][1]).To(BeZero(), "our taint is in the list of another machine")
+		Expect(shared.Annotations).To(BeEmpty())
+		Expect(template(shared).Annotations).To(HaveLen(1))
+
+		before := one.DeepCopy()
+		view.ShowMachine(one)
+		view.Unmark(one)
+		view.Mark(one, reserve)
+		Expect(one).To(Equal(before))
+	})
+})

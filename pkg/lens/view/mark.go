@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Mark returns a copy of a Machine that is held in reserve by the taints and annotations that want names. What of them
+// the Machine has by itself, a taint of the same key and effect or an annotation of the same key, is left as it is
+// and not recorded as added. One that is in reserve already is marked anew.
+func Mark(m *v1alpha1.Machine, want machine.Reserve) *v1alpha1.Machine {
+	m = Unmark(m) // a copy: the template's lists are shared
+	mark := machine.Reserve{Since: want.Since}
+	template := &m.Spec.NodeTemplateSpec
+	for _, taint := range want.Taints {
+		same := func(t corev1.Taint) bool { return t.MatchTaint(&taint) }
+		if !slices.ContainsFunc(template.Spec.Taints, same) {
+			taint.TimeAdded = nil
+			mark.Taints = append(mark.Taints, taint)
+			template.Spec.Taints = append(template.Spec.Taints, taint)
+		}
+	}
+	for key, value := range want.Annotations {
+		if _, there := template.Annotations[key]; !there {
+			mark.Annotations = with(mark.Annotations, key, value)
+			template.Annotations = with(template.Annotations, key, value)
+		}
+	}
+	m.Annotations = with(m.Annotations, machine.ReserveAnnotation, mark.String())
+	return m
+}
+
+// Unmark returns a copy of a Machine that serves: without its mark, and without what that records as added. A mark that
+// cannot be read is taken away alone.
+func Unmark(m *v1alpha1.Machine) *v1alpha1.Machine {
+	m = m.DeepCopy()
+	template := show(m, findAdded(m)).Spec.NodeTemplateSpec
+	m.Spec.NodeTemplateSpec = template
+	if delete(m.Annotations, machine.ReserveAnnotation); len(m.Annotations) == 0 {
+		m.Annotations = nil
+	}
+	return m
+}
+
+func with(all map[string]string, key, value string) map[string]string {
+	all = maps.Clone(all)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	return all
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// tree is an object as JSON, with numbers as they are written.
+type tree = map[string]any
+
+func parse(raw []byte) (tree, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var t tree
+	if err := decoder.Decode(&t); err != nil {
+		return nil, fmt.Errorf("decode object: %w", err)
+	}
+	return t, nil
+}
+
+// treeOf is what an object of machine-controller-manager's types says, the kind apart, which views leave out.
+func treeOf(object any) (tree, error) {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode object: %w", err)
+	}
+	t, err := parse(raw)
+	delete(t, "kind")
+	delete(t, "apiVersion")
+	return t, err
+}
+
+// decode reads an object as machine-controller-manager's clients do.
+func decode(raw []byte, object any) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
+		return fmt.Errorf("decode object: %w", err)
+	}
+	return nil
+}
+
+// overlay lays the change from before to after over live, of which before is a part: what before did not know stays.
+// It changes live, and the result may share parts with all three.
+func overlay(live, before, after any) any {
+	if reflect.DeepEqual(before, after) {
+		return live
+	}
+	switch after := after.(type) {
+	case tree:
+		if live, ok := live.(tree); ok {
+			known, _ := before.(tree) // what was null had nothing
+			return overlayTree(live, known, after)
+		}
+	case []any:
+		live, isList := live.([]any)
+		before, wasList := before.([]any)
+		if isList && wasList && len(live) == len(before) {
+			return overlayList(live, before, after)
+		}
+	}
+	return after
+}
+
+func overlayTree(live, before, after tree) tree {
+	for key := range before {
+		if _, kept := after[key]; !kept {
+			delete(live, key)
+		}
+	}
+	for key, value := range after {
+		was, known := before[key]
+		switch held, there := live[key]; {
+		case known && there:
+			live[key] = overlay(held, was, value)
+		case known && reflect.DeepEqual(was, value): // a default that is stored by its absence
+		case there:
+			live[key] = overlay(held, nil, value)
+		default:
+			live[key] = value
+		}
+	}
+	return live
+}
+
+// overlayList finds for each element what it was before: the same, or else one of the same identity.
+func overlayList(live, before, after []any) []any {
+	origin := make([]int, len(after))
+	used := make([]bool, len(before))
+	match := func(same func(was, is any) bool) {
+		for i, is := range after {
+			if origin[i] >= 0 {
+				continue
+			}
+			for j, was := range before {
+				if !used[j] && same(was, is) {
+					origin[i], used[j] = j, true
+					break
+				}
+			}
+		}
+	}
+	for i := range origin {
+		origin[i] = -1
+	}
+	match(func(was, is any) bool { return reflect.DeepEqual(was, is) })
+	match(func(was, is any) bool { return slices.Equal(identity(was), identity(is)) && len(identity(is)) > 0 })
+	result := make([]any, len(after))
+	for i, is := range after {
+		if result[i] = is; origin[i] >= 0 {
+			result[i] = overlay(live[origin[i]], before[origin[i]], is)
+		}
+	}
+	return result
+}
+
+// identity tells elements of a list apart by the fields that do so in the lists of Kubernetes: conditions have a type,
+// taints key and effect, owners a uid, all else a name.
+func identity(element any) []any {
+	t, _ := element.(tree)
+	for _, fields := range [][]string{{"type"}, {"key", "effect"}, {"uid"}, {"name"}} {
+		var found []any
+		for _, field := range fields {
+			if value, ok := t[field].(string); ok {
+				found = append(found, value)
+			}
+		}
+		if len(found) == len(fields) {
+			return found
+		}
+	}
+	return nil
+}
+
+// branch is the tree at a path, made where it is missing.
+func branch(t tree, path ...string) tree {
+	for _, key := range path {
+		next, ok := t[key].(tree)
+		if !ok {
+			next = tree{}
+			t[key] = next
+		}
+		t = next
+	}
+	return t
+}
