@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+)
+
+// retryPeriod is how often something is tried again that the start has to wait for.
+const retryPeriod = 2 * time.Second
+
+// lead runs the cloud and the controller that uses it. When it returns nothing more is written by this process.
+func (p *process) lead(ctx context.Context) error {
+	p.readiness.Lead()
+	defer p.gate.Close()
+	clients, err := p.clients()
+	if err != nil {
+		return err
+	}
+	cloud, err := p.cloud()
+	if err != nil {
+		return err
+	}
+	ready := await(ctx, "the machine API in the control cluster", func(context.Context) error {
+		_, err := clients.control.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+		return err
+	}) && await(ctx, "the records of virtual machines", cloud.Load)
+	if !ready {
+		return nil
+	}
+	return daemon.Together(ctx, cloud.Run, func(ctx context.Context) error { return p.runController(ctx, clients, cloud) })
+}
+
+// await tries until it succeeds; false if ctx ended first. It says once what it is waiting for.
+func await(ctx context.Context, what string, try func(context.Context) error) bool {
+	for said := false; ; said = true {
+		err := try(ctx)
+		if err == nil {
+			return true
+		}
+		if !said {
+			klog.FromContext(ctx).Info("Waiting", "for", what, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(retryPeriod):
+		}
+	}
+}
+
+// cloud is the virtual provider with clients of its own.
+func (p *process) cloud() (*virtual.Driver, error) {
+	o := virtual.Options{Namespace: p.options.Namespace, Recorder: p.recorder}
+	var err error
+	if o.Control, err = kubernetes.NewForConfig(p.unlimited(p.control)); err != nil {
+		return nil, fmt.Errorf("make cloud's control client: %w", err)
+	}
+	machines, err := versioned.NewForConfig(p.unlimited(p.control))
+	if err != nil {
+		return nil, fmt.Errorf("make cloud's machine client: %w", err)
+	}
+	o.Machines = machines.MachineV1alpha1()
+	if p.target != nil {
+		if o.Target, err = kubernetes.NewForConfig(p.unlimited(p.target)); err != nil {
+			return nil, fmt.Errorf("make cloud's target client: %w", err)
+		}
+	}
+	return virtual.New(o), nil
+}
+
+// clients are MCM's.
+type clients struct {
+	machine versioned.Interface
+	control kubernetes.Interface
+	target  kubernetes.Interface // nil without a target cluster
+}
+
+func (p *process) clients() (clients, error) {
+	var c clients
+	var err error
+	if c.machine, err = versioned.NewForConfig(p.behind(p.control)); err != nil {
+		return clients{}, fmt.Errorf("make machine client: %w", err)
+	}
+	if c.control, err = kubernetes.NewForConfig(p.behind(p.control)); err != nil {
+		return clients{}, fmt.Errorf("make control client: %w", err)
+	}
+	if p.target == nil {
+		return c, nil
+	}
+	if c.target, err = kubernetes.NewForConfig(p.behind(p.target)); err != nil {
+		return clients{}, fmt.Errorf("make target client: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app is the machine-controller as a function: Run ends when its context does, and nothing in here exits the
+// process.
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
+	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+)
+
+// Options are the flags of a stock machine-controller, by its own definitions, and ours.
+type Options struct {
+	*mcmoptions.MCServer
+
+	// BindAddress is where health and metrics are served. Empty means --address if that was given, else every address
+	// of a pod, since the kubelet asks from outside, and loopback elsewhere.
+	BindAddress string
+	// PrintVersion asks for the version and nothing else.
+	PrintVersion bool
+
+	flags *pflag.FlagSet
+}
+
+// NewOptions have the defaults of the stock binary.
+func NewOptions() *Options { return &Options{MCServer: mcmoptions.NewMCServer()} }
+
+// Flags is the flag set that fills the options when it is parsed.
+func (o *Options) Flags() *pflag.FlagSet {
+	o.flags = pflag.NewFlagSet(name, pflag.ContinueOnError)
+	o.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	o.flags.Usage = func() {} // printed by the caller, who knows where to
+	o.flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
+		"IP address on which /healthz, /readyz and /metrics are served. Default: --address if given, else 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
+	o.flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
+	o.AddFlags(o.flags)
+	return o.flags
+}
+
+// Validate tells everything that is wrong at once.
+func (o *Options) Validate() error {
+	errs := []error{o.MCServer.Validate(), daemon.CheckElection(o.LeaderElection)}
+	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
+		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
+	}
+	if o.Namespace == "" {
+		errs = append(errs, errors.New("--namespace must not be empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// endpoint is the address to serve on.
+func (o *Options) endpoint() string {
+	given := o.flags != nil && o.flags.Changed("address")
+	return daemon.Endpoint(o.BindAddress, o.Address, given, o.Port)
+}
+
+// hasTarget tells whether there is a cluster in which machines become nodes.
+func (o *Options) hasTarget() bool {
+	return o.TargetKubeconfig != constants.TargetKubeconfigDisabledValue
+}
+
+// PrintUsage explains the binary and its flags.
+func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
+	fmt.Fprint(w, `Evenkeel's machine-controller runs machine-controller-manager's machine controller on the virtual provider: a machine is a
+Node object that registers after a boot delay and is kept alive by kwok. It takes the flags of a cloud provider's
+machine-controller and the same lease. docs/virtual-provider.md tells how to configure machines and faults.
+
+  machine-controller --control-kubeconfig=control.yaml --target-kubeconfig=target.yaml --namespace=shoot--a--b
+  machine-controller --control-kubeconfig=inClusterConfig --target-kubeconfig=none
+
+Flags:
+`)
+	fmt.Fprint(w, flags.FlagUsagesWrapped(120))
+}
+
+// Version is one line for people.
+func Version() string { return daemon.Version(name) }

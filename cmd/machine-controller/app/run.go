@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	goruntime "runtime"
+
+	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
+	"github.com/gardener/machine-controller-manager/pkg/handlers"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+)
+
+// name of the lease, the user agent and the event source: those of every provider's machine-controller, so that two of
+// them never work in one namespace at the same time.
+const name = "machine-controller"
+
+// process is one run of the binary.
+type process struct {
+	options   *Options
+	control   *rest.Config // as it was read: clients are made by behind and unlimited
+	target    *rest.Config // likewise, nil without a target cluster
+	recorder  record.EventRecorder
+	registry  *prometheus.Registry
+	gate      daemon.Gate
+	readiness daemon.Readiness
+}
+
+// Run serves until ctx ends or the lease is lost.
+func Run(ctx context.Context, o *Options) error {
+	p, err := newProcess(o)
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting", "version", Version(), "namespace", o.Namespace,
+		"controlCluster", p.control.Host, "targetCluster", host(p.target), "endpoint", o.endpoint())
+	if o.EnableProfiling && o.EnableContentionProfiling {
+		goruntime.SetBlockProfileRate(1)
+	}
+	core, err := kubernetes.NewForConfig(p.behind(p.control))
+	if err != nil {
+		return fmt.Errorf("make event client: %w", err)
+	}
+	var events record.EventBroadcaster
+	events, p.recorder = recorder(core)
+	defer events.Shutdown()
+	handlers.UpdateHealth(true)
+	return daemon.Together(ctx, p.serve, p.elect)
+}
+
+func newProcess(o *Options) (*process, error) {
+	p := &process{options: o, registry: prometheus.NewRegistry()}
+	var err error
+	if o.hasTarget() {
+		if p.target, err = daemon.Config(o.TargetKubeconfig); err != nil {
+			return nil, fmt.Errorf("target cluster: %w", err)
+		}
+	}
+	if p.control = p.target; o.ControlKubeconfig != "" {
+		if p.control, err = daemon.Config(o.ControlKubeconfig); err != nil {
+			return nil, fmt.Errorf("control cluster: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// behind is a config for clients of MCM: its writes stop with the turn of this process, its rate is that of the flags.
+func (p *process) behind(config *rest.Config) *rest.Config {
+	config = rest.AddUserAgent(p.gate.Behind(config), name)
+	config.QPS, config.Burst = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst)
+	return config
+}
+
+// unlimited is a config for clients of the virtual provider, which stands for any number of computers, each of which
+// would have a rate of its own.
+func (p *process) unlimited(config *rest.Config) *rest.Config {
+	config = rest.AddUserAgent(p.gate.Behind(config), "virtual-provider")
+	config.QPS = -1
+	return config
+}
+
+func host(config *rest.Config) string {
+	if config == nil {
+		return "none"
+	}
+	return config.Host
+}
+
+// recorder of events, written through the client until the broadcaster is shut down.
+func recorder(client kubernetes.Interface) (record.EventBroadcaster, record.EventRecorder) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(machinescheme.AddToScheme(scheme))
+	events := record.NewBroadcaster()
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return events, events.NewRecorder(scheme, corev1.EventSource{Component: name})
+}
+
+func (p *process) serve(ctx context.Context) error {
+	return daemon.Serve(ctx, p.options.endpoint(), daemon.Endpoints{
+		Healthy:   map[string]daemon.Check{"controller": daemon.StockHealth},
+		Ready:     map[string]daemon.Check{"caches": p.readiness.Check},
+		Metrics:   prometheus.Gatherers{prometheus.DefaultGatherer, p.registry},
+		Profiling: p.options.EnableProfiling,
+	})
+}
+
+// elect waits for the turn of this process and leads.
+func (p *process) elect(ctx context.Context) error {
+	election := p.options.LeaderElection
+	if !election.LeaderElect {
+		return p.lead(ctx)
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name myself: %w", err)
+	}
+	// A client of its own, past the gate, for the lease is renewed, released and spoken of while the work ends.
+	config := rest.AddUserAgent(rest.CopyConfig(p.control), name+"-leader-election")
+	config.Timeout = election.RenewDeadline.Duration / 2
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make lease client: %w", err)
+	}
+	events, recorder := recorder(client)
+	defer events.Shutdown()
+	p.readiness.Wait()
+	return daemon.Elect(ctx, client, daemon.Lease{
+		Namespace: p.options.Namespace, Name: name, Identity: hostname + "_" + string(uuid.NewUUID()),
+		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
+		Recorder: recorder,
+	}, p.lead)
+}

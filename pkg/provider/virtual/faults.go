@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// FaultsConfigMap, in the namespace of the machines, holds the faults under FaultsKey.
+	FaultsConfigMap = "virtual-provider"
+	FaultsKey       = "faults.yaml"
+)
+
+// Faults is what goes wrong at present, for zones, for MachineClasses and for single machines, by their names.
+type Faults struct {
+	Zones, Classes, Machines named[string, Fault]
+}
+
+// Fault is what goes wrong for one machine. The zero Fault is none.
+type Fault struct {
+	// Outage: no machine can be made, ResourceExhausted.
+	Outage bool
+	// CreateError is what CreateMachine answers; codes.OK for none. It beats Outage.
+	CreateError codes.Code
+	// ExtraBootDelay makes boots longer, also those under way, for as long as the fault lasts.
+	ExtraBootDelay time.Duration
+	// Ready, Unknown or False, cuts the node off: kwok lets go of it. A machine that still boots does not register.
+	Ready corev1.ConditionStatus
+	// Dead machines never come back, also when the fault has gone.
+	Dead bool
+	// Conditions of the node, such as DiskPressure.
+	Conditions map[corev1.NodeConditionType]corev1.ConditionStatus
+	// StuckDelete: DeleteMachine answers DeadlineExceeded and does nothing.
+	StuckDelete bool
+}
+
+// For puts together what goes wrong for one machine. Where levels differ the machine beats its class, and that the zone.
+func (f Faults) For(zone, class, machine string) Fault {
+	var sum Fault
+	for _, level := range []Fault{f.Zones[zone], f.Classes[class], f.Machines[machine]} {
+		sum = sum.under(level)
+	}
+	return sum
+}
+
+// under is the fault with a narrower one laid over it.
+func (f Fault) under(narrower Fault) Fault {
+	f.Outage = f.Outage || narrower.Outage
+	f.Dead = f.Dead || narrower.Dead
+	f.StuckDelete = f.StuckDelete || narrower.StuckDelete
+	if narrower.CreateError != codes.OK {
+		f.CreateError = narrower.CreateError
+	}
+	if narrower.ExtraBootDelay != 0 {
+		f.ExtraBootDelay = narrower.ExtraBootDelay
+	}
+	if narrower.Ready != "" {
+		f.Ready = narrower.Ready
+	}
+	if len(narrower.Conditions) > 0 {
+		merged := map[corev1.NodeConditionType]corev1.ConditionStatus{}
+		maps.Copy(merged, f.Conditions)
+		maps.Copy(merged, narrower.Conditions)
+		f.Conditions = merged
+	}
+	return f
+}
+
+// create is the code with which CreateMachine is answered.
+func (f Fault) create() codes.Code {
+	if f.CreateError == codes.OK && f.Outage {
+		return codes.ResourceExhausted
+	}
+	return f.CreateError
+}
+
+// ParseFaults reads the data of the ConfigMap. No data, or none under the key, means no faults.
+func ParseFaults(data map[string]string) (Faults, error) {
+	for key := range data {
+		if key != FaultsKey {
+			return Faults{}, at(key, fmt.Errorf("unknown key, write %s", FaultsKey))
+		}
+	}
+	raw, err := yaml.YAMLToJSONStrict([]byte(data[FaultsKey]))
+	if err != nil {
+		return Faults{}, at(FaultsKey, err)
+	}
+	var f Faults
+	if string(raw) == "null" {
+		return f, nil
+	}
+	err = object{"zones": &f.Zones, "classes": &f.Classes, "machines": &f.Machines}.decode(raw)
+	return f, at(FaultsKey, err)
+}
+
+func (f *Fault) decode(raw []byte) error {
+	var create code
+	var extra duration
+	var ready status
+	var conditions named[corev1.NodeConditionType, status]
+	err := object{
+		"outage": &f.Outage, "createError": &create, "extraBootDelay": &extra, "ready": &ready,
+		"dead": &f.Dead, "conditions": &conditions, "stuckDelete": &f.StuckDelete,
+	}.decode(raw)
+	if err != nil {
+		return err
+	}
+	if ready == status(corev1.ConditionTrue) {
+		return at("ready", errors.New("must be Unknown or False; a node without a fault is Ready"))
+	}
+	if _, said := conditions[corev1.NodeReady]; said {
+		return at("conditions", at(string(corev1.NodeReady), errors.New("write it as the field ready")))
+	}
+	f.CreateError, f.ExtraBootDelay, f.Ready = codes.Code(create), time.Duration(extra), corev1.ConditionStatus(ready)
+	f.Conditions = map[corev1.NodeConditionType]corev1.ConditionStatus{}
+	for kind, value := range conditions {
+		f.Conditions[kind] = corev1.ConditionStatus(value)
+	}
+	return nil
+}
+
+// status of a condition; YAML reads a bare True as a boolean, which is meant as well.
+type status corev1.ConditionStatus
+
+func (s *status) decode(raw []byte) error {
+	switch string(raw) {
+	case `true`, `"True"`:
+		*s = status(corev1.ConditionTrue)
+	case `false`, `"False"`:
+		*s = status(corev1.ConditionFalse)
+	case `"Unknown"`:
+		*s = status(corev1.ConditionUnknown)
+	default:
+		return fmt.Errorf("%s must be True, False or Unknown", raw)
+	}
+	return nil
+}
+
+type code codes.Code
+
+func (c *code) decode(raw []byte) error {
+	var name string
+	if err := strictly(raw, &name); err != nil {
+		return errors.New("must be the name of a machine code, such as Unavailable")
+	}
+	known := codes.StringToCode(name)
+	if known.String() != name || known == codes.OK {
+		return fmt.Errorf("%q is no machine code of an error, such as Unavailable, ResourceExhausted or Internal", name)
+	}
+	*c = code(known)
+	return nil
+}

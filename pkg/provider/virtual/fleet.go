@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// fleet is what the leading process, the only one that writes records, knows of its machines.
+type fleet struct {
+	mu     sync.Mutex
+	loaded bool
+	vms    map[string]VM
+	// claims are machines that are being made, by class: they count against the quota.
+	claims map[string]string
+}
+
+func (f *fleet) load(vms []VM) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded, f.vms, f.claims = true, map[string]VM{}, map[string]string{}
+	for _, v := range vms {
+		f.vms[v.Name] = v
+	}
+}
+
+func (f *fleet) isLoaded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loaded
+}
+
+func (f *fleet) find(name string) (VM, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v, found := f.vms[name]
+	return v, found
+}
+
+func (f *fleet) all() []VM {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.vms))
+}
+
+// claim takes a place in the quota of the class; false if there is none. put or drop gives it back.
+func (f *fleet) claim(name, class string, quota *int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if quota != nil && f.count(class) >= *quota {
+		return false
+	}
+	f.claims[name] = class
+	return true
+}
+
+func (f *fleet) count(class string) int {
+	n := 0
+	for _, v := range f.vms {
+		if v.Class == class {
+			n++
+		}
+	}
+	for _, claimed := range f.claims {
+		if claimed == class {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fleet) put(v VM) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.claims, v.Name)
+	f.vms[v.Name] = v
+}
+
+func (f *fleet) drop(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.claims, name)
+	delete(f.vms, name)
+}
+
+// registered notes that the machine's Node was made.
+func (f *fleet) registered(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if v, found := f.vms[name]; found {
+		v.Registered = true
+		f.vms[name] = v
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// KwokAnnotation with KwokFake gives a Node to kwok: Lease, readiness and pods. With KwokHeld the driver has taken
+	// it back for as long as a fault lasts.
+	KwokAnnotation = "kwok.x-k8s.io/node"
+	KwokFake       = "fake"
+	KwokHeld       = "held"
+
+	// reasonHealthy and reasonFault are on the conditions that the driver writes.
+	reasonHealthy = "VirtualMachine"
+	reasonFault   = "VirtualFault"
+
+	// kubeletVersion is what no release has but a parser of versions takes.
+	kubeletVersion = "v0.0.0-virtual"
+)
+
+// healthy is the state of each condition that a kubelet reports, when all is well.
+var healthy = []corev1.NodeCondition{
+	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},
+	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},
+	{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse},
+	{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+}
+
+// nodeOf is the Node with which a machine registers. The taints are those of the Machine's node template, as it is now.
+func nodeOf(v VM, taints []corev1.Taint, f Fault, now time.Time) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        v.Name,
+			Labels:      labelsOf(v),
+			Annotations: map[string]string{KwokAnnotation: KwokFake},
+		},
+		Spec: corev1.NodeSpec{ProviderID: v.ProviderID()},
+		Status: corev1.NodeStatus{
+			Capacity:    v.Hardware.Capacity,
+			Allocatable: v.Hardware.Allocatable,
+			Conditions:  conditionsAtFirst(f, now),
+			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: v.Name}},
+			NodeInfo: corev1.NodeSystemInfo{
+				Architecture: v.Hardware.Architecture, OperatingSystem: "linux", KubeletVersion: kubeletVersion,
+			},
+		},
+	}
+	if v.Hardware.TaintsAtRegistration && len(taints) > 0 {
+		taint(node, taints)
+	}
+	if v.Hardware.StartupTaint != nil {
+		node.Spec.Taints = append(node.Spec.Taints, *v.Hardware.StartupTaint)
+	}
+	return node
+}
+
+func labelsOf(v VM) map[string]string {
+	return map[string]string{
+		corev1.LabelHostname:           v.Name,
+		corev1.LabelOSStable:           "linux",
+		corev1.LabelArchStable:         v.Hardware.Architecture,
+		corev1.LabelTopologyZone:       v.Hardware.Zone,
+		corev1.LabelTopologyRegion:     v.Hardware.Region,
+		corev1.LabelInstanceTypeStable: v.Hardware.InstanceType,
+	}
+}
+
+// taint applies the template's taints in MCM's name. MCM only takes away what it remembers to have applied; without
+// the note a taint that goes from the Machine would stay on the Node for ever.
+func taint(node *corev1.Node, taints []corev1.Taint) {
+	applied := v1alpha1.NodeTemplateSpec{}
+	for _, t := range taints {
+		t.TimeAdded = nil // MCM compares the pointer and would write the Node for ever
+		applied.Spec.Taints = append(applied.Spec.Taints, t)
+	}
+	node.Spec.Taints = append(node.Spec.Taints, applied.Spec.Taints...)
+	if note, err := json.Marshal(applied); err == nil {
+		node.Annotations[machineutils.LastAppliedALTAnnotation] = string(note)
+	}
+}
+
+func conditionsAtFirst(f Fault, now time.Time) []corev1.NodeCondition {
+	var conditions []corev1.NodeCondition
+	for _, c := range healthy {
+		conditions = append(conditions, conditionOf(c.Type, c.Status, reasonHealthy, now))
+	}
+	return merge(conditions, faulty(f, conditions, now))
+}
+
+func conditionOf(kind corev1.NodeConditionType, s corev1.ConditionStatus, reason string, now time.Time) corev1.NodeCondition {
+	message := "set by the virtual provider"
+	if reason == reasonFault {
+		message = "a fault of the ConfigMap " + FaultsConfigMap
+	}
+	return corev1.NodeCondition{
+		Type: kind, Status: s, Reason: reason, Message: message,
+		LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// How long to wait after something could not be done.
+const retryPeriod = time.Second
+
+// Run boots machines and carries faults out until ctx ends. No goroutine of it outlives it.
+func (d *Driver) Run(ctx context.Context) error {
+	if !d.fleet.isLoaded() {
+		return errors.New("run virtual machines: they are not loaded")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	watches := d.watches()
+	defer watches.stop()
+	defer cancel()
+	nodes, err := watches.start(ctx, d)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		plan := NewPlan(d.view(nodes))
+		err := d.apply(ctx, plan)
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Could not do all for the virtual machines, trying again", "err", err, "after", retryPeriod)
+		}
+		d.rest(ctx, plan.Again, err != nil)
+	}
+	return nil
+}
+
+// rest waits until the plan may be another one.
+func (d *Driver) rest(ctx context.Context, again time.Time, failed bool) {
+	var alarm <-chan time.Time
+	now := d.Clock.Now()
+	if failed && (again.IsZero() || again.After(now.Add(retryPeriod))) {
+		again = now.Add(retryPeriod)
+	}
+	if !again.IsZero() {
+		timer := d.Clock.NewTimer(again.Sub(now))
+		defer timer.Stop()
+		alarm = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-d.wake:
+	case <-alarm:
+	}
+}
+
+// view also learns which machines registered before this process began.
+func (d *Driver) view(nodes corelisters.NodeLister) View {
+	view := View{Now: d.Clock.Now(), Faults: *d.faults.Load(), VMs: d.fleet.all(), Nodeless: nodes == nil}
+	if nodes == nil {
+		return view
+	}
+	view.Nodes = map[string]*corev1.Node{}
+	list, _ := nodes.List(labels.Everything()) // from memory: cannot fail
+	for _, node := range list {
+		view.Nodes[node.Name] = node
+	}
+	for i, v := range view.VMs {
+		if node := view.Nodes[v.Name]; node != nil && v.owns(node) && !v.Registered {
+			view.VMs[i].Registered = true
+			d.fleet.registered(v.Name)
+		}
+	}
+	return view
+}
+
+// watches are the informers of one Run.
+type watches struct {
+	faults, nodes informers.SharedInformerFactory
+}
+
+func (d *Driver) watches() watches {
+	only := func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", FaultsConfigMap).String()
+	}
+	w := watches{faults: informers.NewSharedInformerFactoryWithOptions(d.Control, 0,
+		informers.WithNamespace(d.Namespace), informers.WithTweakListOptions(only))}
+	if d.Target != nil {
+		w.nodes = informers.NewSharedInformerFactory(d.Target, 0)
+	}
+	return w
+}
+
+// start returns when the caches are full or ctx has ended.
+func (w watches) start(ctx context.Context, d *Driver) (corelisters.NodeLister, error) {
+	faults := w.faults.Core().V1().ConfigMaps().Informer()
+	full, err := d.follow(ctx, faults)
+	if err != nil {
+		return nil, err
+	}
+	checkers := []cache.DoneChecker{full}
+	w.faults.StartWithContext(ctx)
+	if w.nodes == nil {
+		cache.WaitFor(ctx, "", checkers...)
+		return nil, nil
+	}
+	nodes := w.nodes.Core().V1().Nodes()
+	if _, err := nodes.Informer().AddEventHandler(always(d.poke)); err != nil {
+		return nil, err
+	}
+	w.nodes.StartWithContext(ctx)
+	cache.WaitFor(ctx, "", append(checkers, nodes.Informer().HasSyncedChecker())...)
+	return nodes.Lister(), nil
+}
+
+// stop waits for the goroutines of the informers, whose context has ended.
+func (w watches) stop() {
+	w.faults.Shutdown()
+	if w.nodes != nil {
+		w.nodes.Shutdown()
+	}
+}
+
+func always(do func()) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { do() },
+		UpdateFunc: func(any, any) { do() },
+		DeleteFunc: func(any) { do() },
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Most pods a node runs where the class does not say, as with a kubelet.
+const defaultPods = "110"
+
+// Spec is the providerSpec of a MachineClass.
+type Spec struct {
+	Hardware
+	// BootDelay is the time from CreateMachine to the registration of the Node. Default 0: at once.
+	BootDelay Delay
+	// Quota is the most machines of this class that may exist; one more is answered ResourceExhausted. Default: none.
+	Quota *int
+}
+
+// Hardware is what a machine is made of; its record keeps it, so that it outlives changes of the class.
+type Hardware struct {
+	Zone         string `json:"zone"`
+	Region       string `json:"region"`
+	InstanceType string `json:"instanceType"`
+	// Architecture is amd64 (default) or arm64.
+	Architecture string `json:"architecture"`
+	// Capacity has cpu and memory at least, and 110 pods unless it says otherwise.
+	Capacity corev1.ResourceList `json:"capacity"`
+	// Allocatable is what Capacity leaves for pods. What it does not name is as in Capacity.
+	Allocatable corev1.ResourceList `json:"allocatable"`
+	// StartupTaint is on the Node from registration until somebody takes it off; the driver never does.
+	StartupTaint *corev1.Taint `json:"startupTaint,omitempty"`
+	// TaintsAtRegistration is false where the template's taints are left to MCM, which takes some seconds: as with
+	// clouds whose kubelets know nothing of them. Default true.
+	TaintsAtRegistration bool `json:"taintsAtRegistration"`
+}
+
+// ParseSpec reads a providerSpec. Its errors name the field and say what it should be.
+func ParseSpec(raw []byte) (Spec, error) {
+	s := Spec{Hardware: Hardware{Architecture: "amd64", TaintsAtRegistration: true}}
+	var capacity, allocatable named[corev1.ResourceName, quantity]
+	var taint startupTaint
+	err := object{
+		"zone": &s.Zone, "region": &s.Region, "instanceType": &s.InstanceType, "architecture": &s.Architecture,
+		"capacity": &capacity, "allocatable": &allocatable,
+		"bootDelay": &s.BootDelay, "quota": &s.Quota,
+		"startupTaint": &taint, "taintsAtRegistration": &s.TaintsAtRegistration,
+	}.decode(raw)
+	if err != nil {
+		return Spec{}, at("providerSpec", err)
+	}
+	s.StartupTaint = taint.taint
+	s.Capacity, s.Allocatable = resources(capacity), resources(allocatable)
+	if err := s.complete(); err != nil {
+		return Spec{}, at("providerSpec", err)
+	}
+	return s, nil
+}
+
+// complete fills defaults in and finds what no single field can tell.
+func (s *Spec) complete() error {
+	if _, said := s.Capacity[corev1.ResourcePods]; !said {
+		s.Capacity[corev1.ResourcePods] = resource.MustParse(defaultPods)
+	}
+	for name, amount := range s.Allocatable {
+		total, had := s.Capacity[name]
+		if !had || amount.Cmp(total) > 0 {
+			return at("allocatable", at(string(name), fmt.Errorf("%s is more than the capacity, %s", amount.String(), total.String())))
+		}
+	}
+	for name, amount := range s.Capacity {
+		if _, said := s.Allocatable[name]; !said {
+			s.Allocatable[name] = amount.DeepCopy()
+		}
+	}
+	return errors.Join(
+		labelled("zone", s.Zone), labelled("region", s.Region), labelled("instanceType", s.InstanceType),
+		oneOf("architecture", s.Architecture, "amd64", "arm64"),
+		positive(s.Capacity, corev1.ResourceCPU), positive(s.Capacity, corev1.ResourceMemory),
+		s.quota(),
+	)
+}
+
+func (s *Spec) quota() error {
+	if s.Quota != nil && *s.Quota < 0 {
+		return at("quota", errors.New("must not be negative"))
+	}
+	return nil
+}
+
+// labelled: the value becomes a label of the Node.
+func labelled(name, value string) error {
+	if value == "" {
+		return at(name, errors.New("is required"))
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return at(name, fmt.Errorf("%q becomes a label: %s", value, strings.Join(problems, ", ")))
+	}
+	return nil
+}
+
+func oneOf(name, value string, known ...string) error {
+	for _, k := range known {
+		if value == k {
+			return nil
+		}
+	}
+	return at(name, fmt.Errorf("%q is unknown, known are %s", value, strings.Join(known, ", ")))
+}
+
+func positive(list corev1.ResourceList, name corev1.ResourceName) error {
+	if amount := list[name]; amount.Sign() <= 0 {
+		return at("capacity", at(string(name), errors.New("is required and must be more than zero")))
+	}
+	return nil
+}
+
+func resources(list named[corev1.ResourceName, quantity]) corev1.ResourceList {
+	made := corev1.ResourceList{}
+	for name, amount := range list {
+		made[name] = amount.Quantity
+	}
+	return made
+}
+
+type quantity struct{ resource.Quantity }
+
+func (q *quantity) decode(raw []byte) error {
+	if strictly(raw, &q.Quantity) != nil || q.Sign() < 0 {
+		return fmt.Errorf("%s must be a quantity such as 500m or 16Gi and not negative", raw)
+	}
+	return nil
+}
+
+type startupTaint struct{ taint *corev1.Taint }
+
+func (t *startupTaint) decode(raw []byte) error {
+	taint := new(corev1.Taint)
+	if err := (object{"key": &taint.Key, "value": &taint.Value, "effect": &taint.Effect}).decode(raw); err != nil {
+		return err
+	}
+	t.taint = taint
+	if problems := validation.IsQualifiedName(taint.Key); len(problems) > 0 {
+		return at("key", fmt.Errorf("%q: %s", taint.Key, strings.Join(problems, ", ")))
+	}
+	if problems := validation.IsValidLabelValue(taint.Value); len(problems) > 0 {
+		return at("value", fmt.Errorf("%q: %s", taint.Value, strings.Join(problems, ", ")))
+	}
+	return oneOf("effect", string(taint.Effect),
+		string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute))
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// fieldError says where in a document something is wrong.
+type fieldError struct {
+	path string
+	err  error
+}
+
+func (e *fieldError) Error() string { return e.path + ": " + e.err.Error() }
+func (e *fieldError) Unwrap() error { return e.err }
+
+func at(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var inner *fieldError
+	if errors.As(err, &inner) {
+		return &fieldError{path: name + "." + inner.path, err: inner.err}
+	}
+	return &fieldError{path: name, err: err}
+}
+
+// decoder is a value that reads itself strictly.
+type decoder interface {
+	decode(raw []byte) error
+}
+
+// members decodes a JSON object, each member into what target gives for its name. The package decodes by itself so
+// that every complaint names the field, which encoding/json cannot for types with an UnmarshalJSON of their own.
+func members(raw []byte, target func(name string) (any, error)) error {
+	found := map[string]json.RawMessage{}
+	if err := strictly(raw, &found); err != nil {
+		return errors.New("must be an object: " + err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		into, err := target(name)
+		if err == nil {
+			err = member(found[name], into)
+		}
+		if err != nil {
+			return at(name, err)
+		}
+	}
+	return nil
+}
+
+func member(raw []byte, into any) error {
+	if d, ok := into.(decoder); ok {
+		return d.decode(raw)
+	}
+	return strictly(raw, into)
+}
+
+func strictly(raw []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return err
+	}
+	return errors.Join(strict...)
+}
+
+// object lists the members that an object may have.
+type object map[string]any
+
+func (f object) decode(raw []byte) error {
+	return members(raw, func(name string) (any, error) {
+		into, known := f[name]
+		if !known {
+			return nil, fmt.Errorf("unknown field, known are %s", strings.Join(slices.Sorted(maps.Keys(f)), ", "))
+		}
+		return into, nil
+	})
+}
+
+// named is an object whose members are named by the user.
+type named[K ~string, V any] map[K]V
+
+func (n *named[K, V]) decode(raw []byte) error {
+	*n = named[K, V]{}
+	values := map[string]*V{}
+	err := members(raw, func(name string) (any, error) {
+		values[name] = new(V)
+		return values[name], nil
+	})
+	for name, value := range values {
+		(*n)[K(name)] = *value
+	}
+	return err
+}
