@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	coreinformers "k8s.io/client-go/informers"
+
+	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// balancerName names the controller, and its lease where it runs without machine-controller-manager's controllers.
+const balancerName = "balancer"
+
+// balancerRetry is how often the API server is asked for Balancers while it does not serve them: in most clusters that
+// stays so.
+const balancerRetry = 30 * time.Second
+
+// BalancerOptions are the flags of the Balancer's controller.
+type BalancerOptions struct {
+	// Namespace is the only one with Balancers to look at; empty means all.
+	Namespace string
+	// Kinds may be scaled, as Kind.group.
+	Kinds []string
+	// Syncs run at the same time.
+	Syncs int
+}
+
+func (o *BalancerOptions) addFlags(flags *pflag.FlagSet) {
+	for _, kind := range balancer.DefaultKinds {
+		o.Kinds = append(o.Kinds, kind.String())
+	}
+	flags.StringVar(&o.Namespace, "balancer-namespace", "", "The only namespace whose Balancers count. Default: all namespaces.")
+	flags.StringSliceVar(&o.Kinds, "balancer-kinds", o.Kinds, "Kinds that a Balancer may scale, as Kind.group. RBAC has to allow them too.")
+	flags.IntVar(&o.Syncs, "balancer-concurrent-syncs", 2, "How many Balancers are looked at at the same time.")
+}
+
+func (o *BalancerOptions) validate() error {
+	if o.Syncs < 1 {
+		return fmt.Errorf("--balancer-concurrent-syncs: %d is below 1", o.Syncs)
+	}
+	for _, kind := range o.Kinds {
+		if schema.ParseGroupKind(kind).Kind == "" {
+			return fmt.Errorf("--balancer-kinds: %q names no kind; write Kind.group, as in Deployment.apps", kind)
+		}
+	}
+	return nil
+}
+
+// leaseName is the stock binary's, so that the two take turns, unless nothing of that is run here.
+func (o *Options) leaseName() string {
+	if picked, err := pick(o.Controllers); err == nil && !slices.ContainsFunc(picked, isMCM) {
+		return balancerName
+	}
+	return name
+}
+
+func isMCM(c controller) bool { return c.name == mcmName }
+
+// runBalancer distributes the replicas of Balancers in the control cluster. It needs none of the machine API.
+func (p *process) runBalancer(ctx context.Context) error {
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make balancer client: %w", err)
+	}
+	targets, err := dynamic.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make client for targets: %w", err)
+	}
+	if p.lease == balancerName {
+		p.ready.Filled() // there may never be a Balancer, and that is no fault
+	}
+	if !awaitAPI(ctx, ours.Discovery(), balancerv1alpha1.SchemeGroupVersion, balancerRetry) {
+		return nil
+	}
+	o := p.options.Balancer
+	core := coreinformers.NewSharedInformerFactoryWithOptions(p.core, 0, coreinformers.WithNamespace(o.Namespace))
+	balancers := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace))
+	c, err := balancer.New(
+		balancer.Clients{Dynamic: targets, Discovery: ours.Discovery(), Balancers: ours.BalancerV1alpha1()},
+		balancer.Informers{
+			Balancers:   balancers.Balancer().V1alpha1().Balancers(),
+			Pods:        core.Core().V1().Pods(),
+			Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(),
+		},
+		p.recorder, balancer.Options{Namespace: o.Namespace, Kinds: groupKinds(o.Kinds), Workers: o.Syncs, Registerer: p.registry})
+	if err != nil {
+		return err
+	}
+	core.StartWithContext(ctx)
+	defer core.Shutdown()
+	balancers.StartWithContext(ctx)
+	defer balancers.Shutdown()
+	c.Run(ctx)
+	return nil
+}
+
+func groupKinds(texts []string) []schema.GroupKind {
+	kinds := []schema.GroupKind{}
+	for _, text := range texts {
+		kinds = append(kinds, schema.ParseGroupKind(text))
+	}
+	return kinds
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+var _ = Describe("The Balancer's controller alone", Serial, func() {
+	It("works in a cluster that has never heard of machines, with its own lease", func() {
+		server := sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads, []sim.Resource{{
+			Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true, Generation: true,
+		}})})
+		kubeconfig := onSocket(server, "balancer")
+		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--controllers=balancer")
+		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		Eventually(func() any {
+			return server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, "balancer")
+		}, eventually).ShouldNot(BeNil())
+		Expect(server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, name)).To(BeNil())
+
+		ctx := context.Background()
+		user := server.ConfigFor("user")
+		b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace}}
+		b.Spec.Replicas, b.Spec.Policy.PolicyName = ptr.To[int32](9), v1alpha1.Even
+		b.Spec.Selector.MatchLabels = map[string]string{"app": "shop"}
+		for _, target := range []string{"a", "b"} {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: target, Namespace: gen.Namespace}}
+			d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](0), &metav1.LabelSelector{MatchLabels: map[string]string{"run": target}}
+			_, err := kubernetes.NewForConfigOrDie(user).AppsV1().Deployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			b.Spec.Targets = append(b.Spec.Targets, v1alpha1.BalancerTarget{Name: target, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}})
+		}
+		_, err := versioned.NewForConfigOrDie(user).BalancerV1alpha1().Balancers(gen.Namespace).Create(ctx, b, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		size := func(target string) func() int64 {
+			return func() int64 {
+				n, _, _ := unstructured.NestedInt64(server.Get(appsv1.SchemeGroupVersion.WithResource("deployments"), gen.Namespace, target).Object, "spec", "replicas")
+				return n
+			}
+		}
+		Eventually(size("a"), eventually).Should(BeEquivalentTo(5))
+		Eventually(size("b"), eventually).Should(BeEquivalentTo(4))
+		Eventually(func() string { _, text := r.get("/metrics"); return text }, eventually).Should(And(
+			ContainSubstring(`evenkeel_balancer_replicas{name="shop",namespace="default",what="wanted"} 9`),
+			ContainSubstring(`evenkeel_balancer_writes_total{end="done",what="raise"} 2`)))
+		r.stop()
+		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+	})
+
+	DescribeTable("takes the lease that fits",
+		func(want string, arguments ...string) {
+			Expect(parsed(arguments...).leaseName()).To(Equal(want))
+		},
+		Entry("of the stock binary by default", name),
+		Entry("of the stock binary with others", name, "--controllers=mcm,balancer"),
+		Entry("its own alone", balancerName, "--controllers=balancer"),
+		Entry("its own where the others are left out", balancerName, "--controllers=*,-mcm"),
+	)
+
+	DescribeTable("refuses flags that make no sense",
+		func(mention string, arguments ...string) {
+			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
+		},
+		Entry("no kind", "names no kind", "--balancer-kinds=.apps"),
+		Entry("no worker", "--balancer-concurrent-syncs", "--balancer-concurrent-syncs=0"),
+	)
+})

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// controller is something that --controllers can pick.
+type controller struct {
+	name string
+	run  func(*process, context.Context) error
+}
+
+const mcmName = "mcm"
+
+// controllers is all there is, in the order in which it is started.
+var controllers = []controller{
+	{name: mcmName, run: (*process).runMCM},
+	{name: balancerName, run: (*process).runBalancer},
+}
+
+func known() string {
+	names := make([]string, len(controllers))
+	for i, c := range controllers {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// pick reads a list as kube-controller-manager does: what is named with or without a minus is decided by the first such
+// name, the rest by whether there is a star.
+func pick(list []string) ([]controller, error) {
+	for _, item := range list {
+		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {
+			return nil, fmt.Errorf("no controller is named %q; known: %s", name, known())
+		}
+	}
+	var picked []controller
+	for _, c := range controllers {
+		named := slices.IndexFunc(list, func(item string) bool { return strings.TrimPrefix(item, "-") == c.name })
+		if named >= 0 && list[named] == c.name || named < 0 && slices.Contains(list, "*") {
+			picked = append(picked, c)
+		}
+	}
+	if len(picked) == 0 {
+		return nil, errors.New("nothing is left to run; known: " + known())
+	}
+	return picked, nil
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	mcm "github.com/gardener/machine-controller-manager/pkg/controller"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// apiRetry is how often the API server is asked for the machine API while it does not serve it.
+const apiRetry = 2 * time.Second
+
+// runMCM runs machine-controller-manager's own controllers (MachineDeployment, MachineSet, safety), unmodified, behind
+// the lens.
+//
+// It returns as soon as ctx ends and leaves their workers behind, because they cannot be stopped: the library shuts its
+// queues down only after its workers have ended, and those wait for their queues. Whatever they still try is refused,
+// by the lens for machine objects and by the gate for all else.
+func (p *process) runMCM(ctx context.Context) error {
+	machine, err := versioned.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make machine client: %w", err)
+	}
+	if !awaitAPI(ctx, machine.Discovery(), v1alpha1.SchemeGroupVersion, apiRetry) {
+		return nil
+	}
+	client := lens.New(ctx, view.New(ctx, machine, view.Options{}), lens.Options{Registerer: p.registry})
+	factory := machinefactory.NewFilteredSharedInformerFactory(client, p.options.MinResyncPeriod.Duration, p.options.Namespace, nil)
+	machines, err := client.Bind(factory.Machine().V1alpha1())
+	if err != nil {
+		return err
+	}
+	target, nodes, err := p.targetCluster()
+	if err != nil {
+		return err
+	}
+	controllers, err := mcm.NewController(p.options.Namespace, client.MachineV1alpha1(), p.core, target, nodes,
+		machines.Machines(), machines.MachineSets(), machines.MachineDeployments(),
+		p.recorder, p.options.SafetyOptions, p.options.AutoscalerScaleDownAnnotationDuringRollout)
+	if err != nil {
+		return fmt.Errorf("make controllers: %w", err)
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	if nodes != nil {
+		nodes.StartWithContext(ctx)
+		defer nodes.Shutdown()
+	}
+	if !filled(ctx, machines, nodes) {
+		return nil
+	}
+	p.ready.Filled()
+	return p.work(ctx, controllers)
+}
+
+func (p *process) work(ctx context.Context, controllers mcm.Controller) error {
+	ended := make(chan struct{})
+	register(p.registry, ended, func() {
+		defer close(ended)
+		controllers.Run(int(p.options.ConcurrentNodeSyncs), ctx.Done())
+	})
+	klog.FromContext(ctx).Info("Working")
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-ended:
+		return errors.New("the controllers have ended by themselves")
+	}
+}
+
+// targetCluster is the cluster of the nodes; client and informers are nil if there is none.
+func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInformerFactory, error) {
+	if p.target == nil {
+		return nil, nil, nil
+	}
+	client, err := kubernetes.NewForConfig(p.target)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make target client: %w", err)
+	}
+	return client, coreinformers.NewSharedInformerFactory(client, p.options.MinResyncPeriod.Duration), nil
+}
+
+// filled waits for the first complete lists.
+func filled(ctx context.Context, machines machineinformers.Interface, nodes coreinformers.SharedInformerFactory) bool {
+	wanted := []cache.DoneChecker{
+		machines.Machines().Informer().HasSyncedChecker(),
+		machines.MachineSets().Informer().HasSyncedChecker(),
+		machines.MachineDeployments().Informer().HasSyncedChecker(),
+	}
+	if nodes != nil {
+		wanted = append(wanted, nodes.Core().V1().Nodes().Informer().HasSyncedChecker())
+	}
+	return cache.WaitFor(ctx, "the first lists", wanted...)
+}
+
+// awaitAPI waits until the CRDs of a group are served, which in a new cluster may come after us.
+func awaitAPI(ctx context.Context, d discovery.DiscoveryInterface, api schema.GroupVersion, retry time.Duration) bool {
+	for said := false; ; said = true {
+		_, err := d.ServerResourcesForGroupVersion(api.String())
+		if err == nil {
+			return true
+		}
+		if !said {
+			klog.FromContext(ctx).Info("Waiting for the control cluster to serve an API", "api", api, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(retry):
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app is the machine-controller-manager as a function: Run ends when its context does, and nothing in here
+// exits the process.
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	mcmoptions "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager/app/options"
+	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+)
+
+// Options are the flags of the stock binary, by its own definitions, and ours.
+type Options struct {
+	*mcmoptions.MCMServer
+
+	// BindAddress is where health and metrics are served. Empty means --address if that was given, else every address
+	// of a pod, since the kubelet asks from outside, and loopback elsewhere.
+	BindAddress string
+	// Controllers picks what runs: names, -names, and * for all.
+	Controllers []string
+	// Balancer has effect where that controller is picked.
+	Balancer BalancerOptions
+	// PrintVersion asks for the version and nothing else.
+	PrintVersion bool
+
+	flags *pflag.FlagSet
+}
+
+// NewOptions have the defaults of the stock binary.
+func NewOptions() *Options {
+	return &Options{MCMServer: mcmoptions.NewMCMServer(), Controllers: []string{"*"}}
+}
+
+// Flags is the flag set that fills the options when it is parsed.
+func (o *Options) Flags() *pflag.FlagSet {
+	o.flags = pflag.NewFlagSet("machine-controller-manager", pflag.ContinueOnError)
+	o.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	o.flags.Usage = func() {} // printed by the caller, who knows where to
+	o.flags.SortFlags = true
+	o.addOurs(o.flags)
+	o.AddFlags(o.flags)
+	return o.flags
+}
+
+func (o *Options) addOurs(flags *pflag.FlagSet) {
+	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
+		"IP address on which /healthz, /readyz and /metrics are served. Default: --address if given, else 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
+	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "What to run: '*' is everything, 'name' adds one, '-name' leaves one out. Known: "+known()+".")
+	o.Balancer.addFlags(flags)
+	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
+}
+
+// Validate tells everything that is wrong at once.
+func (o *Options) Validate() error {
+	errs := []error{o.MCMServer.Validate(), o.Balancer.validate()}
+	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
+		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
+	}
+	if _, err := pick(o.Controllers); err != nil {
+		errs = append(errs, fmt.Errorf("--controllers: %w", err))
+	}
+	errs = append(errs, daemon.CheckElection(o.LeaderElection))
+	if o.Namespace == "" {
+		errs = append(errs, errors.New("--namespace must not be empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// endpoint is the address to serve on.
+func (o *Options) endpoint() string {
+	given := o.flags != nil && o.flags.Changed("address")
+	return daemon.Endpoint(o.BindAddress, o.Address, given, o.Port)
+}
+
+// hasTarget tells whether there is a cluster in which machines become nodes.
+func (o *Options) hasTarget() bool {
+	return o.TargetKubeconfig != constants.TargetKubeconfigDisabledValue
+}

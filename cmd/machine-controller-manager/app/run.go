@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"time"
+
+	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
+	"github.com/gardener/machine-controller-manager/pkg/handlers"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+const (
+	// name of the lease, the user agent and the event source: those of the stock binary, so that the two take turns.
+	name = "machine-controller-manager"
+	// requestTimeout is the stock binary's. It also ends watches, which are then resumed.
+	requestTimeout = time.Minute
+)
+
+// process is one run of the binary: what its controllers share.
+type process struct {
+	options *Options
+	lease   string
+	control *rest.Config
+	target  *rest.Config // nil without a target cluster
+	core    kubernetes.Interface
+	// past goes past the gate: for the lease, which is renewed and released while the work ends, and to tell of that.
+	past     kubernetes.Interface
+	recorder record.EventRecorder
+	registry *prometheus.Registry
+	gate     daemon.Gate
+	ready    daemon.Readiness
+}
+
+// Run serves until ctx ends or the lease is lost.
+func Run(ctx context.Context, o *Options) error {
+	p, err := newProcess(o)
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting", "version", Version(), "namespace", o.Namespace, "controllers", o.Controllers,
+		"controlCluster", p.control.Host, "targetCluster", host(p.target), "endpoint", o.endpoint())
+	if o.EnableProfiling && o.EnableContentionProfiling {
+		goruntime.SetBlockProfileRate(1)
+	}
+	events := p.record(ctx)
+	defer events.Shutdown()
+	handlers.UpdateHealth(true)
+	return daemon.Together(ctx, p.serve, p.elect)
+}
+
+func newProcess(o *Options) (*process, error) {
+	p := &process{options: o, lease: o.leaseName(), registry: prometheus.NewRegistry()}
+	var err error
+	if o.hasTarget() {
+		if p.target, err = p.connect(o.TargetKubeconfig); err != nil {
+			return nil, fmt.Errorf("target cluster: %w", err)
+		}
+	}
+	if p.control = p.target; o.ControlKubeconfig != "" {
+		if p.control, err = p.connect(o.ControlKubeconfig); err != nil {
+			return nil, fmt.Errorf("control cluster: %w", err)
+		}
+	}
+	if p.core, err = kubernetes.NewForConfig(p.control); err != nil {
+		return nil, fmt.Errorf("make control client: %w", err)
+	}
+	p.past, err = p.leaseClient()
+	return p, err
+}
+
+// connect makes a config whose writes stop when the process gives up its turn.
+func (p *process) connect(kubeconfig string) (*rest.Config, error) {
+	config, err := daemon.Config(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.AddUserAgent(p.gate.Behind(config), name)
+	config.QPS = p.options.KubeAPIQPS
+	config.Burst = int(p.options.KubeAPIBurst)
+	config.Timeout = requestTimeout
+	return config, nil
+}
+
+func host(config *rest.Config) string {
+	if config == nil {
+		return "none"
+	}
+	return config.Host
+}
+
+func (p *process) record(ctx context.Context) record.EventBroadcaster {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(machinescheme.AddToScheme(scheme))
+	utilruntime.Must(balancerv1alpha1.AddToScheme(scheme))
+	// Past the end of ctx, since giving up the lease is an event too; Run shuts it down.
+	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: p.past.CoreV1().Events("")})
+	p.recorder = events.NewRecorder(scheme, corev1.EventSource{Component: name})
+	return events
+}
+
+func (p *process) serve(ctx context.Context) error {
+	return daemon.Serve(ctx, p.options.endpoint(), daemon.Endpoints{
+		Healthy: map[string]daemon.Check{"controllers": daemon.StockHealth},
+		Ready:   map[string]daemon.Check{"caches": p.ready.Check},
+		// Ours first: collecting machine-controller-manager's metrics sets some that are in the default registry.
+		Metrics:   prometheus.Gatherers{p.registry, prometheus.DefaultGatherer},
+		Profiling: p.options.EnableProfiling,
+	})
+}
+
+// elect waits for the turn of this process and leads.
+func (p *process) elect(ctx context.Context) error {
+	election := p.options.LeaderElection
+	if !election.LeaderElect {
+		return p.lead(ctx)
+	}
+	identity, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name myself: %w", err)
+	}
+	p.ready.Wait()
+	return daemon.Elect(ctx, p.past, daemon.Lease{
+		Namespace: p.options.Namespace, Name: p.lease, Identity: identity + "_" + string(uuid.NewUUID()),
+		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
+		Recorder: p.recorder,
+	}, p.lead)
+}
+
+func (p *process) leaseClient() (kubernetes.Interface, error) {
+	path := p.options.ControlKubeconfig
+	if path == "" {
+		path = p.options.TargetKubeconfig
+	}
+	config, err := daemon.Config(path)
+	if err != nil {
+		return nil, fmt.Errorf("control cluster: %w", err)
+	}
+	config.Timeout = p.options.LeaderElection.RenewDeadline.Duration / 2
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, name+"-leader-election"))
+	if err != nil {
+		return nil, fmt.Errorf("make lease client: %w", err)
+	}
+	return client, nil
+}
+
+// lead runs the controllers. When it returns nothing more is written by this process.
+func (p *process) lead(ctx context.Context) error {
+	p.ready.Lead()
+	defer p.gate.Close()
+	picked, err := pick(p.options.Controllers)
+	if err != nil {
+		return err
+	}
+	runs := make([]func(context.Context) error, len(picked))
+	for i, c := range picked {
+		runs[i] = func(ctx context.Context) error {
+			if err := c.run(p, ctx); err != nil {
+				return fmt.Errorf("run %s: %w", c.name, err)
+			}
+			return nil
+		}
+	}
+	err = daemon.Together(ctx, runs...)
+	if ctx.Err() == nil && err == nil {
+		return errors.New("a controller ended by itself")
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// ErrLost is returned by Elect when the lease could not be renewed in time. The process should end and be started
+// again: whatever it cached may be old.
+var ErrLost = errors.New("leadership lost")
+
+// How long letting go of the lease may take on the way out.
+const releaseTimeout = 2 * time.Second
+
+// Lease names what processes take turns on.
+type Lease struct {
+	Namespace, Name string
+	// Identity must differ between processes: two with the same one would both lead.
+	Identity string
+	// Zero means client-go's usual 15 s, 10 s and 2 s.
+	Duration, RenewDeadline, RetryPeriod time.Duration
+	// Events of the election; none if nil.
+	Recorder resourcelock.EventRecorder
+}
+
+// Elect waits for the lease, leads until lead returns, ctx ends or the lease is lost, waits for lead and lets the
+// lease go. The client should be one that serves nothing else, so that a busy process does not delay its renewals.
+func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead func(context.Context) error) error {
+	lock := lease.lock(client)
+	turn := &turn{work: ctx, lead: lead, done: make(chan struct{})}
+	// The election outlives ctx, so that the lease is held for as long as the work takes to end.
+	election, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	turn.stop = stop
+	elector, err := leaderelection.NewLeaderElector(lease.election(lock, turn))
+	if err != nil {
+		return fmt.Errorf("elect leader for %s: %w", lease.Name, err)
+	}
+	waiting := context.AfterFunc(ctx, turn.giveUp)
+	defer waiting()
+	elector.Run(election)
+	err = turn.end()
+	if !elector.IsLeader() {
+		return err
+	}
+	return errors.Join(err, release(ctx, lock, lease))
+}
+
+func (l Lease) lock(client kubernetes.Interface) resourcelock.Interface {
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity, EventRecorder: l.Recorder},
+	}
+}
+
+func (l Lease) election(lock resourcelock.Interface, turn *turn) leaderelection.LeaderElectionConfig {
+	return leaderelection.LeaderElectionConfig{
+		Lock:          lock,
+		Name:          l.Name,
+		LeaseDuration: orDefault(l.Duration, 15*time.Second),
+		RenewDeadline: orDefault(l.RenewDeadline, 10*time.Second),
+		RetryPeriod:   orDefault(l.RetryPeriod, 2*time.Second),
+		Callbacks:     leaderelection.LeaderCallbacks{OnStartedLeading: turn.start, OnStoppedLeading: func() {}},
+	}
+}
+
+func orDefault(d, fallback time.Duration) time.Duration {
+	if d == 0 {
+		return fallback
+	}
+	return d
+}
+
+// release lets go of a lease that is still ours. client-go can do that by itself, but would do so while the work
+// is still ending.
+func release(ctx context.Context, lock resourcelock.Interface, lease Lease) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	record, _, err := lock.Get(ctx)
+	if err != nil {
+		return fmt.Errorf("release lease %s: %w", lease.Name, err)
+	}
+	if record.HolderIdentity != lease.Identity {
+		return nil
+	}
+	now := metav1.Now()
+	free := resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	}
+	if err := lock.Update(ctx, free); err != nil {
+		return fmt.Errorf("release lease %s: %w", lease.Name, err)
+	}
+	klog.FromContext(ctx).Info("Released lease", "lease", klog.KRef(lease.Namespace, lease.Name))
+	return nil
+}

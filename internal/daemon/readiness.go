@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// Readiness of a process that takes turns. One that waits for its turn is ready, or a Deployment could never replace
+// the pod that has it.
+type Readiness struct {
+	waiting, filled atomic.Bool
+}
+
+// Wait: the lease is another's.
+func (r *Readiness) Wait() { r.waiting.Store(true) }
+
+// Lead: the turn has come; ready again when the caches are Filled.
+func (r *Readiness) Lead() { r.waiting.Store(false) }
+
+// Filled: the caches are complete.
+func (r *Readiness) Filled() { r.filled.Store(true) }
+
+// Check is for /readyz.
+func (r *Readiness) Check() error {
+	if r.waiting.Load() || r.filled.Load() {
+		return nil
+	}
+	return errors.New("caches are not filled yet")
+}

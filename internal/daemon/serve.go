@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	// How long a client may take to send its headers: a bound on what a slow one can hold.
+	headerTimeout = 5 * time.Second
+	// How long requests under way may take to end once the process stops.
+	drainTimeout = time.Second
+)
+
+// Check tells what is wrong, or nil.
+type Check func() error
+
+// Endpoints is what a process tells about itself.
+type Endpoints struct {
+	// Healthy, by name: where one fails, /healthz answers 500 and the process wants a restart.
+	Healthy map[string]Check
+	// Ready, by name: where one fails, /readyz answers 500 and the process is not at work (yet).
+	Ready map[string]Check
+	// Metrics are shown at /metrics.
+	Metrics prometheus.Gatherer
+	// Profiling adds /debug/pprof.
+	Profiling bool
+}
+
+// Serve answers on addr until ctx ends. It binds exactly what it is told.
+func Serve(ctx context.Context, addr string, endpoints Endpoints) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("serve health and metrics: %w", err)
+	}
+	return serve(ctx, listener, endpoints)
+}
+
+func serve(ctx context.Context, listener net.Listener, endpoints Endpoints) error {
+	server := &http.Server{Handler: endpoints.handler(), ReadHeaderTimeout: headerTimeout}
+	return Together(ctx,
+		func(context.Context) error {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+			}
+			return nil
+		},
+		func(ctx context.Context) error {
+			<-ctx.Done()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+			defer cancel()
+			if server.Shutdown(ctx) != nil {
+				return server.Close()
+			}
+			return nil
+		},
+	)
+}
+
+func (e Endpoints) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", report(e.Healthy))
+	mux.Handle("/readyz", report(e.Ready))
+	if e.Metrics != nil {
+		// Several libraries bring registries of their own: what one of them says twice must not hide the rest.
+		mux.Handle("/metrics", promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	}
+	if e.Profiling {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+func report(checks map[string]Check) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var errs []error
+		for _, name := range slices.Sorted(maps.Keys(checks)) {
+			if err := checks[name](); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}

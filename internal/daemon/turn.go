@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// turn is one process's time with the lease: client-go starts it on a goroutine of its own and forgets it there, so
+// who waits for whom is kept here.
+type turn struct {
+	work context.Context
+	lead func(context.Context) error
+	stop context.CancelFunc // ends the election
+
+	mu      sync.Mutex
+	started bool
+	over    bool          // no turn may start any more
+	done    chan struct{} // closed when lead has returned
+	err     error
+}
+
+// start is called by the elector when the lease is ours; held ends when it no longer is.
+func (t *turn) start(held context.Context) {
+	t.mu.Lock()
+	t.started = !t.over
+	started := t.started
+	t.mu.Unlock()
+	if !started {
+		return
+	}
+	defer t.stop()
+	defer close(t.done)
+	ctx, cancel := context.WithCancel(t.work)
+	defer cancel()
+	defer context.AfterFunc(held, cancel)()
+	t.err = t.lead(ctx)
+}
+
+// giveUp ends an election that has not begun to lead; a lead under way ends with its own context and then stops the
+// election itself.
+func (t *turn) giveUp() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.started {
+		t.over = true
+		t.stop()
+	}
+}
+
+// end waits for lead, if it was started, and says why the turn ended.
+func (t *turn) end() error {
+	t.mu.Lock()
+	t.over = true
+	started := t.started
+	t.mu.Unlock()
+	if !started {
+		return nil
+	}
+	select {
+	case <-t.done:
+		return t.err
+	default:
+		<-t.done
+		return errors.Join(ErrLost, t.err)
+	}
+}
