@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	. "github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+var _ = DescribeTable("A machine is born (1)",
+	func(inFlight, replicas int, serving bool) {
+		w := settled(2, 1, Unbounded)
+		Expect(BornServing(w.view.Machines, inFlight, replicas)).To(Equal(serving))
+	},
+	Entry("in reserve where R serve", 0, 2, false),
+	Entry("in reserve where a ready one will serve", 0, 3, false),
+	Entry("serving where none could", 0, 4, true),
+	Entry("in reserve once another one that could is on its way", 1, 4, false),
+	Entry("serving where that is not enough", 1, 5, true),
+)
+
+var _ = It("A machine is born serving though some cannot: sick, leaving or victims (1)", func() {
+	for _, do := range []func(*Machine){
+		func(m *Machine) { m.Phase = mcm.MachineUnknown },
+		func(m *Machine) { m.Phase = mcm.MachineFailed },
+		func(m *Machine) { m.Deleted = true },
+		func(m *Machine) { m.Priority = PriorityVictim },
+	} {
+		w := settled(2, 1, Unbounded)
+		do(w.machine("c"))
+		Expect(BornServing(w.view.Machines, 0, 3)).To(BeTrue())
+	}
+})
+
+var _ = DescribeTable("Shown",
+	func(r, a, most, want int) { Expect(Shown(r, Applied{a, most})).To(Equal(want)) },
+	Entry("without bounds", 3, 2, Unbounded, 5),
+	Entry("R raised under the max recorded: nothing goes", 4, 2, 5, 5),
+	Entry("R at max", 5, 2, 5, 5),
+	Entry("R above max", 7, 2, 5, 7),
+	Entry("nothing at all", 0, 0, 0, 0),
+)

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve_test
+
+import (
+	"reflect"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	"pgregory.net/rapid"
+
+	. "github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// law runs a property over drawn views.
+func law(name string, holds func(t *rapid.T, v View, p Plan)) {
+	It(name, func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			holds(t, v, NewPlan(v))
+		})
+	})
+}
+
+var _ = Describe("laws", func() {
+	law("order-free, and the view is left alone", func(t *rapid.T, v View, p Plan) {
+		before := slices.Clone(v.Machines)
+		shuffled := v
+		shuffled.Machines = rapid.Permutation(v.Machines).Draw(t, "shuffled")
+		if again := NewPlan(shuffled); !reflect.DeepEqual(again, p) {
+			t.Fatalf("%+v\n%+v", p, again)
+		}
+		if NewPlan(v); !slices.Equal(before, v.Machines) {
+			t.Fatalf("the view was changed")
+		}
+	})
+
+	law("bounded: A stays between 0 and the larger of A and X, and the max recorded is the old or the new one", func(t *rapid.T, v View, p Plan) {
+		if a := p.Applied; a.Excess < 0 || a.Excess > max(v.Applied.Excess, v.Excess) || a.Max != v.Max && a.Max != v.Applied.Max {
+			t.Fatalf("%+v", p)
+		}
+		if p.Again < 0 {
+			t.Fatalf("again %s", p.Again)
+		}
+	})
+
+	law("2, 3, 14: moves are of machines that live, are made and carry the other mark, each once", func(t *rapid.T, v View, p Plan) {
+		seen := map[string]bool{}
+		for _, move := range p.Moves {
+			m := find(v, move.Name)
+			if seen[move.Name] || m.Leaving() || !m.Made || m.Sick() || m.Reserve == move.Reserve {
+				t.Fatalf("%+v of %+v", move, m)
+			}
+			seen[move.Name] = true
+		}
+	})
+
+	law("2: fewer than R serve only if nothing can be released", func(t *rapid.T, v View, p Plan) {
+		after := carriedOut(v, p)
+		serving, live, _ := count(after)
+		if p.Applied != v.Applied {
+			// A victim may be on its way back, which the next plan knows.
+			return
+		}
+		for _, m := range after.Machines {
+			able := m.Reserve && m.Made && !m.Leaving() && !m.Sick() && min(m.Priority, m.SeenPriority) > PriorityVictim
+			if serving < p.Replicas && able {
+				t.Fatalf("%d of %d serve, %+v stays in reserve, %d live: %+v", serving, p.Replicas, m, live, p)
+			}
+		}
+	})
+
+	law("3: a ready machine waits only if R machines run", func(t *rapid.T, v View, p Plan) {
+		if p.Applied != v.Applied {
+			return
+		}
+		after := carriedOut(v, p)
+		var run int
+		for _, m := range after.Machines {
+			if !m.Reserve && m.Ready() && !m.Leaving() {
+				run++
+			}
+		}
+		for _, m := range after.Machines {
+			if run < p.Replicas && m.Reserve && m.Ready() && !m.Leaving() && min(m.Priority, m.SeenPriority) > PriorityVictim {
+				t.Fatalf("%d of %d run, %+v waits: %+v", run, p.Replicas, m, p)
+			}
+		}
+	})
+
+	law("4: only empty machines are put into reserve, and never below R", func(t *rapid.T, v View, p Plan) {
+		for _, move := range p.Moves {
+			serving, _, _ := count(carriedOut(v, p))
+			if move.Reserve && (find(v, move.Name).Busy() || serving < p.Replicas) {
+				t.Fatalf("%+v: %+v", move, p)
+			}
+		}
+	})
+
+	law("6: A falls only when all that MCM would delete for it may go", func(t *rapid.T, v View, p Plan) {
+		if Shown(p.Replicas, p.Applied) >= Shown(p.Replicas, v.Applied) || v.Rollout {
+			return
+		}
+		if v.Behind {
+			t.Fatalf("the store is behind: %+v", p)
+		}
+		for _, m := range deletions(v, carriedOut(v, p), Shown(p.Replicas, p.Applied)) {
+			named := slices.ContainsFunc(p.Victims, func(victim Victim) bool { return victim.Name == m.Name })
+			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve)
+			if !first && !m.Leaving() && !neverMade(m) {
+				t.Fatalf("%+v would go: %+v", m, p)
+			}
+		}
+	})
+
+	law("7: what is kept is no victim, and A does not fall below it", func(t *rapid.T, v View, p Plan) {
+		var kept int
+		for _, m := range carriedOut(v, p).Machines {
+			if m.Reserve && !m.Leaving() && (m.Preserved || m.Priority == 4) {
+				kept++
+			}
+		}
+		for _, victim := range p.Victims {
+			if m := find(v, victim.Name); m.Preserved || m.Priority == 4 {
+				t.Fatalf("victim %+v", m)
+			}
+		}
+		if p.Applied.Excess < v.Applied.Excess && p.Applied.Excess < kept {
+			t.Fatalf("%d kept: %+v", kept, p)
+		}
+	})
+
+	law("8: beyond what is in reserve A grows only without surplus and rollout, within max and the freeze threshold", func(t *rapid.T, v View, p Plan) {
+		was, shown := Shown(p.Replicas, v.Applied), Shown(p.Replicas, p.Applied)
+		serving, live, leaving := count(carriedOut(v, p))
+		var reserve int
+		for _, m := range carriedOut(v, p).Machines {
+			if m.Reserve && !m.Leaving() {
+				reserve++
+			}
+		}
+		if shown <= was || !v.Rollout && shown <= p.Replicas+reserve {
+			return
+		}
+		crowded := shown > live && (shown+leaving > v.Max || v.FreezeMargin > 0 && leaving >= v.FreezeMargin)
+		if v.Rollout || serving > p.Replicas || shown > max(p.Replicas, v.Max) || crowded {
+			t.Fatalf("%d -> %d with %d serving, %d live, %d leaving: %+v", was, shown, serving, live, leaving, p)
+		}
+	})
+
+	law("9: a victim is taken back only when as many are wanted as there are", func(t *rapid.T, v View, p Plan) {
+		var present int
+		for _, m := range v.Machines {
+			if m.Phase != mcm.MachineTerminating {
+				present++
+			}
+		}
+		for _, q := range p.Priorities {
+			wanted := min(v.Wanted, Shown(p.Replicas, p.Applied))
+			if find(v, q.Name).Priority == PriorityVictim && wanted < present {
+				t.Fatalf("%+v with %d of %d wanted: %+v", q, wanted, present, p)
+			}
+		}
+	})
+
+	law("11: nobody else's priority is touched, and a busy machine is ranked below empty ones only as surplus", func(t *rapid.T, v View, p Plan) {
+		for _, q := range p.Priorities {
+			m := find(v, q.Name)
+			ours := m.Priority == 2 || m.Priority == 3 || m.Priority == 5
+			if !ours || m.Leaving() || !m.Made || q.Priority == m.Priority {
+				t.Fatalf("%+v of %+v", q, m)
+			}
+			i := slices.IndexFunc(p.Victims, func(victim Victim) bool { return victim.Name == q.Name })
+			if (q.Priority == PriorityVictim) != (i >= 0) {
+				t.Fatalf("%+v, victims %+v", q, p.Victims)
+			}
+			if i >= 0 && !m.Reserve && !slices.Contains(p.Moves, Move{m.Name, true, Retired}) && !slices.Contains(p.Moves, Move{m.Name, true, Swapped}) &&
+				(p.Victims[i].Why != Surplus || start.Sub(v.SurplusSince) < v.Patience) {
+				t.Fatalf("%+v serves: %+v", m, p)
+			}
+		}
+	})
+
+	law("12: R is given back for named reserve machines only, once, and not above what serves", func(t *rapid.T, v View, p Plan) {
+		serving, _, _ := count(v)
+		if p.Replicas != v.Replicas+len(p.Returned) || p.Replicas > max(serving, v.Replicas) {
+			t.Fatalf("%d serve: %+v", serving, p)
+		}
+		for _, name := range p.Returned {
+			if m := find(v, name); !m.Named || !m.Reserve {
+				t.Fatalf("%+v", m)
+			}
+		}
+		if again := NewPlan(carriedOut(v, p)); len(p.Returned) > 0 && len(again.Returned) > 0 && again.Replicas > max(serving, v.Replicas) {
+			t.Fatalf("%+v", again)
+		}
+	})
+
+	law("at rest after being carried out, and no mark goes back", func(t *rapid.T, v View, p Plan) {
+		moved := map[string]bool{}
+		for range 8 {
+			if p.AtRest(v) {
+				return
+			}
+			for _, move := range p.Moves {
+				if moved[move.Name] {
+					t.Fatalf("%s moves again: %+v", move.Name, p)
+				}
+				moved[move.Name] = true
+			}
+			if p.Applied != v.Applied {
+				// With it victims may be taken back, and those serve better than what boots.
+				clear(moved)
+			}
+			v = carriedOut(v, p)
+			p = NewPlan(v)
+		}
+		t.Fatalf("no rest: %+v", p)
+	})
+})

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	. "github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// one plan for a settled world of three that serve and three in reserve, d, e and f, to which something happens.
+var _ = DescribeTable("A plan moves",
+	func(do func(*world), want ...Move) {
+		w := settled(3, 3, Unbounded)
+		do(w)
+		Expect(NewPlan(w.view).Moves).To(HaveExactElements(want))
+	},
+	Entry("nothing at rest", func(*world) {}),
+	Entry("the oldest first (2)", replicas(4), Move{"d", false, Released}),
+	Entry("by name where ages are equal (2)", func(w *world) {
+		for i := range w.view.Machines {
+			w.view.Machines[i].Born = start
+		}
+		w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
+		w.setReplicas(5)
+	}, Move{"d", false, Released}, Move{"e", false, Released}),
+	Entry("the current revision before the oldest (2)", func(w *world) {
+		w.machine("d").Set, w.view.Rollout = old, true
+		w.setReplicas(4)
+	}, Move{"e", false, Released}),
+	Entry("ready ones before such as boot, though they are older (2)", all(phase("d", mcm.MachinePending), replicas(6)),
+		Move{"e", false, Released}, Move{"f", false, Released}, Move{"d", false, Released}),
+	Entry("never a sick one into service (2)", all(phase("d", mcm.MachineUnknown), phase("e", mcm.MachineFailed), replicas(6)),
+		Move{"f", false, Released}),
+	Entry("nothing that is not made yet (14)", func(w *world) {
+		for _, name := range []string{"d", "e", "f"} {
+			w.machine(name).Phase, w.machine(name).Made = "", false
+		}
+		w.setReplicas(4)
+	}),
+	Entry("one that leaves out of all counts (2)", func(w *world) {
+		w.machine("d").Deleted = true
+		w.machine("a").Named = true
+	}, Move{"e", false, Released}),
+	Entry("a ready one in the place of one that boots (3)", func(w *world) {
+		w.machine("c").Phase, w.machine("c").Pods = mcm.MachinePending, 0
+	}, Move{"d", false, Swapped}, Move{"c", true, Swapped}),
+	Entry("half a swap while the one that boots is not made (3, 14)", func(w *world) {
+		w.machine("c").Phase, w.machine("c").Pods, w.machine("c").Made = "", 0, false
+	}, Move{"d", false, Swapped}),
+	Entry("half a swap where the one that boots holds a pod already (3, 4)", phase("c", mcm.MachinePending), Move{"d", false, Swapped}),
+	Entry("no busy machine into reserve (4)", func(w *world) { w.machine("f").Reserve, w.machine("f").Pods = false, 1 }),
+	Entry("an empty one into reserve, the newest (4)", func(w *world) {
+		w.machine("f").Reserve = false
+		empty("a", "b")(w)
+		w.machine("f").Pods = 1
+	}, Move{"b", true, Retired}),
+	Entry("none into reserve that somebody wants gone (4)", func(w *world) {
+		w.machine("f").Reserve, w.machine("f").Priority = false, 1
+	}),
+	Entry("an empty one of an old revision into reserve, before the newest (4)", func(w *world) {
+		w.machine("f").Reserve, w.machine("f").Pods, w.machine("a").Set = false, 1, old
+		empty("a", "b")(w)
+	}, Move{"a", true, Retired}),
+	Entry("none into reserve while MCM deletes a sick machine first (4)", func(w *world) {
+		w.machine("f").Reserve = false
+		w.add(running(false)).Phase = mcm.MachineUnknown
+	}),
+	Entry("what cannot be made last (2)", func(w *world) {
+		for _, name := range []string{"d", "e", "f"} {
+			w.machine(name).Phase = mcm.MachinePending
+		}
+		w.machine("d").Failing = true
+		w.setReplicas(4)
+	}, Move{"e", false, Released}),
+	Entry("none into reserve while MCM has deletions to do (4)", all(replicas(2), empty("c"))),
+	Entry("a victim last, and only while nobody is about to delete it (9)", func(w *world) {
+		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
+		w.setReplicas(5)
+	}, Move{"e", false, Released}, Move{"f", false, Released}),
+)
+
+var _ = DescribeTable("The victims of a smaller X are",
+	func(x int, do func(*world), want ...Victim) {
+		w := settled(3, 3, Unbounded)
+		do(w)
+		w.setWish(x)
+		Expect(NewPlan(w.view).Victims).To(HaveExactElements(want))
+	},
+	Entry("the newest", 1, func(*world) {}, Victim{"e", Shrunk}, Victim{"f", Shrunk}),
+	Entry("not ready first", 2, phase("d", mcm.MachinePending), Victim{"d", Shrunk}),
+	Entry("busy last", 1, func(w *world) { w.machine("f").Pods = 1 }, Victim{"d", Shrunk}, Victim{"e", Shrunk}),
+	Entry("those that were victims before", 2, func(w *world) { w.machine("d").Priority = PriorityVictim }, Victim{"d", Shrunk}),
+	Entry("those that go first anyway", 2, func(w *world) { w.machine("e").Priority = 1 }, Victim{"e", Shrunk}),
+	Entry("none that are preserved or ranked by somebody else", 0, func(w *world) {
+		w.machine("f").Preserved = true
+		w.machine("e").Priority = 10
+	}, Victim{"d", Shrunk}),
+	Entry("none while a rollout runs", 0, func(w *world) { w.view.Rollout = true }),
+)
+
+var _ = Describe("The gate (6)", func() {
+	gated := func(do func(*world)) Plan {
+		w := settled(3, 3, Unbounded)
+		w.setWish(1)
+		w.carryOut(NewPlan(w.view))
+		do(w)
+		return NewPlan(w.view)
+	}
+
+	It("opens when the store shows the victims' priority", func() {
+		Expect(gated(func(*world) {}).Applied.Excess).To(Equal(1))
+	})
+	It("opens as far as it shows it", func() {
+		Expect(gated(func(w *world) { w.machine("e").SeenPriority = 5 }).Applied.Excess).To(Equal(2))
+	})
+	It("stays shut while the store is behind", func() {
+		Expect(gated(func(w *world) { w.view.Behind = true }).Applied.Excess).To(Equal(3))
+	})
+	It("stays shut during a rollout", func() {
+		Expect(gated(func(w *world) { w.view.Rollout = true }).Applied.Excess).To(Equal(3))
+	})
+	It("opens in part for a lower max, under the old one", func() {
+		w := settled(3, 3, 6)
+		w.view.Max = 4
+		w.setReplicas(3)
+		w.carryOut(NewPlan(w.view))
+		w.machine("e").SeenPriority = 5
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{2, 6}))
+		w.machine("e").SeenPriority = PriorityVictim
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 4}))
+	})
+	It("stays shut for a lower max during a rollout", func() {
+		w := settled(3, 2, 5)
+		for _, name := range []string{"d", "e"} {
+			w.machine(name).Priority, w.machine(name).SeenPriority = PriorityVictim, PriorityVictim
+		}
+		w.view.Max, w.view.Rollout = 4, true
+		w.setReplicas(3)
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{2, 5}))
+		w.view.Rollout = false
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 4}))
+	})
+	It("does not trust in a phase that may change: a booting victim may run a moment later", func() {
+		plan := gated(func(w *world) {
+			for _, name := range []string{"e", "f"} {
+				m := w.machine(name)
+				m.Phase, m.Made, m.Priority, m.SeenPriority = mcm.MachinePending, false, 3, 3
+			}
+		})
+		Expect(plan.Applied.Excess).To(Equal(3))
+		Expect(plan.Standing.Reason).To(Equal(Shrinking))
+	})
+	It("need not wait for machines that are not there", func() {
+		Expect(gated(func(w *world) { w.view.Machines = w.view.Machines[:3] }).Applied.Excess).To(Equal(1))
+	})
+	It("records nothing where there is no excess, bounds or not", func() {
+		w := settled(3, 0, 5)
+		w.view.Applied.Max = Unbounded
+		Expect(NewPlan(w.view).AtRest(w.view)).To(BeTrue())
+		w.setWish(1)
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 5}))
+	})
+	It("records a new max where that takes nothing away", func() {
+		w := settled(3, 1, Unbounded)
+		w.view.Max = 5
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 5}))
+	})
+})
+
+var _ = DescribeTable("Growth (8) waits",
+	func(do func(*world), want int, reason Reason) {
+		w := settled(3, 0, 6)
+		w.setWish(2)
+		do(w)
+		plan := NewPlan(w.view)
+		Expect(plan.Applied.Excess).To(Equal(want))
+		Expect(plan.Standing.Reason).To(Equal(reason))
+	},
+	Entry("for nothing at rest", func(*world) {}, 2, Growing),
+	Entry("for a rollout", func(w *world) { w.view.Rollout = true }, 0, RollingOut),
+	Entry("for a surplus to go", func(w *world) { w.add(running(false)).Pods = 1 }, 0, Overstaying),
+	Entry("for what leaves, within max", func(w *world) { w.add(running(false)).Deleted = true; w.add(running(false)).Deleted = true }, 1, Crowded),
+	Entry("for what leaves, with no room at all", func(w *world) {
+		w.view.FreezeMargin = 0
+		for range 3 {
+			w.add(running(false)).Phase = mcm.MachineTerminating
+		}
+	}, 0, Crowded),
+	Entry("for what leaves, lest MCM freezes", func(w *world) {
+		w.view.Max = Unbounded
+		for range 3 {
+			w.add(running(false)).Phase = mcm.MachineTerminating
+		}
+	}, 0, Crowded),
+)
+
+var _ = Describe("Patience (5)", func() {
+	overstaying := func() *world {
+		w := settled(3, 1, Unbounded)
+		w.machine("d").Reserve, w.machine("d").Priority, w.machine("d").Pods = false, PriorityServing, 4
+		w.machine("a").Pods, w.machine("b").Pods, w.machine("c").Pods = 3, 2, 5
+		return w
+	}
+
+	It("begins when the surplus does, says when it ends, and then takes the emptiest", func() {
+		w := overstaying()
+		plan := NewPlan(w.view)
+		Expect(plan.SurplusSince).To(Equal(start))
+		Expect(plan.Again).To(Equal(w.view.Patience))
+		Expect(plan.Victims).To(BeEmpty())
+		w.carryOut(plan)
+		w.view.Now = start.Add(w.view.Patience - time.Nanosecond)
+		Expect(NewPlan(w.view).Victims).To(BeEmpty())
+		w.view.Now = start.Add(w.view.Patience)
+		Expect(NewPlan(w.view).Victims).To(Equal([]Victim{{"b", Surplus}}))
+	})
+
+	It("begins anew when something leaves", func() {
+		w := overstaying()
+		w.view.SurplusSince = start.Add(-time.Hour)
+		w.add(running(true)).Phase = mcm.MachineTerminating
+		plan := NewPlan(w.view)
+		Expect(plan.Victims).To(BeEmpty())
+		Expect(plan.SurplusSince).To(BeZero())
+	})
+})
+
+var _ = Describe("R is given back (12)", func() {
+	lowered := func(w *world) Plan {
+		named("e")(w)
+		return NewPlan(w.view)
+	}
+
+	It("to whoever named a reserve machine and lowered R for it", func() {
+		plan := lowered(settled(3, 2, Unbounded))
+		Expect(plan.Replicas).To(Equal(3))
+		Expect(plan.Returned).To(Equal([]string{"e"}))
+		Expect(plan.Standing.Reason).To(Equal(Named))
+	})
+	It("not to whoever lowered nothing", func() {
+		w := settled(3, 2, Unbounded)
+		w.machine("e").Named = true
+		Expect(NewPlan(w.view)).To(And(HaveField("Replicas", 3), HaveField("Returned", BeEmpty())))
+	})
+	It("once: when R falls again for other reasons, the machine that is still leaving changes nothing", func() {
+		w := settled(3, 2, Unbounded)
+		w.carryOut(lowered(w))
+		w.setReplicas(2)
+		Expect(NewPlan(w.view)).To(And(HaveField("Replicas", 2), HaveField("Returned", BeEmpty())))
+	})
+	It("and X gives way to it at the cap in the same write", func() {
+		w := settled(3, 1, 4)
+		w.setWish(2)
+		w.machine("d").Named = true
+		w.setReplicas(2)
+		plan := NewPlan(w.view)
+		Expect(plan.Replicas).To(Equal(3))
+		Expect(plan.Applied).To(Equal(Applied{1, 4}))
+		Expect(plan.Standing.Message).To(ContainSubstring("of 1 in reserve"))
+	})
+})
+
+var _ = DescribeTable("Patience (5) does not count",
+	func(do func(*world)) {
+		w := settled(4, 1, Unbounded)
+		w.setReplicas(3)
+		w.view.SurplusSince = start.Add(-time.Hour)
+		w.view.Machines = w.view.Machines[:4]
+		Expect(NewPlan(w.view).Victims).To(HaveLen(1))
+		do(w)
+		plan := NewPlan(w.view)
+		Expect(plan.Victims).To(BeEmpty())
+		Expect(plan.SurplusSince).To(BeZero())
+	},
+	Entry("during a rollout", func(w *world) { w.view.Rollout = true }),
+	Entry("while MCM has deletions to do", func(w *world) { w.view.Applied.Excess, w.view.Excess = 0, 0 }),
+)

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	. "github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// start is the beginning of every world's time.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world answers a plan as machine-controller-manager and the machine controller do, one small step at a time. It is
+// deterministic.
+type world struct {
+	view View
+	born int
+	// outage says that no machine can be made now, healthy that Unknown machines stay so, stuck names one that boots for
+	// ever.
+	outage, healthy bool
+	stuck           string
+	// surge is that of a rollout.
+	surge int
+	// log is one line per thing that happened.
+	log []string
+	// evicted counts evictions, waiting is how many of those pods have no machine yet.
+	evicted, waiting int
+	// broken is the first invariant that was broken.
+	broken error
+}
+
+// old is the set that a rollout replaces.
+const (
+	current = "new"
+	old     = "old"
+)
+
+func newWorld(r, x, a, most int) *world {
+	return &world{view: View{
+		Replicas: r, Wish: x, Excess: max(0, min(x, most-r)), Max: most, Applied: Applied{a, most},
+		CurrentSet: current, FreezeMargin: 3, Now: start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
+		Wanted: Shown(r, Applied{a, most}),
+	}}
+}
+
+// settled is a world at rest: r machines with a pod each, and x in reserve.
+func settled(r, x, most int) *world {
+	w := newWorld(r, x, max(0, min(x, most-r)), most)
+	for i := range r + w.view.Excess {
+		m := w.add(running(i >= r))
+		if i < r {
+			m.Pods = 1
+		}
+	}
+	return w
+}
+
+func running(reserve bool) Machine {
+	m := Machine{Phase: mcm.MachineRunning, Made: true, Reserve: reserve, Set: current, Priority: PriorityServing}
+	if reserve {
+		m.Priority = PriorityReserve
+	}
+	m.SeenPriority = m.Priority
+	return m
+}
+
+// add puts a machine into the world, newer than all others.
+func (w *world) add(m Machine) *Machine {
+	m.Name = string(rune('a' + w.born%26))
+	if w.born >= 26 {
+		m.Name += fmt.Sprint(w.born / 26)
+	}
+	m.Born = start.Add(time.Duration(w.born-100) * time.Second)
+	if w.born >= len(w.view.Machines) && w.view.Now.After(start) {
+		m.Born = w.view.Now
+	}
+	w.born++
+	w.view.Machines = append(w.view.Machines, m)
+	return &w.view.Machines[len(w.view.Machines)-1]
+}
+
+func (w *world) machine(name string) *Machine {
+	for i := range w.view.Machines {
+		if w.view.Machines[i].Name == name {
+			return &w.view.Machines[i]
+		}
+	}
+	panic("no machine " + name)
+}
+
+func (w *world) note(format string, args ...any) {
+	if len(w.log) < 200 {
+		w.log = append(w.log, fmt.Sprintf(format, args...))
+	}
+}
+
+// setReplicas is somebody's write of R; X follows as the bounds say.
+func (w *world) setReplicas(r int) {
+	w.view.Replicas = r
+	w.view.Excess = max(0, min(w.view.Wish, w.view.Max-r))
+}
+
+func (w *world) setWish(x int) {
+	w.view.Wish = x
+	w.setReplicas(w.view.Replicas)
+}
+
+// carryOut does what a plan says, all of it. Priorities are seen by the lens' store at once.
+func (w *world) carryOut(p Plan) {
+	for _, move := range p.Moves {
+		m := w.machine(move.Name)
+		w.check(m.Made && !m.Leaving(), "law 14: %s is moved", m.Name)
+		w.check(!move.Reserve || !m.Busy(), "law 4: busy %s is marked", m.Name)
+		m.Reserve = move.Reserve
+		w.note("%s %s", move.Name, move.Why)
+	}
+	for _, q := range p.Priorities {
+		m := w.machine(q.Name)
+		w.check(m.Made && !m.Leaving() && m.Priority >= PriorityVictim, "law 14, 11: %s gets priority %d", m.Name, q.Priority)
+		m.Priority, m.SeenPriority = q.Priority, q.Priority
+	}
+	for _, name := range p.Returned {
+		w.machine(name).Returned = true
+		w.note("%s gives R back", name)
+	}
+	if p.Applied != w.view.Applied {
+		w.note("A %d -> %d", w.view.Applied.Excess, p.Applied.Excess)
+	}
+	w.view.Applied, w.view.SurplusSince, w.view.Retry = p.Applied, p.SurplusSince, p.Retry
+	if len(p.Returned) > 0 {
+		w.setReplicas(p.Replicas)
+	}
+}
+
+func (w *world) check(holds bool, format string, args ...any) {
+	if !holds && w.broken == nil {
+		w.broken = fmt.Errorf(format, args...)
+	}
+}
+
+// grow lets machines go on by one step: they are made, get ready, fail, and are gone at last.
+func (w *world) grow() bool {
+	moved := w.bind()
+	for i := range w.view.Machines {
+		m := &w.view.Machines[i]
+		before := *m
+		m.SeenPriority = m.Priority
+		switch {
+		case m.Deleted && m.Phase != mcm.MachineTerminating:
+			m.Phase = mcm.MachineTerminating
+		case m.Leaving() || m.Name == w.stuck:
+		case m.Phase == mcm.MachineUnknown && !w.healthy:
+			m.Phase = mcm.MachineFailed
+		case w.outage && !m.Made:
+			m.Phase, m.Failing = mcm.MachineCrashLoopBackOff, true
+		case !m.Made:
+			m.Phase, m.Failing, m.Made = mcm.MachinePending, false, true
+		case m.Phase == mcm.MachinePending || m.Phase == mcm.MachineCrashLoopBackOff || m.Phase == "":
+			m.Phase, m.Failing = mcm.MachineRunning, false
+		}
+		moved = moved || *m != before
+	}
+	return moved
+}
+
+// bind gives evicted pods to machines that serve and are empty, new ones first, as MCM's PreferNoSchedule has it.
+func (w *world) bind() bool {
+	before := w.waiting
+	for _, set := range []string{current, old} {
+		for i := range w.view.Machines {
+			m := &w.view.Machines[i]
+			if w.waiting > 0 && m.Set == set && !m.Reserve && m.Ready() && !m.Leaving() && !m.Busy() {
+				m.Pods++
+				w.waiting--
+			}
+		}
+	}
+	return w.waiting != before
+}
+
+// bury removes what was terminating.
+func (w *world) bury() bool {
+	before := len(w.view.Machines)
+	w.view.Machines = slices.DeleteFunc(w.view.Machines, func(m Machine) bool { return m.Phase == mcm.MachineTerminating })
+	return len(w.view.Machines) != before
+}
+
+// pass is plan, MCM, plan, machine controller: one step of everything. It says whether anything happened.
+func (w *world) pass() bool {
+	plan := NewPlan(w.view)
+	rest := plan.AtRest(w.view)
+	w.carryOut(plan)
+	moved := w.manage()
+	plan = NewPlan(w.view)
+	rest = rest && plan.AtRest(w.view)
+	w.carryOut(plan)
+	moved = w.bury() || moved
+	return w.grow() || moved || !rest
+}
+
+// settle runs until nothing happens any more, with time passing whenever the plan waits for it, and returns the last
+// plan. It gives up after so many passes that no small world needs them.
+func (w *world) settle() (Plan, bool) {
+	for range 200 {
+		w.view.Now = w.view.Now.Add(time.Second)
+		if w.pass() {
+			continue
+		}
+		plan := NewPlan(w.view)
+		if plan.Again == 0 || w.outage {
+			return plan, true
+		}
+		w.view.Now = w.view.Now.Add(plan.Again)
+	}
+	return NewPlan(w.view), false
+}
