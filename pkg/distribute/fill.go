@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+// fill puts n more replicas on the lanes of one tier, each between its from and its to. It returns what they could not
+// take, and the largest distance of a lane from its exact share, in replicas.
+//
+// Danger: the lanes' from and n must add up to no more than int64 holds. That is true for every call of this package:
+// no tier is ever given more than the total or the sum of the minima, whichever is larger.
+func fill(lanes []*lane, n int64) (left int64, gap float64) {
+	open := make([]*lane, 0, len(lanes))
+	left = n
+	for _, l := range lanes {
+		if l.weight > 0 && l.from < l.to {
+			open = append(open, l)
+			left -= min(left, l.to-l.from)
+		}
+	}
+	switch {
+	case n == 0:
+		return 0, 0
+	case left > 0:
+		for _, l := range open {
+			l.at = l.to
+		}
+		return left, 0
+	}
+	water := findLevel(open, n)
+	settle(open, n-water.raise(open))
+	for _, l := range open {
+		gap = max(gap, water.gap(l))
+	}
+	return 0, gap
+}
+
+// settle moves single units until n more are placed, or -n fewer. The lanes must hold a front piece of the queue, as a
+// level leaves it; they still do afterwards.
+func settle(lanes []*lane, n int64) {
+	if n > 0 {
+		add := crowd{step: 1, first: func(a, b *lane) bool { return compareUnits(a, a.at+1, b, b.at+1) < 0 }}
+		add.move(lanes, n)
+	}
+	if n < 0 {
+		remove := crowd{step: -1, first: func(a, b *lane) bool { return compareUnits(a, a.at, b, b.at) > 0 }}
+		remove.move(lanes, -n)
+	}
+}
+
+// crowd is a binary heap of the lanes that can still move by step, the first to move on top.
+type crowd struct {
+	lanes []*lane
+	step  int64
+	first func(a, b *lane) bool
+}
+
+func (c *crowd) move(lanes []*lane, n int64) {
+	c.lanes = make([]*lane, 0, len(lanes))
+	for _, l := range lanes {
+		if c.room(l) {
+			c.lanes = append(c.lanes, l)
+		}
+	}
+	for i := len(c.lanes)/2 - 1; i >= 0; i-- {
+		c.sink(i)
+	}
+	for ; n > 0; n-- {
+		top := c.lanes[0]
+		top.at += c.step
+		if last := len(c.lanes) - 1; !c.room(top) {
+			c.lanes[0], c.lanes = c.lanes[last], c.lanes[:last]
+		}
+		c.sink(0)
+	}
+}
+
+func (c *crowd) room(l *lane) bool {
+	if c.step > 0 {
+		return l.at < l.to
+	}
+	return l.at > l.from
+}
+
+// sink lets the lane at i find its place below.
+func (c *crowd) sink(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(c.lanes) {
+			return
+		}
+		if right := child + 1; right < len(c.lanes) && c.first(c.lanes[right], c.lanes[child]) {
+			child = right
+		}
+		if !c.first(c.lanes[child], c.lanes[i]) {
+			return
+		}
+		c.lanes[i], c.lanes[child] = c.lanes[child], c.lanes[i]
+		i = child
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// level is replicas per weight, (num >> shift) / den: lanes filled to weight times level, within their bounds, hold
+// what is to be placed. The shift keeps den below 2^63 where the weights alone add up to more; the level is then off by
+// one part in 2^62, which moves the cut a little and makes settle work a little more.
+type level struct {
+	num, den uint64
+	shift    uint
+}
+
+// bend is a height, bound/weight, at which a lane begins to fill or is full.
+type bend struct {
+	bound int64
+	lane  *lane
+	full  bool
+}
+
+// findLevel sweeps the bends upwards until the lanes hold what they are to hold: n more than their from. Together they
+// must have room for n, which is above 0.
+func findLevel(lanes []*lane, n int64) level {
+	var active weights
+	rest := n // for the active lanes together: n and the from of each
+	for _, b := range bends(lanes, n, &active) {
+		if active.reach(b, rest) {
+			break
+		}
+		if b.full {
+			rest -= b.bound
+			active.drop(b.lane.weight)
+			continue
+		}
+		rest += b.bound
+		active.add(b.lane.weight)
+	}
+	return active.level(rest)
+}
+
+// bends returns the bends in rising order. Lanes that fill from zero are active at once; those that have room for all
+// are never full before the sweep ends.
+func bends(lanes []*lane, n int64, active *weights) []bend {
+	var all []bend
+	for _, l := range lanes {
+		if l.from == 0 {
+			active.add(l.weight)
+		} else {
+			all = append(all, bend{bound: l.from, lane: l})
+		}
+		if l.to-l.from < n {
+			all = append(all, bend{bound: l.to, lane: l, full: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b bend) int {
+		aHigh, aLow := bits.Mul64(uint64(a.bound), b.lane.weight)
+		bHigh, bLow := bits.Mul64(uint64(b.bound), a.lane.weight)
+		return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
+	})
+	return all
+}
+
+// weights is a sum of weights, which may exceed 64 bits.
+type weights struct{ high, low uint64 }
+
+func (w *weights) add(weight uint64) {
+	var carry uint64
+	w.low, carry = bits.Add64(w.low, weight, 0)
+	w.high += carry
+}
+
+func (w *weights) drop(weight uint64) {
+	var borrow uint64
+	w.low, borrow = bits.Sub64(w.low, weight, 0)
+	w.high -= borrow
+}
+
+// reach tells whether lanes of these weights hold rest, or more, at the height of the bend.
+func (w *weights) reach(b bend, rest int64) bool {
+	over, high := bits.Mul64(uint64(b.bound), w.high)
+	mid, low := bits.Mul64(uint64(b.bound), w.low)
+	high, carry := bits.Add64(high, mid, 0)
+	restHigh, restLow := bits.Mul64(uint64(rest), b.lane.weight)
+	return cmp.Or(cmp.Compare(over+carry, 0), cmp.Compare(high, restHigh), cmp.Compare(low, restLow)) >= 0
+}
+
+func (w *weights) level(rest int64) level {
+	length := bits.Len64(w.low)
+	if w.high > 0 {
+		length = 64 + bits.Len64(w.high)
+	}
+	shift := uint(max(0, length-63))
+	return level{num: uint64(rest), den: w.high<<(64-shift) | w.low>>shift, shift: shift}
+}
+
+// raise brings every lane to its share, rounded, a half up, and returns how many replicas that took. Whatever the level,
+// the lanes then hold a front piece of the queue: exactly the units with (2k-1)/weight at or below twice the level.
+func (v level) raise(lanes []*lane) int64 {
+	var taken int64
+	for _, l := range lanes {
+		share, part := v.share(l.weight)
+		if part >= v.den {
+			share++
+		}
+		l.at = l.clamp(share)
+		taken += l.at - l.from
+	}
+	return taken
+}
+
+// gap is the distance of a lane from its exact share within its bounds, in replicas.
+func (v level) gap(l *lane) float64 {
+	share, part := v.share(l.weight)
+	whole := l.clamp(share)
+	if uint64(whole) != share || whole == l.to {
+		part = 0
+	}
+	return math.Abs(float64(l.at-whole) - float64(part)/float64(2*v.den))
+}
+
+// share is weight times level: the whole replicas, and the rest in parts of one replica divided by 2*den.
+func (v level) share(weight uint64) (whole, part uint64) {
+	high, low := bits.Mul64(2*v.num, weight)
+	high, low = high>>v.shift, high<<(64-v.shift)|low>>v.shift
+	if high >= v.den {
+		return math.MaxInt64, 0 // 2^63 or more, above any bound
+	}
+	return bits.Div64(high, low, 2*v.den)
+}
+
+func (l *lane) clamp(share uint64) int64 {
+	return int64(min(max(share, uint64(l.from)), uint64(l.to)))
+}
