@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+const (
+	// usualPods is how many pods a kubelet takes unless told otherwise.
+	usualPods = 110
+	// A MachineClass names graphics processors in this way, a Node by who makes them.
+	classGPU, nodeGPU corev1.ResourceName = "gpu", "nvidia.com/gpu"
+)
+
+// FromClass estimates the template of the MachineDeployment of that name from the nodeTemplate of its MachineClass and
+// the labels of its own node template; false where the class has no nodeTemplate.
+func FromClass(name string, class *v1alpha1.NodeTemplate, labels map[string]string) (Template, bool) {
+	if class == nil {
+		return Template{}, false
+	}
+	capacity := classCapacity(class)
+	return Template{
+		Name:        name,
+		Capacity:    capacity,
+		Allocatable: capacity,
+		Free:        capacity,
+		Labels:      classLabels(class, labels),
+		Estimated:   true,
+	}, true
+}
+
+func classCapacity(class *v1alpha1.NodeTemplate) corev1.ResourceList {
+	capacity := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(usualPods, resource.DecimalSI)}
+	maps.Copy(capacity, class.Capacity)
+	if gpus, ok := capacity[classGPU]; ok {
+		delete(capacity, classGPU)
+		if _, named := capacity[nodeGPU]; !named && !gpus.IsZero() {
+			capacity[nodeGPU] = gpus
+		}
+	}
+	maps.Copy(capacity, class.VirtualCapacity)
+	return capacity
+}
+
+// classLabels are those that a kubelet and a cloud give every Node, and over them the pool's own.
+func classLabels(class *v1alpha1.NodeTemplate, labels map[string]string) map[string]string {
+	all := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
+	if class.Architecture != nil && *class.Architecture != "" {
+		all[corev1.LabelArchStable] = *class.Architecture
+	}
+	for label, value := range map[string]string{
+		corev1.LabelInstanceTypeStable: class.InstanceType,
+		corev1.LabelTopologyRegion:     class.Region,
+		corev1.LabelTopologyZone:       class.Zone,
+	} {
+		if value != "" {
+			all[label] = value
+		}
+	}
+	maps.Copy(all, labels)
+	return all
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Difference is the first thing that tells two templates apart: for events, conditions and explanations.
+type Difference struct {
+	// Of is "capacity", "allocatable", "free" or "label".
+	Of string
+	// Name of the resource or label.
+	Name string
+	// A and B are what the two have; empty where one has nothing.
+	A, B string
+}
+
+// String is "allocatable memory: 7Gi and 8Gi".
+func (d Difference) String() string {
+	return fmt.Sprintf("%s %s: %s and %s", d.Of, d.Name, orNone(d.A), orNone(d.B))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// Similar is the pair rule.
+func Similar(a, b Template, o Options) bool {
+	_, similar := Compare(a, b, o)
+	return similar
+}
+
+// Compare is the pair rule with its reason: where the templates are not similar, the first difference in the order of
+// the rule, then by name.
+func Compare(a, b Template, o Options) (Difference, bool) {
+	if len(o.BalancingLabels) > 0 {
+		return o.compareBalancing(a, b)
+	}
+	if o.samePool(a, b) {
+		return Difference{}, true
+	}
+	for _, difference := range []func(a, b Template) (Difference, bool){
+		o.capacityDifference, o.allocatableDifference, o.freeDifference, o.labelDifference,
+	} {
+		if d, found := difference(a, b); found {
+			return d, false
+		}
+	}
+	return Difference{}, true
+}
+
+func (o Options) compareBalancing(a, b Template) (Difference, bool) {
+	for _, label := range o.BalancingLabels {
+		x, onA := a.Labels[label]
+		y, onB := b.Labels[label]
+		if !onA || !onB || x != y {
+			return Difference{Of: "label", Name: label, A: x, B: y}, false
+		}
+	}
+	return Difference{}, true
+}
+
+func (o Options) samePool(a, b Template) bool {
+	for _, label := range o.PoolLabels {
+		if pool := a.Labels[label]; pool != "" && pool == b.Labels[label] {
+			return true
+		}
+	}
+	return false
+}
+
+func (o Options) capacityDifference(a, b Template) (Difference, bool) {
+	return resourceDifference("capacity", a.Capacity, b.Capacity, func(name corev1.ResourceName, x, y float64) bool {
+		if name == corev1.ResourceMemory {
+			return closeBy(x, y, o.MemoryRatio)
+		}
+		return x == y
+	})
+}
+
+func (o Options) allocatableDifference(a, b Template) (Difference, bool) {
+	return resourceDifference("allocatable", a.Allocatable, b.Allocatable, func(_ corev1.ResourceName, x, y float64) bool {
+		return closeBy(x, y, o.AllocatableRatio)
+	})
+}
+
+// freeDifference is asked when the two are known to have the same allocatable resources.
+func (o Options) freeDifference(a, b Template) (Difference, bool) {
+	return resourceDifference("free", a.Free, b.Free, func(name corev1.ResourceName, x, y float64) bool {
+		return amount(a.Allocatable, name) == 0 || within(x, y, o.FreeRatio)
+	})
+}
+
+// closeBy is within, but none is never close to some.
+func closeBy(x, y, ratio float64) bool {
+	return (x == 0) == (y == 0) && within(x, y, ratio)
+}
+
+// resourceDifference is the first resource by name of which the two amounts are not alike.
+func resourceDifference(
+	of string, a, b corev1.ResourceList, alike func(name corev1.ResourceName, x, y float64) bool,
+) (Difference, bool) {
+	var first corev1.ResourceName
+	found := false
+	look := func(name corev1.ResourceName) {
+		if (!found || name < first) && !alike(name, amount(a, name), amount(b, name)) {
+			first, found = name, true
+		}
+	}
+	for name := range a {
+		look(name)
+	}
+	for name := range b {
+		look(name)
+	}
+	if !found {
+		return Difference{}, false
+	}
+	return Difference{Of: of, Name: string(first), A: written(a, first), B: written(b, first)}, true
+}
+
+func written(l corev1.ResourceList, name corev1.ResourceName) string {
+	q, ok := l[name]
+	if !ok {
+		return ""
+	}
+	return q.String()
+}
+
+func (o Options) labelDifference(a, b Template) (Difference, bool) {
+	var first string
+	found := false
+	look := func(label string) {
+		x, onA := a.Labels[label]
+		y, onB := b.Labels[label]
+		if (onA != onB || x != y) && (!found || label < first) && o.counts(label) {
+			first, found = label, true
+		}
+	}
+	for label := range a.Labels {
+		look(label)
+	}
+	for label := range b.Labels {
+		look(label)
+	}
+	return Difference{Of: "label", Name: first, A: a.Labels[first], B: b.Labels[first]}, found
+}

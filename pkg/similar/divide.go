@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	"cmp"
+	"slices"
+)
+
+// point is a template among those with the same key: one coordinate for each amount that a ratio applies to.
+type point struct {
+	member int
+	at     []float64
+}
+
+// space has the ratio of each coordinate.
+type space []float64
+
+// space is that of points with the same key: memory, then the allocatable resources, then what of them is free.
+func (o Options) space(points []point) space {
+	s := make(space, len(points[0].at))
+	for i := range s {
+		switch {
+		case i == 0:
+			s[i] = o.MemoryRatio
+		case i <= (len(s)-1)/2:
+			s[i] = o.AllocatableRatio
+		default:
+			s[i] = o.FreeRatio
+		}
+	}
+	return s
+}
+
+// divide is the partition of points, which it reorders, into parts in which any two are similar.
+func (s space) divide(points []point) [][]int {
+	axis := s.loose(points)
+	if axis < 0 {
+		part := make([]int, len(points))
+		for i, p := range points {
+			part[i] = p.member
+		}
+		return [][]int{part}
+	}
+	slices.SortFunc(points, func(p, q point) int { return cmp.Compare(q.at[axis], p.at[axis]) })
+	// Gaps are seen in one pass, chains only by comparing; so gaps first.
+	pieces := s.gaps(points, axis)
+	if len(pieces) == 1 {
+		pieces = s.chains(points, axis)
+	}
+	if len(pieces) == 1 {
+		pieces = s.windows(points, axis)
+	}
+	var parts [][]int
+	for _, piece := range pieces {
+		parts = append(parts, s.divide(piece)...)
+	}
+	return parts
+}
+
+// loose is the first axis along which not all points are close to each other; -1 if they are along all.
+func (s space) loose(points []point) int {
+	for axis := range s {
+		least, most := points[0].at[axis], points[0].at[axis]
+		for _, p := range points[1:] {
+			least, most = min(least, p.at[axis]), max(most, p.at[axis])
+		}
+		if !within(least, most, s[axis]) {
+			return axis
+		}
+	}
+	return -1
+}
+
+// gaps cuts sorted points where two neighbours are too far apart: no point on one side is then similar to any on the
+// other.
+func (s space) gaps(points []point, axis int) [][]point {
+	return cut(points, func(_, before, next point) bool { return !within(before.at[axis], next.at[axis], s[axis]) })
+}
+
+// windows cuts sorted points from the largest down: it and all that are close to it, then the next.
+func (s space) windows(points []point, axis int) [][]point {
+	return cut(points, func(first, _, next point) bool { return !within(first.at[axis], next.at[axis], s[axis]) })
+}
+
+// cut begins a piece where it is told to, from the piece's first point, the one before and the next.
+func cut(points []point, here func(first, before, next point) bool) [][]point {
+	var pieces [][]point
+	begin := 0
+	for i := 1; i < len(points); i++ {
+		if here(points[begin], points[i-1], points[i]) {
+			pieces = append(pieces, points[begin:i])
+			begin = i
+		}
+	}
+	return append(pieces, points[begin:])
+}
+
+// chains are the pieces that chains of similar points connect. Only points close along the axis they are sorted by are
+// compared, neighbours first: in one long chain they connect all, and nothing more needs to be looked at.
+func (s space) chains(points []point, axis int) [][]point {
+	connected, left := newForest(len(points)), len(points)
+	for step, near := 1, true; near && left > 1; step++ {
+		near = false
+		for i := range len(points) - step {
+			p, q := points[i], points[i+step]
+			if !within(p.at[axis], q.at[axis], s[axis]) {
+				continue
+			}
+			near = true
+			if connected.root(i) != connected.root(i+step) && s.similar(p, q) {
+				connected.join(i, i+step)
+				left--
+			}
+		}
+	}
+	var pieces [][]point
+	for _, tree := range connected.trees() {
+		piece := make([]point, len(tree))
+		for i, at := range tree {
+			piece[i] = points[at]
+		}
+		pieces = append(pieces, piece)
+	}
+	return pieces
+}
+
+func (s space) similar(p, q point) bool {
+	for axis, ratio := range s {
+		if !within(p.at[axis], q.at[axis], ratio) {
+			return false
+		}
+	}
+	return true
+}
+
+// forest joins numbers into sets.
+type forest []int
+
+func newForest(n int) forest {
+	f := make(forest, n)
+	for i := range f {
+		f[i] = i
+	}
+	return f
+}
+
+func (f forest) root(i int) int {
+	for f[i] != i {
+		f[i] = f[f[i]]
+		i = f[i]
+	}
+	return i
+}
+
+func (f forest) join(i, j int) { f[f.root(j)] = f.root(i) }
+
+// trees are the sets, in the order of their first numbers.
+func (f forest) trees() [][]int {
+	var trees [][]int
+	number := map[int]int{}
+	for i := range f {
+		n, known := number[f.root(i)]
+		if !known {
+			n = len(trees)
+			number[f.root(i)] = n
+			trees = append(trees, nil)
+		}
+		trees[n] = append(trees[n], i)
+	}
+	return trees
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import "slices"
+
+// Groups is the partition of the templates into groups of similar ones: the names, sorted within each group, the groups
+// by their first name. A template that is similar to no other is a group by itself.
+func Groups(templates []Template, o Options) [][]string {
+	var parts [][]int
+	if len(o.BalancingLabels) > 0 {
+		parts = byBalancingLabels(templates, o)
+	} else {
+		parts = joinPools(templates, partition(Completed(templates, o), o), o)
+	}
+	groups := make([][]string, len(parts))
+	for i, part := range parts {
+		groups[i] = make([]string, len(part))
+		for j, member := range part {
+			groups[i][j] = templates[member].Name
+		}
+		slices.Sort(groups[i])
+	}
+	slices.SortFunc(groups, slices.Compare)
+	return groups
+}
+
+// partition is by the pair rule without its pools; members of the parts are indices.
+func partition(templates []Template, o Options) [][]int {
+	k := keys{options: o}
+	found := map[string]int{}
+	var buckets [][]point
+	for i, t := range templates {
+		key, at := k.exact(t)
+		bucket, known := found[string(key)]
+		if !known {
+			bucket = len(buckets)
+			found[string(key)] = bucket
+			buckets = append(buckets, nil)
+		}
+		buckets[bucket] = append(buckets[bucket], point{member: i, at: at})
+	}
+	var parts [][]int
+	for _, bucket := range buckets {
+		parts = append(parts, o.space(bucket).divide(bucket)...)
+	}
+	return parts
+}
+
+func byBalancingLabels(templates []Template, o Options) [][]int {
+	k := keys{options: o}
+	found := map[string]int{}
+	var parts [][]int
+	for i, t := range templates {
+		key, ok := k.balancing(t)
+		part, known := found[string(key)]
+		if known {
+			parts[part] = append(parts[part], i)
+			continue
+		}
+		if ok {
+			found[string(key)] = len(parts)
+		}
+		parts = append(parts, []int{i})
+	}
+	return parts
+}
+
+// joinPools joins parts of which any two members are of the same pool.
+func joinPools(templates []Template, parts [][]int, o Options) [][]int {
+	if len(o.PoolLabels) == 0 {
+		return parts
+	}
+	type pool struct{ label, value string }
+	first := map[pool]int{}
+	joined := newForest(len(parts))
+	for i, part := range parts {
+		for _, member := range part {
+			for _, label := range o.PoolLabels {
+				p := pool{label, templates[member].Labels[label]}
+				if p.value == "" {
+					continue
+				}
+				if other, known := first[p]; known {
+					joined.join(i, other)
+				}
+				first[p] = i
+			}
+		}
+	}
+	var all [][]int
+	for _, tree := range joined.trees() {
+		var members []int
+		for _, part := range tree {
+			members = append(members, parts[part]...)
+		}
+		all = append(all, members)
+	}
+	return all
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// keys writes what must be equal in similar templates, one key after the other into the same memory. Two templates
+// have the same key if and only if they differ in nothing that no ratio applies to.
+type keys struct {
+	options   Options
+	key       []byte
+	labels    []pair
+	resources []quantity
+}
+
+type pair struct{ label, value string }
+
+type quantity struct {
+	name   corev1.ResourceName
+	amount float64
+}
+
+// exact is the key by all of the pair rule. The resources that ratios apply to are in it by name; their amounts are the
+// coordinates.
+func (k *keys) exact(t Template) (key []byte, at []float64) {
+	k.key = k.key[:0]
+	k.kind(t)
+	at = make([]float64, 0, 1+2*len(t.Allocatable))
+	at = append(at, memory(t))
+	allocatable := k.sorted(t.Allocatable)
+	for _, q := range allocatable {
+		k.word(string(q.name))
+		at = append(at, q.amount)
+	}
+	for _, q := range allocatable {
+		at = append(at, amount(t.Free, q.name))
+	}
+	return k.key, at
+}
+
+// kind is the part of the key that is known of a template whether it is estimated or not.
+func (k *keys) kind(t Template) {
+	capacity := k.sorted(t.Capacity)
+	k.number(uint64(len(capacity)))
+	for _, q := range capacity {
+		k.word(string(q.name))
+		if q.name != corev1.ResourceMemory {
+			k.number(math.Float64bits(q.amount))
+		}
+	}
+	k.labels = k.labels[:0]
+	for label, value := range t.Labels {
+		if k.options.counts(label) {
+			k.labels = append(k.labels, pair{label, value})
+		}
+	}
+	slices.SortFunc(k.labels, func(a, b pair) int { return strings.Compare(a.label, b.label) })
+	k.number(uint64(len(k.labels)))
+	for _, l := range k.labels {
+		k.word(l.label)
+		k.word(l.value)
+	}
+}
+
+// balancing is the key by --balancing-label; without all of the labels there is none.
+func (k *keys) balancing(t Template) (key []byte, ok bool) {
+	k.key = k.key[:0]
+	for _, label := range k.options.BalancingLabels {
+		value, ok := t.Labels[label]
+		if !ok {
+			return nil, false
+		}
+		k.word(value)
+	}
+	return k.key, true
+}
+
+// sorted are the resources of which there is any; good until it is called again.
+func (k *keys) sorted(l corev1.ResourceList) []quantity {
+	k.resources = k.resources[:0]
+	for name, q := range l {
+		if n := milli(q); n != 0 {
+			k.resources = append(k.resources, quantity{name, n})
+		}
+	}
+	slices.SortFunc(k.resources, func(a, b quantity) int { return strings.Compare(string(a.name), string(b.name)) })
+	return k.resources
+}
+
+// word begins with its length, so that no two sequences of words look the same.
+func (k *keys) word(s string) {
+	k.number(uint64(len(s)))
+	k.key = append(k.key, s...)
+}
+
+func (k *keys) number(n uint64) { k.key = binary.AppendUvarint(k.key, n) }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Settling is how long a Node is no template after it became Ready or left the reserve: the pods of its DaemonSets are
+// still on their way. cluster-autoscaler waits as long after Ready.
+const Settling = time.Minute
+
+// Candidate is a Node of a MachineDeployment that may become its template.
+type Candidate struct {
+	Node *corev1.Node
+	// Pods are all that are bound to the Node.
+	Pods []*corev1.Pod
+	// Reserve means that the Machine carries the reserve mark, though the Node may not yet, or no longer.
+	Reserve bool
+	// Released is when the machine left the reserve; zero if it never was in it. Who does not know, having just
+	// started, says now.
+	Released time.Time
+}
+
+// Fit tells whether the Node shows what a fresh machine offers workload: it is Ready and schedulable, has been so for a
+// while, is not on its way out, and is no reserve, on which DaemonSets that do not tolerate its taint do not run.
+func (c Candidate) Fit(now time.Time) bool {
+	n := c.Node
+	if _, reserve := n.Annotations[v1alpha1.ReserveAnnotation]; reserve || c.Reserve || now.Sub(c.Released) < Settling {
+		return false
+	}
+	if n.DeletionTimestamp != nil || n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, unsettling) {
+		return false
+	}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue && now.Sub(condition.LastTransitionTime.Time) >= Settling
+		}
+	}
+	return false
+}
+
+// unsettling tells whether a taint says that the Node is not complete yet, or about to go.
+func unsettling(t corev1.Taint) bool {
+	switch t.Key {
+	case "ToBeDeletedByClusterAutoscaler",
+		"node.cloudprovider.kubernetes.io/uninitialized",
+		"node.gardener.cloud/critical-components-not-ready":
+		return true
+	}
+	return strings.HasPrefix(t.Key, "startup-taint.cluster-autoscaler.kubernetes.io/") ||
+		strings.HasPrefix(t.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
+}
+
+// Choose is the template of the MachineDeployment of that name by one of its Nodes, or false where none is fit. It is a
+// Node that runs as many pods of DaemonSets as most of them do, so that neither the Node that a DaemonSet's rollout has
+// just reached decides nor one that somebody has set aside; of those the oldest, so that the choice seldom changes. Whoever
+// asks again and again had better remember the last template that a Node gave: it is truer than one from [FromClass].
+func Choose(name string, candidates []Candidate, now time.Time) (Template, bool) {
+	var fit []Candidate
+	nodes := map[int]int{}
+	for _, c := range candidates {
+		if c.Fit(now) {
+			fit = append(fit, c)
+			nodes[c.everywhere()]++
+		}
+	}
+	if len(fit) == 0 {
+		return Template{}, false
+	}
+	best := slices.MinFunc(fit, func(a, b Candidate) int {
+		return cmp.Or(
+			cmp.Compare(nodes[b.everywhere()], nodes[a.everywhere()]),
+			cmp.Compare(b.everywhere(), a.everywhere()),
+			a.Node.CreationTimestamp.Compare(b.Node.CreationTimestamp.Time),
+			cmp.Compare(a.Node.Name, b.Node.Name),
+		)
+	})
+	return FromNode(name, best.Node, best.Pods), true
+}
+
+// everywhere is how many of its pods a fresh machine would run as well.
+func (c Candidate) everywhere() int {
+	n := 0
+	for _, pod := range c.Pods {
+		if runsEverywhere(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// FromNode is the template of the MachineDeployment of that name by a Node and all pods bound to it.
+func FromNode(name string, node *corev1.Node, pods []*corev1.Pod) Template {
+	return Template{
+		Name:        name,
+		Capacity:    node.Status.Capacity,
+		Allocatable: node.Status.Allocatable,
+		Free:        Free(node.Status.Allocatable, pods),
+		Labels:      node.Labels,
+	}
+}

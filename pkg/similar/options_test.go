@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar_test
+
+import (
+	"math"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	. "github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+var _ = DescribeTable("options", func(change func(*Options), refused string) {
+	o := Defaults()
+	change(&o)
+	if refused == "" {
+		Expect(o.Validate()).To(Succeed())
+		return
+	}
+	Expect(o.Validate()).To(MatchError(ContainSubstring(refused)))
+},
+	Entry("as they come", func(*Options) {}, ""),
+	Entry("exact", func(o *Options) { *o = Options{} }, ""),
+	Entry("anything goes", func(o *Options) { o.MemoryRatio, o.AllocatableRatio, o.FreeRatio = 1, 1, 1 }, ""),
+	Entry("negative memory", func(o *Options) { o.MemoryRatio = -0.1 }, "--memory-difference-ratio"),
+	Entry("too much allocatable", func(o *Options) { o.AllocatableRatio = 1.1 }, "--max-allocatable-difference-ratio"),
+	Entry("free that is no number", func(o *Options) { o.FreeRatio = math.NaN() }, "--max-free-difference-ratio"),
+	Entry("ignored labels", func(o *Options) { o.IgnoredLabels = []string{"a"} }, ""),
+	Entry("balancing labels", func(o *Options) { o.BalancingLabels = []string{"a"} }, ""),
+	Entry("both", func(o *Options) { o.IgnoredLabels, o.BalancingLabels = []string{"a"}, []string{"b"} }, "exclude each other"),
+)
+
+var _ = DescribeTable("the difference that is told", func(a, b machine, said string) {
+	d, similar := Compare(a.template("a"), b.template("b"), Defaults())
+	Expect(similar).To(BeFalse())
+	Expect(d.String()).To(Equal(said))
+},
+	Entry("capacity", node(), node(capacity("cpu=2")), "capacity cpu: 1 and 2"),
+	Entry("a resource on one", node(), node(capacity("nvidia.com/gpu=1")), "capacity nvidia.com/gpu: none and 1"),
+	Entry("capacity first", node(label("a=b")), node(size("cpu=2"), pod("cpu=1")), "capacity cpu: 1 and 2"),
+	Entry("by name", node(), node(capacity("cpu=2 memory=1 a=1")), "capacity a: none and 1"),
+	Entry("allocatable", node(pod("cpu=900m")), node(allocatable("cpu=500m"), label("a=b")), "allocatable cpu: 1 and 500m"),
+	Entry("free", node(label("a=b")), node(pod("cpu=500m")), "free cpu: 1 and 500m"),
+	Entry("label", node(label("z=1", "b=2")), node(label("z=2")), "label b: 2 and none"),
+)

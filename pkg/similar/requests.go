@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// requests are what the scheduler sets aside for a pod: the sum over its containers and sidecars, or what an init
+// container needs beside the sidecars started before it, whichever is more; what the pod as a whole requests takes the
+// place of that; then the overhead. A resize that is under way is not looked at. The tests compare it with the scheduler's
+// own.
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	sum, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for _, c := range pod.Spec.Containers {
+		add(sum, c.Resources.Requests)
+	}
+	for _, c := range pod.Spec.InitContainers {
+		needs := corev1.ResourceList{}
+		add(needs, c.Resources.Requests)
+		add(needs, sidecars)
+		raise(peak, needs)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(sum, c.Resources.Requests)
+			add(sidecars, c.Resources.Requests)
+		}
+	}
+	raise(sum, peak)
+	if whole := pod.Spec.Resources; whole != nil {
+		for name, q := range whole.Requests {
+			if ofWholePods(name) {
+				sum[name] = q.DeepCopy()
+			}
+		}
+	}
+	add(sum, pod.Spec.Overhead)
+	return sum
+}
+
+// ofWholePods tells whether Kubernetes lets a pod as a whole request the resource.
+func ofWholePods(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+func add(to, more corev1.ResourceList) {
+	for name, q := range more {
+		sum := to[name]
+		sum.Add(q)
+		to[name] = sum
+	}
+}
+
+func raise(to, least corev1.ResourceList) {
+	for name, q := range least {
+		if has, ok := to[name]; !ok || q.Cmp(has) > 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}
+
+// Free is what the pods that every machine of a kind runs leave of allocatable: the pods of DaemonSets and static ones,
+// kube-proxy in either form, and a pod slot for each. Less than nothing counts as nothing.
+// A DaemonSet's pod that is being replaced counts as long as it is there.
+func Free(allocatable corev1.ResourceList, pods []*corev1.Pod) corev1.ResourceList {
+	used := corev1.ResourceList{}
+	slot := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+	for _, pod := range pods {
+		if runsEverywhere(pod) {
+			add(used, requests(pod))
+			add(used, slot)
+		}
+	}
+	free := make(corev1.ResourceList, len(allocatable))
+	for name, q := range allocatable {
+		// A large quantity shares memory with the object that it was read from.
+		left := q.DeepCopy()
+		left.Sub(used[name])
+		if left.Sign() < 0 {
+			left = resource.Quantity{Format: q.Format}
+		}
+		free[name] = left
+	}
+	return free
+}
+
+// runsEverywhere tells whether a fresh machine of the same kind would run the pod as well. A finished pod takes nothing.
+func runsEverywhere(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
+		return true
+	}
+	// cluster-autoscaler takes pods with this annotation for a DaemonSet's too.
+	if pod.Annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"] == "true" {
+		return true
+	}
+	for _, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return owner.Kind == "DaemonSet"
+		}
+	}
+	return false
+}
