@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	autoscalinginformers "k8s.io/client-go/informers/autoscaling/v2"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
+	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+)
+
+// gather is how long the events of a workload's pods are gathered into one sync.
+const gather = 20 * time.Millisecond
+
+// Clients reach the cluster of the Balancers and their targets.
+type Clients struct {
+	Dynamic   dynamic.Interface
+	Discovery discovery.ServerResourcesInterface
+	Balancers balancerclient.BalancersGetter
+}
+
+// Informers are shared ones that have not been started.
+type Informers struct {
+	Balancers   balancerinformers.BalancerInformer
+	Pods        coreinformers.PodInformer
+	Autoscalers autoscalinginformers.HorizontalPodAutoscalerInformer
+}
+
+// Options of a Controller.
+type Options struct {
+	// Namespace is the only one to look at; empty means all.
+	Namespace string
+	// Kinds may be scaled, and no others; DefaultKinds unless set.
+	Kinds []schema.GroupKind
+	// Workers sync at the same time; 2 unless set.
+	Workers int
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+}
+
+// DefaultKinds are what a Balancer may scale where nothing else is said.
+var DefaultKinds = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
+	{Group: machineGroup, Kind: "MachineDeployment"}, {Group: machineGroup, Kind: "MachineSet"},
+}
+
+// Controller distributes the replicas of Balancers.
+type Controller struct {
+	clients  Clients
+	recorder record.EventRecorder
+	clock    clock.WithTicker
+	allowed  map[schema.GroupKind]bool
+	metrics  *metrics
+
+	loop      *loop.Loop
+	written   written.Log
+	kinds     kinds
+	watches   watches
+	scales    scales
+	refusals  refusals
+	interests interests
+
+	balancers, pods, autoscalers cache.Indexer
+	filled                       []cache.DoneChecker
+}
+
+// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers == 0 {
+		o.Workers = 2
+	}
+	if o.Kinds == nil {
+		o.Kinds = DefaultKinds
+	}
+	c := &Controller{clients: clients, recorder: recorder, clock: o.Clock, allowed: map[schema.GroupKind]bool{}}
+	for _, kind := range o.Kinds {
+		c.allowed[kind] = true
+	}
+	c.kinds = kinds{discovery: clients.Discovery, clock: o.Clock}
+	c.watches = watches{
+		client: clients.Dynamic, namespace: o.Namespace, clock: o.Clock, caches: map[schema.GroupVersionResource]*kindCache{},
+		changed: c.workloadChanged, filled: c.enqueueAll,
+	}
+	if err := c.attach(informers); err != nil {
+		return nil, err
+	}
+	c.metrics = newMetrics(o.Registerer, c.balancers)
+	c.loop = loop.New("balancer", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
+	return c, nil
+}
+
+// attach reads and listens to the shared informers.
+func (c *Controller) attach(i Informers) error {
+	b, p, a := i.Balancers.Informer(), i.Pods.Informer(), i.Autoscalers.Informer()
+	_, onBalancer := b.AddEventHandler(c.handler(c.balancerChanged))
+	_, onPod := p.AddEventHandler(c.handler(c.podChanged))
+	_, onAutoscaler := a.AddEventHandler(c.handler(c.autoscalerChanged))
+	err := errors.Join(
+		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), onBalancer,
+		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform(stripPod), onPod,
+		a.AddIndexers(cache.Indexers{byTarget: indexByTarget}), onAutoscaler,
+	)
+	if err != nil {
+		return fmt.Errorf("attach to informers: %w", err)
+	}
+	c.balancers, c.pods, c.autoscalers = b.GetIndexer(), p.GetIndexer(), a.GetIndexer()
+	c.filled = []cache.DoneChecker{b.HasSyncedChecker(), p.HasSyncedChecker(), a.HasSyncedChecker()}
+	return nil
+}
+
+// Filled are done when the shared caches are complete.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends, and returns when all that it started has ended.
+func (c *Controller) Run(ctx context.Context) {
+	defer c.watches.wait()
+	c.loop.Run(ctx, c.filled...)
+}
+
+func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
+	b, ok := c.get(key)
+	if !ok {
+		return 0, nil
+	}
+	v, wait, err := c.observe(ctx, b)
+	if errors.Is(err, errBehind) {
+		return fillTime, nil // an event comes before that, unless a cache never fills
+	}
+	if err != nil {
+		return 0, err
+	}
+	p := NewPlan(v)
+	o, err := c.apply(ctx, v, p)
+	if errors.Is(err, errRefused) {
+		c.loop.Add(key)
+		return 0, nil
+	}
+	return sooner(wait, p.Again), errors.Join(err, c.report(ctx, v, p, o))
+}
+
+// get returns a copy of a Balancer to work on, if the cache knows all that we wrote of it.
+func (c *Controller) get(key string) (*v1alpha1.Balancer, bool) {
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+	item, found, _ := c.balancers.GetByKey(key)
+	b, ok := item.(*v1alpha1.Balancer)
+	if !found || !ok || b.DeletionTimestamp != nil {
+		c.interests.set(namespace, name, nil)
+		c.written.Forget(balancerID(namespace, name))
+		return nil, false
+	}
+	if !c.written.Seen(balancerID(namespace, name), b.ResourceVersion) {
+		return nil, false
+	}
+	return b.DeepCopy(), true
+}
+
+func (c *Controller) panicked(key string, value any) {
+	if b, ok := c.get(key); ok {
+		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "This Balancer is left alone for some minutes, a fault of the controller: %v", value)
+	}
+}
+
+// handler tells of every object that comes, changes or goes; of one that changes in both forms.
+func (c *Controller) handler(changed func(items ...any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(item any) { changed(item) },
+		UpdateFunc: func(was, is any) { changed(was, is) },
+		DeleteFunc: func(item any) {
+			if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
+				item = gone.Obj
+			}
+			changed(item)
+		},
+	}
+}
+
+func (c *Controller) balancerChanged(items ...any) {
+	for _, item := range items {
+		b, ok := item.(*v1alpha1.Balancer)
+		if !ok {
+			continue
+		}
+		c.loop.Add(b.Namespace + "/" + b.Name)
+		for _, key := range targetKeys(b) {
+			c.enqueueOwners(key)
+		}
+	}
+}
+
+func (c *Controller) autoscalerChanged(items ...any) {
+	for _, item := range items {
+		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+			c.enqueueOwners(autoscaledKey(hpa))
+		}
+	}
+}
+
+func (c *Controller) podChanged(items ...any) {
+	var sets []labels.Set
+	namespace := ""
+	for _, item := range items {
+		if pod, ok := item.(*corev1.Pod); ok {
+			namespace, sets = pod.Namespace, append(sets, labels.Set(pod.Labels))
+		}
+	}
+	for _, key := range c.interests.in(namespace, sets...) {
+		c.loop.AddAfter(key, gather)
+	}
+}
+
+// workloadChanged is told of targets, and of machines.
+func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*unstructured.Unstructured) {
+	for _, object := range objects {
+		c.enqueueOwners(targetKey(object.GetNamespace(), object.GetAPIVersion(), object.GetKind(), object.GetName()))
+		if object.GetKind() == "Machine" {
+			for _, key := range c.interests.in(object.GetNamespace(), labels.Set(object.GetLabels())) {
+				c.loop.AddAfter(key, gather)
+			}
+		}
+	}
+}
+
+// enqueueOwners has the Balancers synced that have a workload as a target.
+func (c *Controller) enqueueOwners(target string) {
+	items, _ := c.balancers.ByIndex(byTarget, target)
+	for _, item := range items {
+		if b, ok := item.(*v1alpha1.Balancer); ok {
+			c.loop.Add(b.Namespace + "/" + b.Name)
+		}
+	}
+}
+
+func (c *Controller) enqueueAll() {
+	for _, key := range c.balancers.ListKeys() {
+		c.loop.Add(key)
+	}
+	klog.Background().V(4).Info("A cache has filled; looking at all Balancers")
+}

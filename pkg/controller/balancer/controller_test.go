@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+var _ = Describe("The controller", func() {
+	It("writes each scale once, within milliseconds, and then rests", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			begun := time.Now()
+			c.balance("shop", 10, shares(30, 70), "a", "b")
+			time.Sleep(100 * time.Millisecond)
+			Expect(c.sizes("a", "b")).To(Equal("3/7"))
+			for _, w := range c.Writes() {
+				if w.User == "balancer" && w.Subresource == "scale" {
+					Expect(w.Time.Sub(begun)).To(BeNumerically("<", 50*time.Millisecond))
+				}
+			}
+			c.settle()
+			Expect(c.writes(0)[:2]).To(Equal([]string{"scale a", "scale b"}))
+			Expect(c.writes(0)[2:]).To(HaveEach("status shop"))
+			Expect(len(c.writes(0))).To(BeNumerically("<", 12))
+			s := c.balancer("shop").Status
+			Expect([]int32{s.Replicas, s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas}).To(Equal([]int32{10, 10, 10, 10}))
+			Expect(s.Selector).To(Equal("app=shop"))
+			Expect(s.ObservedGeneration).To(BeEquivalentTo(1))
+			Expect(c.condition("shop", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.condition("shop", "Balancing")).To(Equal("True Completed"))
+			Expect(c.events()).To(Equal([]string{"Scaled", "Scaled"}))
+
+			before := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+			Expect(*c.balancer("shop").Spec.Replicas).To(BeEquivalentTo(10))
+		})
+	})
+
+	It("raises before it lowers, step by step, and never takes a ready replica too many", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 8)
+			c.deploy("b", 0)
+			c.balance("shop", 8, inOrder("a", "b"), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("8/0"))
+			before := len(c.Writes())
+			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Policy.Priorities.TargetOrder = []string{"b", "a"} })
+			for c.sizes("a", "b") != "0/8" {
+				time.Sleep(500 * time.Millisecond)
+				Expect(c.running()).To(BeNumerically(">=", 8))
+				Expect(c.running()).To(BeNumerically("<=", 10))
+			}
+			c.settle()
+			Expect(c.writes(before)[0]).To(Equal("scale b"))
+		})
+	})
+
+	It("lowers nothing in a sync in which a raise fails", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 8)
+			c.deploy("b", 0)
+			b := object("shop", 8, inOrder("b", "a"), "a", "b")
+			b.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(2)), MaxUnavailable: ptr.To(intstr.FromInt32(2))}
+			var failing atomic.Bool
+			failing.Store(true)
+			c.OnWrite(func(w sim.Write) error {
+				if failing.Load() && w.Name == "b" && w.Subresource == "scale" {
+					return apierrors.NewInternalError(errors.New("out of order"))
+				}
+				return nil
+			})
+			time.Sleep(30 * time.Second)
+			c.create(b)
+			c.Start("balancer", controller(Options{}))
+			time.Sleep(5 * time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("8/0"))
+			failing.Store(false)
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("0/8"))
+			scales := slices.DeleteFunc(c.writes(0), func(w string) bool { return w == "status shop" })
+			Expect(scales[:2]).To(Equal([]string{"scale b", "scale a"}), "though a comes first")
+		})
+	})
+
+	It("falls back when pods stay pending, within the timeout and a second, and returns without a dip", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.set(func() { c.out["a"] = true })
+			c.Start("balancer", controller(Options{}))
+			c.balance("shop", 10, shares(50, 50), "a", "b")
+			time.Sleep(59 * time.Second)
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+			time.Sleep(3 * time.Second) // a second until the pods were made, and one for the clock's
+			Expect(c.sizes("a", "b")).To(Equal("5/10"))
+			time.Sleep(time.Minute)
+			Expect(c.condition("shop", "FallbackActive")).To(Equal("True TargetsBlocked"))
+			s := c.balancer("shop").Status
+			Expect([]int32{s.Replicas, s.ObservedReplicas, s.DesiredReplicas}).To(Equal([]int32{10, 15, 15}), "an autoscaler must not see the stand-ins")
+			c.settle()
+			c.set(func() { c.out["a"] = false })
+			for c.sizes("a", "b") != "5/5" {
+				time.Sleep(500 * time.Millisecond)
+				Expect(c.running()).To(BeNumerically(">=", 10))
+			}
+			c.settle()
+			Expect(c.condition("shop", "FallbackActive")).To(Equal("False NotNeeded"))
+			Expect(c.events()).To(ContainElements("FallbackStarted", "FallbackEnded"))
+		})
+	})
+
+	It("falls back when pods are never made, and when pods are replaced again and again", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 5)
+			c.deploy("b", 5)
+			c.balance("shop", 10, shares(50, 50), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			c.set(func() { c.quota["a"] = 5 })
+			c.scale("shop", 20)
+			time.Sleep(65 * time.Second)
+			Expect(c.sizes("a", "b")).To(Equal("10/15"))
+			s := c.balancer("shop").Status
+			Expect(s.Replicas).To(BeEquivalentTo(20))
+		})
+	})
+
+	It("takes kinds whose fields it does not know by their scale", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.widget("w", 1)
+			b := object("shop", 10, even(), "a", "w")
+			b.Spec.Policy.Fallback = nil // nobody makes anything of widgets here
+			b.Spec.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}
+			c.create(b)
+			c.Start("balancer", controller(Options{Kinds: append([]schema.GroupKind{{Group: "example.org", Kind: "Widget"}}, DefaultKinds...)}))
+			c.settle()
+			Expect(c.sizes("a")).To(Equal("5"))
+			Expect(c.size("w")).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("publishes what it would do while paused, and does it afterwards", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1)
+			b := object("shop", 10, even(), "a", "b")
+			b.Spec.Paused = true
+			c.create(b)
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("1/1"))
+			Expect(c.balancer("shop").Status.Targets[0].Desired).To(BeEquivalentTo(5))
+			Expect(c.condition("shop", "Balanced")).To(Equal("False Paused"))
+			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Paused = false })
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+		})
+	})
+
+	It("decides on no cache that is older than its own writes", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.Lag("deployments", sim.Constantly(20*time.Second), "balancer")
+			c.Lag("balancers", sim.Constantly(7*time.Second), "balancer")
+			var tried atomic.Int32
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == "balancer" && w.Resource != "events" {
+					tried.Add(1)
+				}
+				return nil
+			})
+			c.Start("balancer", controller(Options{}))
+			time.Sleep(time.Minute)
+			c.balance("shop", 10, even(), "a", "b")
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+			scales := 0
+			for _, w := range c.writes(0) {
+				if w != "status shop" {
+					scales++
+				}
+			}
+			Expect(scales).To(Equal(2))
+			Expect(tried.Load()).To(BeEquivalentTo(len(c.writes(0))), "a write that conflicts was decided on something old")
+		})
+	})
+
+	It("brings 1 replica where none was written", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			b := object("shop", 0, even(), "a", "b")
+			b.Spec.Replicas = nil
+			c.create(b)
+			c.Start("balancer", controller(Options{Workers: 1}))
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("1/0"))
+		})
+	})
+})

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+const (
+	defaultRecoveryDelay = 30 * time.Second
+	// maxDoublings of the recovery delay.
+	maxDoublings = 5
+)
+
+// health is how a target's replicas are, and the memory that goes to status with it.
+type health struct {
+	observed, ready int64
+	// notStarted have failed to start in time, those that were never created included.
+	notStarted int64
+	// usable is what a blocked target is believed to run.
+	usable  int64
+	blocked bool
+
+	unstartedSince, blockedSince, recoveredAt time.Time
+	blocks                                    int32
+	// again is when all this may change though nothing happens; zero for never.
+	again time.Time
+}
+
+// doctor examines targets of one Balancer.
+type doctor struct {
+	now      time.Time
+	fallback *v1alpha1.Fallback
+}
+
+// examine compares what a target is asked for with what it has.
+func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
+	h := remembered(memory)
+	if !t.Known && !t.Absent {
+		h.observed, h.ready, h.notStarted = int64(memory.Observed), int64(memory.Ready), int64(memory.NotStarted)
+		h.usable = max(0, h.observed-h.notStarted)
+		h.blocked = d.fallback != nil && !h.blockedSince.IsZero()
+		return h
+	}
+	h.observed, h.ready = t.counts()
+	if d.fallback == nil {
+		return health{observed: h.observed, ready: h.ready, usable: h.observed}
+	}
+	wanted := t.Current
+	if t.Absent {
+		wanted = max(1, int64(memory.Replicas))
+	}
+	started, late := d.tally(t, &h)
+	missing := max(0, wanted-started)
+	d.clock(t, &h, missing, h.ready > int64(memory.Ready))
+	// A late replica that is not missed, as in a rollout, takes nothing away.
+	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
+		h.notStarted = missing
+	}
+	d.judge(t, &h, wanted)
+	return h
+}
+
+// tally counts the replicas that have started, and those that have not in time.
+func (d doctor) tally(t Target, h *health) (started, late int64) {
+	if t.Counted {
+		return h.ready, 0
+	}
+	for _, r := range t.Replicas {
+		switch since := d.waitingSince(r); {
+		case d.started(r):
+			started++
+			if !h.unstartedSince.IsZero() && r.StartedAt.After(h.unstartedSince) {
+				h.unstartedSince = r.StartedAt
+			}
+		case r.OutOfStock || d.expired(since):
+			late++
+		default:
+			h.wake(since.Add(d.timeout()))
+		}
+	}
+	return started, late
+}
+
+// clock keeps since when replicas are missing without any progress. It belongs to the target: a replica that is
+// replaced does not start it anew.
+func (d doctor) clock(t Target, h *health, missing int64, progress bool) {
+	switch {
+	case t.Settling: // just asked, so not late
+	case missing == 0:
+		h.unstartedSince = time.Time{}
+	case h.unstartedSince.IsZero() || progress && t.Counted:
+		h.unstartedSince = wholeSecond(d.now)
+	}
+	if !h.unstartedSince.IsZero() && !d.expired(h.unstartedSince) {
+		h.wake(h.unstartedSince.Add(d.timeout()))
+	}
+}
+
+// judge decides whether the target is blocked, and when it is so no more: once all that it is asked for but less than
+// a quorum can be used again.
+func (d doctor) judge(t Target, h *health, wanted int64) {
+	quorum := d.quorum(wanted)
+	if h.blockedSince.IsZero() {
+		if h.notStarted < quorum {
+			return
+		}
+		if again := 2 * d.recoveryDelay(maxDoublings+1); !h.recoveredAt.IsZero() && d.now.Sub(h.recoveredAt) < again+d.timeout() {
+			h.blocks++
+		} else {
+			h.blocks = 1
+		}
+		h.blocked, h.blockedSince = true, wholeSecond(d.now)
+		h.usable = d.proven(t, h)
+		return
+	}
+	h.usable = d.proven(t, h)
+	if h.blocked = wanted-h.usable >= quorum; !h.blocked {
+		h.blockedSince, h.recoveredAt = time.Time{}, wholeSecond(d.now)
+	}
+}
+
+// proven counts what runs in a blocked target. What started after it was blocked has to stay ready for a while first.
+func (d doctor) proven(t Target, h *health) int64 {
+	if t.Counted {
+		return h.ready
+	}
+	delay, n := d.recoveryDelay(h.blocks), int64(0)
+	for _, r := range t.Replicas {
+		switch settled := r.Since.Add(delay); {
+		case !d.started(r):
+		case !r.StartedAt.After(h.blockedSince) || r.Ready && !settled.After(d.now):
+			n++
+		case r.Ready:
+			h.wake(settled)
+		}
+	}
+	return n
+}
+
+func (d doctor) started(r Replica) bool {
+	if d.fallback.StartCriterion == v1alpha1.Ready {
+		return r.Ready
+	}
+	return r.Running
+}
+
+// waitingSince is when a replica that has not started began to wait for it.
+func (d doctor) waitingSince(r Replica) time.Time {
+	if r.Running && r.Since.After(r.Born) {
+		return r.Since
+	}
+	return r.Born
+}
+
+// expired: exactly at its end a timeout is not yet over.
+func (d doctor) expired(since time.Time) bool {
+	return !since.IsZero() && d.now.Sub(since) > d.timeout()
+}
+
+func (d doctor) timeout() time.Duration {
+	if s := d.fallback.StartupTimeoutSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	if t := d.fallback.StartupTimeout; t != nil {
+		return max(0, t.Duration)
+	}
+	return 0
+}
+
+// recoveryDelay doubles with each block that followed soon after a recovery.
+func (d doctor) recoveryDelay(blocks int32) time.Duration {
+	delay := defaultRecoveryDelay
+	if s := d.fallback.RecoveryDelaySeconds; s != nil {
+		delay = time.Duration(*s) * time.Second
+	}
+	return delay << min(max(0, blocks-1), maxDoublings)
+}
+
+func (d doctor) quorum(wanted int64) int64 {
+	quorum := int64(1)
+	if w := d.fallback.BlockedWhen; w != nil {
+		if w.MinCount != nil {
+			quorum = max(quorum, int64(*w.MinCount))
+		}
+		if w.Percent != nil {
+			quorum = max(quorum, (wanted*int64(*w.Percent)+99)/100)
+		}
+	}
+	return quorum
+}
+
+func (d doctor) probe() int64 {
+	if d.fallback == nil || d.fallback.Probe == nil {
+		return -1
+	}
+	return max(1, int64(*d.fallback.Probe))
+}
+
+func (t Target) counts() (observed, ready int64) {
+	if t.Counted {
+		return max(0, t.Counts.Observed), max(0, t.Counts.Ready)
+	}
+	for _, r := range t.Replicas {
+		if r.Ready {
+			ready++
+		}
+	}
+	return int64(len(t.Replicas)), ready
+}
+
+func (h *health) wake(at time.Time) {
+	if h.again.IsZero() || at.Before(h.again) {
+		h.again = at
+	}
+}
+
+func remembered(m v1alpha1.TargetStatus) health {
+	h := health{blocks: m.Blocks}
+	if m.UnstartedSince != nil {
+		h.unstartedSince = m.UnstartedSince.Time
+	}
+	if m.BlockedSince != nil {
+		h.blockedSince = m.BlockedSince.Time
+	}
+	if m.RecoveredAt != nil {
+		h.recoveredAt = m.RecoveredAt.Time
+	}
+	return h
+}
+
+// wholeSecond is the next one that status can hold: rounded down, a time in status would end waits too early.
+func wholeSecond(t time.Time) time.Time {
+	whole := t.Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return whole
+}

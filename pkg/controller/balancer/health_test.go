@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// Each story is about target a of two equal ones with 10 replicas in all; b is well.
+var _ = Describe("Health", func() {
+	story := func(change ...func(*v1alpha1.Fallback)) View {
+		v := view(10, even(), named("a", healthy(5)), named("b", healthy(5)))
+		v.Balancer.Spec.Policy.Fallback = minute(change...)
+		return v
+	}
+	// has gives a its replicas, by how long before the plan each of them began, and b all that it is asked for.
+	has := func(replicas ...Replica) func(*View) {
+		return func(v *View) {
+			shift := v.Now.Sub(noon)
+			v.Targets[0].Replicas = nil
+			for _, r := range replicas {
+				r.Born = r.Born.Add(shift)
+				for _, at := range []*time.Time{&r.Since, &r.StartedAt} {
+					if !at.IsZero() {
+						*at = at.Add(shift)
+					}
+				}
+				v.Targets[0].Replicas = append(v.Targets[0].Replicas, r)
+			}
+			healthy(int(v.Targets[1].Current))(&v.Targets[1])
+		}
+	}
+	well, young := running(time.Hour), pending(time.Second)
+	four := []Replica{well, well, well, well}
+
+	It("blocks a target whose pods are replaced before each is late, and keeps it so", func() {
+		v := after(story(), time.Second, has(append(four, young)...))
+		for range 6 {
+			Expect(desired(NewPlan(v))).To(Equal("5/5"))
+			v = after(v, 10*time.Second, has(append(four, young)...))
+		}
+		v = after(v, 2*time.Second, has(append(four, young)...))
+		for range 30 {
+			Expect(desired(NewPlan(v))).To(Equal("5/6"))
+			v = after(v, 10*time.Second, has(append(four, young)...))
+		}
+	})
+
+	It("does not block a target in which one pod after the other starts", func() {
+		v := story()
+		for range 30 {
+			v = after(v, 30*time.Second, has(well, well, well, running(5*time.Second), young))
+			Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		}
+	})
+
+	It("gives a scale that was just written its time", func() {
+		v := after(story(), time.Hour, func(v *View) { *v.Balancer.Spec.Replicas = 20 })
+		five := append(four, well)
+		v = after(v, time.Second, has(five...))
+		v = after(v, 59*time.Second, has(five...))
+		Expect(desired(NewPlan(v))).To(Equal("10/10"))
+		v = after(v, 2*time.Second, has(five...))
+		Expect(desired(NewPlan(v))).To(Equal("10/15"))
+	})
+
+	It("says when to look again, and has its answer then", func() {
+		v := after(story(), 0, has(append(four, pending(20*time.Second))...))
+		p := NewPlan(v)
+		Expect(p.Again).To(Equal(40*time.Second + time.Millisecond))
+		v = after(v, p.Again, has(append(four, pending(60*time.Second+time.Millisecond))...))
+		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+	})
+
+	It("takes a replica for recovered only when it has been ready for a while", func() {
+		v := after(story(), 0, has(append(four, pending(2*time.Minute))...))
+		v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
+		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		v = after(v, time.Minute, has(append(four, crashing(time.Second))...))
+		Expect(desired(NewPlan(v))).To(Equal("5/6"), "it runs, but is not ready")
+		v = after(v, time.Minute, has(append(four, running(29*time.Second))...))
+		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		Expect(NewPlan(v).Again).To(Equal(time.Second + time.Millisecond))
+		v = after(v, time.Second, has(append(four, running(30*time.Second))...))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+	})
+
+	It("waits longer each time for a target that fails again soon after", func() {
+		v := story()
+		block := func() { v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...)) }
+		recovers := func(since time.Duration) string {
+			v = after(v, time.Minute, has(append(four, running(since))...))
+			return desired(NewPlan(v))
+		}
+		block()
+		block()
+		Expect(recovers(31 * time.Second)).To(Equal("5/5"))
+		block()
+		block()
+		Expect(recovers(31 * time.Second)).To(Equal("5/6"))
+		Expect(recovers(59 * time.Second)).To(Equal("5/6"))
+		Expect(recovers(60 * time.Second)).To(Equal("5/5"))
+		v = after(v, 24*time.Hour, has(append(four, well)...))
+		block()
+		block()
+		Expect(recovers(31*time.Second)).To(Equal("5/5"), "that was long ago")
+	})
+
+	It("asks a blocked target for what runs and the probe", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.Probe = ptr.To[int32](1) })
+		late := pending(2 * time.Minute)
+		v = after(v, 0, has(well, well, late, late, late))
+		Expect(desired(NewPlan(v))).To(Equal("3/8"))
+		v = after(v, time.Minute, has(well, well, late))
+		Expect(desired(NewPlan(v))).To(Equal("3/8"))
+		v = after(v, time.Minute, has(well, well, running(30*time.Second)))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"), "the probe has succeeded")
+		Expect(next(NewPlan(v))).To(Equal("5/7"), "and what stands in goes only as others get ready")
+	})
+
+	It("counts a quorum before it blocks a target, and until it recovers", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To[int32](30)} })
+		late := pending(2 * time.Minute)
+		v = after(v, time.Second, has(append(four, late)...))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		v = after(v, time.Second, has(well, well, well, late, late))
+		Expect(desired(NewPlan(v))).To(Equal("5/7"))
+		v = after(v, time.Minute, has(append(four, late)...))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+	})
+
+	It("takes a crash loop for a failure only if told to", func() {
+		loops := crashing(2 * time.Minute)
+		v := after(story(), 0, has(append(four, loops)...))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		v = after(story(func(f *v1alpha1.Fallback) { f.StartCriterion = v1alpha1.Ready }), 0, has(append(four, loops)...))
+		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+	})
+
+	It("needs no patience where there is no capacity", func() {
+		exhausted := young
+		exhausted.OutOfStock = true
+		Expect(desired(NewPlan(after(story(), 0, has(append(four, exhausted)...))))).To(Equal("5/6"))
+	})
+
+	It("never falls back without being told to", func() {
+		v := story()
+		v.Balancer.Spec.Policy.Fallback = nil
+		v = after(v, 100*time.Hour, has())
+		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(NewPlan(v).Again).To(BeZero())
+	})
+
+	It("reads a workload's own counts where there is nothing else", func() {
+		counts := func(observed, ready int64) func(*View) {
+			return func(v *View) {
+				v.Targets[0].Counted, v.Targets[0].Counts, v.Targets[0].Replicas = true, Counts{Observed: observed, Ready: ready}, nil
+				healthy(int(v.Targets[1].Current))(&v.Targets[1])
+			}
+		}
+		v := after(story(), 0, counts(5, 3))
+		v = after(v, 40*time.Second, counts(5, 3))
+		v = after(v, 40*time.Second, counts(5, 4))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"), "one has got ready meanwhile")
+		v = after(v, 62*time.Second, counts(5, 4))
+		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		v = after(v, 10*time.Second, counts(5, 5))
+		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+	})
+
+	It("stands still while the target cannot be seen", func() {
+		v := after(story(), 0, has(append(four, pending(2*time.Minute))...))
+		v = after(v, time.Second, has(append(four, pending(2*time.Minute))...))
+		v = after(v, time.Hour, has(), func(v *View) { lost(&v.Targets[0]) })
+		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+	})
+})

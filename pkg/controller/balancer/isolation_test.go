@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+var _ = Describe("What is wrong with one", func() {
+	It("leaves a target alone that is missing, another's, mislabelled or not scalable, and serves the others", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1, func(d *appsv1.Deployment) { d.Spec.Template.Labels = map[string]string{"run": "b"} })
+			c.deploy("d", 1)
+			_, err := c.user.AutoscalingV2().HorizontalPodAutoscalers(ns).Create(context.Background(), &autoscalingv2.HorizontalPodAutoscaler{
+				ObjectMeta: metav1.ObjectMeta{Name: "forgotten", Namespace: ns},
+				Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 5, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}},
+			}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(10 * time.Second)
+			b := object("shop", 12, even(), "a", "b", "c", "d", "e", "f", "g")
+			b.Spec.Policy.Fallback = nil
+			b.Spec.Targets[4].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "e"}
+			b.Spec.Targets[5].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Pod", Name: "f"}
+			b.Spec.Targets[6].ScaleTargetRef = v1alpha1.ScaleTargetReference{Kind: "ReplicationController", Name: "g"}
+			c.create(b)
+			c.Start("balancer", controller(Options{Kinds: append([]schema.GroupKind{{Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "Pod"}}, DefaultKinds...)}))
+			c.settle()
+			reasons := map[string]string{}
+			for _, t := range c.balancer("shop").Status.Targets {
+				reasons[t.Name] = t.Reason
+			}
+			Expect(reasons).To(Equal(map[string]string{"a": "", "b": "LabelsDiffer", "c": "NotFound", "d": "Autoscaled", "e": "NotScalable", "f": "NoSuchKind", "g": "KindNotAllowed"}))
+			Expect(c.sizes("b", "d")).To(Equal("1/1"))
+			Expect(c.sizes("a")).To(Equal("2"), "12 less one each in b and d, over five")
+			Expect(c.condition("shop", "Ready")).To(Equal("False TargetsUnresolved"))
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False LabelsDiffer"))
+			Expect(c.condition("shop", "Balancing")).To(Equal("False PodLabelsChecking"))
+
+			c.deploy("c", 0)
+			time.Sleep(time.Second)
+			Expect(c.sizes("c")).To(Equal("2"))
+		})
+	})
+
+	It("lets the oldest of two Balancers have a target, and the next one when that is gone", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1)
+			c.deploy("c", 1)
+			c.balance("old", 10, even(), "a", "b")
+			time.Sleep(2 * time.Second)
+			c.balance("new", 4, even(), "b", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.sizes("a", "b", "c")).To(Equal("5/5/1"))
+			Expect(c.condition("new", "Ready")).To(Equal("False Conflict"))
+			Expect(c.condition("old", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.ours.BalancerV1alpha1().Balancers(ns).Delete(context.Background(), "old", metav1.DeleteOptions{})).To(Succeed())
+			c.settle()
+			Expect(c.sizes("a", "b", "c")).To(Equal("5/2/2"))
+			Expect(c.condition("new", "Ready")).To(Equal("True UnderControl"))
+		})
+	})
+
+	It("is not held up by a target that refuses to be scaled, tries it again, and does not flap", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 4)
+			}
+			c.balance("shop", 12, even(), "a", "b", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			var denied atomic.Bool
+			denied.Store(true)
+			c.OnWrite(func(w sim.Write) error {
+				if denied.Load() && w.Name == "b" && w.Subresource == "scale" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", nil)
+				}
+				return nil
+			})
+			c.scale("shop", 6)
+			c.settle()
+			Expect(c.sizes("a", "b", "c")).To(Equal("1/4/1"))
+			Expect(c.condition("shop", "Balancing")).To(Equal("False ReplicaCountSetting"))
+			before := len(c.Writes())
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(before)).To(BeEmpty())
+			denied.Store(false)
+			time.Sleep(time.Hour)
+			Expect(c.sizes("a", "b", "c")).To(Equal("2/2/2"))
+			Expect(c.condition("shop", "Balancing")).To(Equal("True Completed"))
+		})
+	})
+
+	It("says what is wrong with an object that no door has refused", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1)
+			bad := object("bad", 10, v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Priority}, "x", "y")
+			bad.Spec.Selector = metav1.LabelSelector{}
+			c.create(bad)
+			c.balance("good", 10, even(), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("bad", "Ready")).To(Equal("False Invalid"))
+			Expect(c.condition("bad", "Balancing")).To(Equal("False ApplyingBalancerPolicy"))
+			Expect(c.balancer("bad").Status.Selector).To(BeEmpty())
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+		})
+	})
+
+	It("looks at no pods of other namespaces", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1)
+			_, err := c.user.CoreV1().Pods("other").Create(context.Background(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "stranger", Namespace: "other", Labels: map[string]string{"app": "shop"}},
+			}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			b := object("shop", 2, even(), "a", "b")
+			b.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}
+			c.create(b)
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"))
+			Expect(c.balancer("shop").Status.Selector).To(Equal("app"))
+		})
+	})
+
+	It("notices pods that an autoscaler would count though no target has them", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1)
+			c.deploy("foreign", 2)
+			c.balance("shop", 4, even(), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False ForeignPods"))
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
+		})
+	})
+})

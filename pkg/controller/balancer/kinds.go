@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// kindsLast is how long it is believed what kinds a group version has, kindMissing how long that it lacks one.
+	kindsLast   = 10 * time.Minute
+	kindMissing = 10 * time.Second
+)
+
+var (
+	errNoKind  = errors.New("the API server does not know this kind")
+	errNoScale = errors.New("this kind has no scale subresource")
+)
+
+// kinds finds the resource of a kind. It asks the API server once per group version, and again from time to time.
+type kinds struct {
+	discovery discovery.ServerResourcesInterface
+	clock     clock.PassiveClock
+
+	mu    sync.Mutex
+	known map[schema.GroupVersion]listing
+}
+
+type listing struct {
+	resources []metav1.APIResource
+	err       error
+	asked     time.Time
+}
+
+// find returns the resource of a kind that can be scaled, or errNoKind, errNoScale, or why it could not be asked for.
+func (k *kinds) find(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	l := k.list(gvk.GroupVersion(), kindsLast)
+	if resource, err := l.find(gvk); err == nil {
+		return resource, nil
+	}
+	return k.list(gvk.GroupVersion(), kindMissing).find(gvk)
+}
+
+func (k *kinds) list(gv schema.GroupVersion, age time.Duration) listing {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l, ok := k.known[gv]; ok && k.clock.Since(l.asked) < age {
+		return l
+	}
+	l := listing{asked: k.clock.Now()}
+	switch list, err := k.discovery.ServerResourcesForGroupVersion(gv.String()); {
+	case err == nil:
+		l.resources = list.APIResources
+	case !apierrors.IsNotFound(err):
+		l.err = fmt.Errorf("ask for the kinds of %s: %w", gv, err)
+	}
+	if k.known == nil {
+		k.known = map[schema.GroupVersion]listing{}
+	}
+	k.known[gv] = l
+	return l
+}
+
+func (l listing) find(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	for _, r := range l.resources {
+		if r.Kind != gvk.Kind || !r.Namespaced || isSubresource(r.Name) {
+			continue
+		}
+		for _, sub := range l.resources {
+			if sub.Name == r.Name+"/scale" {
+				return gvk.GroupVersion().WithResource(r.Name), nil
+			}
+		}
+		return schema.GroupVersionResource{}, errNoScale
+	}
+	if l.err != nil {
+		return schema.GroupVersionResource{}, l.err
+	}
+	return schema.GroupVersionResource{}, errNoKind
+}
+
+func isSubresource(name string) bool { return strings.Contains(name, "/") }

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+// errBehind ends a sync: a cache does not yet show what we wrote, or is about to fill. Its next event brings the next
+// sync.
+var errBehind = errors.New("a cache is behind")
+
+// observe gathers the view of a Balancer. wait is when to look again for what no watch tells.
+func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View, wait time.Duration, err error) {
+	v = View{Now: c.clock.Now(), Balancer: b}
+	v.Rival, v.Contested = c.rival(b)
+	var seen []look
+	for _, spec := range b.Spec.Targets {
+		t, l, again, err := c.target(ctx, b, spec)
+		if err != nil {
+			return View{}, 0, err
+		}
+		wait = sooner(wait, again)
+		v.Targets, seen = append(v.Targets, t), append(seen, l)
+	}
+	own, err := metav1.LabelSelectorAsSelector(&b.Spec.Selector)
+	if err != nil || own.Empty() {
+		own = labels.Nothing()
+	}
+	c.lookAround(b, own, v.Targets, seen, &v)
+	return v, wait, nil
+}
+
+// look is how the replicas of a target are selected; the zero value is not at all.
+type look struct {
+	pods, machines labels.Selector
+	from           *kindCache
+}
+
+// target finds out about one target. What is wrong with it becomes a Hold; only being behind is an error.
+func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1alpha1.BalancerTarget) (Target, look, time.Duration, error) {
+	t := Target{Spec: spec}
+	resource, hold, again := c.resource(spec.ScaleTargetRef)
+	if t.Hold = hold; hold != (Hold{}) {
+		return t, look{}, again, nil
+	}
+	object, found, late, err := c.find(ctx, resource, b.Namespace, spec.ScaleTargetRef.Name)
+	switch {
+	case err != nil:
+		return t, look{}, 0, err
+	case late:
+		t.Hold = polling("OutOfReach", fmt.Sprintf("%s cannot be watched: allow the controller to list and watch them", resource.GroupResource()))
+		return t, look{}, 0, nil
+	case !found:
+		t.Absent = true
+		t.Hold = polling("NotFound", fmt.Sprintf("%s %s does not exist: create it, or remove the target", spec.ScaleTargetRef.Kind, spec.ScaleTargetRef.Name))
+		return t, look{}, 0, nil
+	}
+	t.Object = Object{Resource: resource, Namespace: b.Namespace, Name: object.GetName(), Version: object.GetResourceVersion()}
+	if !c.written.Seen(t.Object.ID(), t.Object.Version) {
+		return t, look{}, 0, errBehind
+	}
+	return c.inspect(ctx, t, object)
+}
+
+// inspect reads a target's object.
+func (c *Controller) inspect(ctx context.Context, t Target, object *unstructured.Unstructured) (Target, look, time.Duration, error) {
+	s, err := c.scaleOf(ctx, t.Object.Resource, object)
+	if err != nil {
+		t.Hold = polling("OutOfReach", err.Error())
+		return t, look{}, kindMissing, nil
+	}
+	t.Known, t.Current, t.Object.Version = true, max(0, s.replicas), s.version
+	t.Settling, t.Capped = settling(object), capped(t.Object.Resource, object)
+	t.Hold = c.owned(t, object)
+	if what, again := c.refusals.hold(t.Object.ID(), c.clock.Now()); what != "" {
+		t.Hold = Hold{v1alpha1.PhaseReplicaCountWrites, reasonRefused, what}
+		return c.count(ctx, t, s, object, again)
+	}
+	return c.count(ctx, t, s, object, 0)
+}
+
+// count finds the replicas, by the observer that fits.
+func (c *Controller) count(ctx context.Context, t Target, s scale, object *unstructured.Unstructured, again time.Duration) (Target, look, time.Duration, error) {
+	var l look
+	var err error
+	switch observer(t, s) {
+	case v1alpha1.PodsObserver:
+		l.pods, err = labels.Parse(s.selector)
+	case v1alpha1.MachinesObserver:
+		t.AnyMayGo = true
+		if l.machines, err = machineSelector(object); err != nil {
+			break
+		}
+		l.from = c.watches.of(ctx, t.Object.Resource.GroupVersion().WithResource("machines"))
+		if ready, late := l.from.ready(c.clock.Now()); !ready {
+			if !late {
+				return t, l, 0, errBehind
+			}
+			err = errors.New("machines cannot be watched: allow the controller to list and watch them")
+		}
+	default:
+		t.Counted, t.Counts = true, s.counts
+	}
+	if empty(l.pods) || empty(l.machines) {
+		err = errors.New("its selector is empty and would match everything: give the workload a selector, or the target the observer Status")
+	}
+	if err != nil {
+		l = look{}
+		t.Counted, t.Counts = true, s.counts
+		if t.Hold == (Hold{}) {
+			t.Hold = Hold{v1alpha1.PhasePodListing, "NotObservable", err.Error()}
+		}
+	}
+	return t, l, again, nil
+}
+
+func empty(s labels.Selector) bool { return s != nil && s.Empty() }
+
+// lookAround fills in the replicas of all targets, and remembers whose events matter for this Balancer.
+func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targets []Target, looks []look, v *View) {
+	interests := []labels.Selector{own}
+	var pods []labels.Selector
+	for i, l := range looks {
+		switch t := &targets[i]; {
+		case l.pods != nil:
+			interests, pods = append(interests, l.pods), append(pods, l.pods)
+			strange := ""
+			for _, pod := range selected[*corev1.Pod](c.pods, b.Namespace, l.pods) {
+				if r, ok := podReplica(pod); ok {
+					t.Replicas = append(t.Replicas, r)
+					if !own.Matches(labels.Set(pod.Labels)) && (strange == "" || pod.Name < strange) {
+						strange = pod.Name
+					}
+				}
+			}
+			if strange != "" && t.Hold == (Hold{}) {
+				t.Hold = Hold{v1alpha1.PhasePodLabelsChecking, "LabelsDiffer",
+					"some of its pods are not matched by spec.selector: give its pod template the labels that spec.selector asks for"}
+			}
+		case l.machines != nil:
+			interests = append(interests, l.machines)
+			for _, machine := range selected[*unstructured.Unstructured](l.from.informer.GetIndexer(), b.Namespace, l.machines) {
+				if r, ok := machineReplica(machine); ok {
+					t.Replicas = append(t.Replicas, r)
+				}
+			}
+		}
+	}
+	c.interests.set(b.Namespace, b.Name, interests)
+	if v.Foreign, v.Shared = c.strays(b.Namespace, own, pods); slices.ContainsFunc(targets, unseen) {
+		v.Foreign = 0 // they may be those of a target whose pods we do not know
+	}
+}
+
+func unseen(t Target) bool { return !t.Known || t.Counted }
+
+// strays counts pods that an autoscaler would see though no target has them, and pods that several targets have.
+func (c *Controller) strays(namespace string, own labels.Selector, targets []labels.Selector) (foreign, shared int) {
+	for _, pod := range selected[*corev1.Pod](c.pods, namespace, own) {
+		if _, ok := podReplica(pod); !ok {
+			continue
+		}
+		n := 0
+		for _, selector := range targets {
+			if selector.Matches(labels.Set(pod.Labels)) {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+			foreign++
+		case n > 1:
+			shared++
+		}
+	}
+	return foreign, shared
+}
+
+// resource of a target, or why it cannot be had.
+func (c *Controller) resource(ref v1alpha1.ScaleTargetReference) (schema.GroupVersionResource, Hold, time.Duration) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	if gvk.Version == "" {
+		gvk.Version = "v1"
+	}
+	if !c.allowed[gvk.GroupKind()] {
+		return schema.GroupVersionResource{}, polling("KindNotAllowed", fmt.Sprintf("this controller may not scale %s: choose another workload, or have the kind allowed", gvk.GroupKind())), 0
+	}
+	resource, err := c.kinds.find(gvk)
+	switch {
+	case errors.Is(err, errNoScale):
+		return resource, polling("NotScalable", fmt.Sprintf("%s has no scale subresource: choose another workload", gvk.GroupKind())), kindsLast
+	case errors.Is(err, errNoKind):
+		return resource, polling("NoSuchKind", fmt.Sprintf("the cluster does not know %s: correct apiVersion and kind", gvk)), kindMissing
+	case err != nil:
+		return resource, polling("OutOfReach", err.Error()), kindMissing
+	}
+	return resource, Hold{}, 0
+}
+
+// find an object in the cache of its resource. late says that the cache does not fill.
+func (c *Controller) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (object *unstructured.Unstructured, found, late bool, err error) {
+	k := c.watches.of(ctx, resource)
+	if ready, late := k.ready(c.clock.Now()); !ready {
+		if late {
+			return nil, false, true, nil
+		}
+		return nil, false, false, errBehind
+	}
+	item, found, err := k.informer.GetIndexer().GetByKey(namespace + "/" + name)
+	if err != nil || !found {
+		return nil, false, false, err
+	}
+	object, ok := item.(*unstructured.Unstructured)
+	return object, ok && object.GetDeletionTimestamp() == nil, false, nil
+}
+
+func polling(reason, message string) Hold {
+	return Hold{v1alpha1.PhaseScaleSubresource, reason, message}
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// settling tells whether the workload's controller has yet to see the latest spec.
+func settling(object *unstructured.Unstructured) bool {
+	observed, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	return err == nil && found && observed < object.GetGeneration()
+}
+
+// capped tells whether a machine workload is paused or frozen: it makes no machines then.
+func capped(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
+	if resource.Group != machineGroup {
+		return false
+	}
+	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
+		return true
+	}
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, item := range conditions {
+		if c, ok := item.(map[string]any); ok && c["type"] == "Frozen" && c["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// byTarget is an index, of Balancers and of autoscalers, by the workloads they scale.
+const byTarget = "target"
+
+func targetKey(namespace, apiVersion, kind, name string) string {
+	return schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind().String() + "/" + namespace + "/" + name
+}
+
+func targetKeys(b *v1alpha1.Balancer) []string {
+	keys := make([]string, 0, len(b.Spec.Targets))
+	for _, t := range b.Spec.Targets {
+		keys = append(keys, targetKey(b.Namespace, t.ScaleTargetRef.APIVersion, t.ScaleTargetRef.Kind, t.ScaleTargetRef.Name))
+	}
+	return keys
+}
+
+func indexByTarget(item any) ([]string, error) {
+	switch object := item.(type) {
+	case *v1alpha1.Balancer:
+		return targetKeys(object), nil
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return []string{autoscaledKey(object)}, nil
+	}
+	return nil, nil
+}
+
+func autoscaledKey(hpa *autoscalingv2.HorizontalPodAutoscaler) string {
+	ref := hpa.Spec.ScaleTargetRef
+	return targetKey(hpa.Namespace, ref.APIVersion, ref.Kind, ref.Name)
+}
+
+// rival is the oldest Balancer that is older than this one and has a target in common with it.
+func (c *Controller) rival(b *v1alpha1.Balancer) (rival, contested string) {
+	oldest := b
+	for i, key := range targetKeys(b) {
+		items, _ := c.balancers.ByIndex(byTarget, key)
+		for _, item := range items {
+			other, ok := item.(*v1alpha1.Balancer)
+			if ok && other.DeletionTimestamp == nil && older(other, oldest) {
+				oldest, rival, contested = other, other.Name, b.Spec.Targets[i].Name
+			}
+		}
+	}
+	return rival, contested
+}
+
+func older(a, b *v1alpha1.Balancer) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// owned says who else writes a target's replicas.
+func (c *Controller) owned(t Target, object *unstructured.Unstructured) Hold {
+	if t.Object.Resource.Group == machineGroup && object.GetAnnotations()[machinev1alpha1.BoundsAnnotation] != "" {
+		return polling("HasBounds", fmt.Sprintf("its replicas belong to whoever scales within its annotation %s: remove that, or the target", machinev1alpha1.BoundsAnnotation))
+	}
+	ref := t.Spec.ScaleTargetRef
+	items, _ := c.autoscalers.ByIndex(byTarget, targetKey(t.Object.Namespace, ref.APIVersion, ref.Kind, ref.Name))
+	first := ""
+	for _, item := range items {
+		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok && (first == "" || hpa.Name < first) {
+			first = hpa.Name
+		}
+	}
+	if first != "" {
+		return polling("Autoscaled", fmt.Sprintf("HorizontalPodAutoscaler %s scales it too: let that scale the Balancer instead", first))
+	}
+	return Hold{}
+}

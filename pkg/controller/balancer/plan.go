@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+)
+
+// Plan is what to do about a Balancer. It is at rest where every share's Next is its Current, and blocked where Stop
+// says why nothing can be done.
+type Plan struct {
+	Stop Hold
+	// Shares are in the order of the targets.
+	Shares []Share
+	// Total is spec.replicas; Overflow and Deficit are what limits keep from it.
+	Total, Overflow, Deficit int64
+	// ShareError is the largest distance from an exact share, as a part of all replicas.
+	ShareError float64
+	// Strangers are names in the proportions that no target has.
+	Strangers []string
+	// Again is when to look again though nothing happens; 0 for never.
+	Again time.Duration
+}
+
+// Share is what the plan means for one target.
+type Share struct {
+	Name string
+	Hold Hold
+	// Base is its share with all targets in good health, Desired what it is meant to have, Next what it is asked for
+	// now, on the way there, and Current what it was asked for until now.
+	Base, Desired, Next, Current int64
+	health                       health
+}
+
+// Moving tells whether the plan asks the target for something else than before.
+func (s Share) Moving() bool { return s.Next != s.Current }
+
+// NewPlan decides. It is total: whatever the object says, there is a plan.
+func NewPlan(v View) Plan {
+	spec := v.Balancer.Spec
+	p := Plan{Total: total(spec), Strangers: strangers(spec)}
+	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
+	for _, t := range v.Targets {
+		m := memory(v.Balancer, t.Spec.Name)
+		s := Share{Name: t.Spec.Name, Hold: t.Hold, Current: t.Current, health: d.examine(t, m)}
+		if !t.Known {
+			s.Current = int64(m.Replicas)
+		}
+		s.Base, s.Desired, s.Next = s.Current, s.Current, s.Current
+		p.Shares = append(p.Shares, s)
+		p.wake(s.health.again, v.Now)
+	}
+	if p.Stop = obstacle(v); p.Stop != (Hold{}) {
+		return p
+	}
+	if err := p.place(v, d); err != nil {
+		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
+		return p
+	}
+	if err := p.step(v); err != nil {
+		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
+	}
+	return p
+}
+
+func (p *Plan) wake(at, now time.Time) {
+	if at.IsZero() {
+		return
+	}
+	// A timeout is over only after its end.
+	if in := max(0, at.Sub(now)) + time.Millisecond; p.Again == 0 || in < p.Again {
+		p.Again = in
+	}
+}
+
+func total(spec v1alpha1.BalancerSpec) int64 {
+	if spec.Replicas == nil {
+		return 1
+	}
+	return max(0, int64(*spec.Replicas))
+}
+
+// obstacle is why nothing can be done at all.
+func obstacle(v View) Hold {
+	if v.Rival != "" {
+		return Hold{v1alpha1.PhaseApplyingPolicy, "Conflict", fmt.Sprintf(
+			"target %s is scaled by the older Balancer %s: remove it from one of the two", v.Contested, v.Rival)}
+	}
+	if what := invalid(v.Balancer.Spec); what != "" {
+		return Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", what}
+	}
+	return Hold{}
+}
+
+// place fills in what each target is meant to have.
+func (p *Plan) place(v View, d doctor) error {
+	targets, ills := make([]distribute.Target, len(v.Targets)), make([]distribute.Health, len(v.Targets))
+	claims := claimsOf(v.Balancer.Spec)
+	for i, t := range v.Targets {
+		lo, hi := bounds(t, p.Total, v.Balancer)
+		c := claims[t.Spec.Name]
+		targets[i] = distribute.Target{Key: t.Spec.Name, Tier: c.tier, Weight: c.weight, Min: lo, Max: hi}
+		h := p.Shares[i].health
+		ills[i] = distribute.Health{Blocked: h.blocked, Usable: h.usable, Probe: d.probe()}
+	}
+	well, err := distribute.Distribute(p.Total, targets, distribute.Options{})
+	if err != nil {
+		return err
+	}
+	placed, err := distribute.WithFallback(p.Total, targets, ills, distribute.Options{})
+	if err != nil {
+		return err
+	}
+	for i := range p.Shares {
+		s := &p.Shares[i]
+		if s.Base, s.Desired = well.Replicas[i], placed.Replicas[i]; s.Hold != (Hold{}) && v.Targets[i].Known {
+			s.Desired = s.Current // left alone, not even for a probe
+		}
+	}
+	p.Overflow, p.Deficit, p.ShareError = placed.Overflow, placed.Deficit, well.MaxShareError
+	return nil
+}
+
+// claim is a target's place in the policy. The zero value claims nothing above the minimum.
+type claim struct {
+	tier   int32
+	weight int64
+}
+
+func claimsOf(spec v1alpha1.BalancerSpec) everyClaim {
+	claims, policy := everyClaim{}, spec.Policy
+	switch policy.PolicyName {
+	case v1alpha1.Even:
+		for _, t := range spec.Targets {
+			claims.add(t.Name, claim{0, 1})
+		}
+	case v1alpha1.Priority:
+		for i, name := range policy.Priorities.TargetOrder {
+			claims.add(name, claim{int32(i), 1})
+		}
+	case v1alpha1.Proportional:
+		for name, share := range policy.Proportions.TargetProportions {
+			claims.add(name, claim{0, max(0, int64(share))})
+		}
+	case v1alpha1.Tiers:
+		for i, tier := range policy.Tiers {
+			for _, name := range tier.Targets {
+				share, named := tier.Proportions[name]
+				if !named {
+					share = 1
+				}
+				claims.add(name, claim{int32(i), max(0, int64(share))})
+			}
+		}
+	}
+	return claims
+}
+
+// everyClaim holds claims by name; a second claim of a name is ignored.
+type everyClaim map[string]claim
+
+func (e everyClaim) add(name string, c claim) {
+	if _, ok := e[name]; !ok {
+		e[name] = c
+	}
+}
+
+// bounds of a target. One that must be left alone is bound to what it has; what it has is taken from memory where it
+// cannot be seen, and where there is no memory its share is kept for it.
+func bounds(t Target, total int64, b *v1alpha1.Balancer) (lo, hi int64) {
+	if t.Hold != (Hold{}) && t.Known {
+		return t.Current, t.Current
+	}
+	if m := memory(b, t.Spec.Name); t.Hold != (Hold{}) && m.Name != "" && m.Replicas > 0 {
+		return int64(m.Replicas), int64(m.Replicas)
+	}
+	lo, hi = limit(t.Spec.MinReplicas, total, 0), distribute.Unbounded
+	if t.Spec.MaxReplicas != nil {
+		hi = max(lo, limit(t.Spec.MaxReplicas, total, 99))
+	}
+	if t.Capped && (hi == distribute.Unbounded || hi > t.Current) {
+		hi = max(lo, t.Current)
+	}
+	switch t.Spec.State {
+	case v1alpha1.Draining:
+		hi = lo
+	case v1alpha1.Drained:
+		lo, hi = 0, 0
+	}
+	return lo, hi
+}
+
+// limit is a number, or a percentage of total with so many hundredths added before it is rounded down.
+func limit(l *intstr.IntOrString, total, hundredths int64) int64 {
+	if l == nil {
+		return 0
+	}
+	if percent, ok := percentage(*l); ok {
+		return (total*percent + hundredths) / 100
+	}
+	return int64(l.IntVal)
+}
+
+// step goes from what is asked for to what is meant as far as is safe now.
+func (p *Plan) step(v View) error {
+	n := len(p.Shares)
+	current, ready, goal := make([]int64, n), make([]int64, n), make([]int64, n)
+	var usable, extra, all int64
+	machines := false
+	for i, s := range p.Shares {
+		t := v.Targets[i]
+		goal[i], current[i] = s.Desired, s.Current
+		ready[i] = min(s.health.ready, s.Current)
+		switch {
+		case !t.Known:
+			current[i], ready[i] = s.Desired, 0
+		case s.Hold != (Hold{}):
+			usable += min(s.Desired, s.health.ready)
+		case s.health.blocked:
+			usable += min(s.Desired, s.health.usable)
+		default:
+			usable += s.Desired
+		}
+		if t.AnyMayGo && t.Known {
+			extra += current[i] - ready[i]
+			ready[i] = current[i]
+		}
+		machines = machines || t.AnyMayGo
+		all += s.Desired
+	}
+	surge, unavailable := pace(v.Balancer.Spec.Transition, all, machines)
+	next, err := distribute.Step(current, ready, goal, min(p.Total, usable)+extra, surge, unavailable)
+	if err != nil {
+		return fmt.Errorf("move towards %v: %w", goal, err)
+	}
+	for i := range p.Shares {
+		if p.Shares[i].Next = next[i]; !v.Targets[i].Known {
+			p.Shares[i].Next = p.Shares[i].Current
+		}
+	}
+	return nil
+}
+
+// pace is how many replicas a move may add to all that are wanted, and how many ready ones it may take away.
+func pace(t *v1alpha1.Transition, all int64, machines bool) (surge, unavailable int64) {
+	surge = max(1, (all*25+99)/100)
+	if machines {
+		surge = 1
+	}
+	if t != nil {
+		if unavailable = limit(t.MaxUnavailable, all, 99); t.MaxSurge != nil {
+			surge = limit(t.MaxSurge, all, 99)
+		}
+	}
+	if surge <= 0 && unavailable <= 0 {
+		surge = 1
+	}
+	return max(0, surge), max(0, unavailable)
+}
+
+func memory(b *v1alpha1.Balancer, name string) v1alpha1.TargetStatus {
+	for _, t := range b.Status.Targets {
+		if t.Name == name {
+			return t
+		}
+	}
+	return v1alpha1.TargetStatus{}
+}
+
+// strangers are names with a share that no target has.
+func strangers(spec v1alpha1.BalancerSpec) []string {
+	if spec.Policy.Proportions == nil {
+		return nil
+	}
+	var found []string
+	for name := range spec.Policy.Proportions.TargetProportions {
+		if !slices.ContainsFunc(spec.Targets, func(t v1alpha1.BalancerTarget) bool { return t.Name == name }) {
+			found = append(found, name)
+		}
+	}
+	slices.SortFunc(found, cmp.Compare[string])
+	return found
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A target whose write was refused is left alone from then on. After some time, longer each time, it is asked for what
+// it already has: only when the API server takes that is it planned with again. To plan with it before would move the
+// others back and forth.
+const (
+	firstRefusal = time.Minute
+	lastRefusal  = time.Hour
+)
+
+const reasonRefused = "WriteRefused"
+
+// refusals are the writes that the API server did not accept, by object.
+type refusals struct {
+	mu    sync.Mutex
+	known map[string]refusal
+}
+
+type refusal struct {
+	what  string
+	due   time.Time
+	pause time.Duration
+}
+
+func (r *refusals) note(id, what string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[string]refusal{}
+	}
+	n, again := r.known[id]
+	if n.pause = firstRefusal; again {
+		n.pause = min(2*r.known[id].pause, lastRefusal)
+	} else {
+		n.what = what
+	}
+	n.due = now.Add(n.pause)
+	r.known[id] = n
+}
+
+func (r *refusals) clear(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, id)
+}
+
+// hold says why an object is to be left alone, and how long until it is tried again.
+func (r *refusals) hold(id string, now time.Time) (what string, left time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, ok := r.known[id]
+	if !ok {
+		return "", 0
+	}
+	return n.what, max(time.Millisecond, n.due.Sub(now))
+}
+
+func (r *refusals) due(id string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, ok := r.known[id]
+	return ok && !n.due.After(now)
+}
+
+// retry asks targets that are due for what they already have.
+func (c *Controller) retry(ctx context.Context, v View, p Plan) error {
+	var errs []error
+	for i, t := range v.Targets {
+		if p.Shares[i].Hold.Reason != reasonRefused || !c.refusals.due(t.Object.ID(), c.clock.Now()) {
+			continue
+		}
+		switch _, err := c.write(ctx, t, t.Current); {
+		case err == nil:
+			c.refusals.clear(t.Object.ID())
+			c.loop.Add(v.Balancer.Namespace + "/" + v.Balancer.Name)
+		case refused(err):
+			c.refusals.note(t.Object.ID(), "", c.clock.Now())
+		default:
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// refused tells whether the same write would be refused again; a conflict, a vanished object or an overload would not.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusUnauthorized:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}
+
+// reasonOf is an error in words that do not change from one try to the next.
+func reasonOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "unknown reason"
+}

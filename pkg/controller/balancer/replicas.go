@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// podReplica is a pod as a replica; false for one that has finished, is leaving, or that nobody knows about.
+func podReplica(pod *corev1.Pod) (Replica, bool) {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
+		return Replica{}, false
+	}
+	r := Replica{Born: pod.CreationTimestamp.Time, Running: pod.Status.Phase == corev1.PodRunning}
+	if c := readiness(pod); c != nil {
+		r.Ready, r.Since = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+	}
+	if r.Running {
+		if r.StartedAt = r.Born; pod.Status.StartTime != nil {
+			r.StartedAt = pod.Status.StartTime.Time
+		}
+	}
+	return r, true
+}
+
+func readiness(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// stripPod keeps what podReplica reads, and labels.
+func stripPod(item any) (any, error) {
+	pod, ok := item.(*corev1.Pod)
+	if !ok {
+		return item, nil
+	}
+	small := &corev1.Pod{}
+	small.Name, small.Namespace, small.UID, small.ResourceVersion, small.Labels = pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion, pod.Labels
+	small.CreationTimestamp, small.DeletionTimestamp = pod.CreationTimestamp, pod.DeletionTimestamp
+	small.Status.Phase, small.Status.StartTime = pod.Status.Phase, pod.Status.StartTime
+	if c := readiness(pod); c != nil {
+		small.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+	}
+	return small, nil
+}
+
+// machineReplica is a Machine as a replica; false for one that is leaving.
+func machineReplica(machine *unstructured.Unstructured) (Replica, bool) {
+	phase, _, _ := unstructured.NestedString(machine.Object, "status", "currentStatus", "phase")
+	if machine.GetDeletionTimestamp() != nil || phase == "Terminating" {
+		return Replica{}, false
+	}
+	r := Replica{Born: machine.GetCreationTimestamp().Time}
+	changed, _, _ := unstructured.NestedString(machine.Object, "status", "currentStatus", "lastUpdateTime")
+	if at, err := time.Parse(time.RFC3339, changed); err == nil {
+		r.Since = at
+	}
+	switch phase {
+	case "Running", "InPlaceUpdating", "InPlaceUpdateSuccessful", "InPlaceUpdateFailed":
+		r.Running, r.Ready = true, phase == "Running"
+		if r.StartedAt = r.Born; r.Since.After(r.Born) {
+			r.StartedAt = r.Since
+		}
+		return r, true
+	}
+	code, _, _ := unstructured.NestedString(machine.Object, "status", "lastOperation", "errorCode")
+	r.OutOfStock = code == "ResourceExhausted"
+	if phase == "Unknown" && r.Since.After(r.Born) {
+		r.Born = r.Since // it ran, and has had its trouble only since then
+	}
+	r.Since = time.Time{} // one that boots waits since it was born, whatever its phases
+	return r, true
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+const machineGroup = machinev1alpha1.GroupName
+
+// scale is what a scale subresource would say, and the workload's own counts.
+type scale struct {
+	replicas int64
+	selector string
+	version  string
+	counts   Counts
+}
+
+// scaleOf reads a workload's scale: of kinds whose fields are known off the object itself, of others by asking the API
+// server, once per version of the object.
+func (c *Controller) scaleOf(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured) (scale, error) {
+	s := scale{version: object.GetResourceVersion(), counts: ownCounts(object)}
+	switch resource.Group {
+	case "apps", machineGroup:
+		replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		if s.replicas = replicas; resource.Group == machineGroup {
+			return s, nil // whose types leave out a 0
+		}
+		if err != nil || !found {
+			s.replicas = 1
+		}
+		s.selector = podSelector(object)
+		return s, nil
+	}
+	return c.scales.ask(object, s, func() (*unstructured.Unstructured, error) {
+		return c.clients.Dynamic.Resource(resource).Namespace(object.GetNamespace()).Get(ctx, object.GetName(), metav1.GetOptions{}, "scale")
+	})
+}
+
+func ownCounts(object *unstructured.Unstructured) Counts {
+	number := func(field string) (int64, bool) {
+		n, found, err := unstructured.NestedInt64(object.Object, "status", field)
+		return n, found && err == nil
+	}
+	var counts Counts
+	counts.Observed, _ = number("replicas")
+	for _, field := range []string{"readyReplicas", "availableReplicas"} {
+		if n, ok := number(field); ok {
+			counts.Ready = n
+			return counts
+		}
+	}
+	return counts
+}
+
+// podSelector is the selector of a workload as text; empty if it has none.
+func podSelector(object *unstructured.Unstructured) string {
+	selector, err := structuredSelector(object)
+	if err != nil || selector.Empty() {
+		return ""
+	}
+	return selector.String()
+}
+
+func structuredSelector(object *unstructured.Unstructured) (labels.Selector, error) {
+	raw, _, err := unstructured.NestedMap(object.Object, "spec", "selector")
+	if err != nil {
+		return nil, fmt.Errorf("read spec.selector: %w", err)
+	}
+	selector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector); err != nil {
+		return nil, fmt.Errorf("read spec.selector: %w", err)
+	}
+	return metav1.LabelSelectorAsSelector(selector)
+}
+
+func machineSelector(object *unstructured.Unstructured) (labels.Selector, error) {
+	return structuredSelector(object)
+}
+
+// observer that fits a target. A workload without a pod selector cannot be seen by its pods: an empty selector would
+// match all of them.
+func observer(t Target, s scale) v1alpha1.Observer {
+	switch {
+	case t.Spec.Observer == v1alpha1.StatusObserver:
+		return v1alpha1.StatusObserver
+	case t.Object.Resource.Group == machineGroup:
+		return v1alpha1.MachinesObserver
+	case s.selector != "":
+		return v1alpha1.PodsObserver
+	}
+	return v1alpha1.StatusObserver
+}
+
+// scales are the answers of the API server, each good for one version of its object.
+type scales struct {
+	mu    sync.Mutex
+	known map[string]scale
+}
+
+func (s *scales) ask(object *unstructured.Unstructured, own scale, get func() (*unstructured.Unstructured, error)) (scale, error) {
+	key := object.GetAPIVersion() + "/" + object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
+	s.mu.Lock()
+	known, ok := s.known[key]
+	s.mu.Unlock()
+	if ok && known.version == own.version {
+		return known, nil
+	}
+	answer, err := get()
+	if err != nil {
+		return scale{}, fmt.Errorf("read scale: %w", err)
+	}
+	own.replicas, _, _ = unstructured.NestedInt64(answer.Object, "spec", "replicas")
+	own.selector, _, _ = unstructured.NestedString(answer.Object, "status", "selector")
+	if own.version = answer.GetResourceVersion(); own.counts.Observed == 0 {
+		own.counts.Observed, _, _ = unstructured.NestedInt64(answer.Object, "status", "replicas")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[string]scale{}
+	}
+	s.known[key] = own
+	return own, nil
+}

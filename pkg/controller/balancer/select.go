@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/tools/cache"
+)
+
+// byLabel is an index of objects by each of their labels, so that a selector reads only what it is likely to match:
+// namespaces with tens of thousands of pods are scanned by no one.
+const byLabel = "label"
+
+func indexByLabel(item any) ([]string, error) {
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]string, 0, len(object.GetLabels()))
+	for name, value := range object.GetLabels() {
+		keys = append(keys, labelKey(object.GetNamespace(), name, value))
+	}
+	return keys, nil
+}
+
+func labelKey(namespace, name, value string) string { return namespace + "/" + name + "=" + value }
+
+// selected are the objects of a namespace that a selector matches.
+func selected[T metav1.Object](index cache.Indexer, namespace string, selector labels.Selector) []T {
+	var found []T
+	for _, item := range candidates(index, namespace, selector) {
+		object, ok := item.(T)
+		if ok && object.GetNamespace() == namespace && selector.Matches(labels.Set(object.GetLabels())) {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+// candidates are all that have one of the labels the selector asks for: the rarest. A selector that asks for no label
+// with a given value has to look at everything.
+func candidates(index cache.Indexer, namespace string, selector labels.Selector) []any {
+	best, count := "", -1
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		if r.Operator() != selection.Equals && r.Operator() != selection.In || r.Values().Len() != 1 {
+			continue
+		}
+		key := labelKey(namespace, r.Key(), r.Values().UnsortedList()[0])
+		keys, err := index.IndexKeys(byLabel, key)
+		if err == nil && (count < 0 || len(keys) < count) {
+			best, count = key, len(keys)
+		}
+	}
+	if count < 0 {
+		return index.List()
+	}
+	items, _ := index.ByIndex(byLabel, best)
+	return items
+}

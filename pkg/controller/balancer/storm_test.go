@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+var _ = Describe("Storms", func() {
+	It("end as calm weather does, and then nothing is written", func() {
+		storm.Seeds(suite, 60, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 1))
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, int32(random.IntN(6)))
+			}
+			c.balance("shop", 10, shares(5, 3, 2), "a", "b", "c")
+			for i, resource := range []string{"deployments", "pods", "balancers"} {
+				c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, 3*time.Second), "balancer")
+			}
+			c.FailWrites(0.2, sim.Either, "balancer")
+			p := c.Start("balancer", controller(Options{}))
+			for range 12 {
+				time.Sleep(time.Duration(random.IntN(90)) * time.Second)
+				c.disturb(random, p)
+			}
+			c.FailWrites(0, sim.Either, "balancer")
+			for _, resource := range []string{"deployments", "pods", "balancers"} {
+				c.Lag(resource, nil, "balancer")
+			}
+			c.set(func() { c.out = map[string]bool{} })
+			c.scale("shop", 20)
+			c.settle()
+			Expect(c.sizes("a", "b", "c")).To(Equal("10/6/4"))
+			Expect(c.condition("shop", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.condition("shop", "FallbackActive")).To(Equal("False NotNeeded"))
+			before := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("never take a ready replica that is wanted, wherever the controller is killed", func() {
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: 2, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				c.deploy("a", 6)
+				c.deploy("b", 0)
+				c.balance("shop", 6, inOrder("a", "b"), "a", "b")
+				time.Sleep(10 * time.Second)
+				w.Start("balancer", controller(Options{}))
+				c.settle()
+				c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Policy.Priorities.TargetOrder = []string{"b", "a"} })
+				for range 1200 {
+					time.Sleep(100 * time.Millisecond)
+					if n := c.running(); n < 6 {
+						Fail(fmt.Sprintf("only %d pods run", n))
+					}
+				}
+				c.settle()
+			},
+			End: func(w *storm.World) any { return (&cluster{World: w}).sizes("a", "b") },
+		}
+		Expect(storm.CrashPoints(suite, scenario, "balancer")).To(Succeed())
+	})
+
+	It("lose no memory of a blocked target, wherever the controller is killed", func() {
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: 3, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				c.deploy("a", 0)
+				c.deploy("b", 0)
+				c.set(func() { c.out["a"] = true })
+				c.balance("shop", 4, even(), "a", "b")
+				w.Start("balancer", controller(Options{}))
+				c.settle()
+			},
+			End: func(w *storm.World) any {
+				c := &cluster{World: w}
+				return c.sizes("a", "b") + " " + c.condition("shop", "FallbackActive")
+			},
+		}
+		Expect(storm.CrashPoints(suite, scenario, "balancer")).To(Succeed())
+	})
+})
+
+// disturb does one thing that happens in clusters.
+func (c *cluster) disturb(random *rand.Rand, p *storm.Process) {
+	switch random.IntN(5) {
+	case 0:
+		p.CrashFor(time.Duration(random.IntN(30)) * time.Second)
+	case 1:
+		c.scale("shop", int32(random.IntN(30)))
+	case 2:
+		c.set(func() { c.out["a"] = !c.out["a"] })
+	case 3:
+		c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Paused = !b.Spec.Paused })
+		time.Sleep(time.Second)
+		c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Paused = false })
+	case 4:
+		c.Compact()
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+// invalid says what is wrong with a spec, and how to mend it; empty if nothing is. The CRD refuses all of this at the
+// door, but objects may have been stored before it did.
+func invalid(spec v1alpha1.BalancerSpec) string {
+	for i, t := range spec.Targets {
+		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.Name == t.Name }) {
+			return fmt.Sprintf("two targets are named %q: rename one", t.Name)
+		}
+		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.ScaleTargetRef == t.ScaleTargetRef }) {
+			return fmt.Sprintf("target %q has the scaleTargetRef of another one: each workload may be in targets only once", t.Name)
+		}
+		if what := invalidBounds(t); what != "" {
+			return fmt.Sprintf("target %q: %s", t.Name, what)
+		}
+	}
+	if s := spec.Selector; len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return "an empty selector would match every pod of the namespace: name a label that all target pods carry"
+	}
+	if _, err := metav1.LabelSelectorAsSelector(&spec.Selector); err != nil {
+		return fmt.Sprintf("selector: %v", err)
+	}
+	if t := spec.Transition; t != nil && !(validLimit(t.MaxSurge) && validLimit(t.MaxUnavailable)) {
+		return "transition: write numbers from 0, or percentages from 0% to 100%"
+	}
+	return invalidPolicy(spec.Policy)
+}
+
+func invalidBounds(t v1alpha1.BalancerTarget) string {
+	for _, l := range []*intstr.IntOrString{t.MinReplicas, t.MaxReplicas} {
+		if !validLimit(l) {
+			return fmt.Sprintf("bound %s: write a number from 0, or a percentage from 0%% to 100%%", l)
+		}
+	}
+	if t.MinReplicas == nil || t.MaxReplicas == nil || t.MinReplicas.Type != t.MaxReplicas.Type {
+		return ""
+	}
+	if limit(t.MinReplicas, 100, 0) > limit(t.MaxReplicas, 100, 0) {
+		return "minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
+	}
+	return ""
+}
+
+func validLimit(l *intstr.IntOrString) bool {
+	if l == nil || l.Type == intstr.Int {
+		return l == nil || l.IntVal >= 0
+	}
+	percent, ok := percentage(*l)
+	return ok && percent >= 0 && percent <= 100
+}
+
+// percentage reads a text such as 20%.
+func percentage(l intstr.IntOrString) (int64, bool) {
+	if l.Type != intstr.String {
+		return 0, false
+	}
+	digits, percent := strings.CutSuffix(l.StrVal, "%")
+	n, err := strconv.ParseInt(digits, 10, 8)
+	return n, percent && err == nil
+}
+
+func invalidPolicy(p v1alpha1.BalancerPolicy) string {
+	var missing string
+	switch p.PolicyName {
+	case v1alpha1.Priority:
+		if p.Priorities == nil {
+			missing = "priorities"
+		}
+	case v1alpha1.Proportional:
+		if p.Proportions == nil {
+			missing = "proportions"
+		}
+	case v1alpha1.Tiers:
+		if len(p.Tiers) == 0 {
+			missing = "tiers"
+		}
+	case v1alpha1.Even:
+	default:
+		return fmt.Sprintf("policyName %q is not known: write priority, proportional, even or tiers", p.PolicyName)
+	}
+	if missing != "" {
+		return fmt.Sprintf("policyName %s needs the block %s", p.PolicyName, missing)
+	}
+	if f := p.Fallback; f != nil && (f.StartupTimeoutSeconds == nil) == (f.StartupTimeout == nil) {
+		return `fallback: write exactly one of startupTimeoutSeconds (180) and startupTimeout ("3m")`
+	}
+	return ""
+}

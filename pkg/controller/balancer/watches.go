@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// fillTime is how long a sync waits for a cache to fill before it takes what is in there for out of reach.
+const fillTime = 10 * time.Second
+
+// watches are the caches of the kinds that Balancers turn out to need. There are at most as many as kinds are allowed.
+type watches struct {
+	client    dynamic.Interface
+	namespace string
+	clock     clock.PassiveClock
+	// changed is told of each object that comes, changes or goes, in both forms where there are two; filled of each
+	// cache that is complete.
+	changed func(resource schema.GroupVersionResource, objects ...*unstructured.Unstructured)
+	filled  func()
+
+	mu      sync.Mutex
+	caches  map[schema.GroupVersionResource]*kindCache
+	running sync.WaitGroup
+}
+
+type kindCache struct {
+	informer cache.SharedIndexInformer
+	since    time.Time
+}
+
+// ready tells whether the cache is complete; if it is not, late tells whether to give it up for now.
+func (k *kindCache) ready(now time.Time) (ready, late bool) {
+	return k.informer.HasSynced(), now.Sub(k.since) >= fillTime
+}
+
+// of returns the cache of a resource, which is begun if need be and lasts until ctx ends.
+func (w *watches) of(ctx context.Context, resource schema.GroupVersionResource) *kindCache {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if k, ok := w.caches[resource]; ok {
+		return k
+	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, resource, w.namespace, 0,
+		cache.Indexers{byLabel: indexByLabel}, nil).Informer()
+	_ = informer.SetTransform(stripObject) // fails only for an informer that runs
+	_, _ = informer.AddEventHandler(w.handler(resource))
+	k := &kindCache{informer: informer, since: w.clock.Now()}
+	w.caches[resource] = k
+	w.running.Go(func() { informer.RunWithContext(ctx) })
+	w.running.Go(func() {
+		if cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
+			w.filled()
+		}
+	})
+	return k
+}
+
+// wait returns when all caches have ended with their context.
+func (w *watches) wait() { w.running.Wait() }
+
+func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEventHandler {
+	tell := func(items ...any) {
+		var objects []*unstructured.Unstructured
+		for _, item := range items {
+			if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
+				item = gone.Obj
+			}
+			if object, ok := item.(*unstructured.Unstructured); ok {
+				objects = append(objects, object)
+			}
+		}
+		w.changed(resource, objects...)
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(item any) { tell(item) },
+		UpdateFunc: func(was, is any) { tell(was, is) },
+		DeleteFunc: func(item any) { tell(item) },
+	}
+}
+
+// stripObject keeps what is read here: templates and field owners are most of an object.
+func stripObject(item any) (any, error) {
+	if object, ok := item.(*unstructured.Unstructured); ok {
+		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+		unstructured.RemoveNestedField(object.Object, "spec", "template")
+	}
+	return item, nil
+}
+
+// interests say which Balancers look at which replicas.
+type interests struct {
+	mu        sync.RWMutex
+	selectors map[string]map[string][]labels.Selector // by namespace and name
+}
+
+// set what a Balancer looks at; nothing removes it.
+func (i *interests) set(namespace, name string, selectors []labels.Selector) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(selectors) == 0 {
+		delete(i.selectors[namespace], name)
+		return
+	}
+	if i.selectors == nil {
+		i.selectors = map[string]map[string][]labels.Selector{}
+	}
+	if i.selectors[namespace] == nil {
+		i.selectors[namespace] = map[string][]labels.Selector{}
+	}
+	i.selectors[namespace][name] = selectors
+}
+
+// in returns the keys of the Balancers of a namespace that look at replicas with any of these sets of labels.
+func (i *interests) in(namespace string, sets ...labels.Set) []string {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var keys []string
+	for name, selectors := range i.selectors[namespace] {
+		if matchesAny(selectors, sets) {
+			keys = append(keys, namespace+"/"+name)
+		}
+	}
+	return keys
+}
+
+func matchesAny(selectors []labels.Selector, sets []labels.Set) bool {
+	for _, selector := range selectors {
+		for _, set := range sets {
+			if selector.Matches(set) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loop owns a controller's queue and its life.
+//
+// Laws:
+//
+//  1. Run returns only when the queue is shut down and every worker has ended, whatever happened, also when the caches
+//     never filled.
+//  2. Once its context has ended no key is synced any more.
+//  3. A key is never synced by two workers at once.
+//  4. A key whose sync fails is tried again, later each time. A conflict is nobody's mistake and not logged as one.
+//  5. A panic is one key's: it is logged with its stack, that key is parked, and all others go on.
+package loop
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = time.Minute
+	// parked is how long a key stays away whose sync has panicked.
+	parked = 5 * time.Minute
+)
+
+// Sync brings what a key names closer to what is wanted. It returns after what time to look again though nothing
+// happens; 0 means that there is no such time.
+type Sync func(ctx context.Context, key string) (again time.Duration, err error)
+
+// Options of a Loop.
+type Options struct {
+	// Workers sync at the same time; 1 unless set.
+	Workers int
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Panicked is told of a key whose sync has panicked; optional.
+	Panicked func(key string, value any)
+}
+
+// Loop syncs keys that are added to it.
+type Loop struct {
+	name    string
+	sync    Sync
+	options Options
+	queue   workqueue.TypedRateLimitingInterface[string]
+}
+
+// New returns a loop that takes keys and works once it is Run; Run has to be called for its queue to end.
+func New(name string, sync Sync, o Options) *Loop {
+	o.Workers = max(o.Workers, 1)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Loop{name: name, sync: sync, options: o, queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: o.Clock},
+	)}
+}
+
+// Add has the key synced soon.
+func (l *Loop) Add(key string) { l.queue.Add(key) }
+
+// AddAfter has the key synced after a while, for the first time that it was asked to.
+func (l *Loop) AddAfter(key string, after time.Duration) { l.queue.AddAfter(key, after) }
+
+// Run works from when the caches are filled until ctx ends.
+func (l *Loop) Run(ctx context.Context, caches ...cache.DoneChecker) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer l.queue.ShutDown()
+	if !cache.WaitFor(ctx, "", caches...) {
+		return
+	}
+	for range l.options.Workers {
+		workers.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+}
+
+func (l *Loop) next(ctx context.Context) bool {
+	key, shutdown := l.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		return true // what is left only has to be taken out
+	}
+	again, err := l.guarded(ctx, key)
+	if err != nil && ctx.Err() == nil {
+		l.complain(ctx, key, err)
+		l.queue.AddRateLimited(key)
+		return true
+	}
+	l.queue.Forget(key)
+	if again > 0 {
+		l.queue.AddAfter(key, again)
+	}
+	return true
+}
+
+// guarded is a sync whose panic ends nothing else.
+func (l *Loop) guarded(ctx context.Context, key string) (again time.Duration, err error) {
+	log := klog.FromContext(ctx).WithValues("controller", l.name, "key", key)
+	defer func() {
+		if value := recover(); value != nil {
+			log.Error(fmt.Errorf("panic: %v", value), "Parking this key", "for", parked, "stack", string(debug.Stack()))
+			if l.options.Panicked != nil {
+				l.options.Panicked(key, value)
+			}
+			again, err = parked, nil
+		}
+	}()
+	return l.sync(klog.NewContext(ctx, log), key)
+}
+
+func (l *Loop) complain(ctx context.Context, key string, err error) {
+	log := klog.FromContext(ctx).WithValues("controller", l.name, "key", key)
+	if apierrors.IsConflict(err) {
+		log.V(4).Info("Trying again", "because", err)
+		return
+	}
+	log.Error(err, "Trying again")
+}
