@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e holds what users see against a real control plane: etcd, API server, controller-manager, scheduler, kwok,
+// the machine controller with virtual machines, and the machine-controller-manager under test. That is ours, or the
+// stock one if EVENKEEL_E2E_MCM=stock: every end state here is the stock one's too.
+//
+// Specs run in several processes on one cluster. Each has a pool of its own, with a class, a zone and faults of its own;
+// those that kill processes are Serial, and run on the first process, which started them.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+const (
+	namespace = "default"
+	// interval between looks at the cluster.
+	interval = 250 * time.Millisecond
+	// soon is for what takes MCM some hops of five seconds; a deletion takes five of them.
+	soon = 2 * time.Minute
+
+	machineController = "machine-controller"
+	mcm               = "machine-controller-manager"
+	stockMCM          = "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager"
+)
+
+var (
+	// cluster is nil but in the first process.
+	cluster  *localcluster.Cluster
+	kube     kubernetes.Interface
+	machines versioned.Interface
+)
+
+func TestEndToEnd(t *testing.T) {
+	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultConsistentlyPollingInterval(interval)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "End to end")
+}
+
+var _ = SynchronizedBeforeSuite(startCluster, connect)
+
+func startCluster(ctx context.Context) []byte {
+	var err error
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "e2e", Out: GinkgoWriter, UnsafeNoFsync: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
+			fmt.Fprintln(GinkgoWriter, "logs are in", cluster.Dir())
+			Expect(cluster.Stop()).To(Succeed())
+			return
+		}
+		Expect(cluster.Reset()).To(Succeed())
+	})
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+	for _, program := range programs() {
+		_, err := cluster.RunProgram(ctx, program)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return []byte(cluster.Kubeconfig())
+}
+
+// programs are what is under test, with timeouts fit for a test and Gardener's request rates.
+func programs() []localcluster.Program {
+	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=3"}
+	under := localcluster.Program{Name: mcm, Flags: append(rates, "--concurrent-syncs=30")}
+	if os.Getenv("EVENKEEL_E2E_MCM") == "stock" {
+		under.Package, under.Binary = stockMCM, "stock-"+mcm
+	}
+	return []localcluster.Program{
+		{Name: machineController, Flags: append(rates, "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s")},
+		under,
+	}
+}
+
+func connect(kubeconfig []byte) {
+	config, err := clientcmd.BuildConfigFromFlags("", string(kubeconfig))
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS, config.Burst = 100, 200
+	connectTo(config)
+}
+
+func connectTo(config *rest.Config) {
+	kube, machines = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package integration holds our API against a real API server: what it stores, refuses, explains and prints.
+package integration
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+func TestIntegration(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Integration")
+}
+
+var cluster *localcluster.Cluster
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	cluster, err = localcluster.Start(ctx, localcluster.Options{
+		Name: "integration", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(cluster.Reset()).To(Succeed()) })
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+})
+
+// kubectl runs it on the cluster, with text as its standard input, and returns what a person would see.
+func kubectl(text string, args ...string) (string, error) {
+	cmd := exec.Command(cluster.Kubectl(), append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
