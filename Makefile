@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# The cluster that up, demo, status, down and reset speak of.
+CLUSTER ?= evenkeel
+# Machines that `make scale` brings up and down.
+N ?= 500
+
+export CLUSTER
+UP := go run ./hack/up
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  CLUSTER=name chooses a local cluster (now: $(CLUSTER)); several run side by side."
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Three zones, nine machines, on a local cluster that is built and started if need be
+	@$(UP) up -brief
+	@go run ./hack/demo
+
+.PHONY: up
+up: ## Build and start the local cluster with our two binaries; again: join it
+	@$(UP) up
+
+.PHONY: status
+status: ## Say what of the local cluster runs
+	@$(UP) status
+
+.PHONY: down
+down: ## Stop the local cluster, keep its data
+	@$(UP) down
+
+.PHONY: reset
+reset: ## Stop the local cluster and forget its data
+	@$(UP) reset
+
+##@ Build and check
+
+.PHONY: build
+build: ## Build our binaries into .local/bin
+	@mkdir -p .local/bin
+	go build -o .local/bin/ ./cmd/...
+
+.PHONY: test
+test: ## Everything short: units, laws, storms, integration, short end-to-end specs
+	@$(UP) build
+	go test ./cmd/... ./hack/... ./internal/... ./pkg/...
+	cd hack/localcluster/kwok && go test -trimpath .
+	go test ./test/integration/...
+	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+
+.PHONY: test-race
+test-race: ## Units of what is ours under the race detector (MCM's own controllers race with themselves)
+	go test -race ./cmd/... ./hack/... ./internal/... ./pkg/...
+
+.PHONY: e2e-long
+e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills
+	@$(UP) build
+	go tool ginkgo --procs=2 --label-filter=long --timeout=60m --no-color ./test/e2e
+
+.PHONY: e2e-stock
+e2e-stock: ## The short end-to-end specs against stock machine-controller-manager: same end states
+	@$(UP) build
+	EVENKEEL_E2E_MCM=stock go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+
+.PHONY: bench-overcreation
+bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours
+	go test -count=1 ./pkg/lens -run=TestLens -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
+
+.PHONY: bench-distribute
+bench-distribute: ## The distribution kernel beside placing one replica after the other
+	go test -run='^$$' -bench=. ./pkg/distribute
+
+.PHONY: bench-similar
+bench-similar: ## Grouping by hashing beside comparing every pair
+	go test -run='^$$' -bench=. ./pkg/similar
+
+.PHONY: scale
+scale: ## N=500 machines up and down: time, API writes and memory, ours beside the stock binary
+	@$(UP) build
+	go run ./test/scale -n $(N)
+
+.PHONY: generate
+generate: ## Make what is generated: deep copies, clients, CRDs
+	go run ./hack/generate
+
+.PHONY: verify
+verify: ## Check generated code, formatting, vet, lints and the rules of the house
+	@go run ./hack/verify
