@@ -17,6 +17,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,6 +43,7 @@ var (
 	cluster  *localcluster.Cluster
 	kube     kubernetes.Interface
 	machines versioned.Interface
+	apis     dynamic.Interface
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -95,5 +97,5 @@ func connect(kubeconfig []byte) {
 }
 
 func connectTo(config *rest.Config) {
-	kube, machines = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+	kube, machines, apis = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 }
