@@ -80,8 +80,31 @@ func generatedDiff() ([]string, error) {
 		}
 		wrong = append(wrong, lines...)
 	}
-	copies, err := deepCopyDiff(fresh)
-	return append(wrong, copies...), err
+	for _, differ := range []func(string) ([]string, error){deepCopyDiff, stubDiff} {
+		lines, err := differ(fresh)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, lines...)
+	}
+	return wrong, nil
+}
+
+// stubDiff compares the gRPC stubs.
+func stubDiff(fresh string) ([]string, error) {
+	files, err := output("find", fresh, "-name", "*.pb.go", "-printf", "%P\n")
+	if err != nil {
+		return nil, err
+	}
+	var wrong []string
+	for _, file := range files {
+		lines, err := output("diff", "-N", fresh+"/"+file, file)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, lines...)
+	}
+	return wrong, nil
 }
 
 func deepCopyDiff(fresh string) ([]string, error) {
