@@ -5,9 +5,11 @@
 package applyconfiguration
 
 import (
-	v1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	v1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/balancer/v1alpha1"
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/autoscaling/v1alpha1"
+	applyconfigurationbalancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/balancer/v1alpha1"
 	internal "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/internal"
 	applyconfigurationmachinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/machine/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -19,33 +21,57 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=balancer.x-k8s.io, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithKind("Balancer"):
-		return &balancerv1alpha1.BalancerApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("BalancerPolicy"):
-		return &balancerv1alpha1.BalancerPolicyApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("BalancerSpec"):
-		return &balancerv1alpha1.BalancerSpecApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("BalancerStatus"):
-		return &balancerv1alpha1.BalancerStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("BalancerTarget"):
-		return &balancerv1alpha1.BalancerTargetApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("BlockedWhen"):
-		return &balancerv1alpha1.BlockedWhenApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Fallback"):
-		return &balancerv1alpha1.FallbackApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("PriorityPolicy"):
-		return &balancerv1alpha1.PriorityPolicyApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ProportionalPolicy"):
-		return &balancerv1alpha1.ProportionalPolicyApplyConfiguration{}
+	// Group=autoscaling.evenkeel.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPreference"):
+		return &autoscalingv1alpha1.ClusterPreferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
+		return &autoscalingv1alpha1.ClusterStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler"):
+		return &autoscalingv1alpha1.FederatedHorizontalPodAutoscalerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscalerSpec"):
+		return &autoscalingv1alpha1.FederatedHorizontalPodAutoscalerSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscalerStatus"):
+		return &autoscalingv1alpha1.FederatedHorizontalPodAutoscalerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Joining"):
+		return &autoscalingv1alpha1.JoiningApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Outstanding"):
+		return &autoscalingv1alpha1.OutstandingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Placement"):
+		return &autoscalingv1alpha1.PlacementApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Rebalance"):
+		return &autoscalingv1alpha1.RebalanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ScaleTargetReference"):
-		return &balancerv1alpha1.ScaleTargetReferenceApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("TargetStatus"):
-		return &balancerv1alpha1.TargetStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Tier"):
-		return &balancerv1alpha1.TierApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Transition"):
-		return &balancerv1alpha1.TransitionApplyConfiguration{}
+		return &autoscalingv1alpha1.ScaleTargetReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Unreachable"):
+		return &autoscalingv1alpha1.UnreachableApplyConfiguration{}
+
+		// Group=balancer.x-k8s.io, Version=v1alpha1
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("Balancer"):
+		return &applyconfigurationbalancerv1alpha1.BalancerApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("BalancerPolicy"):
+		return &applyconfigurationbalancerv1alpha1.BalancerPolicyApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("BalancerSpec"):
+		return &applyconfigurationbalancerv1alpha1.BalancerSpecApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("BalancerStatus"):
+		return &applyconfigurationbalancerv1alpha1.BalancerStatusApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("BalancerTarget"):
+		return &applyconfigurationbalancerv1alpha1.BalancerTargetApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("BlockedWhen"):
+		return &applyconfigurationbalancerv1alpha1.BlockedWhenApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("Fallback"):
+		return &applyconfigurationbalancerv1alpha1.FallbackApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("PriorityPolicy"):
+		return &applyconfigurationbalancerv1alpha1.PriorityPolicyApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("ProportionalPolicy"):
+		return &applyconfigurationbalancerv1alpha1.ProportionalPolicyApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("ScaleTargetReference"):
+		return &applyconfigurationbalancerv1alpha1.ScaleTargetReferenceApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("TargetStatus"):
+		return &applyconfigurationbalancerv1alpha1.TargetStatusApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("Tier"):
+		return &applyconfigurationbalancerv1alpha1.TierApplyConfiguration{}
+	case balancerv1alpha1.SchemeGroupVersion.WithKind("Transition"):
+		return &applyconfigurationbalancerv1alpha1.TransitionApplyConfiguration{}
 
 		// Group=machine.sapcloud.io, Version=v1alpha1
 	case machinev1alpha1.SchemeGroupVersion.WithKind("ClassSpec"):

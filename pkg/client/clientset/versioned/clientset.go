@@ -8,6 +8,7 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
@@ -17,6 +18,7 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterface
+	AutoscalingV1alpha1() autoscalingv1alpha1.AutoscalingV1alpha1Interface
 	BalancerV1alpha1() balancerv1alpha1.BalancerV1alpha1Interface
 	MachineV1alpha1() machinev1alpha1.MachineV1alpha1Interface
 }
@@ -24,8 +26,14 @@ type Interface interface {
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
-	balancerV1alpha1 *balancerv1alpha1.BalancerV1alpha1Client
-	machineV1alpha1  *machinev1alpha1.MachineV1alpha1Client
+	autoscalingV1alpha1 *autoscalingv1alpha1.AutoscalingV1alpha1Client
+	balancerV1alpha1    *balancerv1alpha1.BalancerV1alpha1Client
+	machineV1alpha1     *machinev1alpha1.MachineV1alpha1Client
+}
+
+// AutoscalingV1alpha1 retrieves the AutoscalingV1alpha1Client
+func (c *Clientset) AutoscalingV1alpha1() autoscalingv1alpha1.AutoscalingV1alpha1Interface {
+	return c.autoscalingV1alpha1
 }
 
 // BalancerV1alpha1 retrieves the BalancerV1alpha1Client
@@ -82,6 +90,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.autoscalingV1alpha1, err = autoscalingv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.balancerV1alpha1, err = balancerv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -111,6 +123,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.autoscalingV1alpha1 = autoscalingv1alpha1.New(c)
 	cs.balancerV1alpha1 = balancerv1alpha1.New(c)
 	cs.machineV1alpha1 = machinev1alpha1.New(c)
 

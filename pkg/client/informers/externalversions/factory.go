@@ -11,6 +11,7 @@ import (
 	time "time"
 
 	versioned "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling"
 	balancer "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer"
 	internalinterfaces "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/internalinterfaces"
 	machine "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine"
@@ -312,8 +313,13 @@ type SharedInformerFactory interface {
 	// client.
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
+	Autoscaling() autoscaling.Interface
 	Balancer() balancer.Interface
 	Machine() machine.Interface
+}
+
+func (f *sharedInformerFactory) Autoscaling() autoscaling.Interface {
+	return autoscaling.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Balancer() balancer.Interface {

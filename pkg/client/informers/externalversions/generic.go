@@ -7,7 +7,8 @@ package externalversions
 import (
 	fmt "fmt"
 
-	v1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	v1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
@@ -39,8 +40,12 @@ func (f *genericInformer) Lister() cache.GenericLister {
 // TODO extend this to unknown resources with a client pool
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
-	// Group=balancer.x-k8s.io, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithResource("balancers"):
+	// Group=autoscaling.evenkeel.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers().Informer()}, nil
+
+		// Group=balancer.x-k8s.io, Version=v1alpha1
+	case balancerv1alpha1.SchemeGroupVersion.WithResource("balancers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Balancer().V1alpha1().Balancers().Informer()}, nil
 
 		// Group=machine.sapcloud.io, Version=v1alpha1
