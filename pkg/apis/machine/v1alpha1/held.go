@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+)
+
+const (
+	// ReserveTaintKey is the key of the taint that keeps workload off a machine in reserve. Its prefix makes
+	// cluster-autoscaler leave it out of the node templates it makes of such machines.
+	ReserveTaintKey = "status-taint.cluster-autoscaler.kubernetes.io/excess-reserve"
+
+	// ScaleDownDisabledAnnotation, on a Node, is cluster-autoscaler's: it does not remove a machine in reserve for being
+	// empty.
+	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+	// WantedExcessAnnotation, on a MachineDeployment, is what spec.excessReplicas said last. Where the field vanishes,
+	// as it does when a client that does not know it writes the whole object, it is restored from here. The machine-taint
+	// controller writes it.
+	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
+
+	// ReturnedAnnotation, on a MachineDeployment, names machines in reserve that were named for deletion and for which
+	// replicas was given back, separated by commas: once each. The machine-taint controller writes it.
+	ReturnedAnnotation = AnnotationPrefix + "returned"
+
+	// ReserveReady is the condition of a MachineDeployment with a reserve: True when the reserve is as large as it is
+	// meant to be and all of it is ready.
+	ReserveReady mcm.MachineDeploymentConditionType = "ReserveReady"
+)

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+const (
+	// side is how many machines are written at the same time.
+	side = 16
+	// nodeAttempts bounds how often a Node is read again because somebody wrote it meanwhile: kubelets do all the time.
+	nodeAttempts = 5
+)
+
+// apply carries a plan out: replicas that are given back first, so that nobody gives them back twice; then each machine,
+// its Node before its Machine where it is freed and after it where it is held; then what machine-controller-manager is to be told. It returns the
+// MachineDeployment as it is then.
+func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
+	d, change := v.Deployment, p.Deployment
+	var err error
+	if change.Replicas != 0 {
+		if d, err = c.writeDeployment(ctx, d, change); err != nil {
+			return d, err
+		}
+		change = DeploymentChange{}
+	}
+	machinesErr := c.writeMachines(ctx, v, p)
+	if !change.none() {
+		d, err = c.writeDeployment(ctx, d, change)
+	}
+	if err == nil {
+		c.tellShrink(d, applied(v.Deployment), p.Rule.Applied)
+	}
+	return d, errors.Join(machinesErr, err)
+}
+
+// writeMachines writes all machines, some at the same time.
+func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
+	nodes := map[string]NodeChange{}
+	for _, n := range p.Nodes {
+		nodes[n.Machine.Object.Name] = n
+	}
+	var work []func() error
+	for _, change := range p.Machines {
+		n, both := nodes[change.Name]
+		delete(nodes, change.Name)
+		work = append(work, func() error { return c.writeMachine(ctx, v, change, n, both) })
+	}
+	for _, n := range p.Nodes {
+		if _, left := nodes[n.Machine.Object.Name]; left {
+			work = append(work, func() error { return c.writeNode(ctx, n) })
+		}
+	}
+	return together(work)
+}
+
+// together does all of some work, at most side at the same time, and joins what went wrong.
+func together(work []func() error) error {
+	errs := make([]error, len(work))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, side)
+	for i, do := range work {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = do()
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// writeMachine changes one Machine, and its Node if that differs.
+func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
+	if withNode && !n.Hold {
+		if err := c.writeNode(ctx, n); err != nil {
+			return err
+		}
+		c.metrics.freed(c.clock.Since(v.Now))
+	}
+	before := v.machine(change.Name)
+	after := changed(before, change, v)
+	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
+	c.metrics.wrote("machine", err)
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("write machine %s: %w", before.Name, err))
+	}
+	c.noted(machineID(before.Namespace, before.Name), before.ResourceVersion, answer.ResourceVersion)
+	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
+	c.tellMove(v.Deployment, change)
+	if withNode && n.Hold {
+		return c.writeNode(ctx, n)
+	}
+	return nil
+}
+
+// writeNode marks or frees a Node. Whoever wrote it meanwhile, mostly its kubelet, meant something else: what is to
+// be changed is found out again.
+func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
+	nodes := c.clients.Target.CoreV1().Nodes()
+	for attempt := 1; ; attempt++ {
+		node := n.Machine.Node
+		answer, err := nodes.Patch(ctx, node.Name, types.MergePatchType, nodePatch(n), metav1.PatchOptions{})
+		c.metrics.wrote("node", err)
+		switch {
+		case err == nil:
+			c.noted(nodeID(node.Name), node.ResourceVersion, answer.ResourceVersion)
+			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
+			return nil
+		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
+			return ignoreNotFound(fmt.Errorf("write node %s: %w", node.Name, err))
+		}
+		if node, err = nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
+			return ignoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
+		}
+		again, differs := n.on(node, c.settings, c.clock.Now())
+		if !differs {
+			return nil
+		}
+		n = again
+	}
+}
+
+// writeDeployment changes the MachineDeployment but for its status.
+func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change DeploymentChange) (*v1alpha1.MachineDeployment, error) {
+	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{})
+	c.metrics.wrote("machinedeployment", err)
+	if err != nil {
+		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
+	}
+	key := d.Namespace + "/" + d.Name
+	c.noted(deploymentID(key), d.ResourceVersion, answer.ResourceVersion)
+	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
+	c.mu.Lock()
+	c.latest[key] = answer
+	pruned := change.Field != nil && answer.Spec.ExcessReplicas == nil
+	c.pruned = c.pruned || pruned
+	c.mu.Unlock()
+	switch {
+	case pruned:
+		c.loop.Add(key) // now that this is known there is something to say
+	case change.Restored:
+		c.metrics.restored.Inc()
+		c.recorder.Eventf(d, corev1.EventTypeNormal, "ExcessRestored",
+			"spec.excessReplicas had vanished and is %d again; write 0 to want no reserve", *change.Field)
+	}
+	return answer, nil
+}
+
+// noted remembers a write until the store shows it.
+func (c *Controller) noted(id, before, after string) {
+	if before == after {
+		c.metrics.redundant.Inc()
+	}
+	c.written.Wrote(id, after)
+}
+
+// tellMove says what became of a machine.
+func (c *Controller) tellMove(d *v1alpha1.MachineDeployment, change MachineChange) {
+	switch {
+	case change.Why == "":
+	case change.Mark == Free:
+		c.metrics.released.WithLabelValues(string(change.Why)).Inc()
+		c.recorder.Eventf(d, corev1.EventTypeNormal, "ReserveReleased", "Machine %s serves now (%s)", change.Name, change.Why)
+	case change.Mark == Hold:
+		c.recorder.Eventf(d, corev1.EventTypeNormal, "ReserveHeld", "Machine %s is in reserve now (%s)", change.Name, change.Why)
+	}
+}
+
+func (c *Controller) tellShrink(d *v1alpha1.MachineDeployment, was, is reserve.Applied) {
+	if is.Excess < was.Excess {
+		c.recorder.Eventf(d, corev1.EventTypeNormal, "ReserveShrunk", "The excess applied falls from %d to %d", was.Excess, is.Excess)
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
+func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
+	d := c.newest(b.Deployment.String())
+	if d == nil || applied(d).Excess == 0 {
+		return nil
+	}
+	now := c.clock.Now()
+	named, returned := named(d), returned(d)
+	var machines []reserve.Machine
+	known := map[string]bool{}
+	for _, set := range owned[*mcm.MachineSet](c.stores.sets, d) {
+		for _, m := range owned[*mcm.Machine](c.stores.machines, set) {
+			known[m.Name] = true
+			machines = append(machines, Machine{Object: m, Set: set.Name}.plain(now, named, returned))
+		}
+	}
+	inFlight := 0
+	for _, other := range b.UnderWay {
+		if other.Name == "" || !known[other.Name] {
+			inFlight++
+		}
+	}
+	if reserve.BornServing(machines, inFlight, replicas(d)) {
+		return nil
+	}
+	mark := c.settings.mark(now)
+	return &mark
+}
+
+// newest is a MachineDeployment as the store shows it, or as we have written it since.
+func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
+	d, _ := c.stores.deployment(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ours := c.latest[key]
+	if ours == nil || d != nil && (ours.UID != d.UID || reached(d.ResourceVersion, ours.ResourceVersion)) {
+		return d
+	}
+	return ours
+}
+
+// Seen tells whether the store that Born counts from shows all Machines up to a version.
+func (c *Controller) Seen(version string) bool {
+	return reached(c.stores.machines.LastStoreSyncResourceVersion(), version)
+}
+
+func reached(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order >= 0
+}

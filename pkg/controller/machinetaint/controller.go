@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	informers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+)
+
+// Clients reach the two clusters.
+type Clients struct {
+	// Machine is the control cluster, not seen through any lens.
+	Machine machineclient.MachineV1alpha1Interface
+	// Target is the cluster of the Nodes; nil where there is none.
+	Target kubernetes.Interface
+}
+
+// Informers are shared ones that have not been started.
+type Informers struct {
+	// Machine shows the control cluster as it is; Seen what machine-controller-manager's controllers in this process have seen of it.
+	Machine informers.Interface
+	Seen    machineinformers.Interface
+	// Nodes and Pods are the target cluster's; nil where there is none.
+	Nodes coreinformers.NodeInformer
+	Pods  coreinformers.PodInformer
+}
+
+// Options of a Controller.
+type Options struct {
+	Settings
+	// Workers sync at the same time; 2 unless set.
+	Workers int
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+}
+
+// Defaults of the settings.
+const (
+	DefaultSurplusPatience = 10 * time.Minute
+	DefaultBootPatience    = 15 * time.Minute
+)
+
+// Controller keeps reserves.
+type Controller struct {
+	clients  Clients
+	recorder record.EventRecorder
+	clock    clock.WithTicker
+	settings Settings
+	metrics  *metrics
+
+	loop    *loop.Loop
+	written written.Log
+	stores  stores
+	filled  []cache.DoneChecker
+
+	mu       sync.Mutex
+	memories map[string]Memory
+	// latest holds MachineDeployments as our last write answered, until the store shows as much; see Born.
+	latest map[string]*v1alpha1.MachineDeployment
+	// pruned says that the API server has dropped spec.excessReplicas from a write of ours, and shows it nowhere.
+	pruned bool
+}
+
+// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Workers == 0 {
+		o.Workers = 2
+	}
+	if len(o.Effects) == 0 {
+		o.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
+	}
+	c := &Controller{
+		clients: clients, recorder: recorder, clock: o.Clock, settings: o.Settings,
+		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
+	}
+	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
+	if err := c.attach(informers); err != nil {
+		return nil, fmt.Errorf("attach to informers: %w", err)
+	}
+	c.metrics = newMetrics(o.Registerer, &c.stores)
+	return c, nil
+}
+
+// Filled are done when the caches are complete.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends, and returns when all that it started has ended.
+func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+
+func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
+	v, ok := c.observe(key)
+	if !ok {
+		return 0, nil
+	}
+	p := NewPlan(v)
+	if p.Idle {
+		c.forget(key)
+		return 0, nil
+	}
+	d, err := c.apply(ctx, v, p)
+	if err != nil {
+		return 0, err
+	}
+	c.remember(key, p.Memory)
+	return p.Again, c.report(ctx, d, p)
+}
+
+func (c *Controller) remember(key string, m Memory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memories[key] = m
+}
+
+func (c *Controller) forget(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.memories, key)
+	delete(c.latest, key)
+}
+
+func (c *Controller) panicked(key string, value any) {
+	if d, ok := c.stores.deployment(key); ok {
+		c.recorder.Eventf(d, corev1.EventTypeWarning, "ReserveUnattended", "The reserve is left alone for some minutes, a fault of the controller: %v", value)
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machinetaint keeps the reserve of each MachineDeployment: it marks the Machines that wait and their Nodes,
+// frees them when they are needed, and tells machine-controller-manager how many machines to run beyond replicas.
+//
+//	MachineDeployment -+
+//	Machines, sets ----+-> View -> NewPlan -> Nodes, Machines, the MachineDeployment's annotations and field
+//	Nodes, pods -------+      (reserve.NewPlan inside)   -> status, events
+//	what MCM has seen -'
+//
+// Watches: MachineDeployments, MachineSets, Machines and MachineClasses of the control cluster, each in a store of its own; Nodes and pods of
+// the target cluster; and the stores of machine-controller-manager's controllers in this process, of which only
+// metadata, status and replicas are read, since those controllers write into the rest.
+//
+// Writes: the reserve mark and the deletion priority of Machines; the reserve mark of Nodes; of a MachineDeployment the annotations applied-excess, wanted-excess and
+// returned, spec.excessReplicas where it shows what was derived or was wiped, spec.replicas where it is given back,
+// and the reserve's part of the status.
+//
+// Never: anything of a MachineDeployment without excess, past or present; a Machine that has no provider id yet, or that
+// leaves; a priority of 1.
+//
+// Laws, beside those of package reserve:
+//
+//  1. The reserve is where the mark of the Machine is, but for a machine that workload runs on: that serves, and loses its mark.
+//  2. A Node carries the whole mark exactly if its Machine does. It is written in one piece, at once, and mended when
+//     somebody takes a part of it away. A Node is freed before its Machine.
+//  3. What the template has by itself, or machine-controller-manager put there for a rollout, is not taken away.
+//  4. A field that vanishes is not a wish: it is restored to what it said last. An explicit 0 is a wish.
+//  5. Where bounds or a share count, spec.excessReplicas shows what they come to.
+//  6. What cannot be understood leaves the reserve as it is, and a condition says what to write.
+//  7. Each write carries the resourceVersion it was decided on, and nothing is decided on a store older than our own
+//     writes.
+//  8. At rest nothing is written.
+//  9. A Machine is born in reserve only where excess is applied.
+package machinetaint

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// marked says that the Machine carries a reserve mark.
+func (m Machine) marked() bool { return m.Object.Annotations[v1alpha1.ReserveAnnotation] != "" }
+
+// held says that it is in reserve. A machine that workload runs on is not, whatever its mark says: a pod may come in while
+// a Node registers without the taint, or between a look and a write.
+func (m Machine) held() bool { return m.marked() && m.Strangers == 0 }
+
+// writable says that something may be written to it: not before it has its provider id, and not while it leaves.
+func (m Machine) writable() bool {
+	return m.Object.Spec.ProviderID != "" && m.Object.DeletionTimestamp == nil && m.Object.Status.CurrentStatus.Phase != mcm.MachineTerminating
+}
+
+// markDiffers says that the mark holds the machine by other taints than the settings ask for.
+func (m Machine) markDiffers(s Settings) bool {
+	mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation])
+	if err != nil {
+		return true
+	}
+	// What the template has of them by itself is not in the mark.
+	for _, taint := range s.Taints() {
+		if !slices.ContainsFunc(m.Object.Spec.NodeTemplateSpec.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			return true
+		}
+	}
+	for _, taint := range mark.Taints {
+		if taint.Key == v1alpha1.ReserveTaintKey && !slices.Contains(s.Effects, taint.Effect) {
+			return true
+		}
+	}
+	return false
+}
+
+// plain is the machine as the rule of the reserve has it.
+func (m Machine) plain(now time.Time, named, returned map[string]bool) reserve.Machine {
+	o := m.Object
+	priority := Priority(o)
+	expiry := o.Status.CurrentStatus.PreserveExpiryTime
+	return reserve.Machine{
+		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: o.Status.CurrentStatus.Phase, Set: m.Set,
+		Reserve: m.held(), Made: o.Spec.ProviderID != "", Failing: failing(o.Status.LastOperation),
+		Priority: priority, SeenPriority: m.SeenPriority,
+		Named:   named[o.Name] || priority == 1 && o.Annotations[machineutils.MarkedForDeletionTime] != "",
+		Deleted: o.DeletionTimestamp != nil, Returned: returned[o.Name],
+		Preserved: expiry != nil && expiry.After(now), Pods: m.Pods,
+	}
+}
+
+// Priority is the deletion priority of a Machine, as machine-controller-manager reads it.
+func Priority(o *mcm.Machine) int {
+	if n, err := strconv.Atoi(o.Annotations[machineutils.MachinePriority]); err == nil {
+		return n
+	}
+	return reserve.PriorityServing
+}
+
+// failing says that making the machine failed with an error after which machine-controller-manager waits for minutes.
+func failing(last mcm.LastOperation) bool {
+	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
+		return false
+	}
+	switch codes.StringToCode(last.ErrorCode) {
+	case codes.Unknown, codes.DeadlineExceeded, codes.Aborted, codes.Unavailable:
+		return false
+	}
+	return true
+}
+
+// named are the machines that the trigger annotation names for deletion, as machine-controller-manager reads it.
+func named(d *v1alpha1.MachineDeployment) map[string]bool {
+	names := map[string]bool{}
+	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
+		name, at, timed := strings.Cut(item, "~")
+		if _, err := time.Parse(time.RFC3339, at); name != "" && (!timed || err == nil) {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+func returned(d *v1alpha1.MachineDeployment) map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.SplitSeq(d.Annotations[v1alpha1.ReturnedAnnotation], ",") {
+		if name != "" {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// freezeMargin is how many machines beyond its replicas a MachineDeployment may have before machine-controller-manager freezes it; 0
+// where it does not.
+func freezeMargin(v View) int {
+	strategy := v.Deployment.Spec.Strategy
+	var surge *intstr.IntOrString
+	switch {
+	case strategy.RollingUpdate != nil:
+		surge = strategy.RollingUpdate.MaxSurge
+	case strategy.InPlaceUpdate != nil:
+		surge = strategy.InPlaceUpdate.MaxSurge
+	}
+	if surge == nil {
+		return 0
+	}
+	shown := reserve.Shown(replicas(v.Deployment), applied(v.Deployment))
+	n, err := intstr.GetScaledValueFromIntOrPercent(surge, shown, true)
+	if err != nil {
+		return 0
+	}
+	return n + v.Settings.SafetyUp
+}
+
+// appliedText is empty where nothing is applied.
+func appliedText(a reserve.Applied) string {
+	if a.Excess == 0 {
+		return ""
+	}
+	text := v1alpha1.AppliedExcess{Machines: small(a.Excess)}
+	if a.Max != reserve.Unbounded {
+		limit := small(a.Max)
+		text.Max = &limit
+	}
+	return text.String()
+}
+
+func countText(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
+
+// small is a count as the API has it.
+func small(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

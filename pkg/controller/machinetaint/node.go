@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// keptByRollout is the annotation by which machine-controller-manager remembers that it disabled scale-down itself, while
+// it replaces machines.
+const keptByRollout = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm"
+
+// NodeChange is one write of a Node.
+type NodeChange struct {
+	// Machine it belongs to, with the Node as it is.
+	Machine Machine
+	// Hold says whether it gets the reserve mark or loses it.
+	Hold   bool
+	Taints []corev1.Taint
+	// Annotations to set; those with an empty value are to be removed.
+	Annotations map[string]string
+}
+
+// nodeChanges makes the Nodes carry the marks that their Machines will have. A machine that leaves keeps what it has.
+func nodeChanges(v View, machines []MachineChange) []NodeChange {
+	marking := map[string]Marking{}
+	for _, c := range machines {
+		marking[c.Name] = c.Mark
+	}
+	var free, hold []NodeChange
+	for _, m := range v.Machines {
+		if m.Node == nil || m.Node.DeletionTimestamp != nil || m.Object.DeletionTimestamp != nil {
+			continue
+		}
+		mark := marking[m.Object.Name]
+		if mark == Hold || mark == Keep && m.held() {
+			if c, differs := holdNode(m, v.Settings, v.Now); differs {
+				hold = append(hold, c)
+			}
+		} else if c, differs := freeNode(m); differs {
+			free = append(free, c)
+		}
+	}
+	return append(free, hold...)
+}
+
+// nodeMarked says that a Node carries something of a reserve mark.
+func nodeMarked(n *corev1.Node) bool {
+	return n.Annotations[v1alpha1.ReserveAnnotation] != "" || slices.ContainsFunc(n.Spec.Taints, isReserveTaint)
+}
+
+func isReserveTaint(t corev1.Taint) bool { return t.Key == v1alpha1.ReserveTaintKey }
+
+// holdNode puts the whole mark on a Node, in one write. What others put there stays; a taint has no time, because machine-controller-manager
+// compares that by its address and would write for ever.
+func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
+	c := NodeChange{Machine: m, Hold: true, Taints: slices.Clone(m.Node.Spec.Taints), Annotations: map[string]string{}}
+	differs := false
+	for _, taint := range s.Taints() {
+		if taint.Effect == corev1.TaintEffectNoExecute && m.Pods > 0 {
+			continue // it would evict them
+		}
+		if !slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			c.Taints = append(c.Taints, taint)
+			differs = true
+		}
+	}
+	since := s.mark(now).Annotations[v1alpha1.ReserveAnnotation]
+	if mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]); err == nil && mark.Annotations[v1alpha1.ReserveAnnotation] != "" {
+		since = mark.Annotations[v1alpha1.ReserveAnnotation]
+	}
+	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: since, v1alpha1.ScaleDownDisabledAnnotation: "true"} {
+		if m.Node.Annotations[key] != value {
+			c.Annotations[key] = value
+			differs = true
+		}
+	}
+	return c, differs
+}
+
+// freeNode takes the mark off a Node, in one write, but for what the machine's template has by itself, and what machine-controller-manager
+// put there for a rollout.
+func freeNode(m Machine) (NodeChange, bool) {
+	if !nodeMarked(m.Node) {
+		return NodeChange{}, false
+	}
+	template := view.Unmark(m.Object).Spec.NodeTemplateSpec
+	c := NodeChange{Machine: m, Annotations: map[string]string{}}
+	c.Taints = slices.DeleteFunc(slices.Clone(m.Node.Spec.Taints), func(t corev1.Taint) bool {
+		return isReserveTaint(t) && !slices.ContainsFunc(template.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
+	})
+	_, rolling := m.Node.Annotations[keptByRollout]
+	if m.Node.Annotations[v1alpha1.ReserveAnnotation] != "" {
+		c.Annotations[v1alpha1.ReserveAnnotation] = ""
+		if _, own := template.Annotations[v1alpha1.ScaleDownDisabledAnnotation]; !own && !rolling && m.Node.Annotations[v1alpha1.ScaleDownDisabledAnnotation] != "" {
+			c.Annotations[v1alpha1.ScaleDownDisabledAnnotation] = ""
+		}
+	}
+	return c, len(c.Annotations) > 0 || len(c.Taints) != len(m.Node.Spec.Taints)
+}
+
+// on is the same change of the Node as it is now.
+func (c NodeChange) on(node *corev1.Node, s Settings, now time.Time) (NodeChange, bool) {
+	m := c.Machine
+	m.Node = node
+	if c.Hold {
+		return holdNode(m, s, now)
+	}
+	return freeNode(m)
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"maps"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/controller"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// observe gathers the view of a MachineDeployment. It is false where there is nothing to decide: it is gone or going,
+// or a store does not yet show what we wrote, and its event will bring the next look.
+func (c *Controller) observe(key string) (View, bool) {
+	d, found := c.stores.deployment(key)
+	if !found || d.DeletionTimestamp != nil {
+		c.forget(key)
+		c.written.Forget(deploymentID(key))
+		return View{}, false
+	}
+	if !c.written.Seen(deploymentID(key), d.ResourceVersion) {
+		return View{}, false
+	}
+	c.settle(key, d)
+	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d}
+	sets := owned[*mcm.MachineSet](c.stores.sets, d)
+	for _, set := range sets {
+		for _, m := range owned[*mcm.Machine](c.stores.machines, set) {
+			machine, shown := c.machine(set, m)
+			if !shown {
+				return View{}, false
+			}
+			v.Machines = append(v.Machines, machine)
+		}
+	}
+	slices.SortFunc(v.Machines, func(a, b Machine) int {
+		if a.Object.Name < b.Object.Name {
+			return -1
+		}
+		return 1
+	})
+	v.CurrentSet, v.Rollout = rollout(d, sets, v.Machines)
+	v.Wanted, v.Behind = c.seen(d, v.Machines)
+	v.Allocatable = c.allocatable(v)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v.Memory, v.Pruned = c.memories[key], c.pruned
+	return v, true
+}
+
+// settle takes note of what the store shows of a MachineDeployment that we wrote.
+func (c *Controller) settle(key string, d *v1alpha1.MachineDeployment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.latest, key)
+	if d.Spec.ExcessReplicas != nil {
+		c.pruned = false
+	}
+}
+
+// machine gathers what belongs to one; false where a store is behind our own writes.
+func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) (Machine, bool) {
+	if !c.written.Seen(machineID(m.Namespace, m.Name), m.ResourceVersion) {
+		return Machine{}, false
+	}
+	machine := Machine{Object: m, Set: set.Name, SeenPriority: Priority(m)}
+	if seen, found := find[*mcm.Machine](c.stores.seenMachines, m.Namespace+"/"+m.Name); found {
+		machine.SeenPriority = Priority(seen)
+	}
+	name := m.Labels[mcm.NodeLabelKey]
+	if name == "" || c.stores.nodes == nil {
+		machine.blind(c.stores.nodes == nil)
+		return machine, true
+	}
+	node, found := find[*corev1.Node](c.stores.nodes, name)
+	if !found {
+		return machine, true
+	}
+	if !c.written.Seen(nodeID(name), node.ResourceVersion) {
+		return Machine{}, false
+	}
+	machine.Node = node
+	machine.Pods, machine.Strangers = c.guests(name)
+	return machine, true
+}
+
+// blind counts a machine as busy whose pods cannot be seen, unless it cannot have any.
+func (m *Machine) blind(noTarget bool) {
+	if phase := m.Object.Status.CurrentStatus.Phase; noTarget && (phase == mcm.MachineRunning || phase == mcm.MachineUnknown) {
+		m.Pods = 1
+	}
+}
+
+// guests counts the pods that make a Node busy, and those of them that are not there in spite of the taint.
+func (c *Controller) guests(node string) (pods, strangers int) {
+	items, _ := c.stores.pods.ByIndex(byNode, node) // the index is there
+	for _, item := range items {
+		pod, ok := item.(*corev1.Pod)
+		if !ok || !counts(pod) {
+			continue
+		}
+		pods++
+		if !tolerates(pod, c.settings.Taints()) {
+			strangers++
+		}
+	}
+	return pods, strangers
+}
+
+func tolerates(pod *corev1.Pod, taints []corev1.Taint) bool {
+	for _, taint := range taints {
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// rollout finds the MachineSet of the current template, and whether others have machines.
+func rollout(d *v1alpha1.MachineDeployment, sets []*mcm.MachineSet, machines []Machine) (current string, rolling bool) {
+	plain := &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
+	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil {
+		current = set.Name
+	}
+	for _, set := range sets {
+		rolling = rolling || set.Name != current && set.Spec.Replicas > 0
+	}
+	for _, m := range machines {
+		rolling = rolling || m.Set != current && m.Object.DeletionTimestamp == nil
+	}
+	return current, rolling
+}
+
+// seen compares with what machine-controller-manager has seen.
+func (c *Controller) seen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted int, behind bool) {
+	there := map[types.UID]bool{}
+	for _, set := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
+		wanted += int(set.Spec.Replicas)
+		for _, m := range owned[*mcm.Machine](c.stores.seenMachines, set) {
+			there[m.UID] = going(m)
+		}
+	}
+	here := map[types.UID]bool{}
+	for _, m := range machines {
+		here[m.Object.UID] = going(m.Object)
+	}
+	return wanted, !maps.Equal(there, here)
+}
+
+func going(m *mcm.Machine) bool {
+	return m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == mcm.MachineTerminating
+}
+
+// allocatable is what one machine has for pods: what a ready Node of the pool says, else what the MachineClass promises.
+func (c *Controller) allocatable(v View) corev1.ResourceList {
+	for _, m := range v.Machines {
+		if m.Node != nil && ready(m.Node) && m.Set == v.CurrentSet {
+			return m.Node.Status.Allocatable
+		}
+	}
+	class, found := find[*mcm.MachineClass](c.stores.classes, v.Deployment.Namespace+"/"+v.Deployment.Spec.Template.Spec.Class.Name)
+	if !found || class.NodeTemplate == nil {
+		return nil
+	}
+	all := maps.Clone(class.NodeTemplate.Capacity)
+	if all == nil {
+		all = corev1.ResourceList{}
+	}
+	maps.Copy(all, class.NodeTemplate.VirtualCapacity)
+	return all
+}
+
+func deploymentID(key string) string          { return "machinedeployments/" + key }
+func machineID(namespace, name string) string { return "machines/" + namespace + "/" + name }
+func nodeID(name string) string               { return "nodes/" + name }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Plan is what to do about a View. It is carried out as apply says, and may be carried out in part.
+type Plan struct {
+	// Idle says that no excess is wanted and none is left: nothing is written, as if this controller did not exist.
+	Idle bool
+	// Rule is what the rule of the reserve decided.
+	Rule reserve.Plan
+	// Deployment is what to write to the MachineDeployment itself.
+	Deployment DeploymentChange
+	// Machines are in the order to write them: those that are to serve come first.
+	Machines []MachineChange
+	// Nodes to mark or to free, those to free first.
+	Nodes []NodeChange
+	// Report is what to say of it.
+	Report Report
+	// Memory is what the next View is to hold.
+	Memory Memory
+	// Again is when to look again though nothing happens; 0 is never.
+	Again time.Duration
+}
+
+// DeploymentChange is one write of a MachineDeployment.
+type DeploymentChange struct {
+	// Replicas to add to those wanted, for machines in reserve that somebody named.
+	Replicas int
+	// Field is what spec.excessReplicas is to hold, nil to leave it.
+	Field *int32
+	// Annotations to set; those with an empty value are to be removed.
+	Annotations map[string]string
+	// Restored says that the field had been wiped.
+	Restored bool
+}
+
+func (c DeploymentChange) none() bool {
+	return c.Replicas == 0 && c.Field == nil && len(c.Annotations) == 0
+}
+
+// MachineChange is one write of a Machine.
+type MachineChange struct {
+	Name string
+	// Mark says what becomes of its mark.
+	Mark Marking
+	// Priority it gets, 0 for that it has.
+	Priority int
+	Why      reserve.Why
+}
+
+// Marking is what becomes of a mark.
+type Marking int
+
+// What can become of a mark: it stays as it is, is taken off, or put on, also in place of an old one.
+const (
+	Keep Marking = iota
+	Free
+	Hold
+)
+
+// Occupied: it serves because workload runs on it, whatever its mark says.
+const Occupied reserve.Why = "Occupied"
+
+// NewPlan decides.
+func NewPlan(v View) Plan {
+	w := wishOf(v)
+	if idle(v, w) {
+		return Plan{Idle: true}
+	}
+	view := ruleView(v, w)
+	p := Plan{Rule: reserve.NewPlan(view)}
+	p.Memory = Memory{SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry}
+	p.Again = p.Rule.Again
+	p.Machines = machineChanges(v, p.Rule)
+	p.Nodes = nodeChanges(v, p.Machines)
+	p.Deployment = deploymentChange(v, w, view, p.Rule)
+	p.Report = report(v, w, p.Rule)
+	return p
+}
+
+// idle says that there is nothing of a reserve here, neither wanted nor left.
+func idle(v View, w wish) bool {
+	d := v.Deployment
+	if w.trouble != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || reported(d) {
+		return false
+	}
+	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ReturnedAnnotation} {
+		if _, there := d.Annotations[key]; there {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.marked() || m.Node != nil && nodeMarked(m.Node) })
+}
+
+// ruleView is the view as the rule of the reserve has it.
+func ruleView(v View, w wish) reserve.View {
+	d := v.Deployment
+	view := reserve.View{
+		Replicas: replicas(d), Wish: w.Wish, Excess: w.Excess, Max: w.Max, Applied: applied(d),
+		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Behind: v.Behind,
+		FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
+	}
+	named, returned := named(d), returned(d)
+	for _, m := range v.Machines {
+		view.Machines = append(view.Machines, m.plain(v.Now, named, returned))
+	}
+	return view
+}
+
+// machineChanges puts what the rule moves and ranks into one write for each machine.
+func machineChanges(v View, rule reserve.Plan) []MachineChange {
+	changes := map[string]*MachineChange{}
+	of := func(name string) *MachineChange {
+		if changes[name] == nil {
+			changes[name] = &MachineChange{Name: name}
+		}
+		return changes[name]
+	}
+	for _, m := range v.Machines {
+		switch {
+		case !m.writable():
+		case m.marked() && m.Strangers > 0:
+			of(m.Object.Name).Mark, of(m.Object.Name).Why = Free, Occupied
+		case m.held() && m.Pods == 0 && m.markDiffers(v.Settings):
+			of(m.Object.Name).Mark = Hold
+		}
+	}
+	for _, move := range rule.Moves {
+		c := of(move.Name)
+		c.Mark, c.Why = Free, move.Why
+		if move.Reserve {
+			c.Mark = Hold
+		}
+	}
+	for _, p := range rule.Priorities {
+		of(p.Name).Priority = p.Priority
+	}
+	all := make([]MachineChange, 0, len(changes))
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		all = append(all, *changes[name])
+	}
+	urgent := func(c MachineChange) int {
+		if c.Mark == Free {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b MachineChange) int { return urgent(a) - urgent(b) })
+	return all
+}
+
+// deploymentChange gathers all that is to be written to the MachineDeployment.
+func deploymentChange(v View, w wish, view reserve.View, rule reserve.Plan) DeploymentChange {
+	d := v.Deployment
+	c := DeploymentChange{Replicas: rule.Replicas - view.Replicas, Field: w.field, Restored: w.restored, Annotations: map[string]string{}}
+	put := func(key, value string) {
+		if d.Annotations[key] != value {
+			c.Annotations[key] = value
+		}
+	}
+	put(v1alpha1.AppliedExcessAnnotation, appliedText(rule.Applied))
+	put(v1alpha1.ReturnedAnnotation, returnedText(v, rule.Returned))
+	put(v1alpha1.WantedExcessAnnotation, countText(w.recorded))
+	return c
+}
+
+// returnedText names the machines that R was given back for, as long as they are there.
+func returnedText(v View, more []string) string {
+	before := returned(v.Deployment)
+	var names []string
+	for _, m := range v.Machines {
+		if name := m.Object.Name; before[name] || slices.Contains(more, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// report writes the status if it has changed, and tells of what has begun.
+func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p Plan) error {
+	s := NewStatus(d, p.Report, metav1.NewTime(c.clock.Now()))
+	if equality.Semantic.DeepEqual(d.Status, s) {
+		return nil
+	}
+	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, statusPatch(d, s), metav1.PatchOptions{}, "status")
+	c.metrics.wrote("status", err)
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
+	}
+	c.noted(deploymentID(d.Namespace+"/"+d.Name), d.ResourceVersion, answer.ResourceVersion)
+	if kind, reason := news(condition(d), p.Report); reason != "" {
+		c.recorder.Event(d, kind, reason, p.Report.Message)
+	}
+	return nil
+}
+
+// news is the event that a report is worth, if any.
+func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, reason string) {
+	if was != nil && was.Reason == string(r.Reason) {
+		return "", ""
+	}
+	switch r.Reason {
+	case reserve.Complete:
+		return corev1.EventTypeNormal, "ReserveHeld"
+	case BoundsInvalid:
+		return corev1.EventTypeWarning, string(BoundsInvalid)
+	case CapacityUnknown, reserve.CannotBeMade, reserve.Outranked:
+		return corev1.EventTypeWarning, "ReserveIncomplete"
+	}
+	return "", ""
+}

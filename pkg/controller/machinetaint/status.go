@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Report is what the status is to say.
+type Report struct {
+	// Reserve machines there are, and Ready ones among them.
+	Reserve, Ready int32
+	// Silent says that there is nothing to say: the status goes back to what it would be without this controller.
+	Silent  bool
+	Good    bool
+	Reason  reserve.Reason
+	Message string
+}
+
+// report says where the reserve stands, or what is wrong with the wish for it.
+func report(v View, w wish, rule reserve.Plan) Report {
+	s := rule.Standing
+	r := Report{Reserve: small(s.Reserve), Ready: small(s.Ready), Reason: s.Reason, Message: s.Message}
+	switch {
+	case w.trouble != nil:
+		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until then the reserve stays as it is: "+s.Message
+	case v.Settings.Drain && (s.Reserve > 0 || rule.Applied.Excess > 0):
+		r.Reason, r.Message = Draining, "the reserve is being given up: "+s.Message
+	case s.Reason == reserve.NotWanted && s.Reserve == 0:
+		r.Silent = true
+	default:
+		r.Good = s.Reason == reserve.Complete || s.Reason == reserve.AtMax
+	}
+	if v.Pruned {
+		r.Message += "; the API server does not keep spec.excessReplicas: install the CustomResourceDefinitions of this release, or ask by annotation"
+	}
+	return r
+}
+
+// reported says that the status holds something of ours.
+func reported(d *v1alpha1.MachineDeployment) bool {
+	s := d.Status
+	return s.ExcessReplicas != 0 || s.ReadyExcessReplicas != 0 || condition(d) != nil
+}
+
+func condition(d *v1alpha1.MachineDeployment) *mcm.MachineDeploymentCondition {
+	i := slices.IndexFunc(d.Status.Conditions, isOurs)
+	if i < 0 {
+		return nil
+	}
+	return &d.Status.Conditions[i]
+}
+
+func isOurs(c mcm.MachineDeploymentCondition) bool { return c.Type == v1alpha1.ReserveReady }
+
+// NewStatus is the status of a MachineDeployment with a report in it; the same one where that says nothing new.
+func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha1.MachineDeploymentStatus {
+	s := *d.Status.DeepCopy()
+	s.ExcessReplicas, s.ReadyExcessReplicas = r.Reserve, r.Ready
+	if r.Silent {
+		s.Conditions = slices.DeleteFunc(s.Conditions, isOurs)
+		return s
+	}
+	c := mcm.MachineDeploymentCondition{
+		Type: v1alpha1.ReserveReady, Status: status(r.Good), Reason: string(r.Reason), Message: r.Message,
+		LastUpdateTime: now, LastTransitionTime: now,
+	}
+	i := slices.IndexFunc(s.Conditions, isOurs)
+	if i < 0 {
+		s.Conditions = append(s.Conditions, c)
+		return s
+	}
+	was := s.Conditions[i]
+	if was.Status == c.Status {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	if was.Status != c.Status || was.Reason != c.Reason || was.Message != c.Message {
+		s.Conditions[i] = c
+	}
+	return s
+}
+
+func status(good bool) mcm.ConditionStatus {
+	if good {
+		return mcm.ConditionTrue
+	}
+	return mcm.ConditionFalse
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// View is all that is known of one MachineDeployment. Nothing in it is changed.
+type View struct {
+	Now        time.Time
+	Settings   Settings
+	Deployment *v1alpha1.MachineDeployment
+	// Machines are those that its MachineSets own, sorted by name.
+	Machines []Machine
+	// CurrentSet is the name of the MachineSet made from the current template, empty while there is none. Rollout says
+	// that machines of other sets are there or wanted.
+	CurrentSet string
+	Rollout    bool
+	// Wanted is how many machines the MachineSets ask for, as machine-controller-manager's store shows it. Behind says that that store
+	// and this view do not hold the same machines.
+	Wanted int
+	Behind bool
+	// Allocatable is what one machine has for pods; nil where it is not known.
+	Allocatable corev1.ResourceList
+	// Pruned says that the API server does not keep spec.excessReplicas.
+	Pruned bool
+	// Memory is what the last plan said to remember.
+	Memory Memory
+}
+
+// Machine is one machine with what belongs to it.
+type Machine struct {
+	Object *mcm.Machine
+	// Set is the name of its MachineSet.
+	Set string
+	// Node is nil until it has registered, and where there is no target cluster.
+	Node *corev1.Node
+	// Pods counts those that are not a DaemonSet's, mirror pods or finished; Strangers those of them that do not
+	// tolerate the reserve taint.
+	Pods, Strangers int
+	// SeenPriority is the deletion priority that machine-controller-manager's store shows.
+	SeenPriority int
+}
+
+// Memory is what is known of one MachineDeployment from plan to plan. Without it patience begins anew, no more.
+type Memory struct {
+	SurplusSince time.Time
+	Retry        reserve.Retry
+}
+
+// Settings are the same for all MachineDeployments.
+type Settings struct {
+	// Effects of the reserve taint.
+	Effects []corev1.TaintEffect
+	// SurplusPatience is how long more machines than replicas may serve with none of them empty.
+	SurplusPatience time.Duration
+	// BootPatience is how long a machine in reserve may take to become ready; 0 is for ever.
+	BootPatience time.Duration
+	// SafetyUp is machine-controller-manager's: how many machines beyond replicas and surge make it freeze.
+	SafetyUp int
+	// Drain says that no reserve is wanted anywhere, whatever MachineDeployments say.
+	Drain bool
+}
+
+// Taints keep workload off a machine in reserve.
+func (s Settings) Taints() []corev1.Taint {
+	taints := make([]corev1.Taint, 0, len(s.Effects))
+	for _, effect := range s.Effects {
+		taints = append(taints, corev1.Taint{Key: v1alpha1.ReserveTaintKey, Effect: effect})
+	}
+	return taints
+}
+
+// mark is what holds a machine in reserve from now on.
+func (s Settings) mark(now time.Time) v1alpha1.Reserve {
+	since := now.UTC().Truncate(time.Second)
+	return v1alpha1.Reserve{Since: since, Taints: s.Taints(), Annotations: map[string]string{
+		v1alpha1.ReserveAnnotation:           since.Format(time.RFC3339),
+		v1alpha1.ScaleDownDisabledAnnotation: "true",
+	}}
+}

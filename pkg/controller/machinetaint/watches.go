@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"maps"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+func (c *Controller) deploymentChanged(was, is any) {
+	for _, item := range []any{was, is} {
+		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
+			c.loop.Add(d.Namespace + "/" + d.Name)
+			return
+		}
+	}
+}
+
+func (c *Controller) setChanged(was, is any) {
+	for _, item := range []any{was, is} {
+		if set, ok := item.(*mcm.MachineSet); ok {
+			if key, found := keyOfSet(set); found {
+				c.loop.Add(key)
+			}
+		}
+	}
+}
+
+func (c *Controller) machineChanged(was, is any) {
+	for _, item := range []any{was, is} {
+		if m, ok := item.(*mcm.Machine); ok {
+			c.machineNeedsLook(m)
+			if is == nil {
+				c.written.Forget(machineID(m.Namespace, m.Name))
+			}
+		}
+	}
+}
+
+func (c *Controller) machineNeedsLook(m *mcm.Machine) {
+	if key, found := c.stores.deploymentOf(m); found {
+		c.loop.Add(key)
+	}
+}
+
+// nodeChanged leaves out the many changes of status that mean nothing here.
+func (c *Controller) nodeChanged(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
+		maps.Equal(before.Annotations, after.Annotations) && ready(before) == ready(after) {
+		return
+	}
+	if after == nil && before != nil {
+		c.written.Forget(nodeID(before.Name))
+	}
+	for _, node := range []*corev1.Node{before, after} {
+		if node == nil {
+			continue
+		}
+		if m, found := c.stores.machineOf(node.Name); found {
+			c.machineNeedsLook(m)
+			return
+		}
+	}
+}
+
+func sameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// podChanged tells when a machine may have become busy, or empty.
+func (c *Controller) podChanged(was, is any) {
+	before, _ := was.(*corev1.Pod)
+	after, _ := is.(*corev1.Pod)
+	from, to := place(before), place(after)
+	if from == to {
+		return
+	}
+	for _, node := range []string{from, to} {
+		if node == "" {
+			continue
+		}
+		if m, found := c.stores.machineOf(node); found {
+			c.machineNeedsLook(m)
+		}
+	}
+}
+
+// place is the Node that a pod makes busy; none if it is one that does not count.
+func place(pod *corev1.Pod) string {
+	if pod == nil || !counts(pod) {
+		return ""
+	}
+	return pod.Spec.NodeName
+}
+
+// counts says whether a pod makes its machine busy: it has not finished, and neither a DaemonSet nor the machine itself
+// runs it.
+func counts(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner == nil || owner.Kind != "DaemonSet"
+}
+
+// stripPod keeps what is read here: pods are most of what a target cluster holds.
+func stripPod(item any) (any, error) {
+	pod, ok := item.(*corev1.Pod)
+	if !ok {
+		return item, nil
+	}
+	slim := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, OwnerReferences: pod.OwnerReferences,
+	}}
+	if mirror, there := pod.Annotations[corev1.MirrorPodAnnotationKey]; there {
+		slim.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: mirror}
+	}
+	slim.Spec.NodeName, slim.Spec.Tolerations, slim.Status.Phase = pod.Spec.NodeName, pod.Spec.Tolerations, pod.Status.Phase
+	return slim, nil
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// wish is how many machines a MachineDeployment wants in reserve, and what its field is to say of that.
+type wish struct {
+	reserve.Wanted
+	// field is what spec.excessReplicas is to hold, nil where it is left alone. restored says that it held that already
+	// and somebody wiped it.
+	field    *int32
+	restored bool
+	// recorded is what to remember of the field, nil for nothing.
+	recorded *int32
+	// trouble says that the wish cannot be understood: the reserve stays as it is.
+	trouble *trouble
+}
+
+type trouble struct {
+	reason  reserve.Reason
+	message string
+}
+
+// Reasons beyond those of package reserve.
+const (
+	// BoundsInvalid: an annotation that says how much excess is wanted cannot be understood.
+	BoundsInvalid reserve.Reason = "BoundsInvalid"
+	// CapacityUnknown: an excess in resources cannot be turned into machines yet.
+	CapacityUnknown reserve.Reason = "CapacityUnknown"
+	// Draining: the reserve is being given up because the controller was told to.
+	Draining reserve.Reason = "Draining"
+)
+
+// wishOf reads the wish of a MachineDeployment. Where bounds or a share of the pool's excess count, the field shows what they come to; else it
+// is the wish itself, and one that has vanished is what it was.
+func wishOf(v View) wish {
+	d := v.Deployment
+	w := wish{recorded: recorded(d)}
+	wishes, err := wishes(d)
+	if err != nil {
+		return w.stand(v, BoundsInvalid, err.Error())
+	}
+	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
+	if !derived {
+		w.remember(d.Spec.ExcessReplicas, v.Pruned)
+		wishes.Field = w.recorded
+	}
+	w.Wanted, err = reserve.Effective(wishes, replicas(d), v.Allocatable)
+	switch {
+	case errors.Is(err, reserve.ErrUnknownCapacity):
+		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a node that is ready", err))
+	case err != nil:
+		return w.stand(v, BoundsInvalid, err.Error())
+	}
+	if derived {
+		w.show(d.Spec.ExcessReplicas, v.Pruned)
+	}
+	if v.Settings.Drain {
+		w.Wish, w.Excess = 0, 0
+	}
+	return w
+}
+
+func wishes(d *v1alpha1.MachineDeployment) (reserve.Wishes, error) {
+	var w reserve.Wishes
+	if text, set := d.Annotations[v1alpha1.BoundsAnnotation]; set {
+		bounds, err := v1alpha1.ParseBounds(text)
+		if err != nil {
+			return w, err
+		}
+		w.Bounds = &bounds
+	}
+	if text, set := d.Annotations[v1alpha1.ShareAnnotation]; set {
+		share, err := v1alpha1.ParseShare(text)
+		if err != nil {
+			return w, err
+		}
+		w.Share = &share
+	}
+	return w, nil
+}
+
+// remember notes an explicit field, and has one restored that has vanished.
+func (w *wish) remember(field *int32, pruned bool) {
+	switch {
+	case field != nil && *field > 0:
+		w.recorded = field
+	case field != nil:
+		w.recorded = nil // an explicit 0 leaves nothing to restore
+	case w.recorded != nil && !pruned:
+		w.field, w.restored = w.recorded, true
+	}
+}
+
+// show has the field say what is derived from other wishes.
+func (w *wish) show(field *int32, pruned bool) {
+	effective := int32(min(w.Excess, math.MaxInt32))
+	if !pruned && (field == nil || *field != effective) {
+		w.restored = field == nil && w.recorded != nil
+		w.field = &effective
+	}
+	w.recorded = nil
+	if effective > 0 {
+		w.recorded = &effective
+	}
+}
+
+// stand leaves the reserve as it is, because of a wish that cannot be understood.
+func (w wish) stand(v View, reason reserve.Reason, message string) wish {
+	a := applied(v.Deployment)
+	w.Wanted = reserve.Wanted{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-replicas(v.Deployment))), Max: a.Max}
+	w.trouble = &trouble{reason, message}
+	return w
+}
+
+func recorded(d *v1alpha1.MachineDeployment) *int32 {
+	n, err := strconv.ParseInt(d.Annotations[v1alpha1.WantedExcessAnnotation], 10, 32)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	count := int32(n)
+	return &count
+}
+
+// replicas are R: those that machine-controller-manager may act on.
+func replicas(d *v1alpha1.MachineDeployment) int {
+	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
+		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
+			return int(n)
+		}
+	}
+	return max(0, int(d.Spec.Replicas))
+}
+
+// applied is what machine-controller-manager is being asked for beyond replicas.
+func applied(d *v1alpha1.MachineDeployment) reserve.Applied {
+	a, err := v1alpha1.ParseAppliedExcess(d.Annotations[v1alpha1.AppliedExcessAnnotation])
+	if err != nil {
+		return reserve.Applied{Max: reserve.Unbounded}
+	}
+	if a.Max == nil {
+		return reserve.Applied{Excess: int(a.Machines), Max: reserve.Unbounded}
+	}
+	return reserve.Applied{Excess: int(a.Machines), Max: int(*a.Max)}
+}
