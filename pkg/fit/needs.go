@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	requests "k8s.io/component-helpers/resource"
+)
+
+// needs are what the scheduler sets aside for a pod, in its units: CPU in thousandths, all else in whole ones.
+type needs struct {
+	CPU, Memory int64
+	// Other are sorted by name; none is 0.
+	Other []need
+}
+
+type need struct {
+	Name   corev1.ResourceName
+	Amount int64
+}
+
+func needsOf(pod *corev1.Pod) needs {
+	var n needs
+	for name, q := range requests.PodRequests(pod, requests.PodResourcesOptions{UseStatusResources: pod.Spec.NodeName != ""}) {
+		n.add(name, units(name, q))
+	}
+	slices.SortFunc(n.Other, func(a, b need) int { return cmp.Compare(a.Name, b.Name) })
+	return n
+}
+
+func (n *needs) add(name corev1.ResourceName, amount int64) {
+	switch {
+	case amount <= 0:
+	case name == corev1.ResourceCPU:
+		n.CPU = amount
+	case name == corev1.ResourceMemory:
+		n.Memory = amount
+	default:
+		n.Other = append(n.Other, need{name, amount})
+	}
+}
+
+// units is an amount in the scheduler's units, rounded up.
+func units(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name != corev1.ResourceCPU {
+		return q.Value()
+	}
+	if whole := q.Value(); whole > math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return q.MilliValue()
+}
+
+// stock is what a node has, or has left. It may be negative: what runs is not undone by a node that shrinks.
+type stock struct {
+	cpu, memory, pods int64
+	other             map[corev1.ResourceName]int64
+}
+
+func stockOf(list corev1.ResourceList) stock {
+	s := stock{other: map[corev1.ResourceName]int64{}}
+	for name, q := range list {
+		switch amount := units(name, q); name {
+		case corev1.ResourceCPU:
+			s.cpu = amount
+		case corev1.ResourceMemory:
+			s.memory = amount
+		case corev1.ResourcePods:
+			s.pods = amount
+		default:
+			s.other[name] = amount
+		}
+	}
+	return s
+}
+
+func (s *stock) holds(n needs) bool {
+	if s.pods < 1 || n.CPU > 0 && n.CPU > s.cpu || n.Memory > 0 && n.Memory > s.memory {
+		return false
+	}
+	for _, o := range n.Other {
+		if o.Amount > s.other[o.Name] {
+			return false
+		}
+	}
+	return true
+}
+
+// take sets aside what some pods need; a negative number gives it back.
+func (s *stock) take(n needs, pods int64) {
+	s.pods -= pods
+	s.cpu -= pods * n.CPU
+	s.memory -= pods * n.Memory
+	for _, o := range n.Other {
+		s.other[o.Name] -= pods * o.Amount
+	}
+}
+
+// share is the largest part of a stock that some needs take: 1 fills it. It is 1 where the stock has none of something.
+func (s *stock) share(n needs) float64 {
+	most := max(part(n.CPU, s.cpu), part(n.Memory, s.memory), part(1, s.pods))
+	for _, o := range n.Other {
+		most = max(most, part(o.Amount, s.other[o.Name]))
+	}
+	return most
+}
+
+func part(amount, of int64) float64 {
+	switch {
+	case amount <= 0:
+		return 0
+	case amount >= of:
+		return 1
+	}
+	return float64(amount) / float64(of)
+}
+
+func (s *stock) copy() stock {
+	c := *s
+	c.other = maps.Clone(s.other)
+	return c
+}
+
+// spent is what part of a stock has gone since: the largest of all resources.
+func (s *stock) spent(now stock) float64 {
+	most := max(part(s.cpu-now.cpu, s.cpu), part(s.memory-now.memory, s.memory), part(s.pods-now.pods, s.pods))
+	for name, had := range s.other {
+		most = max(most, part(had-now.other[name], had))
+	}
+	return most
+}

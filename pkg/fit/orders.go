@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// release opens machines in several ways and keeps the best: most pods of high priority placed, then fewest machines.
+// Packing is hard in general; the ways are those in which first-fit-decreasing can be told what decreasing means.
+func (k *packer) release() {
+	settled := len(k.steps)
+	least := k.leastMachines()
+	var best []put
+	var score []int
+	for i, order := range k.orders() {
+		slices.SortStableFunc(k.shapes, order)
+		k.greedy()
+		if s := k.score(); best == nil || slices.Compare(s, score) < 0 {
+			best, score = slices.Clone(k.steps[settled:]), s
+		}
+		done := k.waiting() == 0 && sum(k.opened) <= least
+		k.back(settled)
+		if done || i == 0 && len(best) == 0 {
+			break
+		}
+	}
+	for _, step := range best {
+		k.again(step)
+	}
+}
+
+// orders are the ways in which shapes are gone through. Where not all get a place, one of the last two does justice to
+// priorities.
+func (k *packer) orders() []func(a, b *shape) int {
+	by := func(amount func(n needs) int64) func(a, b *shape) int {
+		return func(a, b *shape) int {
+			return cmp.Or(cmp.Compare(amount(b.pods[0].needs), amount(a.pods[0].needs)), bySize(a, b))
+		}
+	}
+	choosy := func(a, b *shape) int { return cmp.Or(cmp.Compare(a.homes, b.homes), bySize(a, b)) }
+	all := []func(a, b *shape) int{
+		bySize, choosy,
+		by(func(n needs) int64 { return n.CPU }), by(func(n needs) int64 { return n.Memory }),
+	}
+	first := k.shapes[0].pods[0].Priority()
+	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.pods[0].Priority() != first }) {
+		all = append(all, byPriority(bySize), byPriority(choosy))
+	}
+	return all
+}
+
+// score is smaller for what is better: pods left by falling priority, then machines opened.
+func (k *packer) score() []int {
+	left := map[int32]int{}
+	var priorities []int32
+	for _, s := range k.shapes {
+		p := s.pods[0].Priority()
+		if _, ok := left[p]; !ok {
+			priorities = append(priorities, p)
+		}
+		left[p] += len(s.pods) - s.placed
+	}
+	slices.Sort(priorities)
+	var score []int
+	for _, p := range slices.Backward(priorities) {
+		score = append(score, left[p])
+	}
+	return append(score, sum(k.opened))
+}
+
+// again takes a step that was taken back.
+func (k *packer) again(step put) {
+	k.steps = append(k.steps, step)
+	if step.shape == nil {
+		k.room.slots[step.slot].closed = false
+		k.opened[step.group]++
+		return
+	}
+	k.room.put(step.shape.next(), step.slot)
+	step.shape.placed++
+}
+
+// scale finds out the size of each shape and how many groups could hold one, by the next machine of each group.
+func (k *packer) scale() {
+	largest := k.largest()
+	for _, s := range k.shapes {
+		s.size = largest.share(s.pods[0].needs)
+		for g := range k.groups {
+			if !k.may(g) {
+				continue
+			}
+			slot := k.room.slots[k.room.number[k.groups[g].Nodes[0]]]
+			slot.closed = false
+			if k.room.ask(s.pods[0], k.room.number[slot.node.Name]) == Fits {
+				s.homes++
+			}
+			slot.closed = true
+		}
+	}
+}
+
+// largest has of everything as much as any machine has.
+func (k *packer) largest() stock {
+	most := stock{pods: 1}
+	for g := range k.groups {
+		if !k.may(g) {
+			continue
+		}
+		free := &k.room.slots[k.room.number[k.groups[g].Nodes[0]]].free
+		most.cpu, most.memory, most.pods = max(most.cpu, free.cpu), max(most.memory, free.memory), max(most.pods, free.pods)
+		for name, amount := range free.other {
+			if most.other == nil {
+				most.other = map[corev1.ResourceName]int64{}
+			}
+			most.other[name] = max(most.other[name], amount)
+		}
+	}
+	return most
+}
+
+// leastMachines is how many machines there must be for what waits, by CPU, memory and number of pods.
+func (k *packer) leastMachines() int {
+	var total stock
+	for _, s := range k.shapes {
+		n := needs{CPU: s.pods[0].needs.CPU, Memory: s.pods[0].needs.Memory}
+		total.take(n, int64(len(s.pods)-s.placed))
+	}
+	largest := k.largest()
+	return max(quotient(-total.cpu, largest.cpu), quotient(-total.memory, largest.memory), quotient(-total.pods, largest.pods))
+}
+
+func quotient(amount, each int64) int {
+	if each <= 0 {
+		return 0
+	}
+	return int(math.Ceil(float64(amount) / float64(each)))
+}
+
+func sum(counts []int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Group are machines of a reserve that are opened one after the other: the first can be had alone, the second only with
+// the first.
+type Group struct {
+	Name string
+	// Nodes are names of closed nodes of the room, in the order in which they are opened.
+	Nodes []string
+	// Limit is how many of them may be opened.
+	Limit int
+}
+
+// Place is where a pod goes.
+type Place struct {
+	Pod  *Pod
+	Node string
+}
+
+// Packing is where pods go, and what that takes.
+type Packing struct {
+	Places []Place
+	// Opened is how many nodes of each group are needed.
+	Opened []int
+	// Left are the pods that have no place.
+	Left []*Pod
+}
+
+// Pack gives pods that wait places in a room: first on what is open, then on as few machines of the groups as it finds.
+// Where there is not room for all, those of higher priority go first. The room is left with the pods in their places
+// and with the machines open.
+func Pack(r *Room, pods []*Pod, groups []Group) Packing {
+	k := &packer{room: r, groups: groups, opened: make([]int, len(groups))}
+	k.gather(pods)
+	k.scale()
+	slices.SortStableFunc(k.shapes, byPriority(bySize))
+	k.settle()
+	if k.waiting() > 0 {
+		k.release()
+	}
+	return k.result()
+}
+
+// shape are pods that are alike.
+type shape struct {
+	pods []*Pod
+	// placed is how many of them have a place.
+	placed int
+	// size is the part of the largest machine that one takes, and homes how many groups could hold one.
+	size  float64
+	homes int
+	// fickle: where one has no place now, it may have one when others have theirs.
+	fickle bool
+}
+
+func (s *shape) next() *Pod {
+	if s.placed == len(s.pods) {
+		return nil
+	}
+	return s.pods[s.placed]
+}
+
+// put is one step that can be taken back: a pod gets a place, or a group opens its next machine.
+type put struct {
+	shape *shape
+	slot  int
+	group int
+}
+
+type packer struct {
+	room   *Room
+	groups []Group
+	shapes []*shape
+	left   []*Pod
+	opened []int
+	steps  []put
+}
+
+// gather sorts pods by shape.
+func (k *packer) gather(pods []*Pod) {
+	known := map[string]*shape{}
+	for _, p := range pods {
+		if p.Unclear != "" {
+			k.left = append(k.left, p)
+			continue
+		}
+		s, ok := known[p.Shape()]
+		if !ok {
+			s = &shape{fickle: len(p.together)+len(p.spread) > 0}
+			known[p.Shape()] = s
+			k.shapes = append(k.shapes, s)
+		}
+		s.pods = append(s.pods, p)
+	}
+}
+
+// settle places what fits on nodes as they are, until nothing more does.
+func (k *packer) settle() {
+	for again := true; again; {
+		again = false
+		for _, s := range k.shapes {
+			for i := 0; i < len(k.room.slots) && s.next() != nil; i++ {
+				n := k.fill(s, i)
+				again = again || n > 0 && s.fickle
+			}
+		}
+	}
+}
+
+// fill places as many pods of a shape on a node as fit there.
+func (k *packer) fill(s *shape, i int) int {
+	n := 0
+	for p := s.next(); p != nil && k.room.ask(p, i) == Fits; p = s.next() {
+		k.room.put(p, i)
+		s.placed++
+		k.steps = append(k.steps, put{shape: s, slot: i})
+		n++
+	}
+	return n
+}
+
+// open opens the next machine of a group and fills it. It returns how much went there, as parts of the largest machine,
+// and what part of it is used.
+func (k *packer) open(g int) (amount, used float64) {
+	i := k.room.number[k.groups[g].Nodes[k.opened[g]]]
+	slot := k.room.slots[i]
+	slot.closed = false
+	k.opened[g]++
+	k.steps = append(k.steps, put{slot: i, group: g})
+	had := slot.free.copy()
+	for again := true; again; {
+		again = false
+		for _, s := range k.shapes {
+			n := k.fill(s, i)
+			amount += float64(n) * s.size
+			again = again || n > 0 && s.fickle
+		}
+	}
+	return amount, had.spent(slot.free)
+}
+
+// back takes back all steps but the first n.
+func (k *packer) back(n int) {
+	for len(k.steps) > n {
+		last := k.steps[len(k.steps)-1]
+		k.steps = k.steps[:len(k.steps)-1]
+		if last.shape == nil {
+			k.room.slots[last.slot].closed = true
+			k.opened[last.group]--
+			continue
+		}
+		last.shape.placed--
+		k.room.remove(last.shape.next(), last.slot)
+	}
+}
+
+// greedy opens machines until nothing is left that one of them could hold.
+func (k *packer) greedy() {
+	fickle := slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.fickle })
+	for k.waiting() > 0 {
+		g := k.best()
+		if g < 0 {
+			return
+		}
+		k.open(g)
+		if fickle {
+			k.settle()
+		}
+	}
+}
+
+// best is the group whose next machine holds most; of equal ones that which is used better then, then that with more
+// machines left; -1 where none holds anything.
+func (k *packer) best() int {
+	best, bestAmount, bestUsed := -1, 0.0, 0.0
+	for g := range k.groups {
+		if !k.may(g) {
+			continue
+		}
+		before := len(k.steps)
+		amount, used := k.open(g)
+		k.back(before)
+		if amount == 0 {
+			continue
+		}
+		if best < 0 || cmp.Or(cmp.Compare(amount, bestAmount), cmp.Compare(used, bestUsed), cmp.Compare(k.spare(g), k.spare(best))) > 0 {
+			best, bestAmount, bestUsed = g, amount, used
+		}
+	}
+	return best
+}
+
+// may says that a group has another machine to open.
+func (k *packer) may(g int) bool {
+	if k.spare(g) <= 0 {
+		return false
+	}
+	i, ok := k.room.number[k.groups[g].Nodes[k.opened[g]]]
+	return ok && k.room.slots[i].closed
+}
+
+func (k *packer) spare(g int) int {
+	return min(len(k.groups[g].Nodes), k.groups[g].Limit) - k.opened[g]
+}
+
+func (k *packer) waiting() int {
+	n := 0
+	for _, s := range k.shapes {
+		n += len(s.pods) - s.placed
+	}
+	return n
+}
+
+func (k *packer) result() Packing {
+	p := Packing{Opened: k.opened, Left: k.left}
+	placed := map[*shape]int{}
+	for _, step := range k.steps {
+		if s := step.shape; s != nil {
+			p.Places = append(p.Places, Place{Pod: s.pods[placed[s]], Node: k.room.slots[step.slot].node.Name})
+			placed[s]++
+		}
+	}
+	for _, s := range k.shapes {
+		p.Left = append(p.Left, s.pods[s.placed:]...)
+	}
+	return p
+}
+
+func bySize(a, b *shape) int { return cmp.Compare(b.size, a.size) }
+
+// byPriority puts those of high priority first.
+func byPriority(then func(a, b *shape) int) func(a, b *shape) int {
+	return func(a, b *shape) int {
+		return cmp.Or(cmp.Compare(b.pods[0].Priority(), a.pods[0].Priority()), then(a, b))
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// term names pods, and the label of their nodes that says what is one place.
+type term struct {
+	key        string
+	selector   labels.Selector
+	namespaces []string
+	// everywhere is every namespace; somewhere is namespaces by labels, which are not known here.
+	everywhere, somewhere bool
+}
+
+// names says whether a pod is one of those that the term names. Where namespaces are not known it says yes.
+func (t term) names(p *Pod) bool {
+	return t.selector.Matches(labels.Set(p.Object.Labels)) &&
+		(t.everywhere || t.somewhere || slices.Contains(t.namespaces, p.Object.Namespace))
+}
+
+// all says whether every term names the pod; not where there are none.
+func all(terms []term, p *Pod) bool {
+	for _, t := range terms {
+		if !t.names(p) {
+			return false
+		}
+	}
+	return len(terms) > 0
+}
+
+// termsOf are the required affinity and anti-affinity of a pod to others.
+func termsOf(pod *corev1.Pod) (together, apart []term, err error) {
+	if pod.Spec.Affinity == nil {
+		return nil, nil, nil
+	}
+	var errs []error
+	if a := pod.Spec.Affinity.PodAffinity; a != nil {
+		together, err = parsed(pod, a.RequiredDuringSchedulingIgnoredDuringExecution)
+		errs = append(errs, err)
+	}
+	if a := pod.Spec.Affinity.PodAntiAffinity; a != nil {
+		apart, err = parsed(pod, a.RequiredDuringSchedulingIgnoredDuringExecution)
+		errs = append(errs, err)
+	}
+	return together, apart, errors.Join(errs...)
+}
+
+// parsed are the terms that make sense; the error tells of those that need more than is known here.
+func parsed(pod *corev1.Pod, list []corev1.PodAffinityTerm) ([]term, error) {
+	var terms []term
+	var odd error
+	for i := range list {
+		selector, err := metav1.LabelSelectorAsSelector(list[i].LabelSelector)
+		if err != nil {
+			return terms, errors.New("the selector of its pod affinity is malformed")
+		}
+		t := term{key: list[i].TopologyKey, selector: selector, namespaces: list[i].Namespaces}
+		switch n := list[i].NamespaceSelector; {
+		case n != nil && len(n.MatchLabels)+len(n.MatchExpressions) > 0:
+			t.somewhere = true
+			odd = errors.New("its pod affinity selects namespaces by their labels")
+		case n != nil:
+			t.everywhere = true
+		case len(t.namespaces) == 0:
+			t.namespaces = []string{pod.Namespace}
+		}
+		terms = append(terms, t)
+	}
+	return terms, odd
+}
+
+// spread is one hard topology spread constraint.
+type spread struct {
+	key                 string
+	selector            labels.Selector
+	namespace           string
+	maxSkew, minDomains int
+	// anyNode counts the domains of nodes that the pod does not select, too.
+	anyNode bool
+}
+
+// counted says whether a pod that is somewhere counts. A selector of everything counts nothing: so the scheduler has it.
+func (s spread) counted(p *Pod) bool {
+	return !s.selector.Empty() && p.Object.DeletionTimestamp == nil && p.Object.Namespace == s.namespace && s.selector.Matches(labels.Set(p.Object.Labels))
+}
+
+func spreadOf(pod *corev1.Pod) ([]spread, error) {
+	var all []spread
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+			continue
+		}
+		if c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
+			return all, fmt.Errorf("its topology spread over %s depends on taints", c.TopologyKey)
+		}
+		selector, err := spreadSelector(pod, c)
+		if err != nil {
+			return all, fmt.Errorf("its topology spread over %s is malformed", c.TopologyKey)
+		}
+		s := spread{key: c.TopologyKey, selector: selector, namespace: pod.Namespace, maxSkew: int(c.MaxSkew), minDomains: 1}
+		if c.MinDomains != nil {
+			s.minDomains = int(*c.MinDomains)
+		}
+		s.anyNode = c.NodeAffinityPolicy != nil && *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func spreadSelector(pod *corev1.Pod, c *corev1.TopologySpreadConstraint) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
+	if err != nil {
+		return nil, err
+	}
+	more := labels.Set{}
+	for _, key := range c.MatchLabelKeys {
+		if value, ok := pod.Labels[key]; ok {
+			more[key] = value
+		}
+	}
+	requirements, _ := labels.SelectorFromSet(more).Requirements()
+	return selector.Add(requirements...), nil
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Lookups find what the volumes of a pod stand for. Each answers nil for what does not exist.
+type Lookups struct {
+	Claim  func(namespace, name string) *corev1.PersistentVolumeClaim
+	Volume func(name string) *corev1.PersistentVolume
+	Class  func(name string) *storagev1.StorageClass
+	Driver func(name string) *storagev1.CSIDriver
+}
+
+// volume limits the nodes that a pod can run on.
+type volume struct {
+	name string
+	// reach is where it can be used; nil is everywhere.
+	reach *nodeaffinity.NodeSelector
+	// zones are the values that labels of a node may have.
+	zones map[string][]string
+}
+
+const (
+	bindCompleted = "pv.kubernetes.io/bind-completed"
+	selectedNode  = "volume.kubernetes.io/selected-node"
+	noProvisioner = "kubernetes.io/no-provisioner"
+)
+
+// zoneLabels are those of a volume that tie it to places, by the name that nodes have for them today.
+var zoneLabels = map[string]string{
+	corev1.LabelTopologyZone:            corev1.LabelTopologyZone,
+	corev1.LabelTopologyRegion:          corev1.LabelTopologyRegion,
+	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
+	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+}
+
+// volumesOf are the volumes of a pod that limit its place. It is an error if that cannot be told of one.
+func (l *Lookups) volumesOf(pod *corev1.Pod) ([]volume, error) {
+	var all []volume
+	for i := range pod.Spec.Volumes {
+		source := &pod.Spec.Volumes[i]
+		name := ""
+		switch {
+		case anywhere(source.VolumeSource):
+			continue
+		case source.PersistentVolumeClaim != nil:
+			name = source.PersistentVolumeClaim.ClaimName
+		case source.Ephemeral != nil:
+			name = pod.Name + "-" + source.Name
+		default:
+			return nil, fmt.Errorf("its volume %s is of a kind that is not known here", source.Name)
+		}
+		v, err := l.claimed(pod.Namespace, name)
+		if err != nil {
+			return nil, fmt.Errorf("its claim %s %w", name, err)
+		}
+		all = append(all, v...)
+	}
+	return all, nil
+}
+
+// anywhere are the volumes that every node has.
+func anywhere(s corev1.VolumeSource) bool {
+	return s.EmptyDir != nil || s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil ||
+		s.HostPath != nil || s.NFS != nil || s.Image != nil
+}
+
+func (l *Lookups) claimed(namespace, name string) ([]volume, error) {
+	claim := l.Claim(namespace, name)
+	switch {
+	case claim == nil:
+		return nil, errors.New("does not exist")
+	case claim.DeletionTimestamp != nil:
+		return nil, errors.New("is being deleted")
+	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
+		return nil, errors.New("may be used by one pod alone")
+	case claim.Spec.VolumeName == "":
+		return l.toBeMade(claim)
+	case claim.Annotations[bindCompleted] == "" && claim.Status.Phase != corev1.ClaimBound:
+		return nil, errors.New("is being bound")
+	}
+	return l.bound(claim.Spec.VolumeName)
+}
+
+// bound is a volume that exists.
+func (l *Lookups) bound(name string) ([]volume, error) {
+	pv := l.Volume(name)
+	if pv == nil {
+		return nil, fmt.Errorf("is bound to %s, which does not exist", name)
+	}
+	v := volume{name: name, zones: map[string][]string{}}
+	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
+		var err error
+		if v.reach, err = nodeaffinity.NewNodeSelector(pv.Spec.NodeAffinity.Required); err != nil {
+			return nil, fmt.Errorf("is bound to %s, whose node affinity is malformed", name)
+		}
+	}
+	for label := range zoneLabels {
+		if value, ok := pv.Labels[label]; ok {
+			v.zones[label] = strings.Split(value, "__") // more than one for a volume that is in several
+		}
+	}
+	return []volume{v}, nil
+}
+
+// toBeMade is a volume that is made where the pod goes.
+func (l *Lookups) toBeMade(claim *corev1.PersistentVolumeClaim) ([]volume, error) {
+	if claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "" {
+		return nil, errors.New("is not bound and has no storage class")
+	}
+	class := l.Class(*claim.Spec.StorageClassName)
+	switch {
+	case class == nil:
+		return nil, errors.New("is of a storage class that does not exist")
+	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+		return nil, errors.New("is not bound")
+	case class.Provisioner == noProvisioner:
+		return nil, errors.New("needs one of the volumes that there are")
+	case claim.Annotations[selectedNode] != "":
+		return nil, errors.New("is being made for a node")
+	}
+	if driver := l.Driver(class.Provisioner); driver != nil && driver.Spec.StorageCapacity != nil && *driver.Spec.StorageCapacity {
+		return nil, errors.New("needs room in storage")
+	}
+	if len(class.AllowedTopologies) == 0 {
+		return nil, nil
+	}
+	reach, err := nodeaffinity.NewNodeSelector(topologies(class.AllowedTopologies))
+	if err != nil {
+		return nil, errors.New("is of a storage class whose topologies are malformed")
+	}
+	return []volume{{name: "of " + class.Name, reach: reach}}, nil
+}
+
+func topologies(terms []corev1.TopologySelectorTerm) *corev1.NodeSelector {
+	s := &corev1.NodeSelector{}
+	for _, t := range terms {
+		var term corev1.NodeSelectorTerm
+		for _, e := range t.MatchLabelExpressions {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: e.Key, Operator: corev1.NodeSelectorOpIn, Values: e.Values,
+			})
+		}
+		s.NodeSelectorTerms = append(s.NodeSelectorTerms, term)
+	}
+	return s
+}
+
+// reaches says that the volume can be used on the node.
+func (v volume) reaches(node *corev1.Node) bool {
+	if v.reach != nil && !v.reach.Match(node) {
+		return false
+	}
+	if !placed(node) {
+		return true // a cluster that knows no zones
+	}
+	for label, values := range v.zones {
+		value, ok := node.Labels[label]
+		if !ok {
+			value, ok = node.Labels[zoneLabels[label]]
+		}
+		if !ok || !slices.Contains(values, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func placed(node *corev1.Node) bool {
+	for label := range zoneLabels {
+		if _, ok := node.Labels[label]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func names(volumes []volume) []string {
+	all := make([]string, len(volumes))
+	for i, v := range volumes {
+		all[i] = v.name
+	}
+	return all
+}
