@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// controller is something that --controllers can pick.
+// controller is something that --controllers can pick. One that cannot run by itself is run by another.
 type controller struct {
 	name string
 	run  func(*process, context.Context) error
@@ -21,6 +21,7 @@ const mcmName = "mcm"
 // controllers is all there is, in the order in which it is started.
 var controllers = []controller{
 	{name: mcmName, run: (*process).runMCM},
+	{name: taintName}, // runMCM runs it
 	{name: balancerName, run: (*process).runBalancer},
 }
 
@@ -47,8 +48,21 @@ func pick(list []string) ([]controller, error) {
 			picked = append(picked, c)
 		}
 	}
+	if includes(picked, taintName) && !includes(picked, mcmName) {
+		if slices.Contains(list, taintName) {
+			return nil, fmt.Errorf("%s works only beside %s, whose machines it looks after: pick both or none", taintName, mcmName)
+		}
+		picked = slices.DeleteFunc(picked, func(c controller) bool { return c.name == taintName })
+	}
 	if len(picked) == 0 {
 		return nil, errors.New("nothing is left to run; known: " + known())
 	}
 	return picked, nil
 }
+
+func includes(picked []controller, name string) bool {
+	return slices.ContainsFunc(picked, func(c controller) bool { return c.name == name })
+}
+
+// picked tells whether a controller is to run.
+func (p *process) picked(name string) bool { return includes(p.controllers, name) }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -41,11 +42,22 @@ func (p *process) runMCM(ctx context.Context) error {
 	if !awaitAPI(ctx, machine.Discovery(), v1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	client := lens.New(ctx, view.New(ctx, machine, view.Options{}), lens.Options{Registerer: p.registry})
+	var keeper *keeper
+	var machines machineinformers.Interface
+	var shown view.Options
+	if p.picked(taintName) {
+		shown.Births = births(&keeper, &machines)
+	}
+	client := lens.New(ctx, view.New(ctx, machine, shown), lens.Options{Registerer: p.registry})
 	factory := machinefactory.NewFilteredSharedInformerFactory(client, p.options.MinResyncPeriod.Duration, p.options.Namespace, nil)
-	machines, err := client.Bind(factory.Machine().V1alpha1())
-	if err != nil {
+	if machines, err = client.Bind(factory.Machine().V1alpha1()); err != nil {
 		return err
+	}
+	if p.picked(taintName) {
+		if keeper, err = p.newKeeper(machines); err != nil {
+			return err
+		}
+		defer keeper.shutdown()
 	}
 	target, nodes, err := p.targetCluster()
 	if err != nil {
@@ -63,11 +75,16 @@ func (p *process) runMCM(ctx context.Context) error {
 		nodes.StartWithContext(ctx)
 		defer nodes.Shutdown()
 	}
-	if !filled(ctx, machines, nodes) {
+	if keeper != nil && !keeper.start(ctx) || !filled(ctx, machines, nodes) {
 		return nil
 	}
 	p.ready.Filled()
-	return p.work(ctx, controllers)
+	if keeper == nil {
+		return p.work(ctx, controllers)
+	}
+	return daemon.Together(ctx,
+		func(ctx context.Context) error { return p.work(ctx, controllers) },
+		func(ctx context.Context) error { keeper.controller.Run(ctx); return nil })
 }
 
 func (p *process) work(ctx context.Context, controllers mcm.Controller) error {

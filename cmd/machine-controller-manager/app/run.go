@@ -37,11 +37,12 @@ const (
 
 // process is one run of the binary: what its controllers share.
 type process struct {
-	options *Options
-	lease   string
-	control *rest.Config
-	target  *rest.Config // nil without a target cluster
-	core    kubernetes.Interface
+	options     *Options
+	controllers []controller
+	lease       string
+	control     *rest.Config
+	target      *rest.Config // nil without a target cluster
+	core        kubernetes.Interface
 	// past goes past the gate: for the lease, which is renewed and released while the work ends, and to tell of that.
 	past     kubernetes.Interface
 	recorder record.EventRecorder
@@ -70,6 +71,9 @@ func Run(ctx context.Context, o *Options) error {
 func newProcess(o *Options) (*process, error) {
 	p := &process{options: o, lease: o.leaseName(), registry: prometheus.NewRegistry()}
 	var err error
+	if p.controllers, err = pick(o.Controllers); err != nil {
+		return nil, err
+	}
 	if o.hasTarget() {
 		if p.target, err = p.connect(o.TargetKubeconfig); err != nil {
 			return nil, fmt.Errorf("target cluster: %w", err)
@@ -168,20 +172,19 @@ func (p *process) leaseClient() (kubernetes.Interface, error) {
 func (p *process) lead(ctx context.Context) error {
 	p.ready.Lead()
 	defer p.gate.Close()
-	picked, err := pick(p.options.Controllers)
-	if err != nil {
-		return err
-	}
-	runs := make([]func(context.Context) error, len(picked))
-	for i, c := range picked {
-		runs[i] = func(ctx context.Context) error {
+	var runs []func(context.Context) error
+	for _, c := range p.controllers {
+		if c.run == nil {
+			continue
+		}
+		runs = append(runs, func(ctx context.Context) error {
 			if err := c.run(p, ctx); err != nil {
 				return fmt.Errorf("run %s: %w", c.name, err)
 			}
 			return nil
-		}
+		})
 	}
-	err = daemon.Together(ctx, runs...)
+	err := daemon.Together(ctx, runs...)
 	if ctx.Err() == nil && err == nil {
 		return errors.New("a controller ended by itself")
 	}

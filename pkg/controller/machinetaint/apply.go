@@ -154,7 +154,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 		c.loop.Add(key) // now that this is known there is something to say
 	case change.Restored:
 		c.metrics.restored.Inc()
-		c.recorder.Eventf(d, corev1.EventTypeNormal, "ExcessRestored",
+		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ExcessRestored",
 			"spec.excessReplicas had vanished and is %d again; write 0 to want no reserve", *change.Field)
 	}
 	return answer, nil
@@ -174,15 +174,15 @@ func (c *Controller) tellMove(d *v1alpha1.MachineDeployment, change MachineChang
 	case change.Why == "":
 	case change.Mark == Free:
 		c.metrics.released.WithLabelValues(string(change.Why)).Inc()
-		c.recorder.Eventf(d, corev1.EventTypeNormal, "ReserveReleased", "Machine %s serves now (%s)", change.Name, change.Why)
+		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveReleased", "Machine %s serves now (%s)", change.Name, change.Why)
 	case change.Mark == Hold:
-		c.recorder.Eventf(d, corev1.EventTypeNormal, "ReserveHeld", "Machine %s is in reserve now (%s)", change.Name, change.Why)
+		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveHeld", "Machine %s is in reserve now (%s)", change.Name, change.Why)
 	}
 }
 
 func (c *Controller) tellShrink(d *v1alpha1.MachineDeployment, was, is reserve.Applied) {
 	if is.Excess < was.Excess {
-		c.recorder.Eventf(d, corev1.EventTypeNormal, "ReserveShrunk", "The excess applied falls from %d to %d", was.Excess, is.Excess)
+		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveShrunk", "The excess applied falls from %d to %d", was.Excess, is.Excess)
 	}
 }
 

@@ -71,6 +71,7 @@ type Controller struct {
 	written written.Log
 	stores  stores
 	filled  []cache.DoneChecker
+	raw     []cache.DoneChecker
 
 	mu       sync.Mutex
 	memories map[string]Memory
@@ -102,6 +103,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c.metrics = newMetrics(o.Registerer, &c.stores)
 	return c, nil
 }
+
+// Raw are done when the stores of its own are complete: before that Born knows nothing.
+func (c *Controller) Raw() []cache.DoneChecker { return c.raw }
 
 // Filled are done when the caches are complete.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
@@ -142,6 +146,6 @@ func (c *Controller) forget(key string) {
 
 func (c *Controller) panicked(key string, value any) {
 	if d, ok := c.stores.deployment(key); ok {
-		c.recorder.Eventf(d, corev1.EventTypeWarning, "ReserveUnattended", "The reserve is left alone for some minutes, a fault of the controller: %v", value)
+		c.recorder.Eventf(reference(d), corev1.EventTypeWarning, "ReserveUnattended", "The reserve is left alone for some minutes, a fault of the controller: %v", value)
 	}
 }

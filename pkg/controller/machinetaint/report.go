@@ -28,7 +28,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	}
 	c.noted(deploymentID(d.Namespace+"/"+d.Name), d.ResourceVersion, answer.ResourceVersion)
 	if kind, reason := news(condition(d), p.Report); reason != "" {
-		c.recorder.Event(d, kind, reason, p.Report.Message)
+		c.recorder.Event(reference(d), kind, reason, p.Report.Message)
 	}
 	return nil
 }
@@ -47,4 +47,12 @@ func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, reason stri
 		return corev1.EventTypeWarning, "ReserveIncomplete"
 	}
 	return "", ""
+}
+
+// reference names a MachineDeployment for an event.
+func reference(d *v1alpha1.MachineDeployment) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment",
+		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
+	}
 }

@@ -52,6 +52,9 @@ func (c *Controller) attach(i Informers) error {
 	for _, s := range all {
 		errs = append(errs, s.attach())
 		c.filled = append(c.filled, s.informer.HasSyncedChecker())
+		if s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets {
+			c.raw = append(c.raw, s.informer.HasSyncedChecker())
+		}
 	}
 	return errors.Join(errs...)
 }

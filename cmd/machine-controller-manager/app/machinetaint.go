@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// taintName names the controller that keeps reserves.
+const taintName = "machinetaint"
+
+// ReserveOptions are the flags of the machine-taint controller.
+type ReserveOptions struct {
+	// TaintEffects of the reserve taint.
+	TaintEffects []string
+	// SurplusPatience and BootPatience are the controller's settings of that name.
+	SurplusPatience, BootPatience time.Duration
+	// Drain gives up every reserve.
+	Drain bool
+	// Syncs run at the same time.
+	Syncs int
+}
+
+func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.TaintEffects, "reserve-taint-effects", []string{string(corev1.TaintEffectNoSchedule)},
+		"Effects of the taint that keeps workload off machines in reserve: NoSchedule, or NoSchedule,NoExecute.")
+	flags.DurationVar(&o.SurplusPatience, "surplus-patience", machinetaint.DefaultSurplusPatience,
+		"How long more machines than replicas may serve with none of them empty, as after one has recovered, before the emptiest is drained.")
+	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
+		"How long a machine in reserve may take to become ready before the reserve does without it and tries again later. Less than --machine-creation-timeout of the machine controller. 0 is for ever.")
+	flags.BoolVar(&o.Drain, "drain-reserve", false,
+		"Give up every reserve, workload untouched, and make none. The log says when the last is gone; then stock machine-controller-manager can take over.")
+	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 5, "How many MachineDeployments' reserves are looked at at the same time.")
+}
+
+func (o *ReserveOptions) validate() error {
+	seen := map[string]bool{}
+	for _, effect := range o.TaintEffects {
+		if effect != string(corev1.TaintEffectNoSchedule) && effect != string(corev1.TaintEffectNoExecute) || seen[effect] {
+			return fmt.Errorf("--reserve-taint-effects: %q; write NoSchedule, or NoSchedule,NoExecute", effect)
+		}
+		seen[effect] = true
+	}
+	switch {
+	case !seen[string(corev1.TaintEffectNoSchedule)]:
+		return fmt.Errorf("--reserve-taint-effects: NoSchedule is missing: without it workload would come to machines in reserve")
+	case o.SurplusPatience < 0 || o.BootPatience < 0:
+		return fmt.Errorf("--surplus-patience, --reserve-boot-patience: must not be negative")
+	case o.Syncs < 1:
+		return fmt.Errorf("--reserve-concurrent-syncs: %d is below 1", o.Syncs)
+	}
+	return nil
+}
+
+// keeper is the machine-taint controller with its informers. It works only beside machine-controller-manager's controllers, because
+// how they see machines decides when a reserve may shrink, and it decides how the machines that they make are born.
+type keeper struct {
+	controller *machinetaint.Controller
+	machines   evenkeelinformers.SharedInformerFactory
+	target     coreinformers.SharedInformerFactory // nil without a target cluster
+}
+
+// newKeeper returns a keeper beside controllers whose informers are seen.
+func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return nil, fmt.Errorf("make machine client: %w", err)
+	}
+	k := &keeper{machines: evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))}
+	clients := machinetaint.Clients{Machine: ours.MachineV1alpha1()}
+	informers := machinetaint.Informers{Machine: k.machines.Machine().V1alpha1(), Seen: seen}
+	if p.target != nil {
+		if clients.Target, err = kubernetes.NewForConfig(p.target); err != nil {
+			return nil, fmt.Errorf("make target client: %w", err)
+		}
+		k.target = coreinformers.NewSharedInformerFactory(clients.Target, 0)
+		informers.Nodes, informers.Pods = k.target.Core().V1().Nodes(), k.target.Core().V1().Pods()
+	}
+	k.controller, err = machinetaint.New(clients, informers, p.recorder, p.options.Reserve.options(p))
+	return k, err
+}
+
+func (o *ReserveOptions) options(p *process) machinetaint.Options {
+	settings := machinetaint.Settings{
+		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp),
+	}
+	for _, effect := range o.TaintEffects {
+		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))
+	}
+	return machinetaint.Options{Settings: settings, Workers: o.Syncs, Registerer: p.registry}
+}
+
+// start fills the keeper's own stores, and is false if ctx ends first.
+func (k *keeper) start(ctx context.Context) bool {
+	k.machines.StartWithContext(ctx)
+	if k.target != nil {
+		k.target.StartWithContext(ctx)
+	}
+	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.Raw()...)
+}
+
+func (k *keeper) shutdown() {
+	k.machines.Shutdown()
+	if k.target != nil {
+		k.target.Shutdown()
+	}
+}
+
+// births asks a keeper, which is there before the first birth, how machines begin.
+func births(k **keeper, bound *machineinformers.Interface) view.Births {
+	return view.Births{
+		Born: func(b view.Birth) *api.Reserve { return (*k).controller.Born(b) },
+		Seen: func(version string) bool { return (*k).controller.Seen(version) },
+		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
+			return view.OwnedThrough((*bound).MachineSets().Lister())(namespace, m)
+		},
+	}
+}

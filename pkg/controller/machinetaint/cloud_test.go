@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+const (
+	finalizer   = "machine.sapcloud.io/machine-controller-manager"
+	lastApplied = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
+	bootTime    = 20 * time.Second
+	drainTime   = 10 * time.Second
+)
+
+// cloud does what a machine-controller and its provider do, once a second: machines boot, their Nodes get what their templates say, as
+// far as its own bookkeeping knows, they fail and recover when told, and go.
+type cloud struct {
+	mu sync.Mutex
+	// out says that no machine can be made; bare that Nodes register without the taints of their machines.
+	out, bare bool
+	// sick names machines whose Node is not ready.
+	sick map[string]bool
+
+	machines stock.Interface
+	nodes    kubernetes.Interface
+	pulse    *pulse
+}
+
+// pulse makes those who look at everything look every second while things happen, seldom a while after, and then not until something
+// is written again.
+type pulse struct {
+	mu   sync.Mutex
+	last time.Time
+	beat chan struct{}
+}
+
+func newPulse() *pulse { return &pulse{last: time.Now(), beat: make(chan struct{})} }
+
+// wrote is a hook of the server.
+func (p *pulse) wrote(sim.Write) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = time.Now()
+	close(p.beat)
+	p.beat = make(chan struct{})
+	return nil
+}
+
+func (p *pulse) wait(ctx context.Context) {
+	p.mu.Lock()
+	beat, since := p.beat, time.Since(p.last)
+	p.mu.Unlock()
+	pause := time.Second
+	switch {
+	case since > 15*time.Minute:
+		pause = 1000 * time.Hour
+	case since > time.Minute:
+		pause = 30 * time.Second
+	default:
+		beat = nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-beat:
+	case <-timer.C:
+	}
+}
+
+func (c *cloud) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+func (c *cloud) run(ctx context.Context, config *rest.Config) error {
+	config.QPS = -1
+	c.machines, c.nodes = stock.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+	for ctx.Err() == nil {
+		list, err := c.machines.MachineV1alpha1().Machines(ns).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			for _, m := range list.Items {
+				_ = c.act(ctx, &m) // a step that failed is tried again
+			}
+		}
+		c.pulse.wait(ctx)
+	}
+	return nil
+}
+
+// act takes a machine's next step.
+func (c *cloud) act(ctx context.Context, m *mcmapi.Machine) error {
+	c.mu.Lock()
+	out, sick := c.out, c.sick[m.Name]
+	c.mu.Unlock()
+	phase := m.Status.CurrentStatus.Phase
+	switch {
+	case m.DeletionTimestamp != nil:
+		return c.end(ctx, m)
+	case !slices.Contains(m.Finalizers, finalizer):
+		m.Finalizers = append(m.Finalizers, finalizer)
+		return c.update(ctx, m)
+	case m.Spec.ProviderID == "" && out:
+		if phase == mcmapi.MachineCrashLoopBackOff {
+			return nil
+		}
+		return c.report(ctx, m, mcmapi.MachineCrashLoopBackOff, mcmapi.MachineStateFailed, "ResourceExhausted")
+	case m.Spec.ProviderID == "":
+		if m.Spec.ProviderID, m.Labels = "sim:///"+m.Name, with(m.Labels, "node", m.Name); m.Annotations["machinepriority.machine.sapcloud.io"] == "" {
+			m.Annotations = with(m.Annotations, "machinepriority.machine.sapcloud.io", "3")
+		}
+		return c.update(ctx, m)
+	case phase == "" || phase == mcmapi.MachineCrashLoopBackOff:
+		return c.report(ctx, m, mcmapi.MachinePending, mcmapi.MachineStateProcessing, "")
+	case phase == mcmapi.MachinePending:
+		return c.boot(ctx, m)
+	case phase == mcmapi.MachineRunning && sick:
+		return c.report(ctx, m, mcmapi.MachineUnknown, mcmapi.MachineStateProcessing, "")
+	case phase == mcmapi.MachineUnknown && !sick:
+		return c.report(ctx, m, mcmapi.MachineRunning, mcmapi.MachineStateSuccessful, "")
+	case phase == mcmapi.MachineUnknown && time.Since(m.Status.CurrentStatus.LastUpdateTime.Time) > 10*time.Minute:
+		return c.report(ctx, m, mcmapi.MachineFailed, mcmapi.MachineStateFailed, "")
+	case phase == mcmapi.MachineFailed:
+		return nil
+	}
+	return c.keep(ctx, m)
+}
+
+func (c *cloud) boot(ctx context.Context, m *mcmapi.Machine) error {
+	if time.Since(m.CreationTimestamp.Time) < bootTime {
+		return nil
+	}
+	if _, err := c.nodes.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{}); err == nil {
+		return c.report(ctx, m, mcmapi.MachineRunning, mcmapi.MachineStateSuccessful, "")
+	}
+	c.mu.Lock()
+	bare := c.bare
+	c.mu.Unlock()
+	node := gen.Node(m.Name)
+	if !bare {
+		node.Spec.Taints = m.Spec.NodeTemplateSpec.Spec.Taints
+	}
+	_, err := c.nodes.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+// applied is what a Node was given, as the machine-controller remembers it.
+type applied struct {
+	Annotations map[string]string
+	Taints      []corev1.Taint
+}
+
+// keep brings a Node to what its machine's template says. Only what it has given itself does it take away.
+func (c *cloud) keep(ctx context.Context, m *mcmapi.Machine) error {
+	node, err := c.nodes.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	var last applied
+	_ = json.Unmarshal([]byte(node.Annotations[lastApplied]), &last) // absent at first
+	want := applied{m.Spec.NodeTemplateSpec.Annotations, m.Spec.NodeTemplateSpec.Spec.Taints}
+	before := node.DeepCopy()
+	for key := range last.Annotations {
+		if _, still := want.Annotations[key]; !still {
+			delete(node.Annotations, key)
+		}
+	}
+	node.Annotations = maps.Clone(node.Annotations)
+	for key, value := range want.Annotations {
+		node.Annotations = with(node.Annotations, key, value)
+	}
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return slices.Contains(last.Taints, t) && !slices.Contains(want.Taints, t)
+	})
+	for _, taint := range want.Taints {
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+	}
+	if maps.Equal(before.Annotations, node.Annotations) && len(before.Spec.Taints) == len(node.Spec.Taints) {
+		return nil
+	}
+	text, _ := json.Marshal(want) // it always encodes
+	node.Annotations = with(node.Annotations, lastApplied, string(text))
+	_, err = c.nodes.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+	return err
+}
+
+func (c *cloud) end(ctx context.Context, m *mcmapi.Machine) error {
+	if m.Status.CurrentStatus.Phase != mcmapi.MachineTerminating {
+		return c.report(ctx, m, mcmapi.MachineTerminating, mcmapi.MachineStateProcessing, "")
+	}
+	if time.Since(m.DeletionTimestamp.Time) < drainTime {
+		_, err := c.nodes.CoreV1().Nodes().Patch(ctx, m.Name, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+		return err
+	}
+	if err := c.nodes.CoreV1().Nodes().Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	m.Finalizers = nil
+	return c.update(ctx, m)
+}
+
+func (c *cloud) update(ctx context.Context, m *mcmapi.Machine) error {
+	_, err := c.machines.MachineV1alpha1().Machines(ns).Update(ctx, m, metav1.UpdateOptions{})
+	return err
+}
+
+func (c *cloud) report(ctx context.Context, m *mcmapi.Machine, phase mcmapi.MachinePhase, state mcmapi.MachineState, code string) error {
+	operation := mcmapi.MachineOperationCreate
+	if phase == mcmapi.MachineTerminating {
+		operation = mcmapi.MachineOperationDelete
+	}
+	now := metav1.Now()
+	m.Status.CurrentStatus = mcmapi.CurrentStatus{Phase: phase, LastUpdateTime: now}
+	m.Status.LastOperation = mcmapi.LastOperation{Description: string(operation), LastUpdateTime: now, State: state, Type: operation, ErrorCode: code}
+	_, err := c.machines.MachineV1alpha1().Machines(ns).UpdateStatus(ctx, m, metav1.UpdateOptions{})
+	return err
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+// workload is a scheduler with pods that each take a whole machine: those that wait are bound to machines that take them, those
+// whose machine goes wait again.
+func (c *cluster) workload(ctx context.Context, config *rest.Config) error {
+	config.QPS = -1
+	core := kubernetes.NewForConfigOrDie(config)
+	for ctx.Err() == nil {
+		_ = schedule(ctx, core) // what failed is tried again
+		c.pulse.wait(ctx)
+	}
+	return nil
+}
+
+func schedule(ctx context.Context, core kubernetes.Interface) error {
+	nodes, err := core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	pods, err := core.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	free := map[string]bool{}
+	for _, n := range nodes.Items {
+		free[n.Name] = len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable
+	}
+	var waiting []corev1.Pod
+	for _, pod := range pods.Items {
+		usable, there := free[pod.Spec.NodeName], pod.Spec.NodeName != ""
+		switch {
+		case !there:
+			waiting = append(waiting, pod)
+		case usable:
+			free[pod.Spec.NodeName] = false
+		default:
+			if err := reschedule(ctx, core, pod, nodes.Items); err != nil {
+				return err
+			}
+		}
+	}
+	for _, pod := range waiting {
+		for _, n := range slices.Sorted(maps.Keys(free)) {
+			if free[n] {
+				free[n] = false
+				pod.Spec.NodeName = n
+				if _, err := core.CoreV1().Pods(ns).Update(ctx, &pod, metav1.UpdateOptions{}); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// reschedule replaces a pod whose machine drains or is gone.
+func reschedule(ctx context.Context, core kubernetes.Interface, pod corev1.Pod, nodes []corev1.Node) error {
+	stays := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == pod.Spec.NodeName && !n.Spec.Unschedulable })
+	if stays {
+		return nil
+	}
+	if err := core.CoreV1().Pods(ns).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	_, err := core.CoreV1().Pods(ns).Create(ctx, gen.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano())), metav1.CreateOptions{})
+	return err
+}

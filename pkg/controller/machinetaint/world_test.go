@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/mcm"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	ourinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+const (
+	ns = gen.Namespace
+	// evenkeel is the process under test: machine-controller-manager's controllers behind the lens, and ours.
+	evenkeel = "evenkeel"
+)
+
+var (
+	machinesGVR    = mcmapi.SchemeGroupVersion.WithResource("machines")
+	deploymentsGVR = mcmapi.SchemeGroupVersion.WithResource("machinedeployments")
+	nodesGVR       = corev1.SchemeGroupVersion.WithResource("nodes")
+	podsGVR        = corev1.SchemeGroupVersion.WithResource("pods")
+)
+
+// program runs machine-controller-manager's controllers through the lens with ours beside them, as the binary does.
+func program(o machinetaint.Options) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return mcm.RunControllers(ctx, config, config, func(ctx context.Context, inner stock.Interface) mcm.Lens {
+			return (&together{inner: inner, ctx: ctx, config: config, options: o, running: &running}).look()
+		})
+	}
+}
+
+// together is the whole lens with the controller that it needs.
+type together struct {
+	*lens.Consistent
+	inner   stock.Interface
+	ctx     context.Context
+	config  *rest.Config
+	options machinetaint.Options
+	running *sync.WaitGroup
+	taint   *machinetaint.Controller
+	bound   machineinformers.Interface
+}
+
+func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interface, error) {
+	var err error
+	if t.bound, err = t.Consistent.Bind(in); err != nil {
+		return nil, err
+	}
+	client, target := ours.NewForConfigOrDie(t.config), kubernetes.NewForConfigOrDie(t.config)
+	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
+	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},
+		machinetaint.Informers{Machine: machines.Machine().V1alpha1(), Seen: t.bound, Nodes: core.Core().V1().Nodes(), Pods: core.Core().V1().Pods()},
+		&record.FakeRecorder{}, t.options)
+	if err != nil {
+		return nil, err
+	}
+	machines.StartWithContext(t.ctx)
+	core.StartWithContext(t.ctx)
+	t.running.Go(func() {
+		defer machines.Shutdown()
+		defer core.Shutdown()
+		t.taint.Run(t.ctx)
+	})
+	cache.WaitFor(t.ctx, "", t.taint.Raw()...)
+	return t.bound, nil
+}
+
+// look builds the lens; births ask the controller, which is there before the first.
+func (t *together) look() *together {
+	shown := view.New(t.ctx, t.inner, view.Options{Births: view.Births{
+		Born: func(b view.Birth) *api.Reserve { return t.taint.Born(b) },
+		Seen: func(version string) bool { return t.taint.Seen(version) },
+		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
+			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
+		},
+	}})
+	t.Consistent = lens.New(t.ctx, shown, lens.Options{})
+	return t
+}
+
+// cluster is a simulated cluster with machines that boot, a machine-controller that keeps Nodes as their templates say, and workload.
+type cluster struct {
+	*storm.World
+	user    ours.Interface
+	stock   stock.Interface
+	core    kubernetes.Interface
+	process *storm.Process
+	cloud   *cloud
+	pulse   *pulse
+}
+
+func adopt(w *storm.World, o machinetaint.Options) *cluster {
+	config := w.ConfigFor("user")
+	config.QPS = -1
+	c := &cluster{World: w, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), pulse: newPulse()}
+	c.cloud = &cloud{pulse: c.pulse}
+	w.AfterWrite(c.pulse.wrote)
+	c.process = w.Start(evenkeel, program(o))
+	w.Start("machines", c.cloud.run)
+	w.Start("workload", c.workload)
+	return c
+}
+
+var served = slices.Concat(sim.Core, sim.Machine)
+
+// play runs body on a cluster in virtual time.
+func play(body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{})
+		defer c.End()
+		c.Latency(2 * time.Millisecond)
+		body(c)
+	})
+}
+
+// pool makes a MachineDeployment, and a pod for each of its replicas.
+func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
+	GinkgoHelper()
+	plain := gen.MachineDeployment("pool", replicas)
+	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	for _, f := range change {
+		f(d)
+	}
+	_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func excess(n int32) func(*api.MachineDeployment) {
+	return func(d *api.MachineDeployment) { d.Spec.ExcessReplicas = &n }
+}
+
+func bounds(text string) func(*api.MachineDeployment) {
+	return func(d *api.MachineDeployment) { d.Annotations = map[string]string{api.BoundsAnnotation: text} }
+}
+
+func (c *cluster) patch(format string, args ...any) {
+	GinkgoHelper()
+	_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType, []byte(fmt.Sprintf(format, args...)), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) scale(replicas int)   { GinkgoHelper(); c.patch(`{"spec":{"replicas":%d}}`, replicas) }
+func (c *cluster) want(excess int)      { GinkgoHelper(); c.patch(`{"spec":{"excessReplicas":%d}}`, excess) }
+func (c *cluster) settle()              { GinkgoHelper(); Expect(c.Settle(quiet, 24*time.Hour)).To(Succeed()) }
+func (c *cluster) soon(d time.Duration) { time.Sleep(d) }
+
+// quiet is longer than anything here waits before it looks again, patience included.
+const quiet = 25 * time.Minute
+
+func decoded[T any](o map[string]any) *T {
+	object := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, object); err != nil {
+		panic(err) // it was written by a typed client
+	}
+	return object
+}
+
+func (c *cluster) deployment() *api.MachineDeployment {
+	return decoded[api.MachineDeployment](c.Get(deploymentsGVR, ns, "pool").Object)
+}
+
+func (c *cluster) machines() (all []*mcmapi.Machine) {
+	for _, o := range c.Objects(machinesGVR) {
+		all = append(all, decoded[mcmapi.Machine](o.Object))
+	}
+	return all
+}
+
+func (c *cluster) node(name string) *corev1.Node {
+	if o := c.Get(nodesGVR, "", name); o != nil {
+		return decoded[corev1.Node](o.Object)
+	}
+	return nil
+}
+
+func marked(m *mcmapi.Machine) bool { return m.Annotations[api.ReserveAnnotation] != "" }
+
+// names of the machines that serve and of those in reserve. Every part of every mark is where it belongs.
+func (c *cluster) names() (serving, reserve []string) {
+	GinkgoHelper()
+	for _, m := range c.machines() {
+		Expect(tainted(m.Spec.NodeTemplateSpec.Spec.Taints)).To(Equal(marked(m)), "template of "+m.Name)
+		if node := c.node(m.Name); node != nil {
+			Expect(tainted(node.Spec.Taints)).To(Equal(marked(m)), "taint of "+m.Name)
+			Expect(node.Annotations[api.ReserveAnnotation] != "").To(Equal(marked(m)), "annotation of "+m.Name)
+			Expect(node.Annotations[api.ScaleDownDisabledAnnotation] == "true").To(Equal(marked(m)), "scale-down of "+m.Name)
+		}
+		if marked(m) {
+			reserve = append(reserve, m.Name)
+		} else {
+			serving = append(serving, m.Name)
+		}
+	}
+	return serving, reserve
+}
+
+func tainted(taints []corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == api.ReserveTaintKey })
+}
+
+// numbers are S/V as they are, then the status, then the condition.
+func (c *cluster) numbers() string {
+	GinkgoHelper()
+	serving, reserve := c.names()
+	d := c.deployment()
+	said := ""
+	for _, condition := range d.Status.Conditions {
+		if condition.Type == api.ReserveReady {
+			said = fmt.Sprintf(" %s %s", condition.Status, condition.Reason)
+		}
+	}
+	return fmt.Sprintf("%d+%d status %d/%d%s", len(serving), len(reserve), d.Status.ReadyExcessReplicas, d.Status.ExcessReplicas, said)
+}
+
+// written are the writes of the process since a number of writes, without Events and Leases.
+func (c *cluster) written(since int) []string {
+	var all []string
+	for _, w := range c.Writes()[since:] {
+		if w.User == evenkeel && w.Resource != "events" && w.Resource != "leases" {
+			all = append(all, strings.Join([]string{w.Verb, w.Resource, w.Name, w.Subresource}, " "))
+		}
+	}
+	return all
+}
