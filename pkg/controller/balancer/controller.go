@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -210,14 +209,6 @@ func (c *Controller) balancerChanged(items ...any) {
 		c.loop.Add(b.Namespace + "/" + b.Name)
 		for _, key := range targetKeys(b) {
 			c.enqueueOwners(key)
-		}
-	}
-}
-
-func (c *Controller) autoscalerChanged(items ...any) {
-	for _, item := range items {
-		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok {
-			c.enqueueOwners(autoscaledKey(hpa))
 		}
 	}
 }

@@ -54,7 +54,9 @@ func (c *cluster) tend(ctx context.Context, client kubernetes.Interface, d *apps
 	living := list.Items
 	for range wanted - len(living) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: d.Name + "-", Namespace: d.Namespace, Labels: d.Spec.Template.Labels}}
-		pod.Spec.Containers = []corev1.Container{{Name: "work", Image: "registry.example/work:1"}}
+		if pod.Spec = d.Spec.Template.Spec; pod.Spec.Containers == nil {
+			pod.Spec.Containers = []corev1.Container{{Name: "work", Image: "registry.example/work:1"}}
+		}
 		_, _ = client.CoreV1().Pods(d.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	}
 	// What does not run goes first, as replica sets have it.

@@ -119,6 +119,22 @@ var _ = Describe("Machines as targets", func() {
 		})
 	})
 
+	DescribeTable("have one owner of their replicas: are left alone if kept even with other zones",
+		func(mode, sizes, reason string) {
+			inZones(6, func(b *v1alpha1.Balancer, mds map[string]*mcm.MachineDeployment) {
+				b.Spec.Policy.Fallback = nil
+				mds["z1"].Annotations = map[string]string{machinev1alpha1.BalanceAnnotation: mode}
+			}, func(z zones) {
+				Expect(z.sizes()).To(Equal(sizes))
+				Expect(z.balancer("pool").Status.Targets[0].Reason).To(Equal(reason))
+			})
+		},
+		Entry(nil, "ScaleUp", "0/3/3", "KeptEven"),
+		Entry(nil, "Continuous", "0/3/3", "KeptEven"),
+		Entry(nil, "Off", "2/2/2", ""),
+		Entry("garbage", "Perhaps", "2/2/2", ""),
+	)
+
 	It("never count the pods of their namespace", func() {
 		inZones(3, func(b *v1alpha1.Balancer, _ map[string]*mcm.MachineDeployment) {
 			b.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(2))}

@@ -40,6 +40,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View,
 		own = labels.Nothing()
 	}
 	c.lookAround(b, own, v.Targets, seen, &v)
+	v.Autoscaler = c.autoscaled(b, own)
 	return v, wait, nil
 }
 
@@ -141,6 +142,7 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 			for _, pod := range selected[*corev1.Pod](c.pods, b.Namespace, l.pods) {
 				if r, ok := podReplica(pod); ok {
 					t.Replicas = append(t.Replicas, r)
+					t.NoCPU, t.NoMemory = t.NoCPU || !requests(pod, corev1.ResourceCPU), t.NoMemory || !requests(pod, corev1.ResourceMemory)
 					if !own.Matches(labels.Set(pod.Labels)) && (strange == "" || pod.Name < strange) {
 						strange = pod.Name
 					}

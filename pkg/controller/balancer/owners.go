@@ -67,19 +67,25 @@ func older(a, b *v1alpha1.Balancer) bool {
 
 // owned says who else writes a target's replicas.
 func (c *Controller) owned(t Target, object *unstructured.Unstructured) Hold {
-	if t.Object.Resource.Group == machineGroup && object.GetAnnotations()[machinev1alpha1.BoundsAnnotation] != "" {
-		return polling("HasBounds", fmt.Sprintf("its replicas belong to whoever scales within its annotation %s: remove that, or the target", machinev1alpha1.BoundsAnnotation))
-	}
-	ref := t.Spec.ScaleTargetRef
-	items, _ := c.autoscalers.ByIndex(byTarget, targetKey(t.Object.Namespace, ref.APIVersion, ref.Kind, ref.Name))
-	first := ""
-	for _, item := range items {
-		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok && (first == "" || hpa.Name < first) {
-			first = hpa.Name
+	if t.Object.Resource.Group == machineGroup {
+		if hold := kept(object.GetAnnotations()); hold != (Hold{}) {
+			return hold
 		}
 	}
-	if first != "" {
-		return polling("Autoscaled", fmt.Sprintf("HorizontalPodAutoscaler %s scales it too: let that scale the Balancer instead", first))
+	ref := t.Spec.ScaleTargetRef
+	if hpa := c.autoscaler(targetKey(t.Object.Namespace, ref.APIVersion, ref.Kind, ref.Name)); hpa != nil {
+		return polling("Autoscaled", fmt.Sprintf("HorizontalPodAutoscaler %s scales it too: let that scale the Balancer instead", hpa.Name))
+	}
+	return Hold{}
+}
+
+// kept says by which annotation somebody else writes the replicas of a MachineDeployment.
+func kept(annotations map[string]string) Hold {
+	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
+		return polling("HasBounds", fmt.Sprintf("its replicas belong to whoever scales within its annotation %s: remove that, or the target", machinev1alpha1.BoundsAnnotation))
+	}
+	if mode, err := machinev1alpha1.ParseBalanceMode(annotations[machinev1alpha1.BalanceAnnotation]); err == nil && mode != machinev1alpha1.BalanceOff {
+		return polling("KeptEven", fmt.Sprintf("its replicas are kept even with those of other zones, by its annotation %s: remove that, or the target", machinev1alpha1.BalanceAnnotation))
 	}
 	return Hold{}
 }

@@ -3,7 +3,6 @@
 package balancer
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -24,8 +23,8 @@ type Plan struct {
 	Total, Overflow, Deficit int64
 	// ShareError is the largest distance from an exact share, as a part of all replicas.
 	ShareError float64
-	// Strangers are names in the proportions that no target has.
-	Strangers []string
+	// Strangers are names in the proportions that no target has, and Negative those with a share below 0, which is none.
+	Strangers, Negative []string
 	// Again is when to look again though nothing happens; 0 for never.
 	Again time.Duration
 }
@@ -46,7 +45,8 @@ func (s Share) Moving() bool { return s.Next != s.Current }
 // NewPlan decides. It is total: whatever the object says, there is a plan.
 func NewPlan(v View) Plan {
 	spec := v.Balancer.Spec
-	p := Plan{Total: total(spec), Strangers: strangers(spec)}
+	p := Plan{Total: total(spec)}
+	p.Strangers, p.Negative = strangers(spec)
 	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
 	for _, t := range v.Targets {
 		m := memory(v.Balancer, t.Spec.Name)
@@ -275,17 +275,20 @@ func memory(b *v1alpha1.Balancer, name string) v1alpha1.TargetStatus {
 	return v1alpha1.TargetStatus{}
 }
 
-// strangers are names with a share that no target has.
-func strangers(spec v1alpha1.BalancerSpec) []string {
+// strangers are names with a share that no target has, negative those with a share below 0.
+func strangers(spec v1alpha1.BalancerSpec) (strangers, negative []string) {
 	if spec.Policy.Proportions == nil {
-		return nil
+		return nil, nil
 	}
-	var found []string
-	for name := range spec.Policy.Proportions.TargetProportions {
+	for name, share := range spec.Policy.Proportions.TargetProportions {
 		if !slices.ContainsFunc(spec.Targets, func(t v1alpha1.BalancerTarget) bool { return t.Name == name }) {
-			found = append(found, name)
+			strangers = append(strangers, name)
+		}
+		if share < 0 {
+			negative = append(negative, name)
 		}
 	}
-	slices.SortFunc(found, cmp.Compare[string])
-	return found
+	slices.Sort(strangers)
+	slices.Sort(negative)
+	return strangers, negative
 }

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -101,6 +102,21 @@ var _ = Describe("A plan", func() {
 		Expect(p.Strangers).To(Equal([]string{"c"}))
 		Expect(desired(p)).To(Equal("5/5"))
 	})
+
+	DescribeTable("says what of a policy counts for nothing",
+		func(policy v1alpha1.BalancerPolicy, reason, mention string) {
+			v := view(10, policy, named("a"), named("b"))
+			p := NewPlan(v)
+			resolved := meta.FindStatusCondition(NewStatus(v, p, Outcome{0, 0}).Conditions, v1alpha1.ConditionTargetsResolved)
+			Expect(resolved.Reason).To(Equal(reason))
+			Expect(resolved.Message).To(ContainSubstring(mention))
+		},
+		Entry("nothing", shares(1, 1), "Resolved", "every target"),
+		Entry("no share", shares(0, 1), "Resolved", "every target"),
+		Entry("less than none", shares(-5, 1), "NegativeShares", "to a, which counts as 0: write 0"),
+		Entry("less than none, twice", shares(-5, -1), "NegativeShares", "a, b"),
+		Entry("a name without a target", shares(1, 1, 1), "UnknownNames", "by c: add the target"),
+	)
 
 	It("stands in for a missing target when its time is over, and takes it back when it is there and ready", func() {
 		v := after(view(10, even(), named("a", absent), named("b", healthy(5))), 30*time.Second)

@@ -3,9 +3,11 @@
 package balancer
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -35,7 +37,7 @@ func readiness(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// stripPod keeps what podReplica reads, and labels.
+// stripPod keeps what podReplica and requests read, and labels.
 func stripPod(item any) (any, error) {
 	pod, ok := item.(*corev1.Pod)
 	if !ok {
@@ -48,7 +50,36 @@ func stripPod(item any) (any, error) {
 	if c := readiness(pod); c != nil {
 		small.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
 	}
+	small.Spec.Containers = remnants[requests(pod, corev1.ResourceCPU)][requests(pod, corev1.ResourceMemory)]
 	return small, nil
+}
+
+// remnants stand for the containers of pods: all request CPU or not, memory or not.
+var remnants = map[bool]map[bool][]corev1.Container{false: {false: remnant(), true: remnant(corev1.ResourceMemory)},
+	true: {false: remnant(corev1.ResourceCPU), true: remnant(corev1.ResourceCPU, corev1.ResourceMemory)}}
+
+func remnant(requests ...corev1.ResourceName) []corev1.Container {
+	c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
+	for _, name := range requests {
+		c.Resources.Requests[name] = resource.Quantity{}
+	}
+	return []corev1.Container{c}
+}
+
+// requests tells whether a pod requests a resource as an autoscaler needs it: as a whole, or with every container that
+// runs all the time.
+func requests(pod *corev1.Pod, name corev1.ResourceName) bool {
+	if whole := pod.Spec.Resources; whole != nil {
+		if _, ok := whole.Requests[name]; ok {
+			return true
+		}
+	}
+	lacks := func(c corev1.Container) bool { _, ok := c.Resources.Requests[name]; return !ok }
+	sidecar := func(c corev1.Container) bool {
+		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	return !slices.ContainsFunc(pod.Spec.Containers, lacks) &&
+		!slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return sidecar(c) && lacks(c) })
 }
 
 // machineReplica is a Machine as a replica; false for one that is leaving.

@@ -57,6 +57,9 @@ func newsOf(was, is []metav1.Condition) []news {
 		if before != nil && before.Status == c.Status && before.Reason == c.Reason {
 			continue
 		}
+		if c.Type == v1alpha1.ConditionTargetsResolved && meta.IsStatusConditionFalse(is, v1alpha1.ConditionBalancing) {
+			continue // which says the same
+		}
 		if n, ok := newsAbout(before, c); ok {
 			all = append(all, n)
 		}
@@ -80,13 +83,15 @@ func newsAbout(before *metav1.Condition, is metav1.Condition) (news, bool) {
 
 // worst is what each condition is when it calls for attention; the others sum these up or pass by themselves.
 var worst = map[string]metav1.ConditionStatus{
-	v1alpha1.ConditionBalancing:      metav1.ConditionFalse,
-	v1alpha1.ConditionWithinLimits:   metav1.ConditionFalse,
-	v1alpha1.ConditionFallbackActive: metav1.ConditionTrue,
+	v1alpha1.ConditionBalancing:       metav1.ConditionFalse,
+	v1alpha1.ConditionWithinLimits:    metav1.ConditionFalse,
+	v1alpha1.ConditionFallbackActive:  metav1.ConditionTrue,
+	v1alpha1.ConditionTargetsResolved: metav1.ConditionFalse,
 }
 
 var eventReasons = map[string]string{
-	v1alpha1.ConditionBalancing:      "UnableToBalance",
-	v1alpha1.ConditionWithinLimits:   "OutsideLimits",
-	v1alpha1.ConditionFallbackActive: "FallbackStarted",
+	v1alpha1.ConditionBalancing:       "UnableToBalance",
+	v1alpha1.ConditionWithinLimits:    "OutsideLimits",
+	v1alpha1.ConditionFallbackActive:  "FallbackStarted",
+	v1alpha1.ConditionTargetsResolved: "TargetsUnclear",
 }

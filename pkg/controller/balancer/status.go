@@ -111,16 +111,37 @@ func resolved(v View, p Plan) metav1.Condition {
 	switch {
 	case len(held) > 0:
 		c.Message = strings.Join(held, "; ")
+	case v.Autoscaler.Rival != "":
+		c.Reason, c.Message = "AmbiguousSelector", fmt.Sprintf("HorizontalPodAutoscaler %s counts some of the same pods as %s, which switches both off: delete it, or give its workload pods of its own", v.Autoscaler.Rival, v.Autoscaler.Name)
 	case len(p.Strangers) > 0:
 		c.Reason, c.Message = "UnknownNames", fmt.Sprintf("targetProportions names no target by %s: add the target, or remove the name", strings.Join(p.Strangers, ", "))
+	case len(p.Negative) > 0:
+		c.Reason, c.Message = "NegativeShares", fmt.Sprintf("targetProportions gives less than 0 to %s, which counts as 0: write 0", strings.Join(p.Negative, ", "))
 	case v.Foreign > 0:
 		c.Reason, c.Message = "ForeignPods", "spec.selector matches pods that belong to no target, and an autoscaler would count them: choose a label that only target pods carry"
 	case v.Shared > 0:
 		c.Reason, c.Message = "SharedPods", "some pods are selected by more than one target, and count for each: give the targets selectors of their own"
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Resolved", "every target was found and can be scaled"
+		if target, resource := unrequested(v); target != "" {
+			c.Status, c.Reason = metav1.ConditionFalse, "NoRequests"
+			c.Message = fmt.Sprintf("HorizontalPodAutoscaler %s needs the %s requests of all containers, and some pods of target %s have none: add resources.requests", v.Autoscaler.Name, resource, target)
+		}
 	}
 	return c
+}
+
+// unrequested is the first target with a pod that lacks a request which the Balancer's autoscaler needs.
+func unrequested(v View) (target, resource string) {
+	for _, t := range v.Targets {
+		switch {
+		case v.Autoscaler.CPU && t.NoCPU:
+			return t.Spec.Name, "cpu"
+		case v.Autoscaler.Memory && t.NoMemory:
+			return t.Spec.Name, "memory"
+		}
+	}
+	return "", ""
 }
 
 func ready(v View, p Plan) metav1.Condition {

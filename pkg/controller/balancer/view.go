@@ -22,6 +22,17 @@ type View struct {
 	// Foreign is how many pods the Balancer's selector matches that no target selects, and Shared how many more than one
 	// target selects.
 	Foreign, Shared int
+	// Autoscaler is the one that scales this Balancer.
+	Autoscaler Autoscaler
+}
+
+// Autoscaler is a HorizontalPodAutoscaler on a Balancer. The zero value is none.
+type Autoscaler struct {
+	Name string
+	// CPU and Memory say that it computes the utilization of these, for which it needs every container's requests.
+	CPU, Memory bool
+	// Rival is another autoscaler that counts some of the same pods, which switches both off.
+	Rival string
 }
 
 // Target is what is known of one target.
@@ -46,6 +57,8 @@ type Target struct {
 	Replicas []Replica
 	Counted  bool
 	Counts   Counts
+	// NoCPU and NoMemory say that some of its pods have a container without such a request.
+	NoCPU, NoMemory bool
 }
 
 // Hold is why a target is left alone. The zero value is that it is not.

@@ -247,6 +247,16 @@ func (c *cluster) condition(name, kind string) string {
 	return "absent"
 }
 
+// message of a condition.
+func (c *cluster) message(name, kind string) string {
+	for _, condition := range c.balancer(name).Status.Conditions {
+		if condition.Type == kind {
+			return condition.Message
+		}
+	}
+	return "absent"
+}
+
 // running is how many pods run.
 func (c *cluster) running() int {
 	n := 0

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+// autoscaler of a workload: the first by name, nil if there is none.
+func (c *Controller) autoscaler(target string) *autoscalingv2.HorizontalPodAutoscaler {
+	items, _ := c.autoscalers.ByIndex(byTarget, target)
+	var first *autoscalingv2.HorizontalPodAutoscaler
+	for _, item := range items {
+		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok && (first == nil || hpa.Name < first.Name) {
+			first = hpa
+		}
+	}
+	return first
+}
+
+// autoscaled is what matters of the autoscaler of a Balancer; the zero value if there is none.
+func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) Autoscaler {
+	hpa := c.autoscaler(targetKey(b.Namespace, v1alpha1.SchemeGroupVersion.String(), "Balancer", b.Name))
+	if hpa == nil {
+		return Autoscaler{}
+	}
+	a := Autoscaler{Name: hpa.Name}
+	for _, metric := range hpa.Spec.Metrics {
+		if r := metric.Resource; r != nil && r.Target.Type == autoscalingv2.UtilizationMetricType {
+			a.CPU, a.Memory = a.CPU || r.Name == corev1.ResourceCPU, a.Memory || r.Name == corev1.ResourceMemory
+		}
+	}
+	pods := selected[*corev1.Pod](c.pods, b.Namespace, own)
+	items, _ := c.autoscalers.ByIndex(cache.NamespaceIndex, b.Namespace)
+	for _, item := range items {
+		other, ok := item.(*autoscalingv2.HorizontalPodAutoscaler)
+		if !ok || other.Name == hpa.Name || a.Rival != "" && a.Rival < other.Name {
+			continue
+		}
+		if counts := c.countedBy(other); counts != nil && matchesPod(counts, pods) {
+			a.Rival = other.Name
+		}
+	}
+	return a
+}
+
+func matchesPod(selector labels.Selector, pods []*corev1.Pod) bool {
+	for _, pod := range pods {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			return true
+		}
+	}
+	return false
+}
+
+// countedBy selects the pods that an autoscaler counts; nil where that is not known. Nothing is watched only for this.
+func (c *Controller) countedBy(hpa *autoscalingv2.HorizontalPodAutoscaler) labels.Selector {
+	ref := hpa.Spec.ScaleTargetRef
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	key := hpa.Namespace + "/" + ref.Name
+	if gvk.GroupKind() == v1alpha1.SchemeGroupVersion.WithKind("Balancer").GroupKind() {
+		item, _, _ := c.balancers.GetByKey(key)
+		if b, ok := item.(*v1alpha1.Balancer); ok {
+			return notAll(metav1.LabelSelectorAsSelector(&b.Spec.Selector))
+		}
+		return nil
+	}
+	object, ok := c.watches.peek(gvk, key)
+	if !ok {
+		return nil
+	}
+	return notAll(structuredSelector(object))
+}
+
+// notAll is a selector that is valid and does not match everything, or nil.
+func notAll(selector labels.Selector, err error) labels.Selector {
+	if err != nil || selector.Empty() {
+		return nil
+	}
+	return selector
+}
+
+// peek looks for an object in the cache of its kind, if there is one.
+func (w *watches) peek(gvk schema.GroupVersionKind, key string) (*unstructured.Unstructured, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for resource, k := range w.caches {
+		if resource.GroupVersion() != gvk.GroupVersion() {
+			continue
+		}
+		item, _, _ := k.informer.GetIndexer().GetByKey(key)
+		if object, ok := item.(*unstructured.Unstructured); ok && object.GetKind() == gvk.Kind {
+			return object, true
+		}
+	}
+	return nil, false
+}
+
+// autoscalerChanged is told of autoscalers. What one only reports of itself, every few seconds, concerns nobody.
+func (c *Controller) autoscalerChanged(items ...any) {
+	var all []*autoscalingv2.HorizontalPodAutoscaler
+	for _, item := range items {
+		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+			all = append(all, hpa)
+		}
+	}
+	if len(all) == 2 && equality.Semantic.DeepEqual(all[0].Spec, all[1].Spec) {
+		return
+	}
+	for _, hpa := range all {
+		keys, _ := c.balancers.IndexKeys(cache.NamespaceIndex, hpa.Namespace)
+		for _, key := range keys {
+			c.loop.Add(key)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+// What tests look at apart from the whole.
+var (
+	Requests = requests
+	StripPod = stripPod
+)
