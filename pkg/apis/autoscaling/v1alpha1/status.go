@@ -193,4 +193,8 @@ type Outstanding struct {
 	// exist. Any later version makes sure that they will not.
 	// +optional
 	Base string `json:"base,omitempty"`
+
+	// Repeated says that something was sent before on the same base, so that a refusal of the last does not settle it.
+	// +optional
+	Repeated bool `json:"repeated,omitempty"`
 }

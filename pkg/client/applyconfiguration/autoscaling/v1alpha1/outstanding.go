@@ -17,6 +17,8 @@ type OutstandingApplyConfiguration struct {
 	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive, empty where it must not
 	// exist. Any later version makes sure that they will not.
 	Base *string `json:"base,omitempty"`
+	// Repeated says that something was sent before on the same base, so that a refusal of the last does not settle it.
+	Repeated *bool `json:"repeated,omitempty"`
 }
 
 // OutstandingApplyConfiguration constructs a declarative configuration of the Outstanding type for use with
@@ -46,5 +48,13 @@ func (b *OutstandingApplyConfiguration) WithMaxReplicas(value int32) *Outstandin
 // If called multiple times, the Base field is set to the value of the last call.
 func (b *OutstandingApplyConfiguration) WithBase(value string) *OutstandingApplyConfiguration {
 	b.Base = &value
+	return b
+}
+
+// WithRepeated sets the Repeated field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Repeated field is set to the value of the last call.
+func (b *OutstandingApplyConfiguration) WithRepeated(value bool) *OutstandingApplyConfiguration {
+	b.Repeated = &value
 	return b
 }

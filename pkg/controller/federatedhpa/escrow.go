@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// Deed is what an order does.
+type Deed string
+
+// The deeds.
+const (
+	Create Deed = "create"
+	Change Deed = "change"
+	Remove Deed = "remove"
+)
+
+// Order is one write to a cluster's autoscaler. It has an effect only on the version that it was decided on.
+type Order struct {
+	Cluster string
+	Deed    Deed
+	Bounds
+	Was          Bounds
+	Version, UID string
+	// Epoch goes along with the write, so that it changes something even where the bounds stay.
+	Epoch int64
+}
+
+// grant turns aims into orders. A lowering is sent at once. A raise is sent only as far as the maxima, each counted at the
+// highest it may be, leave room; and a minimum is lowered only as far as the minima, each counted at the lowest, allow.
+func (p *Plan) grant(r rules, now time.Time) {
+	raises := p.raises(r)
+	spare := p.spareMinima(r)
+	for _, s := range p.seats() {
+		if s.fixed() || s.Lent {
+			continue
+		}
+		to := Bounds{Max: s.Aim.Max}
+		if s.Aim.Max > s.Counted.Max {
+			to.Max = s.Counted.Max + raises[s.Name]
+		} else if s.Aim.Max > s.Confirmed.Max {
+			to.Max = s.Aim.Max // within what is counted already
+		}
+		if to.Min = min(s.Aim.Min, to.Max); to.Min < s.Confirmed.Min {
+			given := min(s.Confirmed.Min-to.Min, spare)
+			to.Min = min(s.Confirmed.Min-given, to.Max)
+			spare -= given
+		}
+		p.order(s, to, r, now)
+	}
+}
+
+// raises shares out what the counted maxima leave.
+func (p *Plan) raises(r rules) map[string]int64 {
+	budget, counted := r.max, int64(0)
+	var rising []*Seat
+	for _, s := range p.seats() {
+		if s.Lent {
+			continue
+		}
+		budget -= s.Counted.Max
+		if !s.fixed() && s.Aim.Max > s.Counted.Max {
+			rising, counted = append(rising, s), counted+s.Counted.Max
+		}
+	}
+	to := share(counted+max(0, budget), targetsOf(rising, func(_ int, s *Seat) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
+	granted := map[string]int64{}
+	for i, s := range rising {
+		granted[s.Name] = to[i] - s.Counted.Max
+	}
+	return granted
+}
+
+// spareMinima is how much the minima may be lowered by without falling below what is wanted, or what the aims add up to.
+func (p *Plan) spareMinima(r rules) int64 {
+	var counted, aimed int64
+	for _, s := range p.seats() {
+		if !s.Lent {
+			counted, aimed = counted+s.Counted.Min, aimed+s.Aim.Min
+		}
+	}
+	return max(0, counted-min(r.min, aimed))
+}
+
+// order sends a cluster to its bounds, if anything is to be sent.
+func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
+	l := s.cluster.Local
+	doubt := s.entry.Outstanding != nil
+	o := Order{Cluster: s.Name, Bounds: to, Was: s.Confirmed}
+	switch {
+	case l == nil && to.Max == 0 && !doubt:
+		return
+	case l == nil && to.Max == 0:
+		// Only an autoscaler that exists makes sure that the one that was sent will not: this one is removed again.
+		o.Deed, o.Bounds = Create, Bounds{r.least(), 1}
+	case l == nil:
+		o.Deed = Create
+	case to.Max == 0:
+		o.Deed, o.Version, o.UID = Remove, l.Version, l.UID
+		p.Orders = append(p.Orders, o)
+		return
+	case to == s.Confirmed && !l.Drifted && !doubt:
+		return
+	default:
+		o.Deed, o.Version, o.UID = Change, l.Version, l.UID
+	}
+	if doubt || o.Max > s.Confirmed.Max || o.Min < s.Confirmed.Min {
+		s.promise(o)
+	}
+	if o.Bounds != s.Confirmed {
+		s.entry.MovedAt = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	o.Epoch = s.entry.Epoch
+	p.Orders = append(p.Orders, o)
+}
+
+// promise enters an order into the ledger, before it is sent.
+func (s *Seat) promise(o Order) {
+	before := s.entry.Outstanding
+	s.entry.Epoch++
+	s.entry.Outstanding = &v1alpha1.Outstanding{MinReplicas: small(o.Min), MaxReplicas: small(o.Max), Base: o.Version}
+	if before != nil {
+		s.entry.Outstanding.Repeated = true
+		s.entry.Outstanding.MinReplicas = min(before.MinReplicas, s.entry.Outstanding.MinReplicas)
+		s.entry.Outstanding.MaxReplicas = max(before.MaxReplicas, s.entry.Outstanding.MaxReplicas)
+	}
+	s.Counted = Bounds{min(s.Counted.Min, o.Min), max(s.Counted.Max, o.Max)}
+}
+
+// small is a count as the API has it.
+func small(n int64) int32 { return int32(max(0, min(n, math.MaxInt32))) }

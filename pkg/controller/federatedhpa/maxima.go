@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"slices"
+	"time"
+)
+
+// divideMaxima aims at maxima that go where they are needed. Where nobody needs any, they stay as they are.
+func (p *Plan) divideMaxima(r rules, now time.Time) {
+	room := r.max
+	var hands []*Seat
+	for _, s := range p.seats() {
+		switch {
+		case s.Lent:
+			s.Aim = s.Confirmed
+		case s.role == idle || s.role == waiting:
+			s.Aim = Bounds{}
+		case s.fixed():
+			s.Aim.Max = s.held().Max
+			room -= s.Aim.Max
+		case s.role == leaving:
+			s.Aim = s.farewell()
+			room -= s.Aim.Max
+		default:
+			hands = append(hands, s)
+		}
+	}
+	p.Room = max(0, room)
+	if rests(hands, p.Room) {
+		for _, s := range hands {
+			s.Aim.Max = s.Confirmed.Max
+		}
+	} else {
+		p.partition(r, now, hands)
+	}
+	for _, s := range hands {
+		s.Aim.Min = min(s.Aim.Min, s.Aim.Max)
+		if s.limited && !s.stuck {
+			p.Missing += max(0, s.cluster.Local.Demand-s.Aim.Max)
+		}
+	}
+}
+
+// farewell is what a leaving cluster keeps for now: nothing, or, for one that was used in need only, a single replica
+// until it runs no more.
+func (s *Seat) farewell() Bounds {
+	if s.entry.OnDemand && s.cluster.Local != nil && !s.frozen() && max(s.cluster.Local.Current, s.desired()) > 1 {
+		return Bounds{min(1, s.Confirmed.Min), 1}
+	}
+	return Bounds{}
+}
+
+// rests tells whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out.
+func rests(hands []*Seat, room int64) bool {
+	var sum, lowest, highest int64
+	for _, s := range hands {
+		switch {
+		case s.role == joining, s.limited && !s.stuck && s.Confirmed.Max < s.max, s.Confirmed.Max > s.max, s.Confirmed.Max < s.Aim.Min:
+			return false
+		}
+		sum, lowest, highest = sum+s.Confirmed.Max, lowest+max(1, s.Aim.Min), highest+s.max
+	}
+	return sum == max(min(room, highest), min(lowest, room))
+}
+
+// partition divides the room: to each what it runs, then what it wants, then the rest to all.
+func (p *Plan) partition(r rules, now time.Time, hands []*Seat) {
+	needed := slices.ContainsFunc(hands, func(s *Seat) bool { return s.role == joining || s.limited && !s.stuck })
+	for _, hold := range []hold{keepCooling, keepMinima, keepRunning} {
+		var floors int64
+		for _, s := range hands {
+			s.bound(r, now, needed, hold)
+			floors += s.floor
+		}
+		if floors <= p.Room {
+			break
+		}
+	}
+	for _, s := range hands { // when a cluster that now keeps what it has may give, the plan may be another
+		if left := s.cooling(r, now); needed && left > 0 && s.Confirmed.Max > s.desired()+r.headroom {
+			p.Again = sooner(p.Again, left)
+		}
+	}
+	p.want(hands)
+	lowered := share(p.Room, targetsOf(hands, func(_ int, s *Seat) (lo, hi, current int64) { return 1, max(1, s.floor), s.Confirmed.Max }, true))
+	first := share(p.Room, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+		return lowered[i], max(lowered[i], s.want), s.Confirmed.Max
+	}, true))
+	for i, n := range share(p.Room, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) { return first[i], max(first[i], s.cap), s.Confirmed.Max }, true)) {
+		hands[i].Aim.Max = n
+	}
+}
+
+// hold is how much a cluster holds on to when maxima are divided. Only where all of it does not fit is less tried.
+type hold int
+
+const (
+	keepCooling hold = iota // what was given to it a moment ago
+	keepMinima              // its minimum and what it runs
+	keepRunning             // what it runs
+)
+
+// bound sets the bounds of a cluster's part.
+func (s *Seat) bound(r rules, now time.Time, needed bool, hold hold) {
+	if s.cap = s.max; s.stuck && needed {
+		s.cap = max(s.usable(r), min(s.Aim.Min, s.max))
+	}
+	s.floor = max(1, min(s.desired(), s.cap))
+	if hold <= keepMinima {
+		s.floor = max(s.floor, min(s.Aim.Min, s.cap))
+	}
+	if s.role == used && hold == keepCooling {
+		if s.frozen() || s.cooling(r, now) > 0 {
+			s.floor = max(s.floor, min(s.Confirmed.Max, s.cap))
+		}
+		s.floor = max(s.floor, min(s.Confirmed.Max-r.step, s.cap))
+	}
+	s.want = min(s.cap, max(s.floor, s.desired()+r.headroom))
+	switch {
+	case s.frozen() && hold == keepCooling:
+		s.cap, s.want = s.floor, s.floor
+	case s.limited && !s.stuck:
+		s.want = min(s.cap, max(s.floor, s.cluster.Local.Demand, s.Confirmed.Max+1))
+	}
+}
+
+// want sets what joining clusters want: an even part of what is to spare.
+func (p *Plan) want(hands []*Seat) {
+	spare := p.Room
+	for _, s := range hands {
+		spare -= s.floor
+	}
+	for _, s := range hands {
+		if s.role == joining {
+			s.want = min(s.cap, max(s.floor, spare/int64(len(hands))))
+		}
+	}
+}

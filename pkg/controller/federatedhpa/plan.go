@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// Plan is what is to be done, and what is to be remembered before it is done.
+type Plan struct {
+	// Stop says why nothing is done.
+	Stop Hold
+	// Seats are the clusters, by name.
+	Seats []Seat
+	// Orders go to clusters, after the status has been written.
+	Orders []Order
+	// Placings are about workloads.
+	Placings []Placing
+	// Room is what there is to give to clusters that can be given to. Missing is how much more they ask for.
+	Room, Missing int64
+	// Starting says that some clusters have not answered yet, so nobody new is chosen.
+	Starting bool
+	// Gone says that nothing of a deleted object is left to remove.
+	Gone bool
+	// Again is when time alone may change the plan; 0 is never.
+	Again time.Duration
+}
+
+// NewPlan decides what becomes of one object.
+func NewPlan(v View) Plan {
+	r := rulesOf(v.Object.Spec)
+	p := survey(v, r)
+	switch {
+	case v.Object.DeletionTimestamp != nil:
+		p.dismantle(r, v.Now)
+		return p
+	case v.Stop != Hold{}:
+		p.Stop = v.Stop
+		p.keepRoles()
+		return p
+	}
+	p.choose(r, v.Now)
+	p.divideMinima(r, v.Now)
+	p.divideMaxima(r, v.Now)
+	if !v.Object.Spec.Paused {
+		p.grant(r, v.Now)
+		p.place(r)
+	}
+	return p
+}
+
+// survey takes a seat for every cluster.
+func survey(v View, r rules) Plan {
+	ledger := map[string]v1alpha1.ClusterStatus{}
+	for _, entry := range v.Object.Status.Clusters {
+		ledger[entry.Name] = *entry.DeepCopy()
+	}
+	var p Plan
+	for _, c := range v.Clusters {
+		s := seatOf(c, ledger[c.Name], r, v.Now)
+		p.Starting = p.Starting || c.Starting && c.Selected
+		p.await(&s, r, v.Now)
+		p.Seats = append(p.Seats, s)
+	}
+	slices.SortFunc(p.Seats, func(a, b Seat) int { return cmp.Compare(a.Name, b.Name) })
+	return p
+}
+
+// await notes when time alone will change what a cluster is.
+func (p *Plan) await(s *Seat, r rules, now time.Time) {
+	if since := s.entry.NotReadySince; since != nil && !s.stuck && s.cluster.Reachable {
+		p.Again = sooner(p.Again, r.start-now.Sub(since.Time))
+	}
+	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.has() {
+		p.Again = sooner(p.Again, r.lendAfter-now.Sub(since.Time))
+	}
+}
+
+func (p *Plan) seats() []*Seat {
+	all := make([]*Seat, len(p.Seats))
+	for i := range p.Seats {
+		all[i] = &p.Seats[i]
+	}
+	return all
+}
+
+// keepRoles is for an object that must not be acted on.
+func (p *Plan) keepRoles() {
+	for _, s := range p.seats() {
+		if s.has() {
+			s.role = used
+		}
+	}
+}
+
+// dismantle removes everything, or leaves everything.
+func (p *Plan) dismantle(r rules, now time.Time) {
+	p.Gone = true
+	for _, s := range p.seats() {
+		s.role = leaving
+		switch {
+		case r.orphan || !s.cluster.Registered:
+			p.Gone = p.Gone && s.cluster.InFlight == nil
+			continue
+		case s.has():
+			p.Gone = false
+		case !s.cluster.Absent && !s.cluster.Starting && s.entry.Epoch == 0:
+			continue // nothing was ever sent there
+		case !s.cluster.Absent:
+			p.Gone = false
+			continue
+		}
+		if s.Aim = (Bounds{}); s.has() && !s.fixed() {
+			p.order(s, Bounds{}, r, now)
+		}
+	}
+	if !r.orphan && p.place(r) {
+		p.Gone = false
+	}
+}

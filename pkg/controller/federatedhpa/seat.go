@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// role is what a cluster is meant to be.
+type role int
+
+const (
+	idle    role = iota
+	used         // has an autoscaler, and keeps it
+	joining      // gets one
+	waiting      // would get one, were there room
+	leaving      // loses the one it has
+)
+
+// Seat is one cluster in a plan.
+type Seat struct {
+	Name string
+	// Aim is what it has once all has moved.
+	Aim Bounds
+	// Confirmed is what it was last seen with. Counted is the highest maximum and the lowest minimum that it may have at
+	// this moment, whatever became of what was sent.
+	Confirmed, Counted Bounds
+	// Lent says that its share counts for nothing while it is out of reach.
+	Lent bool
+
+	cluster Cluster
+	// entry is its line in the ledger.
+	entry v1alpha1.ClusterStatus
+	preference
+	role           role
+	limited, stuck bool
+	// floor, cap and want bound its maximum while that is divided.
+	floor, cap, want int64
+}
+
+// seatOf looks at a cluster and settles what has been settled.
+func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Seat {
+	s := Seat{Name: c.Name, cluster: c, entry: entry, preference: r.prefer(c.Name)}
+	s.entry.Name = c.Name
+	if settled(entry.Outstanding, entry.Epoch, c) {
+		s.entry.Outstanding = nil
+	}
+	switch {
+	case c.Local != nil:
+		s.Confirmed = c.Local.Bounds
+	case !c.Absent:
+		s.Confirmed = Bounds{int64(entry.ConfirmedMinReplicas), int64(entry.ConfirmedMaxReplicas)}
+	}
+	s.Counted = s.Confirmed
+	if o := s.entry.Outstanding; o != nil {
+		s.Counted = Bounds{min(s.Confirmed.Min, int64(o.MinReplicas)), max(s.Confirmed.Max, int64(o.MaxReplicas))}
+	}
+	s.Aim = s.Confirmed
+	s.away(r, now)
+	s.judge(r, now)
+	return s
+}
+
+// settled tells whether nothing that was sent can still arrive: it has arrived, was refused, or its base is gone.
+func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
+	switch {
+	case o == nil:
+		return true
+	case c.InFlight != nil:
+		return false
+	case c.Rejected == epoch && !o.Repeated:
+		return true
+	case c.Local != nil:
+		return o.Base == "" || later(c.Local.Version, o.Base)
+	default:
+		return c.Absent && o.Base != ""
+	}
+}
+
+// later tells whether a resourceVersion is certainly younger than another.
+func later(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// away notes since when a cluster has been out of reach, and whether its share is lent.
+func (s *Seat) away(r rules, now time.Time) {
+	if s.cluster.Reachable || s.cluster.Starting {
+		s.entry.UnreachableSince = nil
+		return
+	}
+	if s.entry.UnreachableSince == nil {
+		since := s.cluster.Since
+		if since.IsZero() {
+			since = now
+		}
+		s.entry.UnreachableSince = &metav1.Time{Time: since.Truncate(time.Second)}
+	}
+	gone := now.Sub(s.entry.UnreachableSince.Time)
+	s.Lent = s.has() && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
+}
+
+// judge reads the signals of a cluster's autoscaler.
+func (s *Seat) judge(r rules, now time.Time) {
+	l, w := s.cluster.Local, s.cluster.Workload
+	if l == nil || !s.cluster.Reachable {
+		return
+	}
+	if w.Counted && w.Ready < l.Desired {
+		if s.entry.NotReadySince == nil {
+			s.entry.NotReadySince = &metav1.Time{Time: now.Truncate(time.Second)}
+		}
+		s.stuck = now.Sub(s.entry.NotReadySince.Time) >= r.start
+	} else {
+		s.entry.NotReadySince = nil
+	}
+	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen()
+}
+
+// has tells whether the cluster has an autoscaler of ours, or may get one from what was sent.
+func (s *Seat) has() bool { return s.Counted.Max > 0 }
+
+// frozen tells that its autoscaler has no opinion.
+func (s *Seat) frozen() bool { return s.cluster.Local != nil && s.cluster.Local.Inactive != Hold{} }
+
+// fixed tells that nothing can be written to it now; held is the maximum that it keeps meanwhile.
+func (s *Seat) fixed() bool {
+	return !s.cluster.Reachable || s.cluster.InFlight != nil || s.cluster.Fault != Hold{}
+}
+
+func (s *Seat) held() Bounds {
+	if s.cluster.Reachable && s.cluster.InFlight != nil {
+		return *s.cluster.InFlight
+	}
+	return s.Counted
+}
+
+func (s *Seat) desired() int64 {
+	if s.cluster.Local == nil {
+		return 0
+	}
+	return s.cluster.Local.Desired
+}
+
+// cooling tells how long it gives nothing away because its bounds have just changed.
+func (s *Seat) cooling(r rules, now time.Time) time.Duration {
+	if s.entry.MovedAt == nil {
+		return 0
+	}
+	return max(0, r.cooldown-now.Sub(s.entry.MovedAt.Time))
+}
+
+// usable is the maximum that makes sense for a stuck cluster.
+func (s *Seat) usable(r rules) int64 {
+	if !s.stuck {
+		return s.max
+	}
+	return min(s.max, max(1, s.cluster.Workload.Ready+r.probe))
+}
+
+// saturated tells that giving it more is not possible or does not help.
+func (s *Seat) saturated() bool {
+	return !s.cluster.Reachable || s.stuck || s.limited && s.Confirmed.Max >= s.max
+}

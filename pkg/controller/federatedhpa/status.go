@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// NewStatus is what a view and a plan come to: the ledger, which has to be written before the plan's orders are sent, and
+// what a person wants to know. Conditions keep their times where they do not change.
+func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
+	s := v1alpha1.FederatedHorizontalPodAutoscalerStatus{
+		ObservedGeneration: v.Object.Generation,
+		Conditions:         slices.Clone(v.Object.Status.Conditions),
+	}
+	r := rulesOf(v.Object.Spec)
+	for i := range p.Seats {
+		seat := &p.Seats[i]
+		if seat.forgotten(r) {
+			continue
+		}
+		c := seat.status()
+		s.CurrentReplicas += c.CurrentReplicas
+		s.DesiredReplicas += c.DesiredReplicas
+		s.ReadyReplicas += c.ReadyReplicas
+		s.MinReplicas += c.ConfirmedMinReplicas
+		s.MaxReplicas += c.ConfirmedMaxReplicas
+		s.CountedReplicas += small(seat.Counted.Max)
+		s.Clusters = append(s.Clusters, c)
+	}
+	for _, c := range conditions(v, p, r) {
+		c.ObservedGeneration, c.LastTransitionTime = v.Object.Generation, metav1.NewTime(v.Now)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	slices.SortFunc(s.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return s
+}
+
+// forgotten are clusters that the object does not want and that nothing was promised to, or that were given up for good.
+func (s *Seat) forgotten(r rules) bool {
+	if s.has() {
+		return !s.cluster.Registered && slices.Contains(r.released, s.Name)
+	}
+	return !s.cluster.Selected
+}
+
+func (s *Seat) status() v1alpha1.ClusterStatus {
+	e := s.entry
+	e.MinReplicas, e.MaxReplicas = small(s.Aim.Min), small(s.Aim.Max)
+	e.ConfirmedMinReplicas, e.ConfirmedMaxReplicas = small(s.Confirmed.Min), small(s.Confirmed.Max)
+	if l := s.cluster.Local; l != nil && s.cluster.Reachable {
+		e.CurrentReplicas, e.DesiredReplicas, e.LimitedBy, e.Demand = small(l.Current), small(l.Desired), l.Limit, 0
+		if s.limited {
+			e.Demand = small(l.Demand)
+		}
+		e.ReadyReplicas = small(s.cluster.Workload.Ready)
+	} else if !s.has() {
+		e.CurrentReplicas, e.DesiredReplicas, e.ReadyReplicas, e.LimitedBy, e.Demand, e.NotReadySince = 0, 0, 0, "", 0, nil
+	}
+	if s.role == idle || s.role == waiting {
+		e.OnDemand, e.QuietSince = false, nil
+		if s.entry.Outstanding == nil {
+			e.MovedAt = nil
+		}
+	}
+	var why Hold
+	e.State, why = s.state()
+	e.Reason, e.Message = why.Reason, why.Message
+	return e
+}
+
+// state is what a person reads first.
+func (s *Seat) state() (v1alpha1.ClusterState, Hold) {
+	c := s.cluster
+	switch {
+	case !c.Registered:
+		return v1alpha1.StateUnreachable, Hold{"NotRegistered", "the hub does not know this cluster any more; its share is kept until it is named in spec.unreachable.released"}
+	case !c.Reachable:
+		return v1alpha1.StateUnreachable, cmp.Or(c.Fault, Hold{"NoContact", "the cluster does not answer"})
+	case c.Fault != Hold{}:
+		return v1alpha1.Refused, c.Fault
+	case c.Foreign != Hold{}:
+		return v1alpha1.Refused, c.Foreign
+	case s.role == leaving:
+		return v1alpha1.Leaving, Hold{}
+	case s.role == joining:
+		return v1alpha1.StateJoining, c.Workload.Fault
+	case s.role == waiting:
+		return v1alpha1.Waiting, Hold{"NoRoom", "all of maxReplicas is in use elsewhere"}
+	case s.role == idle:
+		return v1alpha1.Idle, Hold{}
+	case s.frozen():
+		return v1alpha1.Frozen, c.Local.Inactive
+	case s.stuck:
+		return v1alpha1.Used, Hold{"Stuck", "replicas that were asked for do not become ready"}
+	}
+	return v1alpha1.Used, c.Workload.Fault
+}
+
+func conditions(v View, p Plan, r rules) []metav1.Condition {
+	all := []metav1.Condition{ready(v, p), unreachable(p)}
+	if p.Stop != (Hold{}) || v.Object.DeletionTimestamp != nil {
+		for _, t := range []string{v1alpha1.ConditionBalanced, v1alpha1.ConditionLimited, v1alpha1.ConditionOverCommitted, v1alpha1.ConditionMinExceeded, v1alpha1.ConditionJoiningBlocked} {
+			all = append(all, metav1.Condition{Type: t, Status: metav1.ConditionUnknown, Reason: cmp.Or(p.Stop.Reason, "Deleting"), Message: "see the condition Ready"})
+		}
+		return all
+	}
+	return append(all, balanced(p), limited(p), overCommitted(p, r), minExceeded(p, r), joiningBlocked(p))
+}
+
+// say is a condition that is true with one sentence, or false with another.
+func say(kind string, is bool, yes, no Hold) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: no.Reason, Message: no.Message}
+	if is {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, yes.Reason, yes.Message
+	}
+	return c
+}
+
+func (p Plan) named(which func(*Seat) bool) []string {
+	var names []string
+	for _, s := range p.seats() {
+		if which(s) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func ready(v View, p Plan) metav1.Condition {
+	no := p.Stop
+	refused := p.named(func(s *Seat) bool { state, _ := s.state(); return state == v1alpha1.Refused && s.cluster.Selected })
+	inUse := p.named(func(s *Seat) bool { return s.role == used || s.role == joining })
+	switch {
+	case v.Object.DeletionTimestamp != nil:
+		no = Hold{"Deleting", "what was made in clusters is being removed"}
+		if away := p.named(func(s *Seat) bool { return s.cluster.Registered && !s.cluster.Reachable }); len(away) > 0 {
+			no.Message += "; out of reach: " + strings.Join(away, ", ")
+		}
+	case no != Hold{}:
+	case v.Object.Spec.Paused:
+		no = Hold{"Paused", "spec.paused is set: nothing is written to clusters"}
+	case len(refused) > 0:
+		no = Hold{"ClustersRefused", "see status.clusters for " + strings.Join(refused, ", ")}
+	case len(inUse) == 0:
+		no = Hold{"NoClusters", "no cluster is selected that can be used: see spec.clusterSelector and status.clusters"}
+	}
+	return say(v1alpha1.ConditionReady, no == Hold{}, Hold{"UnderControl", "every chosen cluster is under control"}, no)
+}
+
+func unreachable(p Plan) metav1.Condition {
+	away := p.named(func(s *Seat) bool { return s.has() && !s.cluster.Reachable && !s.cluster.Starting })
+	return say(v1alpha1.ConditionClustersUnreachable, len(away) > 0,
+		Hold{"OutOfReach", "these clusters go on by themselves with the bounds they have: " + strings.Join(away, ", ")},
+		Hold{"AllReached", "every cluster with a share answers"})
+}
+
+func balanced(p Plan) metav1.Condition {
+	moving := p.named(func(s *Seat) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
+	return say(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "every cluster has the bounds it is meant to have"},
+		Hold{"Moving", "bounds are on the way in " + strings.Join(moving, ", ")})
+}
+
+func limited(p Plan) metav1.Condition {
+	return say(v1alpha1.ConditionLimited, p.Missing > 0,
+		Hold{"TooFewReplicas", fmt.Sprintf("clusters ask for %d replicas more than maxReplicas and their own limits allow", p.Missing)},
+		Hold{"Enough", "no cluster asks for more than it may have"})
+}
+
+func overCommitted(p Plan, r rules) metav1.Condition {
+	var lent, counted int64
+	for _, s := range p.seats() {
+		if counted += s.Counted.Max; s.Lent {
+			lent += s.Counted.Max
+		}
+	}
+	over := counted - r.max
+	return say(v1alpha1.ConditionOverCommitted, over > 0,
+		Hold{"MaximaExceedIt", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of them belong to clusters out of reach whose share is lent", over, lent)},
+		Hold{"Within", "the clusters' maxima do not add up to more than maxReplicas"})
+}
+
+func minExceeded(p Plan, r rules) metav1.Condition {
+	var sum int64
+	for _, s := range p.seats() {
+		sum += s.Aim.Min
+	}
+	return say(v1alpha1.ConditionMinExceeded, sum > r.min,
+		Hold{"MinimaExceedIt", fmt.Sprintf("the clusters' minima add up to %d more than minReplicas", sum-r.min)},
+		Hold{"Within", "the clusters' minima do not add up to more than minReplicas"})
+}
+
+func joiningBlocked(p Plan) metav1.Condition {
+	blocked := p.named(func(s *Seat) bool { return s.role == waiting })
+	return say(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
+		Hold{"NoRoom", "all of maxReplicas is in use elsewhere; these clusters wait: " + strings.Join(blocked, ", ")},
+		Hold{"NotNeeded", "no cluster waits for a share"})
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+var suite *testing.T
+
+func TestFederatedHPA(t *testing.T) {
+	suite = t
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "FederatedHPA")
+}
+
+// noon is when plans are made.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// federated is an object between two bounds.
+func federated(lo, hi int32, change ...func(*v1alpha1.FederatedHorizontalPodAutoscalerSpec)) *v1alpha1.FederatedHorizontalPodAutoscaler {
+	o := &v1alpha1.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", UID: "one", Generation: 3}}
+	o.Spec = v1alpha1.FederatedHorizontalPodAutoscalerSpec{
+		ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"},
+		MinReplicas:    &lo, MaxReplicas: hi, MinPolicy: v1alpha1.AtLeastOne, DeletionPolicy: v1alpha1.Delete,
+	}
+	for _, f := range change {
+		f(&o.Spec)
+	}
+	return o
+}
+
+type spec = v1alpha1.FederatedHorizontalPodAutoscalerSpec
+
+func strict(s *spec)   { s.MinPolicy = v1alpha1.Strict }
+func minima(s *spec)   { rebalance(s).Minima = true }
+func onDemand(s *spec) { s.Joining = &v1alpha1.Joining{OnDemand: true} }
+
+func rebalance(s *spec) *v1alpha1.Rebalance {
+	if s.Rebalance == nil {
+		s.Rebalance = &v1alpha1.Rebalance{}
+	}
+	return s.Rebalance
+}
+
+func prefer(name string, change func(*v1alpha1.ClusterPreference)) func(*spec) {
+	return func(s *spec) {
+		p := v1alpha1.ClusterPreference{Name: name}
+		change(&p)
+		s.Clusters = append(s.Clusters, p)
+	}
+}
+
+// atMost, tier and weight are preferences.
+func atMost(n int32) func(*v1alpha1.ClusterPreference) {
+	return func(p *v1alpha1.ClusterPreference) { p.MaxReplicas = ptr.To(n) }
+}
+
+func tier(n int32) func(*v1alpha1.ClusterPreference) {
+	return func(p *v1alpha1.ClusterPreference) { p.Tier = n }
+}
+
+func weight(n int32) func(*v1alpha1.ClusterPreference) {
+	return func(p *v1alpha1.ClusterPreference) { p.Weight = ptr.To(n) }
+}
+
+// none is a cluster that answers and has nothing.
+func none(name string) Cluster {
+	return Cluster{Name: name, Registered: true, Selected: true, Reachable: true, Since: noon, Absent: true}
+}
+
+// has is a cluster whose autoscaler has these bounds and runs as many as it desires.
+func has(name string, lo, hi, desired int64, change ...func(*Cluster)) Cluster {
+	c := none(name)
+	c.Absent = false
+	c.Local = &Local{Bounds: Bounds{Min: lo, Max: hi}, Version: "100", UID: name, Current: desired, Desired: desired, Demand: desired}
+	c.Workload = Workload{Known: true, Exists: true, Counted: true, Ready: desired}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// wants more than the maximum.
+func wants(n int64) func(*Cluster) {
+	return func(c *Cluster) { c.Local.Limit, c.Local.Demand = v1alpha1.ByMax, n }
+}
+
+// wantsLess than the minimum.
+func wantsLess(n int64) func(*Cluster) {
+	return func(c *Cluster) { c.Local.Limit, c.Local.Demand = v1alpha1.ByMin, n }
+}
+
+func ready(n int64) func(*Cluster) { return func(c *Cluster) { c.Workload.Ready = n } }
+
+func away(c *Cluster) { c.Reachable = false }
+
+func inactive(c *Cluster) { c.Local.Inactive = Hold{Reason: "FailedGetResourceMetric"} }
+
+func view(o *v1alpha1.FederatedHorizontalPodAutoscaler, clusters ...Cluster) View {
+	return View{Now: noon, Object: o, Clusters: clusters}
+}
+
+// entry is a line of the ledger; it is made if need be.
+func entry(v *View, name string) *v1alpha1.ClusterStatus {
+	all := &v.Object.Status.Clusters
+	for i := range *all {
+		if (*all)[i].Name == name {
+			return &(*all)[i]
+		}
+	}
+	*all = append(*all, v1alpha1.ClusterStatus{Name: name})
+	return &(*all)[len(*all)-1]
+}
+
+func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)} }
+
+// aims are what a plan means each cluster to have at most, as in 5/5; - is nothing.
+func aims(p Plan) string { return written(p, func(s Seat) int64 { return s.Aim.Max }) }
+
+// least are the minima that a plan means.
+func least(p Plan) string { return written(p, func(s Seat) int64 { return s.Aim.Min }) }
+
+func written(p Plan, number func(Seat) int64) string {
+	var words []string
+	for _, s := range p.Seats {
+		word := fmt.Sprint(number(s))
+		if s.Aim.Max == 0 {
+			word = "-"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, "/")
+}
+
+// orders are what is sent now, as in "c1 1..5".
+func orders(p Plan) []string {
+	all := []string{}
+	for _, o := range p.Orders {
+		if o.Deed == Remove {
+			all = append(all, o.Cluster+" gone")
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s %d..%d", o.Cluster, o.Min, o.Max))
+	}
+	return all
+}
+
+// carried carries orders out at once, remembers the status, and repeats that until there is nothing to do. It returns the
+// number of rounds.
+func carried(v *View) int {
+	for round := range 20 {
+		p := NewPlan(*v)
+		v.Object.Status = NewStatus(*v, p)
+		if len(p.Orders) == 0 {
+			return round
+		}
+		for _, o := range p.Orders {
+			obey(v, o)
+		}
+	}
+	Fail("the plan does not come to rest")
+	return 0
+}
+
+// obey does in a cluster what an order says.
+func obey(v *View, o Order) {
+	for i := range v.Clusters {
+		c := &v.Clusters[i]
+		if c.Name != o.Cluster {
+			continue
+		}
+		switch o.Deed {
+		case Remove:
+			c.Local, c.Absent = nil, true
+		case Create:
+			c.Local, c.Absent = &Local{UID: c.Name, Version: "100"}, false
+			fallthrough
+		case Change:
+			version, err := strconv.Atoi(c.Local.Version)
+			Expect(err).NotTo(HaveOccurred())
+			c.Local.Version, c.Local.Bounds, c.Local.Drifted = strconv.Itoa(version+1), o.Bounds, false
+			c.Local.Desired = max(o.Min, min(c.Local.Desired, o.Max))
+			c.Local.Current = c.Local.Desired
+			c.Local.Limit = limit(c.Local.Demand, o.Bounds)
+			if c.Local.Limit == v1alpha1.ByMax {
+				c.Local.Desired = o.Max
+			}
+			if !stuck[c.Name] {
+				c.Workload.Ready = c.Local.Desired
+			}
+		}
+	}
+}
+
+// stuck clusters get no more replicas ready than they have.
+var stuck = map[string]bool{}
+
+func limit(demand int64, b Bounds) v1alpha1.LimitedBy {
+	switch {
+	case demand > b.Max:
+		return v1alpha1.ByMax
+	case demand < b.Min && demand > 0:
+		return v1alpha1.ByMin
+	}
+	return ""
+}

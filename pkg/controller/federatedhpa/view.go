@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// View is all that one decision rests on.
+type View struct {
+	Now time.Time
+	// Object is what the user wrote; its status is the ledger of what was promised to whom.
+	Object *v1alpha1.FederatedHorizontalPodAutoscaler
+	// Stop says why nothing may be done for it.
+	Stop Hold
+	// Clusters that are registered or in the ledger, by name.
+	Clusters []Cluster
+}
+
+// Hold is why something is left alone. The zero value is that it is not.
+type Hold struct{ Reason, Message string }
+
+// Bounds of an autoscaler. A maximum of 0 means that there is no autoscaler.
+type Bounds struct{ Min, Max int64 }
+
+// Cluster is what is known of one member.
+type Cluster struct {
+	Name string
+	// Registered says that the hub knows it, Selected that the object wants it too.
+	Registered, Selected bool
+	// Starting says that it became known a moment ago and has not answered yet.
+	Starting bool
+	// Reachable says that its caches are filled, it answers, and what follows is up to date.
+	Reachable bool
+	// Since is when it was last heard of; zero if that is not known.
+	Since time.Time
+	// Fault says why nothing can be written to it though it can be reached.
+	Fault Hold
+	// Local is its autoscaler of the object's name, if that is ours or may be adopted; Absent says that there certainly is
+	// none of that name. With neither, nothing is known.
+	Local  *Local
+	Absent bool
+	// Foreign says which autoscaler of somebody else is on the workload, or has the name.
+	Foreign Hold
+	// InFlight is what is being written at this moment.
+	InFlight *Bounds
+	// Rejected is the epoch of the last write that certainly had no effect.
+	Rejected int64
+	Workload Workload
+}
+
+// Local is a cluster's autoscaler.
+type Local struct {
+	Bounds
+	Version, UID string
+	// Current and Desired replicas, as it says.
+	Current, Desired int64
+	Limit            v1alpha1.LimitedBy
+	// Demand is what its metrics call for: above Desired where a maximum stands in the way, below where a minimum does. 0
+	// where that cannot be told.
+	Demand int64
+	// Inactive says why it does not scale.
+	Inactive Hold
+	// Drifted says that something other than its bounds is not as it should be.
+	Drifted bool
+}
+
+// Workload is what the autoscaler scales.
+type Workload struct {
+	// Known says that it has been looked for; Exists that it was found.
+	Known, Exists bool
+	// Counted says that its ready replicas are known.
+	Counted bool
+	Ready   int64
+	// Ours says that it was created here from the template; Drifted that it is not what the template says.
+	Ours, Drifted bool
+	Version, UID  string
+	// Fault says why it cannot be found.
+	Fault Hold
+}
