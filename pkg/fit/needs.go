@@ -135,3 +135,12 @@ func (s *stock) spent(now stock) float64 {
 	}
 	return most
 }
+
+// match is how well needs go with what is left of a stock: the larger, the more they take of what there is much of.
+func (s *stock) match(left stock, n needs) float64 {
+	m := part(n.CPU, s.cpu)*part(left.cpu, s.cpu) + part(n.Memory, s.memory)*part(left.memory, s.memory)
+	for _, o := range n.Other {
+		m += part(o.Amount, s.other[o.Name]) * part(left.other[o.Name], s.other[o.Name])
+	}
+	return m
+}

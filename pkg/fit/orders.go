@@ -17,8 +17,9 @@ func (k *packer) release() {
 	least := k.leastMachines()
 	var best []put
 	var score []int
-	for i, order := range k.orders() {
-		slices.SortStableFunc(k.shapes, order)
+	for i, way := range k.ways() {
+		slices.SortStableFunc(k.shapes, way.order)
+		k.aligned = way.aligned
 		k.greedy()
 		if s := k.score(); best == nil || slices.Compare(s, score) < 0 {
 			best, score = slices.Clone(k.steps[settled:]), s
@@ -34,24 +35,29 @@ func (k *packer) release() {
 	}
 }
 
-// orders are the ways in which shapes are gone through. Where not all get a place, one of the last two does justice to
-// priorities.
-func (k *packer) orders() []func(a, b *shape) int {
+// way is one of going about it.
+type way struct {
+	order   func(a, b *shape) int
+	aligned bool
+}
+
+// ways are what is tried. Where not all get a place, one of the last two does justice to priorities.
+func (k *packer) ways() []way {
 	by := func(amount func(n needs) int64) func(a, b *shape) int {
 		return func(a, b *shape) int {
 			return cmp.Or(cmp.Compare(amount(b.pods[0].needs), amount(a.pods[0].needs)), bySize(a, b))
 		}
 	}
 	choosy := func(a, b *shape) int { return cmp.Or(cmp.Compare(a.homes, b.homes), bySize(a, b)) }
-	all := []func(a, b *shape) int{
-		bySize, choosy,
-		by(func(n needs) int64 { return n.CPU }), by(func(n needs) int64 { return n.Memory }),
+	ways := []way{
+		{order: bySize}, {order: choosy}, {order: bySize, aligned: true},
+		{order: by(func(n needs) int64 { return n.CPU })}, {order: by(func(n needs) int64 { return n.Memory })},
 	}
 	first := k.shapes[0].pods[0].Priority()
 	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.pods[0].Priority() != first }) {
-		all = append(all, byPriority(bySize), byPriority(choosy))
+		ways = append(ways, way{order: byPriority(bySize)}, way{order: byPriority(choosy)})
 	}
-	return all
+	return ways
 }
 
 // score is smaller for what is better: pods left by falling priority, then machines opened.

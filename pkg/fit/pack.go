@@ -80,6 +80,8 @@ type packer struct {
 	left   []*Pod
 	opened []int
 	steps  []put
+	// aligned: machines are filled by what goes best with what is left, not by the order of shapes.
+	aligned bool
 }
 
 // gather sorts pods by shape.
@@ -98,31 +100,50 @@ func (k *packer) gather(pods []*Pod) {
 		}
 		s.pods = append(s.pods, p)
 	}
+	slices.SortFunc(k.shapes, func(a, b *shape) int { return cmp.Compare(a.pods[0].Shape(), b.pods[0].Shape()) })
 }
 
-// settle places what fits on nodes as they are, until nothing more does.
+// settle places what fits on nodes as they are.
 func (k *packer) settle() {
+	for _, s := range k.shapes {
+		k.along(s)
+	}
+	k.resettle()
+}
+
+// resettle looks again for pods that may have a place now since others have theirs, until nothing changes.
+func (k *packer) resettle() {
 	for again := true; again; {
 		again = false
 		for _, s := range k.shapes {
-			for i := 0; i < len(k.room.slots) && s.next() != nil; i++ {
-				n := k.fill(s, i)
-				again = again || n > 0 && s.fickle
-			}
+			again = s.fickle && k.along(s) > 0 || again
 		}
 	}
+}
+
+// along fills the nodes with pods of a shape, in their order.
+func (k *packer) along(s *shape) int {
+	n := 0
+	for i := 0; i < len(k.room.slots) && s.next() != nil; i++ {
+		n += k.fill(s, i)
+	}
+	return n
 }
 
 // fill places as many pods of a shape on a node as fit there.
 func (k *packer) fill(s *shape, i int) int {
 	n := 0
 	for p := s.next(); p != nil && k.room.ask(p, i) == Fits; p = s.next() {
-		k.room.put(p, i)
-		s.placed++
-		k.steps = append(k.steps, put{shape: s, slot: i})
+		k.put(s, i)
 		n++
 	}
 	return n
+}
+
+func (k *packer) put(s *shape, i int) {
+	k.room.put(s.next(), i)
+	s.placed++
+	k.steps = append(k.steps, put{shape: s, slot: i})
 }
 
 // open opens the next machine of a group and fills it. It returns how much went there, as parts of the largest machine,
@@ -134,15 +155,42 @@ func (k *packer) open(g int) (amount, used float64) {
 	k.opened[g]++
 	k.steps = append(k.steps, put{slot: i, group: g})
 	had := slot.free.copy()
+	before := len(k.steps)
+	if k.aligned {
+		k.align(i)
+	}
 	for again := true; again; {
 		again = false
 		for _, s := range k.shapes {
-			n := k.fill(s, i)
-			amount += float64(n) * s.size
-			again = again || n > 0 && s.fickle
+			again = k.fill(s, i) > 0 && s.fickle || again
 		}
 	}
+	for _, step := range k.steps[before:] {
+		amount += step.shape.size
+	}
 	return amount, had.spent(slot.free)
+}
+
+// align fills a node one pod after the other, each time with one of the shape that goes best with what is left there: much
+// of what there is much of.
+func (k *packer) align(i int) {
+	slot := k.room.slots[i]
+	had := slot.free.copy()
+	for {
+		var best *shape
+		most := -1.0
+		for _, s := range k.shapes {
+			if p := s.next(); p != nil {
+				if match := had.match(slot.free, p.needs); match > most && k.room.ask(p, i) == Fits {
+					best, most = s, match
+				}
+			}
+		}
+		if best == nil {
+			return
+		}
+		k.put(best, i)
+	}
 }
 
 // back takes back all steps but the first n.
@@ -162,16 +210,13 @@ func (k *packer) back(n int) {
 
 // greedy opens machines until nothing is left that one of them could hold.
 func (k *packer) greedy() {
-	fickle := slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.fickle })
 	for k.waiting() > 0 {
 		g := k.best()
 		if g < 0 {
 			return
 		}
 		k.open(g)
-		if fickle {
-			k.settle()
-		}
+		k.resettle()
 	}
 }
 
@@ -232,7 +277,9 @@ func (k *packer) result() Packing {
 	return p
 }
 
-func bySize(a, b *shape) int { return cmp.Compare(b.size, a.size) }
+func bySize(a, b *shape) int {
+	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.homes, b.homes))
+}
 
 // byPriority puts those of high priority first.
 func byPriority(then func(a, b *shape) int) func(a, b *shape) int {

@@ -4,6 +4,7 @@ package fit
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -109,7 +110,8 @@ func (p *Pod) describe() string {
 	if err != nil {
 		return string(p.Object.UID) + "/" + p.Object.Namespace + "/" + p.Object.Name // like no other
 	}
-	return string(text)
+	sum := sha256.Sum256(text) // short, since it is compared often
+	return string(sum[:])
 }
 
 // Priority is that of the pod among those that wait.

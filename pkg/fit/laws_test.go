@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit_test
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	. "github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// law checks a property of drawn clusters.
+func law(name string, check func(t *rapid.T, nodes []Node, groups []Group, waiting []*corev1.Pod)) bool {
+	return It(name, func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			nodes, groups, waiting := drawCluster(t)
+			check(t, nodes, groups, waiting)
+		})
+	})
+}
+
+func answers(r *Room, pods []*Pod, nodes []Node) []Obstacle {
+	var all []Obstacle
+	for _, p := range pods {
+		for _, n := range nodes {
+			all = append(all, r.Ask(p, n.Object.Name))
+		}
+	}
+	return all
+}
+
+// keysGone are the taints that count as gone on a node.
+func keysGone(n Node) []string {
+	if n.Closed {
+		return nil
+	}
+	return n.Without
+}
+
+var _ = Describe("Law", func() {
+	law("sound and complete: a room answers as the rules read", func(t *rapid.T, nodes []Node, _ []Group, waiting []*corev1.Pod) {
+		room, plain := NewRoom(nodes), referenceOf(nodes)
+		for _, p := range waiting {
+			read := read(p)
+			for _, n := range nodes {
+				got, want := room.Ask(read, n.Object.Name), plain.obstacles(p, n.Object, keysGone(n)...)
+				if got == Fits && len(want) > 0 || got != Fits && !slices.Contains(want, got) {
+					t.Fatalf("%s on %s: %q, and the rules say %q", p.Name, n.Object.Name, got, want)
+				}
+			}
+			// Wherever it goes, what is true then is told then.
+			if len(nodes) > 0 {
+				i := rapid.IntRange(0, len(nodes)-1).Draw(t, "goes to")
+				name := nodes[i].Object.Name
+				room.Put(read, name)
+				plain.runs[name] = append(plain.runs[name], p)
+			}
+		}
+	})
+
+	law("undone: what is put and removed leaves no trace", func(t *rapid.T, nodes []Node, _ []Group, waiting []*corev1.Pod) {
+		room, pods := NewRoom(nodes), reads(waiting...)
+		before := answers(room, pods, nodes)
+		var put []Place
+		for _, p := range pods {
+			for _, n := range nodes {
+				if rapid.Bool().Draw(t, "put") {
+					put = append(put, Place{Pod: p, Node: n.Object.Name})
+					room.Put(p, n.Object.Name)
+				}
+			}
+		}
+		for _, place := range slices.Backward(put) {
+			room.Remove(place.Pod, place.Node)
+		}
+		if after := answers(room, pods, nodes); !slices.Equal(before, after) {
+			t.Fatalf("was %q, is %q", before, after)
+		}
+	})
+
+	law("packed, lean, bounded: a packing can be lived in", func(t *rapid.T, nodes []Node, groups []Group, waiting []*corev1.Pod) {
+		p := Pack(NewRoom(nodes), reads(waiting...), groups)
+		plain := referenceOf(nodes)
+		next := func(g int) string { return groups[g].Nodes[p.Opened[g]-1] }
+		open := map[string]bool{}
+		for g, n := range p.Opened {
+			if n > groups[g].Limit || n > len(groups[g].Nodes) {
+				t.Fatalf("group %d opens %d of %d", g, n, groups[g].Limit)
+			}
+			for _, name := range groups[g].Nodes[:n] {
+				open[name] = true
+			}
+			if n > 0 && !slices.ContainsFunc(p.Places, func(at Place) bool { return at.Node == next(g) }) {
+				t.Fatalf("%s is opened for nobody: %s", next(g), where(p))
+			}
+		}
+		for _, place := range p.Places {
+			i := slices.IndexFunc(nodes, func(n Node) bool { return n.Object.Name == place.Node })
+			var gone []string
+			if !nodes[i].Closed || open[place.Node] {
+				gone = nodes[i].Without
+			}
+			if broken := plain.obstacles(place.Pod.Object, nodes[i].Object, gone...); len(broken) > 0 {
+				t.Fatalf("%s on %s breaks %q: %s", place.Pod.Object.Name, place.Node, broken, where(p))
+			}
+			plain.runs[place.Node] = append(plain.runs[place.Node], place.Pod.Object)
+		}
+		if len(p.Places)+len(p.Left) != len(waiting) {
+			t.Fatalf("of %d pods %d have a place and %d have none", len(waiting), len(p.Places), len(p.Left))
+		}
+		for _, left := range p.Left {
+			for g := range groups {
+				if n := p.Opened[g]; n < min(groups[g].Limit, len(groups[g].Nodes)) {
+					i := slices.IndexFunc(nodes, func(at Node) bool { return at.Object.Name == groups[g].Nodes[n] })
+					if len(plain.obstacles(left.Object, nodes[i].Object, reserved)) == 0 {
+						t.Fatalf("%s is left over and %s would hold it: %s", left.Object.Name, nodes[i].Object.Name, where(p))
+					}
+				}
+			}
+		}
+	})
+
+	law("order-free: the order of nodes and pods does not change how many machines open", func(t *rapid.T, nodes []Node, groups []Group, waiting []*corev1.Pod) {
+		for _, p := range waiting {
+			if p.Spec.Affinity != nil || p.Spec.TopologySpreadConstraints != nil || p.Spec.Containers[0].Ports != nil {
+				return // who comes first decides where the others may go
+			}
+		}
+		one := Pack(NewRoom(nodes), reads(waiting...), groups)
+		random := rand.New(rand.NewPCG(uint64(rapid.IntRange(0, 1000).Draw(t, "order")), 0))
+		random.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		other := Pack(NewRoom(nodes), reads(waiting...), groups)
+		if !slices.Equal(one.Opened, other.Opened) || len(one.Left) != len(other.Left) {
+			t.Fatalf("one order: %v %s, another: %v %s", one.Opened, where(one), other.Opened, where(other))
+		}
+	})
+
+	It("frugal: no more machines than first-fit-decreasing, and no fewer than there must be", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			sizes := rapid.SliceOfN(rapid.IntRange(1, 40), 1, 30).Draw(t, "sizes")
+			nodes, group := reserve("g", 30, has("cpu=4 pods=100"))
+			var pods []*Pod
+			total := 0
+			for i, size := range sizes {
+				total += size
+				pods = append(pods, many(1, "p"+string(rune('a'+i%26))+string(rune('a'+i/26)), cpu(size*100))...)
+			}
+			opened := Pack(NewRoom(nodes), pods, []Group{group}).Opened[0]
+			if most, least := firstFitDecreasing(sizes, 40), (total+39)/40; opened > most || opened < least {
+				t.Fatalf("%v: %d machines, where first-fit-decreasing needs %d and nothing less than %d can do", sizes, opened, most, least)
+			}
+		})
+	})
+
+	It("total: whatever is malformed is answered", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			text := rapid.SampledFrom([]string{"", "a b", "-", "zone", "🛶"})
+			p := pod("p", "cpu=1")
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: int32(rapid.IntRange(-1, 1).Draw(t, "skew")), TopologyKey: text.Draw(t, "key"), WhenUnsatisfiable: corev1.DoNotSchedule}}
+			apart(text.Draw(t, "key"), text.Draw(t, "app"))(p)
+			p.Spec.NodeSelector = map[string]string{text.Draw(t, "label"): text.Draw(t, "value")}
+			p.Spec.Containers[0].Resources.Requests["x"] = amounts("x=-5")["x"]
+			n := &corev1.Node{}
+			On(read(p), n)
+			group := Group{Nodes: []string{"", "nowhere"}, Limit: rapid.IntRange(-1, 3).Draw(t, "limit")}
+			Pack(NewRoom([]Node{{Object: n, Closed: rapid.Bool().Draw(t, "closed")}}), reads(p, p), []Group{group, group})
+		})
+	})
+})
+
+func firstFitDecreasing(sizes []int, capacity int) int {
+	sizes = slices.Clone(sizes)
+	slices.Sort(sizes)
+	var bins []int
+	for _, size := range slices.Backward(sizes) {
+		if i := slices.IndexFunc(bins, func(used int) bool { return used+size <= capacity }); i >= 0 {
+			bins[i] += size
+		} else {
+			bins = append(bins, size)
+		}
+	}
+	return len(bins)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit_test
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	. "github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+func cpu(milli int) string { return fmt.Sprintf("cpu=%dm", milli) }
+
+// reserves are several groups with their nodes.
+func reserves(of ...func() ([]Node, Group)) (nodes []Node, groups []Group) {
+	for _, f := range of {
+		n, g := f()
+		nodes, groups = append(nodes, n...), append(groups, g)
+	}
+	return nodes, groups
+}
+
+func group(name string, n int, change ...func(*corev1.Node)) func() ([]Node, Group) {
+	return func() ([]Node, Group) { return reserve(name, n, change...) }
+}
+
+var _ = DescribeTable("Packing",
+	func(want string, opened []int, pods []*Pod, groups ...func() ([]Node, Group)) {
+		nodes, all := reserves(groups...)
+		p := Pack(NewRoom(nodes), pods, all)
+		Expect(where(p)).To(Equal(want))
+		Expect(p.Opened).To(Equal(opened))
+	},
+	Entry("nobody", "", []int{0}, nil, group("a", 2)),
+	Entry("one pod", "a-0: p-0", []int{1}, many(1, "p", "cpu=1"), group("a", 2)),
+	Entry("as many as one machine holds", "a-0: p-0 p-1 p-2 p-3", []int{1}, many(4, "p", "cpu=1"), group("a", 2)),
+	Entry("one more", "a-0: p-0 p-1 p-2 p-3, a-1: p-4", []int{2}, many(5, "p", "cpu=1"), group("a", 2)),
+	Entry("more than all hold", "a-0: p-0 p-1, left: p-2", []int{1}, many(3, "p", "cpu=2"), group("a", 1)),
+	Entry("what none could hold", "left: p-0", []int{0}, many(1, "p", "cpu=5"), group("a", 2)),
+	Entry("by memory", "a-0: p-0 p-1, a-1: p-2", []int{2}, many(3, "p", "cpu=1 memory=4Gi"), group("a", 2)),
+	Entry("by number", "a-0: p-0 p-1, a-1: p-2", []int{2}, many(3, "p", "cpu=1"), group("a", 2, has("pods=2"))),
+	Entry("large ones with small ones", "a-0: l-0 s-0, a-1: l-1 s-1", []int{2},
+		slices.Concat(many(2, "s", "cpu=1"), many(2, "l", "cpu=3")), group("a", 4)),
+	Entry("complementary ones together", "a-0: c-0 m-0, a-1: c-1 m-1", []int{2},
+		slices.Concat(many(2, "c", "cpu=3 memory=1Gi"), many(2, "m", "cpu=1 memory=7Gi")), group("a", 4)),
+	Entry("where all fit in one", "a-0: p-0 q-0", []int{1, 0},
+		slices.Concat(many(1, "p", "cpu=1", selecting(zone, "a")), many(1, "q", "cpu=1")), group("a", 2, in("a")), group("b", 2, in("b"))),
+	Entry("the choosy first, so that one machine does", "a-0: p-0 q-0 q-1 q-2, b-0: q-3", []int{1, 1},
+		slices.Concat(many(4, "q", "cpu=1"), many(1, "p", "cpu=1", selecting(zone, "a"))), group("a", 1, in("a")), group("b", 1, in("b"))),
+	Entry("in two zones where it must be", "a-0: p-0, b-0: q-0", []int{1, 1},
+		slices.Concat(many(1, "p", "cpu=1", selecting(zone, "a")), many(1, "q", "cpu=1", selecting(zone, "b"))), group("a", 2, in("a")), group("b", 2, in("b"))),
+	Entry("on one large machine rather than two small ones", "b-0: p-0 p-1", []int{0, 1}, many(2, "p", "cpu=4"), group("a", 3), group("b", 3, has("cpu=8"))),
+	Entry("on a small machine rather than a large one", "a-0: p-0", []int{1, 0}, many(1, "p", "cpu=4"), group("a", 1), group("b", 9, has("cpu=8"))),
+	Entry("from the group that has more", "b-0: p-0", []int{0, 1}, many(1, "p", "cpu=1"), group("a", 1), group("b", 2)),
+	Entry("one per node", "a-0: p-0, a-1: p-1, a-2: p-2", []int{3}, many(3, "p", "cpu=1", apart(hostname, "p")), group("a", 4)),
+	Entry("one per zone", "a-0: p-0, b-0: p-1, left: p-2", []int{1, 1}, many(3, "p", "cpu=1", apart(zone, "p")), group("a", 3, in("a")), group("b", 3, in("b"))),
+	Entry("evenly over zones", "a-0: p-0 p-3, b-0: p-1 p-2", []int{1, 1}, many(4, "p", "cpu=1", spread(zone, 1, "p")), group("a", 3, in("a")), group("b", 3, in("b"))),
+	Entry("together, though one would fit elsewhere", "b-0: p-0 p-1", []int{0, 1}, many(2, "p", "cpu=3", together(zone, "p")), group("a", 1, in("a")), group("b", 1, in("b"), has("cpu=8"))),
+	Entry("important ones first, where not all get a place", "a-0: i-0, left: p-0 p-1", []int{1},
+		slices.Concat(many(2, "p", "cpu=2"), many(1, "i", "cpu=3", important(10))), group("a", 1)),
+	Entry("important ones first, though more would fit", "a-0: i-0, left: p-0", []int{1},
+		slices.Concat(many(1, "p", "cpu=4"), many(1, "i", "cpu=1", important(10))), group("a", 1)),
+	Entry("what tolerates the reserve where it is, and opens nothing", "a-0: p-0", []int{0}, many(1, "p", "cpu=1", tolerant(reserved)), group("a", 1)),
+	Entry("nothing that cannot be decided", "a-0: q-0, left: p-0", []int{1},
+		slices.Concat(many(1, "p", "", func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }), many(1, "q", "")), group("a", 1)),
+	Entry("no machine for which another must open that holds nothing", "left: p-0", []int{0}, many(1, "p", "cpu=1", selecting(hostname, "a-1")), group("a", 2)),
+)
+
+var _ = Describe("Packing", func() {
+	It("uses room that there is before it opens a machine", func() {
+		nodes, groups := reserves(group("a", 2))
+		nodes = append(nodes, on(node("n"), pod("x", "cpu=2")))
+		p := Pack(NewRoom(nodes), many(3, "p", "cpu=1"), groups)
+		Expect(where(p)).To(Equal("a-0: p-2, n: p-0 p-1"))
+	})
+
+	It("opens machines up to the limit", func() {
+		nodes, g := reserve("a", 3)
+		g.Limit = 2
+		p := Pack(NewRoom(nodes), many(3, "p", "cpu=4"), []Group{g})
+		Expect(where(p)).To(Equal("a-0: p-0, a-1: p-1, left: p-2"))
+	})
+
+	It("leaves the room as it packed it", func() {
+		nodes, groups := reserves(group("a", 2))
+		r := NewRoom(nodes)
+		Pack(r, many(1, "p", "cpu=3"), groups)
+		Expect(r.Ask(read(pod("q", "cpu=1")), "a-0")).To(Equal(Fits))
+		Expect(r.Ask(read(pod("q", "cpu=2")), "a-0")).To(Equal(Full))
+		Expect(r.Ask(read(pod("q", "cpu=1")), "a-1")).To(Equal(Tainted))
+	})
+
+	It("lets a pod in where those it must be with have gone meanwhile", func() {
+		nodes, groups := reserves(group("a", 1, in("a"), has("cpu=8")))
+		p := Pack(NewRoom(nodes), slices.Concat(many(1, "big", "cpu=5", together(zone, "friend")), many(1, "friend", "cpu=1")), groups)
+		Expect(where(p)).To(Equal("a-0: big-0 friend-0"))
+	})
+})

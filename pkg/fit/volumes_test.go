@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	. "github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// cluster has claims, volumes, classes and drivers by name.
+type cluster struct {
+	claims  map[string]*corev1.PersistentVolumeClaim
+	volumes map[string]*corev1.PersistentVolume
+	classes map[string]*storagev1.StorageClass
+	drivers map[string]*storagev1.CSIDriver
+}
+
+func (c cluster) lookups() *Lookups {
+	return &Lookups{
+		Claim:  func(namespace, name string) *corev1.PersistentVolumeClaim { return c.claims[namespace+"/"+name] },
+		Volume: func(name string) *corev1.PersistentVolume { return c.volumes[name] },
+		Class:  func(name string) *storagev1.StorageClass { return c.classes[name] },
+		Driver: func(name string) *storagev1.CSIDriver { return c.drivers[name] },
+	}
+}
+
+// storage has a claim default/data, bound to a volume disk in zone a, and classes.
+func storage(change ...func(cluster)) cluster {
+	c := cluster{
+		claims: map[string]*corev1.PersistentVolumeClaim{"default/data": {
+			Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: "disk", StorageClassName: ptr.To("late")},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		}},
+		volumes: map[string]*corev1.PersistentVolume{"disk": {
+			ObjectMeta: metav1.ObjectMeta{Name: "disk", Labels: map[string]string{}},
+			Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
+				}}},
+			}}},
+		}},
+		classes: map[string]*storagev1.StorageClass{
+			"late":  {ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "csi.example", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
+			"early": {ObjectMeta: metav1.ObjectMeta{Name: "early"}, Provisioner: "csi.example", VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate)},
+		},
+		drivers: map[string]*storagev1.CSIDriver{},
+	}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func claim(change func(*corev1.PersistentVolumeClaim)) func(cluster) {
+	return func(c cluster) { change(c.claims["default/data"]) }
+}
+
+func volume(change func(*corev1.PersistentVolume)) func(cluster) {
+	return func(c cluster) { change(c.volumes["disk"]) }
+}
+
+func class(change func(*storagev1.StorageClass)) func(cluster) {
+	return func(c cluster) { change(c.classes["late"]) }
+}
+
+var unbound = claim(func(c *corev1.PersistentVolumeClaim) {
+	c.Spec.VolumeName, c.Status.Phase = "", corev1.ClaimPending
+})
+
+// labels in the place of node affinity, as old volumes have it.
+func tied(labels map[string]string) func(cluster) {
+	return volume(func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity, v.Labels = nil, labels })
+}
+
+var _ = DescribeTable("A pod with a claim runs in",
+	func(want string, c cluster) {
+		p := NewPod(pod("db", "cpu=1", func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}}
+		}), c.lookups())
+		got := ""
+		for _, name := range []string{"a", "b"} {
+			switch o := On(p, node(name, in(name))); o {
+			case Fits:
+				got += name
+			default:
+				Expect(o).To(BeElementOf(VolumeElsewhere, Undecided))
+			}
+		}
+		if p.Unclear != "" {
+			got = p.Unclear
+		}
+		Expect(got).To(Equal(want))
+	},
+	Entry("the zone of its volume", "a", storage()),
+	Entry("the zone of its volume, noted by the binder alone", "a", storage(claim(func(c *corev1.PersistentVolumeClaim) {
+		c.Status.Phase, c.Annotations = corev1.ClaimPending, map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	}))),
+	Entry("any zone, for a volume that is everywhere", "ab", storage(volume(func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = nil }))),
+	Entry("the zone of the volume's label", "b", storage(tied(map[string]string{zone: "b"}))),
+	Entry("the zone of the volume's old label", "b", storage(tied(map[string]string{corev1.LabelFailureDomainBetaZone: "b"}))),
+	Entry("both zones of a volume in several", "ab", storage(tied(map[string]string{zone: "a__b"}))),
+	Entry("no zone of the wrong region", "", storage(tied(map[string]string{corev1.LabelTopologyRegion: "r"}))),
+	Entry("any zone, for a volume that is made where the pod goes", "ab", storage(unbound)),
+	Entry("the zones where it may be made", "b", storage(unbound, class(func(c *storagev1.StorageClass) {
+		c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"b", "c"}}}}}
+	}))),
+	Entry("who knows: no claim", "its claim data does not exist", storage(func(c cluster) { delete(c.claims, "default/data") })),
+	Entry("who knows: it goes", "its claim data is being deleted", storage(claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metav1.Now()) }))),
+	Entry("who knows: one pod alone", "its claim data may be used by one pod alone", storage(claim(func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	}))),
+	Entry("who knows: half bound", "its claim data is being bound", storage(claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }))),
+	Entry("who knows: no volume", "its claim data is bound to disk, which does not exist", storage(func(c cluster) { delete(c.volumes, "disk") })),
+	Entry("who knows: malformed volume", "its claim data is bound to disk, whose node affinity is malformed", storage(volume(func(v *corev1.PersistentVolume) {
+		v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
+	}))),
+	Entry("who knows: no class named", "its claim data is not bound and has no storage class", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }))),
+	Entry("who knows: no class", "its claim data is of a storage class that does not exist", storage(unbound, func(c cluster) { delete(c.classes, "late") })),
+	Entry("who knows: bound at once", "its claim data is not bound", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("early") }))),
+	Entry("who knows: static volumes", "its claim data needs one of the volumes that there are", storage(unbound, class(func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/no-provisioner" }))),
+	Entry("who knows: in the making", "its claim data is being made for a node", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "n"}
+	}))),
+	Entry("who knows: storage has an end", "its claim data needs room in storage", storage(unbound, func(c cluster) {
+		c.drivers["csi.example"] = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true)}}
+	})),
+	Entry("any zone, where the driver does not tell of capacity", "ab", storage(unbound, func(c cluster) {
+		c.drivers["csi.example"] = &storagev1.CSIDriver{}
+	})),
+	Entry("who knows: malformed topologies", "its claim data is of a storage class whose topologies are malformed", storage(unbound, class(func(c *storagev1.StorageClass) {
+		c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "a b", Values: []string{"b"}}}}}
+	}))),
+)
+
+var _ = Describe("Other volumes", func() {
+	with := func(source corev1.VolumeSource, c cluster) *Pod {
+		return NewPod(pod("web", "cpu=1", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}} }), c.lookups())
+	}
+
+	It("do not matter where every node has them", func() {
+		for _, source := range []corev1.VolumeSource{
+			{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, {Secret: &corev1.SecretVolumeSource{}},
+			{Projected: &corev1.ProjectedVolumeSource{}}, {DownwardAPI: &corev1.DownwardAPIVolumeSource{}},
+			{HostPath: &corev1.HostPathVolumeSource{}}, {NFS: &corev1.NFSVolumeSource{}}, {Image: &corev1.ImageVolumeSource{}},
+		} {
+			Expect(On(with(source, cluster{}), node("n", in("a")))).To(Equal(Fits))
+		}
+	})
+
+	It("leave a pod undecided where they are of a kind that the scheduler has rules of its own for", func() {
+		p := with(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}, cluster{})
+		Expect(p.Unclear).To(Equal("its volume v is of a kind that is not known here"))
+		Expect(On(p, node("n"))).To(Equal(Undecided))
+	})
+
+	It("that are made for the pod have claims named after it", func() {
+		c := storage(func(c cluster) { c.claims["default/web-v"] = c.claims["default/data"] })
+		p := with(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, c)
+		Expect([]Obstacle{On(p, node("n", in("a"))), On(p, node("n", in("b")))}).To(Equal([]Obstacle{Fits, VolumeElsewhere}))
+	})
+
+	It("have no zones where nodes have none", func() {
+		c := storage(tied(map[string]string{zone: "b"}))
+		c.claims["default/web-v"] = c.claims["default/data"]
+		p := with(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, c)
+		Expect(On(p, node("n"))).To(Equal(Fits))
+	})
+})
