@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// apply writes what the plan asks for, member by member; one that cannot be written keeps none of the others waiting.
+func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
+	var errs []error
+	for i, o := range p.Outcomes {
+		d := v.Members[i].Object
+		if !o.Write.None() {
+			written, err := c.write(ctx, d, o.Write, v.Now)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			d = written
+			for _, n := range o.News {
+				c.recorder.Event(reference(d), corev1.EventTypeNormal, n.Reason, n.Message)
+			}
+		}
+		errs = append(errs, c.report(ctx, d, o, p.Blocks[o.Name], v.Now))
+	}
+	c.metrics.planned(p)
+	return errors.Join(errs...)
+}
+
+// write patches a MachineDeployment as it was observed.
+func (c *Controller) write(ctx context.Context, d *v1alpha1.MachineDeployment, w Write, now time.Time) (*v1alpha1.MachineDeployment, error) {
+	written, err := c.patch(ctx, d, patchOf(d, w, now))
+	if err != nil {
+		return nil, fmt.Errorf("write MachineDeployment %s: %w", d.Name, err)
+	}
+	log := klog.FromContext(ctx).V(2)
+	log.Info("Wrote", "machineDeployment", d.Name, "why", w.Why, "replicas", w.Replicas, "annotations", w.Annotations, "gone", w.Gone)
+	return written, nil
+}
+
+func (c *Controller) patch(ctx context.Context, d *v1alpha1.MachineDeployment, body map[string]any, subresources ...string) (*v1alpha1.MachineDeployment, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	written, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, raw, metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		return nil, err
+	}
+	c.written.Wrote(d.Name, written.ResourceVersion)
+	return written, nil
+}
+
+// patchOf is a merge patch that takes effect on this version alone.
+func patchOf(d *v1alpha1.MachineDeployment, w Write, now time.Time) map[string]any {
+	annotations := map[string]any{}
+	for key, value := range w.Annotations {
+		if annotations[key] = value; value == "" {
+			annotations[key] = nil
+		}
+	}
+	if w.Gone != "" {
+		at := now.UTC().Format(time.RFC3339)
+		named := w.Gone + "~" + at
+		if before := d.Annotations[machineutils.TriggerDeletionByMCM]; before != "" {
+			named = before + "," + named
+		}
+		annotations[machineutils.TriggerDeletionByMCM] = named
+		annotations[machineutils.LastDeploymentReplicaChangeByScalerTime] = at
+	}
+	body := map[string]any{"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "annotations": annotations}}
+	spec := map[string]any{}
+	if w.Replicas != nil {
+		spec["replicas"] = *w.Replicas
+	}
+	if w.Excess != nil {
+		spec["excessReplicas"] = *w.Excess
+	}
+	if len(spec) > 0 {
+		body["spec"] = spec
+	}
+	return body
+}
+
+// report writes our conditions if they have changed, and tells of what is blocked since.
+func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, o Outcome, blocked string, now time.Time) error {
+	if d.DeletionTimestamp != nil {
+		return nil
+	}
+	conditions, differs := NewConditions(d.Status.Conditions, o.Conditions, metav1.NewTime(now))
+	if !differs {
+		return nil
+	}
+	_, err := c.patch(ctx, d, map[string]any{
+		"metadata": map[string]any{"resourceVersion": d.ResourceVersion},
+		"status":   map[string]any{"conditions": conditions},
+	}, "status")
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("write status of MachineDeployment %s: %w", d.Name, err)
+	}
+	if message := newlyBlocked(d.Status.Conditions, o.Conditions); blocked != "" && message != "" {
+		c.metrics.blocked(blocked)
+		c.recorder.Event(reference(d), corev1.EventTypeWarning, EventBlocked, blocked+": "+message)
+	}
+	return nil
+}
+
+// newlyBlocked is what the condition says of what is uneven, if that is new.
+func newlyBlocked(was []v1alpha1.MachineDeploymentCondition, wanted []Condition) string {
+	for _, w := range wanted {
+		if w.Type != ConditionBalanced || w.Status {
+			continue
+		}
+		for _, c := range was {
+			if c.Type == w.Type && c.Status == mcm.ConditionFalse && c.Reason == w.Reason {
+				return ""
+			}
+		}
+		return w.Message
+	}
+	return ""
+}
+
+func reference(d *v1alpha1.MachineDeployment) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment",
+		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"fmt"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// users says that the bounds a member has are its user's.
+func (z *zone) users() bool {
+	return z.next.bounds != "" && z.next.bounds != z.given
+}
+
+// offer is what bounds a member has from elsewhere: a Gardener's Worker, else the flags.
+func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
+	if b, ok := r.Garden.Bounds[z.name]; ok {
+		return b, true
+	}
+	b, ok := r.Settings.Bounds[z.name]
+	return b, ok
+}
+
+// readBounds has bounds from elsewhere count where a user wrote none: before they are written, and before those that were
+// written for an older offer.
+func (r *round) readBounds() {
+	for _, z := range r.zones {
+		if !r.Garden.Known || z.users() {
+			continue
+		}
+		z.bounds = nil
+		if b, ok := r.offer(z); ok {
+			z.bounds = &b
+		}
+	}
+}
+
+// giveBounds writes bounds from elsewhere where a user wrote none. Their third part is the member's share of its pool's
+// excess, so that whoever reads bounds reads the same as by the share.
+func (r *round) giveBounds() {
+	if !r.Garden.Known {
+		return
+	}
+	for _, z := range r.zones {
+		if z.users() {
+			z.next.given = ""
+			continue
+		}
+		b, ok := r.offer(z)
+		text := ""
+		if ok {
+			text = r.complete(z, b)
+		}
+		// Bounds without an excess leave it to the field, which has shown theirs until now.
+		before, err := v1alpha1.ParseBounds(z.next.bounds)
+		after, _ := v1alpha1.ParseBounds(text)
+		z.next.clear = err == nil && before.Excess != nil && after.Excess == nil
+		z.next.bounds, z.next.given = text, text
+	}
+}
+
+// complete puts its share into a member's bounds where its pool has an excess.
+func (r *round) complete(z *zone, b v1alpha1.Bounds) string {
+	if z.pooled && z.next.share != nil {
+		return fmt.Sprintf("%d:%d:%d", b.Min, b.Max, max(0, *z.next.share-awaiting(z.next.move)))
+	}
+	return b.String()
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+)
+
+// How long events are gathered into one sync: those of machines, and those of the target cluster.
+const (
+	gatherMachines = 50 * time.Millisecond
+	gatherPods     = 500 * time.Millisecond
+)
+
+// Clients reach the control cluster.
+type Clients struct {
+	Machines machineclient.MachineV1alpha1Interface
+	// Garden reads a Gardener's Worker and Cluster, as far as Discovery finds them; nil where there never is a Gardener.
+	Garden    dynamic.Interface
+	Discovery discovery.ServerResourcesInterface
+}
+
+// Informers are shared ones that have not been started. Target is nil where there is no target cluster: then nothing
+// is known of pods, and only shares are spread.
+type Informers struct {
+	Machines machineinformers.Interface
+	Target   coreinformers.SharedInformerFactory
+}
+
+// Options of a Controller.
+type Options struct {
+	Namespace string
+	Settings  Settings
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+}
+
+// Controller keeps the MachineDeployments of a namespace together.
+type Controller struct {
+	clients  Clients
+	options  Options
+	recorder record.EventRecorder
+	clock    clock.WithTicker
+	metrics  *metrics
+	loop     *loop.Loop
+	written  written.Log
+	garden   *garden
+	stores   stores
+	filled   []cache.DoneChecker
+	// moving says that some member is balanced, so that pods matter.
+	moving atomic.Bool
+
+	// The rest is the sync's alone.
+	memory    Memory
+	templates templates
+}
+
+// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := &Controller{clients: clients, options: o, recorder: recorder, clock: o.Clock, metrics: newMetrics(o.Registerer)}
+	c.templates = newTemplates(o.Clock.Now())
+	c.garden = newGarden(clients, o.Namespace, o.Clock, func() { c.loop.Add(o.Namespace) })
+	if err := c.attach(informers); err != nil {
+		return nil, err
+	}
+	// One worker: all MachineDeployments of the namespace are one key.
+	c.loop = loop.New("balance", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
+	return c, nil
+}
+
+// attach reads and listens to the shared informers.
+func (c *Controller) attach(i Informers) error {
+	var errs []error
+	listen := func(informer cache.SharedIndexInformer, changed func(item any)) cache.Indexer {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    changed,
+			UpdateFunc: func(_, item any) { changed(item) },
+			DeleteFunc: changed,
+		})
+		errs = append(errs, err)
+		return informer.GetIndexer()
+	}
+	wait := func(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
+		c.filled = append(c.filled, informer.HasSyncedChecker())
+		return informer
+	}
+	soon := func(any) { c.loop.AddAfter(c.options.Namespace, gatherMachines) }
+	m := i.Machines
+	c.stores.deployments = listen(wait(m.MachineDeployments().Informer()), func(any) { c.loop.Add(c.options.Namespace) })
+	c.stores.sets = listen(wait(m.MachineSets().Informer()), soon)
+	c.stores.machines = listen(wait(m.Machines().Informer()), soon)
+	c.stores.classes = listen(wait(m.MachineClasses().Informer()), soon)
+	if i.Target != nil {
+		core, storage := i.Target.Core().V1(), i.Target.Storage().V1()
+		c.stores.nodes = listen(wait(core.Nodes().Informer()), c.podChanged)
+		pods := wait(core.Pods().Informer())
+		errs = append(errs, pods.AddIndexers(cache.Indexers{byNode: indexByNode}))
+		c.stores.pods = listen(pods, c.podChanged)
+		c.stores.budgets = listen(wait(i.Target.Policy().V1().PodDisruptionBudgets().Informer()), c.podChanged)
+		c.stores.claims = listen(wait(core.PersistentVolumeClaims().Informer()), c.podChanged)
+		c.stores.volumes = listen(wait(core.PersistentVolumes().Informer()), c.podChanged)
+		// Not waited for: in some clusters we may not read them, and do without.
+		c.stores.storageClasses = storage.StorageClasses().Informer().GetIndexer()
+		c.stores.drivers = storage.CSIDrivers().Informer().GetIndexer()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("attach to informers: %w", err)
+	}
+	return nil
+}
+
+const byNode = "node"
+
+func indexByNode(item any) ([]string, error) {
+	pod, ok := item.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil, nil
+	}
+	return []string{pod.Spec.NodeName}, nil
+}
+
+func (c *Controller) podChanged(any) {
+	if c.moving.Load() {
+		c.loop.AddAfter(c.options.Namespace, gatherPods)
+	}
+}
+
+// Filled are done when the shared caches are complete.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends, and returns when all that it started has ended.
+func (c *Controller) Run(ctx context.Context) {
+	defer c.garden.wait()
+	c.garden.start(ctx)
+	c.loop.Run(ctx, c.filled...)
+}
+
+func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	v, current := c.observe()
+	if !current {
+		return 0, nil // an event brings the cache up to date, and the next sync
+	}
+	p := NewPlan(v)
+	c.memory = p.Memory
+	klog.FromContext(ctx).V(4).Info("Planned", "members", len(v.Members), "skews", p.Skews, "again", p.Again)
+	return p.Again, c.apply(ctx, v, p)
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+)
+
+// even moves one machine of a group from where there are too many to where there are too few, by way of the reserve.
+func (r *round) even(group []*zone) {
+	goal := evened(group)
+	from, to := surplus(group, goal), deficit(group, goal)
+	pending := reserved(group)
+	if pending != nil && (from == nil || to == nil || pending != to && goal[pending] <= pending.replicas || pending.health.blocked && !pending.health.probing) {
+		r.drop(pending)
+		return
+	}
+	if from == nil || to == nil {
+		return
+	}
+	if pending != nil {
+		to = pending
+	}
+	if why := r.obstacle(group, from, to); why != "" {
+		r.wait(group, from, "Waiting", why)
+		return
+	}
+	victim, why := r.victim(from, to)
+	if victim == "" {
+		r.wait(group, from, reasonOf(why), why)
+		if pending != nil {
+			r.drop(pending)
+		}
+		return
+	}
+	for _, z := range group {
+		z.verdict = not("Moving", fmt.Sprintf("a machine moves from %s to %s", from.name, to.name))
+	}
+	if pending == nil {
+		r.askReserve(from, to)
+		return
+	}
+	if to.health.reserve >= to.wantsReserve() {
+		from.next.move = &v1alpha1.Move{ID: to.move.ID, To: map[string]int32{to.name: 1}, Machine: victim}
+		from.next.why = "name a machine to move"
+		if to.move.From != from.name {
+			to.next.move = &v1alpha1.Move{ID: to.move.ID, From: from.name, Reserve: to.move.Reserve}
+		}
+	}
+}
+
+// wait says why nothing moves.
+func (r *round) wait(group []*zone, from *zone, reason, why string) {
+	for _, z := range group {
+		if z.verdict.reason == "" {
+			z.verdict = not(reason, why)
+		}
+	}
+	if reason != "Waiting" {
+		r.blocks[from.name] = reason
+	}
+}
+
+// evened is how many replicas each should have. Only they count: machines in reserve are no skew.
+func evened(group []*zone) map[*zone]int {
+	targets := make([]distribute.Target, len(group))
+	var total int64
+	for i, z := range group {
+		total += int64(z.replicas)
+		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.floor()), Max: int64(z.room(z.replicas)), Current: int64(z.replicas)}
+		if z.closed() || z.Rollout {
+			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
+		}
+	}
+	goal := map[*zone]int{}
+	result, err := distribute.Distribute(total, targets, distribute.Options{})
+	for i, z := range group {
+		if goal[z] = z.replicas; err == nil {
+			goal[z] = int(result.Replicas[i])
+		}
+	}
+	return goal
+}
+
+// surplus is the member with most beyond its goal, nil where there is none.
+func surplus(group []*zone, goal map[*zone]int) *zone {
+	return most(group, func(z *zone) int { return z.replicas - goal[z] })
+}
+
+func deficit(group []*zone, goal map[*zone]int) *zone {
+	return most(group, func(z *zone) int { return goal[z] - z.replicas })
+}
+
+// most is the one with the largest positive gap, of equals the first by name.
+func most(group []*zone, gap func(*zone) int) *zone {
+	best := slices.MaxFunc(group, func(a, b *zone) int { return cmp.Or(cmp.Compare(gap(a), gap(b)), byName(b, a)) })
+	if gap(best) <= 0 {
+		return nil
+	}
+	return best
+}
+
+// reserved is the member that has a machine made for a move, nil where there is none.
+func reserved(group []*zone) *zone {
+	for _, z := range group {
+		if z.move != nil && z.move.From != "" && z.move.Taken == 0 {
+			return z
+		}
+	}
+	return nil
+}
+
+// drop gives a machine made for a move back to the reserve, and asks for no other for a while.
+func (r *round) drop(z *zone) {
+	z.next.move = nil
+	z.next.why = "drop a move"
+	r.pause(z)
+}
+
+// obstacle is what has to pass before the next machine moves.
+func (r *round) obstacle(group []*zone, from, to *zone) string {
+	for _, z := range group {
+		if z.health.leaving > 0 {
+			return "a machine of " + z.name + " is leaving"
+		}
+	}
+	for _, z := range []*zone{from, to} {
+		switch {
+		case z.Rollout:
+			return z.name + " is being updated"
+		case z.growth() > 0:
+			return z.name + " is growing"
+		case z.health.serving < z.replicas:
+			return "not all machines of " + z.name + " are ready"
+		}
+	}
+	if r.Now.Before(r.Memory.Paused[to.name]) && to.move == nil {
+		return "the last try with " + to.name + " failed"
+	}
+	return ""
+}
+
+// askReserve has a machine made where a replica is to go. Where that would pass its bounds, the reserve it has will do.
+func (r *round) askReserve(from, to *zone) {
+	has := to.own()
+	if to.share != nil {
+		has = *to.share
+	}
+	n := 1
+	if to.bounds != nil && to.replicas+has+1 > int(to.bounds.Max) {
+		n = 0
+	}
+	if n == 0 && has == 0 {
+		return // the kernel gave it no room then
+	}
+	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: int32(n)}
+	to.next.why = "make a machine for a move from " + from.name
+}
+
+// wantsReserve is how many machines must be ready in reserve before one of them takes a replica.
+func (z *zone) wantsReserve() int {
+	has := z.own()
+	if z.share != nil {
+		has = *z.share
+	}
+	return max(1, min(has, z.limit()-z.replicas))
+}
+
+// stirring tells whether pods may have to be looked at: somebody grows or cannot, is uneven, or has a move under way. It is
+// asked of a view without pods, and may say so once too often.
+func stirring(v View) bool {
+	fewest, most := unbounded, 0
+	for _, m := range v.Members {
+		z := read(m, v.Settings)
+		if z.move != nil || z.growth() > 0 || slices.ContainsFunc(m.Machines, func(m Machine) bool { return m.stuck(v.Now, v.Settings.BootPatience) }) {
+			return true
+		}
+		if z.mode == v1alpha1.BalanceContinuous {
+			fewest, most = min(fewest, z.replicas), max(most, z.replicas)
+		}
+	}
+	return most-fewest > 1
+}

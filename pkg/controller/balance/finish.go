@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// finish takes every move under way one step on, whatever became of the reason for it.
+func (r *round) finish() {
+	for _, z := range r.zones {
+		if z.move == nil {
+			continue
+		}
+		switch {
+		case z.Object.DeletionTimestamp != nil:
+		case len(z.move.To) > 0:
+			r.finishGiving(z)
+		case z.waits() && z.mode != v1alpha1.BalanceContinuous:
+			r.drop(z)
+		case !z.waits() && !r.gives(z.move.From, z.move.ID):
+			z.next.move = nil
+		}
+	}
+}
+
+// gives says that a member still has its half of a move.
+func (r *round) gives(name, id string) bool {
+	from := r.byName[name]
+	return from != nil && from.move != nil && from.move.ID == id && len(from.move.To) > 0
+}
+
+// finishGiving hands replicas to those that have not got them, and when all have, takes them from the member that gives.
+func (r *round) finishGiving(z *zone) {
+	open := false
+	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
+		taker := r.byName[name]
+		if taker == nil || taker.Object.DeletionTimestamp != nil {
+			z.forget(name)
+			return
+		}
+		if taker.move != nil && taker.move.ID == z.move.ID && taker.move.Taken > 0 {
+			continue
+		}
+		open = true
+		r.take(taker, z, int(z.move.To[name]))
+	}
+	switch {
+	case open:
+	case z.move.Machine == "":
+		r.settle(z)
+	default:
+		r.settleMachine(z)
+	}
+}
+
+// forget leaves a member out of a move that is gone.
+func (z *zone) forget(name string) {
+	left := *z.move
+	left.To = maps.Clone(left.To)
+	delete(left.To, name)
+	z.next.move = &left
+	if len(left.To) == 0 {
+		z.next.move = nil
+	}
+}
+
+// take lets replicas arrive. One that gives itself gets them when it is done with that.
+func (r *round) take(z, from *zone, n int) {
+	if z.move != nil && len(z.move.To) > 0 {
+		return
+	}
+	z.next.replicas += n
+	z.next.applied += n
+	z.next.move = &v1alpha1.Move{ID: from.move.ID, From: from.name, Taken: int32(n)}
+	z.next.why = "take replicas from " + from.name
+}
+
+// settle takes replicas that have arrived elsewhere from what is not applied. Somebody may have lowered them meanwhile;
+// then what is applied stays.
+func (r *round) settle(z *zone) {
+	moved := 0
+	for _, n := range z.move.To {
+		moved += int(n)
+	}
+	z.next.replicas = max(z.replicas-moved, min(z.replicas, z.applied))
+	z.next.applied = min(z.applied, z.next.replicas)
+	z.next.move = nil
+	z.next.why = "split growth"
+	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("%d of the replicas asked for here went to %s", moved, targets(z.move.To))})
+	r.moves += moved
+}
+
+// targets is "pool-z2 (2), pool-z3 (2)".
+func targets(to map[string]int32) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(to)) {
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s (%d)", name, to[name])
+	}
+	return text
+}
+
+// settleMachine takes one replica, and names its machine, once the machine that stands in for it serves.
+func (r *round) settleMachine(z *zone) {
+	for name := range z.move.To {
+		if taker := r.byName[name]; taker.health.serving < taker.replicas {
+			z.verdict = not("Moving", "waiting for the machine in "+name+" to serve")
+			return
+		}
+	}
+	victim, why := r.stillGoing(z)
+	if why != "" {
+		z.verdict = not(reasonOf(why), why)
+		return
+	}
+	if victim != z.move.Machine {
+		again := *z.move
+		again.Machine = victim
+		z.next.move = &again
+		return
+	}
+	z.next.replicas = max(0, z.replicas-1)
+	z.next.applied = max(0, min(z.applied-1, z.next.replicas))
+	z.next.move, z.next.gone = nil, victim
+	z.next.why = "hand a replica over"
+	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("machine %s goes: its replica went to %s", victim, targets(z.move.To))})
+	r.moves++
+}
+
+func (d *draft) tell(n News) { d.news = append(d.news, n) }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var (
+	gardenVersion = schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
+	workers       = gardenVersion.WithResource("workers")
+	clusters      = gardenVersion.WithResource("clusters")
+)
+
+// gardenRetry is how often the API server is asked for a Gardener's kinds while it does not serve them: in most clusters
+// that stays so.
+const gardenRetry = 30 * time.Second
+
+// garden watches what a Gardener says of a namespace, from when its kinds are served.
+type garden struct {
+	clients   Clients
+	namespace string
+	clock     clock.WithTicker
+	changed   func()
+	running   sync.WaitGroup
+
+	mu sync.Mutex
+	// absent says that the kinds were asked for and are not served.
+	absent            bool
+	workers, clusters cache.SharedIndexInformer
+}
+
+func newGarden(clients Clients, namespace string, clock clock.WithTicker, changed func()) *garden {
+	return &garden{clients: clients, namespace: namespace, clock: clock, changed: changed, absent: clients.Garden == nil}
+}
+
+func (g *garden) start(ctx context.Context) {
+	if g.clients.Garden != nil {
+		g.running.Go(func() { g.await(ctx) })
+	}
+}
+
+// wait returns when all that start has begun has ended.
+func (g *garden) wait() { g.running.Wait() }
+
+// await asks for the kinds until they are served, and then watches them until ctx ends.
+func (g *garden) await(ctx context.Context) {
+	for {
+		_, err := g.clients.Discovery.ServerResourcesForGroupVersion(gardenVersion.String())
+		if err == nil {
+			g.watch(ctx)
+			return
+		}
+		if apierrors.IsNotFound(err) {
+			g.note(func() { g.absent = true })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.clock.After(gardenRetry):
+		}
+	}
+}
+
+func (g *garden) watch(ctx context.Context) {
+	klog.FromContext(ctx).Info("A Gardener is here: following its Workers and Clusters", "namespace", g.namespace)
+	w := dynamicinformer.NewFilteredDynamicInformer(g.clients.Garden, workers, g.namespace, 0, cache.Indexers{}, nil).Informer()
+	c := dynamicinformer.NewFilteredDynamicInformer(g.clients.Garden, clusters, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", g.namespace).String()
+	}).Informer()
+	tell := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { g.changed() }, UpdateFunc: func(any, any) { g.changed() }, DeleteFunc: func(any) { g.changed() },
+	}
+	for _, informer := range []cache.SharedIndexInformer{w, c} {
+		_, _ = informer.AddEventHandler(tell)
+		g.running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	g.note(func() { g.absent, g.workers, g.clusters = false, w, c })
+	if cache.WaitFor(ctx, "", w.HasSyncedChecker()) {
+		g.changed()
+	}
+}
+
+func (g *garden) note(change func()) {
+	g.mu.Lock()
+	change()
+	g.mu.Unlock()
+	g.changed()
+}
+
+// look is what is known now.
+func (g *garden) look() Garden {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.workers == nil {
+		return Garden{Known: g.absent}
+	}
+	view := Garden{Known: g.workers.HasSynced(), Bounds: map[string]v1alpha1.Bounds{}}
+	for _, item := range g.workers.GetIndexer().List() {
+		if worker, ok := item.(*unstructured.Unstructured); ok {
+			readWorker(worker, view.Bounds)
+		}
+	}
+	for _, item := range g.clusters.GetIndexer().List() {
+		if cluster, ok := item.(*unstructured.Unstructured); ok && cluster.GetName() == g.namespace {
+			view.Hibernated, _, _ = unstructured.NestedBool(cluster.Object, "spec", "shoot", "spec", "hibernation", "enabled")
+		}
+	}
+	return view
+}
+
+// readWorker reads the bounds of MachineDeployments from a Worker's status. What makes no sense is not there.
+func readWorker(worker *unstructured.Unstructured, into map[string]v1alpha1.Bounds) {
+	if worker.GetDeletionTimestamp() != nil {
+		return
+	}
+	list, _, _ := unstructured.NestedSlice(worker.Object, "status", "machineDeployments")
+	for _, item := range list {
+		entry, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		name, _, _ := unstructured.NestedString(entry, "name")
+		low, _, errLow := unstructured.NestedInt64(entry, "minimum")
+		high, _, errHigh := unstructured.NestedInt64(entry, "maximum")
+		if name == "" || errLow != nil || errHigh != nil || low < 0 || high < low || high > math.MaxInt32 {
+			continue
+		}
+		into[name] = v1alpha1.Bounds{Min: int32(low), Max: int32(high)}
+	}
+}

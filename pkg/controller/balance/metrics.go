@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	skew   *prometheus.GaugeVec
+	moves  prometheus.Counter
+	blocks *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		skew: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "evenkeel_balance_skew", Help: "Replicas of the largest MachineDeployment of a group of similar ones less those of the smallest, by the first of the group.",
+		}, []string{"group"}),
+		moves: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "evenkeel_balance_moves_total", Help: "Replicas that went from one MachineDeployment to another.",
+		}),
+		blocks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "evenkeel_balance_blocked_total", Help: "How often a move was kept from happening, by reason.",
+		}, []string{"reason"}),
+	}
+	if r != nil {
+		r.MustRegister(m.skew, m.moves, m.blocks)
+	}
+	return m
+}
+
+// planned shows what a plan that was carried out comes to.
+func (m *metrics) planned(p Plan) {
+	m.skew.Reset()
+	for group, n := range p.Skews {
+		m.skew.WithLabelValues(group).Set(float64(n))
+	}
+	m.moves.Add(float64(p.Moves))
+}
+
+func (m *metrics) blocked(reason string) { m.blocks.WithLabelValues(reason).Inc() }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// safeToEvict is cluster-autoscaler's.
+const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+// places answers where pods could run. Rooms are made when they are first needed.
+type places struct {
+	nodes []fit.Node
+	rooms map[string]*fit.Room
+}
+
+// room is what there is and a fresh machine of a member; false where nobody knows what such a machine is like.
+func (p *places) room(z *zone) (*fit.Room, bool) {
+	if z.Fresh == nil {
+		return nil, false
+	}
+	if room, ok := p.rooms[z.name]; ok {
+		return room, true
+	}
+	room := fit.NewRoom(append(slices.Clone(p.nodes), fit.Node{Object: z.Fresh}))
+	if p.rooms == nil {
+		p.rooms = map[string]*fit.Room{}
+	}
+	p.rooms[z.name] = room
+	return room, true
+}
+
+// could says what keeps a pod from a fresh machine of a member.
+func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
+	room, ok := p.room(z)
+	if !ok {
+		return fit.Undecided
+	}
+	return room.Ask(pod, z.Fresh.Name)
+}
+
+// barred tells whether a pod that waits, and could run on a fresh machine of one member, could not on one of another. So
+// what was asked for here may have been asked for its sake.
+func (r *round) barred(from, to *zone) (string, bool) {
+	asked := map[string]bool{}
+	for _, pod := range r.Waiting {
+		shape := pod.Shape()
+		if asked[shape] {
+			continue
+		}
+		asked[shape] = true
+		if o := r.places.could(pod, from); o != fit.Fits && o != fit.Undecided {
+			continue
+		}
+		if o := r.places.could(pod, to); o != fit.Fits {
+			return fmt.Sprintf("pods that wait could not run in %s: %s", to.name, spoken(o)), true
+		}
+	}
+	return "", false
+}
+
+func spoken(o fit.Obstacle) string {
+	if o == fit.Undecided {
+		return "it cannot be told"
+	}
+	return string(o)
+}
+
+// victim chooses the machine that is to go from one member, its pods to run on a fresh one of another: the emptiest, then
+// the one whose pods have run longest, so that no pod is moved twice. Where there is none, why says what is in the way.
+func (r *round) victim(from, to *zone) (name, why string) {
+	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
+		return !m.ready() || m.inReserve() || m.leaving(from.Object) || m.kept(r.Now)
+	})
+	slices.SortFunc(candidates, func(a, b Machine) int {
+		return cmp.Or(
+			cmp.Compare(len(a.Pods), len(b.Pods)),
+			a.youngest().Compare(b.youngest()),
+			a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time),
+			cmp.Compare(a.Object.Name, b.Object.Name),
+		)
+	})
+	for _, m := range candidates {
+		obstacle := r.stays(m, to)
+		if obstacle == "" {
+			return m.Object.Name, ""
+		}
+		why = cmp.Or(why, obstacle)
+	}
+	return "", cmp.Or(why, "no machine of "+from.name+" may go")
+}
+
+// stillGoing is the machine of a move under way, or another one if it may not go any more.
+func (r *round) stillGoing(z *zone) (name, why string) {
+	var to *zone
+	for taker := range z.move.To {
+		to = r.byName[taker]
+	}
+	for _, m := range z.Machines {
+		if m.Object.Name == z.move.Machine && m.ready() && !m.leaving(z.Object) && r.unmovable(m) == "" {
+			return m.Object.Name, ""
+		}
+	}
+	return r.victim(z, to)
+}
+
+func (m Machine) youngest() time.Time {
+	var at time.Time
+	for _, pod := range m.Pods {
+		if born := pod.Object.CreationTimestamp.Time; born.After(at) {
+			at = born
+		}
+	}
+	return at
+}
+
+// stays is why a machine cannot go, its pods to run on a fresh one of another member; empty where it can.
+func (r *round) stays(m Machine, to *zone) string {
+	if why := r.unmovable(m); why != "" || len(m.Pods) == 0 {
+		return why
+	}
+	room, ok := r.places.room(to)
+	if !ok {
+		return "PodsBound: nobody knows what machines of " + to.name + " are like"
+	}
+	node := m.Object.Labels["node"]
+	for _, pod := range m.Pods {
+		room.Remove(pod, node)
+	}
+	placed := 0
+	defer func() {
+		for _, pod := range m.Pods[:placed] {
+			room.Remove(pod, to.Fresh.Name)
+		}
+		for _, pod := range m.Pods {
+			room.Put(pod, node)
+		}
+	}()
+	for _, pod := range m.Pods {
+		if o := room.Ask(pod, to.Fresh.Name); o != fit.Fits {
+			return fmt.Sprintf("PodsBound: pod %s could not run in %s: %s", pod.Name(), to.name, spoken(o))
+		}
+		room.Put(pod, to.Fresh.Name)
+		placed++
+	}
+	return ""
+}
+
+// unmovable is why a machine's pods must not be evicted; empty where they may.
+func (r *round) unmovable(m Machine) string {
+	evicted := map[int]int{}
+	for _, pod := range m.Pods {
+		switch o := pod.Object; {
+		case o.Annotations[safeToEvict] == "false":
+			return fmt.Sprintf("NotSafeToEvict: pod %s says that it is not to be evicted", pod.Name())
+		case o.Annotations[safeToEvict] != "true" && metav1.GetControllerOf(o) == nil:
+			return fmt.Sprintf("NotReplicated: nobody would make pod %s again", pod.Name())
+		}
+		for i, b := range r.Budgets {
+			if !b.covers(pod.Object) {
+				continue
+			}
+			if evicted[i]++; evicted[i] > b.Allowed {
+				return fmt.Sprintf("PodDisruptionBudget: %s/%s allows no eviction of pod %s", b.Namespace, b.Name, pod.Name())
+			}
+		}
+	}
+	return ""
+}
+
+func (b Budget) covers(pod *corev1.Pod) bool {
+	return b.Namespace == pod.Namespace && b.Selector.Matches(labels.Set(pod.Labels))
+}
+
+// reasonOf is the first word of why something is blocked.
+func reasonOf(why string) string {
+	reason, _, found := strings.Cut(why, ":")
+	if !found || strings.Contains(reason, " ") {
+		return "NoMachineMayGo"
+	}
+	return reason
+}

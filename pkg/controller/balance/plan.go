@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// Plan is what to do about the MachineDeployments of a namespace. It is at rest where nothing has a Write.
+type Plan struct {
+	// Outcomes are one per member, in their order.
+	Outcomes []Outcome
+	// Skews are how far the replicas of groups are from even: the largest less the smallest.
+	Skews map[string]int
+	// Moves is how many replicas this plan moves once it is carried out, Blocks why others cannot be, by name.
+	Moves  int
+	Blocks map[string]string
+	Memory Memory
+	// Again is when to look again though nothing happens; 0 is never.
+	Again time.Duration
+}
+
+// Outcome is what becomes of one member.
+type Outcome struct {
+	Name  string
+	Write Write
+	// Conditions are those that the member should have; all others of ours go.
+	Conditions []Condition
+	// News are told when the write has succeeded.
+	News []News
+}
+
+// Write is one write of a MachineDeployment.
+type Write struct {
+	Replicas, Excess *int32
+	// Annotations to set; those with an empty value are to be removed.
+	Annotations map[string]string
+	// Gone names a machine for deletion.
+	Gone string
+	// Why is for the log.
+	Why string
+}
+
+// None says that there is nothing to write.
+func (w Write) None() bool {
+	return w.Replicas == nil && w.Excess == nil && len(w.Annotations) == 0 && w.Gone == ""
+}
+
+// round is one plan in the making.
+type round struct {
+	View
+	zones  []*zone
+	byName map[string]*zone
+	// pools share an excess, groups are similar and kept even.
+	pools, groups [][]*zone
+	places        places
+	ill           map[string]Ill
+	paused        map[string]time.Time
+	moves         int
+	blocks        map[string]string
+}
+
+// NewPlan decides. It is total: whatever the objects say, there is a plan.
+func NewPlan(v View) Plan {
+	r := &round{View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, ill: map[string]Ill{}, paused: map[string]time.Time{}, blocks: map[string]string{}}
+	for _, m := range v.Members {
+		z := read(m, v.Settings)
+		r.zones = append(r.zones, z)
+		r.byName[z.name] = z
+		z.health, r.ill[z.name] = examine(z, v.Memory.Ill[z.name], v.Now, v.Settings.BootPatience)
+		if until := v.Memory.Paused[z.name]; v.Now.Before(until) {
+			r.paused[z.name] = until
+		}
+	}
+	r.readBounds()
+	r.gather()
+	r.hold()
+	r.finish()
+	for _, group := range r.groups {
+		r.balance(group)
+	}
+	r.spreadShares()
+	r.giveBounds()
+	return r.plan()
+}
+
+// gather finds pools and groups.
+func (r *round) gather() {
+	var templates []similar.Template
+	for _, z := range r.zones {
+		if z.Template != nil {
+			templates = append(templates, *z.Template)
+		}
+	}
+	pools := map[string][]*zone{}
+	var order []string
+	seen := map[*zone]bool{}
+	join := func(pool string, z *zone) {
+		if seen[z] {
+			return
+		}
+		seen[z] = true
+		if pools[pool] == nil {
+			order = append(order, pool)
+		}
+		pools[pool] = append(pools[pool], z)
+	}
+	for _, z := range r.zones {
+		if z.pool != "" {
+			join("pool "+z.pool, z)
+		}
+	}
+	for _, names := range similar.Groups(templates, r.Settings.Similar) {
+		var group []*zone
+		for _, name := range names {
+			z := r.byName[name]
+			join("like "+names[0], z)
+			if z.balanced() {
+				group = append(group, z)
+			}
+		}
+		if len(group) > 0 {
+			r.groups = append(r.groups, group)
+		}
+	}
+	for _, z := range r.zones {
+		join("only "+z.name, z)
+		if z.Template == nil && z.balanced() {
+			r.groups = append(r.groups, []*zone{z})
+		}
+	}
+	for _, pool := range order {
+		members := pools[pool]
+		pooled := slices.ContainsFunc(members, func(z *zone) bool { return z.excess != nil })
+		for _, z := range members {
+			z.pooled = pooled
+		}
+		r.pools = append(r.pools, members)
+	}
+}
+
+// hold has machine-controller-manager act on what is applied, where growth may be split, and on replicas elsewhere. What
+// is lowered is applied at once.
+func (r *round) hold() {
+	for _, z := range r.zones {
+		if z.balanced() || z.move != nil && z.held {
+			z.next.held = true
+		} else {
+			z.next.held = false
+			z.applied = z.replicas
+		}
+		z.applied = min(z.applied, z.replicas)
+		z.next.applied = z.applied
+	}
+}
+
+// balance splits growth over a group, or else evens it out. Until a move has ended no other begins.
+func (r *round) balance(group []*zone) {
+	if slices.ContainsFunc(group, func(z *zone) bool { return z.move != nil && !z.waits() }) {
+		for _, z := range group {
+			if z.verdict.reason == "" {
+				z.verdict = not("Moving", "replicas are on their way")
+			}
+		}
+		return
+	}
+	growing := slices.ContainsFunc(group, func(z *zone) bool { return z.growth() > 0 || z.health.blocked && z.health.stuck > 0 })
+	if growing {
+		// Growth does not wait for a machine: what was made for a move is dropped.
+		if pending := reserved(group); pending != nil {
+			r.drop(pending)
+			return
+		}
+		if r.split(group) {
+			return
+		}
+	}
+	continuous := slices.DeleteFunc(slices.Clone(group), func(z *zone) bool { return z.mode != v1alpha1.BalanceContinuous })
+	if len(continuous) > 1 {
+		r.even(continuous)
+	} else if pending := reserved(group); pending != nil {
+		r.drop(pending)
+	}
+}
+
+// waits says that its move has not begun: nothing has been promised yet.
+func (z *zone) waits() bool { return z.move.From != "" && z.move.Taken == 0 }
+
+func (r *round) pause(z *zone) { r.paused[z.name] = r.Now.Add(afterDrop) }
+
+// afterDrop is how long a member for which a machine was made in vain gets no other.
+const afterDrop = 5 * time.Minute
+
+// plan puts together what the rules have decided.
+func (r *round) plan() Plan {
+	p := Plan{Skews: map[string]int{}, Moves: r.moves, Blocks: r.blocks, Memory: Memory{Ill: r.ill, Paused: r.paused}}
+	for name, ill := range r.ill {
+		if ill.Failures == 0 {
+			delete(r.ill, name)
+		}
+	}
+	for _, group := range r.groups {
+		if len(group) > 1 {
+			p.Skews[group[0].name] = skew(group)
+		}
+	}
+	for _, z := range r.zones {
+		p.Outcomes = append(p.Outcomes, r.outcome(z))
+	}
+	p.Again = r.again()
+	return p
+}
+
+func skew(group []*zone) int {
+	byReplicas := func(a, b *zone) int { return a.replicas - b.replicas }
+	return slices.MaxFunc(group, byReplicas).replicas - slices.MinFunc(group, byReplicas).replicas
+}
+
+// again is the soonest time at which something changes by itself.
+func (r *round) again() time.Duration {
+	var soonest time.Duration
+	at := func(t time.Time) {
+		if d := t.Sub(r.Now); !t.IsZero() && d > 0 && (soonest == 0 || d < soonest) {
+			soonest = d
+		}
+	}
+	for _, z := range r.zones {
+		if ill := r.ill[z.name]; !ill.Probing {
+			at(ill.Until)
+		}
+		at(r.paused[z.name])
+		for _, m := range z.Machines {
+			at(m.due(r.Now, r.Settings.BootPatience))
+		}
+	}
+	return soonest
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// unbounded is the max of a MachineDeployment without bounds.
+const unbounded = math.MaxInt32
+
+// zone is a member as it is planned for: what it says, and what is to become of it.
+type zone struct {
+	Member
+	name string
+	id   types.UID
+	mode v1alpha1.BalanceMode
+	// pool is its pool's name, empty where it has none.
+	pool string
+	// replicas is R. applied is what machine-controller-manager acts on; held says that it is written down.
+	replicas, applied int
+	held              bool
+	share             *int
+	move              *v1alpha1.Move
+	bounds            *v1alpha1.Bounds
+	// given is the text of the bounds that were written in the place of a user.
+	given string
+	// excess is what its pool should have in reserve, nil where it does not say.
+	excess *v1alpha1.Excess
+	// pooled says that its pool has an excess.
+	pooled bool
+	health health
+	// next is what is to be written.
+	next draft
+	// troubles are what is wrong with what it says, verdict and spread how its replicas and its pool's excess are.
+	troubles []string
+	verdict  verdict
+	spread   verdict
+}
+
+// draft is a member's state to be.
+type draft struct {
+	replicas, applied int
+	held              bool
+	share             *int
+	move              *v1alpha1.Move
+	bounds, given     string
+	// clear says that the field for excess showed what is no longer wanted.
+	clear bool
+	// gone names a machine for deletion.
+	gone string
+	news []News
+	why  string
+}
+
+// read takes a member apart. What cannot be understood counts as not said, and is a trouble.
+func read(m Member, s Settings) *zone {
+	d := m.Object
+	z := &zone{Member: m, name: d.Name, id: d.UID, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: max(0, int(d.Spec.Replicas))}
+	trouble := func(err error) bool {
+		if err != nil {
+			z.troubles = append(z.troubles, err.Error())
+		}
+		return err == nil
+	}
+	if text, set := d.Annotations[v1alpha1.BalanceAnnotation]; set {
+		mode, err := v1alpha1.ParseBalanceMode(text)
+		trouble(err)
+		z.mode = mode
+	}
+	if !s.Enabled {
+		z.mode = v1alpha1.BalanceOff
+	}
+	z.applied = z.replicas
+	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
+		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
+			z.applied, z.held = int(n), true
+		}
+	}
+	if text, set := d.Annotations[v1alpha1.ShareAnnotation]; set {
+		if n, err := v1alpha1.ParseShare(text); err == nil {
+			share := int(n)
+			z.share = &share
+		}
+	}
+	if text, set := d.Annotations[v1alpha1.MoveAnnotation]; set {
+		if move, err := v1alpha1.ParseMove(text); err == nil {
+			z.move = &move
+		}
+	}
+	if text, set := d.Annotations[v1alpha1.BoundsAnnotation]; set {
+		if bounds, err := v1alpha1.ParseBounds(text); trouble(err) {
+			z.bounds = &bounds
+		}
+	}
+	if text, set := d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PoolExcessAnnotation]; set {
+		if excess, err := v1alpha1.ParseExcess(text); trouble(err) {
+			z.excess = &excess
+		}
+	}
+	z.given = d.Annotations[v1alpha1.GivenBoundsAnnotation]
+	z.next = draft{
+		replicas: z.replicas, applied: z.applied, held: z.held, share: z.share, move: z.move,
+		bounds: d.Annotations[v1alpha1.BoundsAnnotation], given: z.given,
+	}
+	return z
+}
+
+// poolOf is the pool that a MachineDeployment says it is of.
+func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
+	for _, key := range keys {
+		if pool := cmp.Or(d.Labels[key], d.Spec.Template.Spec.NodeTemplateSpec.Labels[key]); pool != "" {
+			return pool
+		}
+	}
+	return ""
+}
+
+// limit is the most replicas it may have by its bounds; what it has already is never too many.
+func (z *zone) limit() int {
+	if z.bounds == nil {
+		return unbounded
+	}
+	return max(int(z.bounds.Max), z.replicas)
+}
+
+// floor is the fewest replicas it may have by its bounds.
+func (z *zone) floor() int {
+	if z.bounds == nil {
+		return 0
+	}
+	return min(int(z.bounds.Min), z.replicas)
+}
+
+// closed says that it makes no machines, or is going: nothing is given to it or taken from it.
+func (z *zone) closed() bool {
+	d := z.Object
+	if d.DeletionTimestamp != nil || d.Spec.Paused {
+		return true
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == mcm.MachineDeploymentFrozen && c.Status == mcm.ConditionTrue {
+			return true
+		}
+	}
+	return d.Labels["freeze"] == "True"
+}
+
+// balanced says that its replicas are kept even with others.
+func (z *zone) balanced() bool { return z.mode != v1alpha1.BalanceOff }
+
+// growth is what was asked of it and is not applied yet.
+func (z *zone) growth() int {
+	if !z.held {
+		return 0
+	}
+	return max(0, z.replicas-z.applied)
+}
+
+// own is the excess that it wants by itself, without a pool.
+func (z *zone) own() int {
+	w := reserve.Wishes{Bounds: z.bounds, Field: z.Object.Spec.ExcessReplicas}
+	var room = z.allocatable()
+	wanted, err := reserve.Effective(w, z.replicas, room)
+	if err != nil {
+		return 0
+	}
+	return wanted.Excess
+}
+
+// awaiting is how many machines of its share are there for a move alone.
+func awaiting(move *v1alpha1.Move) int {
+	if move == nil {
+		return 0
+	}
+	return int(move.Reserve)
+}
+
+// names lists zones for people.
+func names(zones []*zone) string {
+	all := make([]string, 0, len(zones))
+	for _, z := range zones {
+		all = append(all, z.name)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// spreadShares gives each member its share of its pool's excess. Where there is none, a member has a share only while
+// the cluster sleeps, which is 0, or while a machine is made for a move to it.
+func (r *round) spreadShares() {
+	for _, pool := range r.pools {
+		if r.Garden.Hibernated {
+			sleep(pool)
+			continue
+		}
+		total, said, trouble := poolExcess(pool)
+		switch {
+		case trouble != "":
+			for _, z := range pool {
+				z.spread = not("ExcessUnknown", trouble)
+				if z.share != nil {
+					z.setShare(max(0, *z.share-awaiting(z.move)) + awaiting(z.next.move))
+				}
+			}
+		case said:
+			r.spread(pool, total)
+		default:
+			for _, z := range pool {
+				z.next.share = nil
+				if n := awaiting(z.next.move); n > 0 {
+					z.setShare(z.own() + n)
+				}
+			}
+		}
+	}
+}
+
+func sleep(pool []*zone) {
+	for _, z := range pool {
+		z.setShare(0)
+		z.spread = verdict{status: true, reason: "Hibernated", message: "the cluster sleeps and has no reserve"}
+	}
+}
+
+func (z *zone) setShare(n int) { z.next.share = &n }
+
+// poolExcess is how many machines a pool wants in reserve. Where its members say different things, while one after the
+// other is changed, the largest counts. trouble is why it cannot be told.
+func poolExcess(pool []*zone) (total int, said bool, trouble string) {
+	replicas := 0
+	for _, z := range pool {
+		replicas += z.replicas
+	}
+	for _, z := range pool {
+		if z.excess == nil {
+			continue
+		}
+		n, err := reserve.Count(*z.excess, replicas, leastOf(pool))
+		if err != nil {
+			return 0, true, err.Error() + ": give the MachineClass a nodeTemplate with that capacity, or wait for a node that is ready"
+		}
+		total, said = max(total, n), true
+	}
+	if !said && slices.ContainsFunc(pool, func(z *zone) bool { return z.misread() }) {
+		return 0, false, "the excess that its members name cannot be understood"
+	}
+	return total, said, ""
+}
+
+// misread says that it names an excess that cannot be understood.
+func (z *zone) misread() bool {
+	_, set := z.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PoolExcessAnnotation]
+	return set && z.excess == nil
+}
+
+// leastOf is what every machine of a pool has for pods, nil where that is not known of any.
+func leastOf(pool []*zone) corev1.ResourceList {
+	var least corev1.ResourceList
+	for _, z := range pool {
+		room := z.allocatable()
+		switch {
+		case room == nil:
+		case least == nil:
+			least = room
+		default:
+			for name, q := range room {
+				if has, ok := least[name]; ok && q.Cmp(has) < 0 {
+					least[name] = q
+				}
+			}
+		}
+	}
+	return least
+}
+
+// spread spreads so many machines over a pool, at once where more are wanted, and where they change places no ready one
+// goes before another is ready in its place.
+func (r *round) spread(pool []*zone, total int) {
+	goal, short := goals(pool, int64(total))
+	current, ready := make([]int64, len(pool)), make([]int64, len(pool))
+	var usable int64
+	for i, z := range pool {
+		if z.share != nil {
+			current[i] = int64(max(0, *z.share-awaiting(z.move)))
+		}
+		ready[i] = int64(z.health.reserve)
+		if z.health.blocked {
+			usable += min(goal[i], ready[i])
+		} else {
+			usable += goal[i]
+		}
+	}
+	next, err := distribute.Step(current, ready, goal, min(int64(total), usable), int64(max(1, total)), 0)
+	if err != nil {
+		next = goal // counts from outside are bounded: there is no such input
+	}
+	for i, z := range pool {
+		z.setShare(int(next[i]) + awaiting(z.next.move))
+		z.spread = spreadVerdict(pool, total, short)
+	}
+}
+
+// goals are the shares that a pool should come to. Ties go to the member that has least in all; but one that has a share
+// keeps it as long as it has no more than one beyond another, so that machines do not follow every change of replicas.
+func goals(pool []*zone, total int64) (goal []int64, short int64) {
+	first := place(pool, total, func(*zone) bool { return false })
+	level := int64(0)
+	for i := range pool {
+		level = max(level, first.Replicas[i])
+	}
+	placed := place(pool, total, func(z *zone) bool {
+		return z.share != nil && int64(*z.share-awaiting(z.move)) >= level
+	})
+	return placed.Replicas, placed.Overflow
+}
+
+func place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
+	targets, ills := make([]distribute.Target, len(pool)), make([]distribute.Health, len(pool))
+	for i, z := range pool {
+		rank := int64(2*z.replicas) + 3
+		if holds(z) {
+			rank -= 3
+		}
+		room := max(0, z.limit()-z.replicas)
+		if z.closed() {
+			room = 0
+			if z.share != nil {
+				room = *z.share
+			}
+		}
+		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Max: int64(room)}
+		ills[i] = distribute.Health{Blocked: z.health.blocked, Usable: int64(z.health.reserve)}
+		if z.health.probing {
+			ills[i].Probe = 1
+		}
+	}
+	result, err := distribute.WithFallback(total, targets, ills, distribute.Options{})
+	if err != nil {
+		return distribute.Result{Replicas: make([]int64, len(pool)), Overflow: total} // no such input, as above
+	}
+	return result
+}
+
+func spreadVerdict(pool []*zone, total int, short int64) verdict {
+	ill := ailing(pool)
+	switch {
+	case short > 0:
+		return not("NoRoom", fmt.Sprintf("there is no room for %d of the pool's %d: raise the max of bounds, or lower the excess%s", short, total, ill))
+	case ill != "":
+		return verdict{status: true, reason: "StandingIn", message: fmt.Sprintf("the pool's excess of %d is in other zones%s", total, ill)}
+	}
+	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
+}
+
+// ailing names those that fail to make machines, as the end of a sentence.
+func ailing(zones []*zone) string {
+	blocked := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return !z.health.blocked })
+	if len(blocked) == 0 {
+		return ""
+	}
+	return ", since machines cannot be made in " + names(blocked)
+}
+
+// byName is for orders that must not depend on how things are given.
+func byName(a, b *zone) int { return cmp.Compare(a.name, b.name) }

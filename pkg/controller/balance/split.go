@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+)
+
+// Group is one of similar MachineDeployments, as growth is split over it.
+type Group struct {
+	Name string
+	// Replicas are those it has now, and is not to lose.
+	Replicas int
+	// Max is the most it may have; it may have more already.
+	Max int
+}
+
+// Split adds machines to groups so that they become as even as they can: the smallest grow first, none passes its max,
+// none loses any. Where groups are equal, the one named first grows first, but favoured before others. The second result
+// is what nobody had room for.
+func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
+	targets := make([]distribute.Target, len(groups))
+	total := int64(more)
+	for i, g := range groups {
+		total += int64(g.Replicas)
+		targets[i] = distribute.Target{
+			Key: g.Name, Weight: 1, Min: int64(g.Replicas), Max: int64(max(g.Max, g.Replicas)), Current: int64(g.Replicas),
+		}
+		if g.Name == favoured {
+			targets[i].Current += int64(more)
+		}
+	}
+	result, err := distribute.Distribute(total, targets, distribute.Options{})
+	sizes = make([]int, len(groups))
+	for i, g := range groups {
+		if sizes[i] = g.Replicas; err == nil {
+			sizes[i] = int(result.Replicas[i])
+		}
+	}
+	if err != nil {
+		return sizes, more
+	}
+	return sizes, int(result.Overflow)
+}
+
+// split splits one member's growth, and what it cannot make, over its group. It tells whether it began a move.
+func (r *round) split(group []*zone) bool {
+	for _, z := range group {
+		if z.growth() == 0 && (!z.health.blocked || z.health.stuck == 0) || z.closed() {
+			continue
+		}
+		base, more := z.loose()
+		groups := []Group{{Name: z.name, Replicas: base, Max: z.room(base)}}
+		var takers []*zone
+		for _, other := range group {
+			if other == z || other.closed() {
+				continue
+			}
+			if why, barred := r.barred(z, other); barred {
+				z.verdict = not("PodsBound", why)
+				r.blocks[z.name] = "PodsBound"
+				continue
+			}
+			takers = append(takers, other)
+			groups = append(groups, Group{Name: other.name, Replicas: other.replicas, Max: other.room(other.replicas)})
+		}
+		sizes, left := Split(groups, more, z.name)
+		if r.give(z, takers, sizes, left) {
+			return true
+		}
+	}
+	return false
+}
+
+// loose is what a member has that no machine stands for yet: beyond base, so many more.
+func (z *zone) loose() (base, more int) {
+	base = min(z.applied, z.replicas)
+	if z.health.blocked {
+		base = max(0, base-z.health.stuck)
+	}
+	return base, z.replicas - base
+}
+
+// room is the most that it may have, if it has so many now. One that fails to make machines gets one at most, to try.
+func (z *zone) room(has int) int {
+	switch {
+	case z.health.blocked && z.health.probing:
+		return min(z.limit(), has+1)
+	case z.health.blocked:
+		return has
+	}
+	return z.limit()
+}
+
+// give writes down what a member is to give to others, and applies what it keeps. What nobody has room for stays with
+// whoever asked.
+func (r *round) give(z *zone, takers []*zone, sizes []int, left int) bool {
+	to, moved := map[string]int32{}, 0
+	for i, taker := range takers {
+		if n := sizes[i+1] - taker.replicas; n > 0 {
+			to[taker.name] = int32(n)
+			moved += n
+		}
+	}
+	if left > 0 && z.verdict.reason == "" {
+		z.verdict = not("NoRoom", "no similar MachineDeployment has room for what was asked for"+ailing(append(takers, z)))
+		r.blocks[z.name] = "NoRoom"
+	}
+	if moved == 0 {
+		z.next.applied, z.next.held = z.replicas, true
+		return false
+	}
+	z.next.applied, z.next.held = z.replicas-moved, true
+	z.next.move = &v1alpha1.Move{ID: z.Object.ResourceVersion, To: to}
+	z.next.why = "split growth"
+	return true
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"slices"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Conditions of a MachineDeployment that this controller writes.
+const (
+	// ConditionBalanced says whether its replicas are as even with those of similar ones as they can be; there only
+	// where it has a mode.
+	ConditionBalanced mcm.MachineDeploymentConditionType = "ZonesBalanced"
+	// ConditionShare says how its pool's excess is spread; there only where its pool has one.
+	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
+)
+
+// Reasons of events.
+const (
+	// EventMoved: replicas went from one MachineDeployment to others.
+	EventMoved = "BalanceMoved"
+	// EventBlocked: something is uneven, and what keeps it so does not pass by itself.
+	EventBlocked = "BalanceBlocked"
+)
+
+// Condition is one to be.
+type Condition struct {
+	Type            mcm.MachineDeploymentConditionType
+	Status          bool
+	Reason, Message string
+}
+
+// News is an event to be.
+type News struct{ Reason, Message string }
+
+// verdict is how something is; the zero value is that there is nothing to say.
+type verdict struct {
+	status          bool
+	reason, message string
+}
+
+func not(reason, message string) verdict { return verdict{reason: reason, message: message} }
+
+// conditions are those that a member should have.
+func conditions(z *zone) []Condition {
+	var all []Condition
+	if z.balanced() || z.verdict.reason != "" {
+		v := z.verdict
+		if v.reason == "" {
+			v = verdict{status: true, reason: "Even", message: "its replicas are as even with those of similar MachineDeployments as they can be"}
+		}
+		all = append(all, Condition{ConditionBalanced, v.status, v.reason, v.message})
+	}
+	v := z.spread
+	if len(z.troubles) > 0 {
+		v = not("Invalid", strings.Join(z.troubles, "; "))
+	}
+	if v.reason != "" {
+		all = append(all, Condition{ConditionShare, v.status, v.reason, v.message})
+	}
+	return all
+}
+
+// NewConditions are the conditions of a status with ours in their places, and whether they differ. Others stay as they
+// are.
+func NewConditions(was []v1alpha1.MachineDeploymentCondition, wanted []Condition, now metav1.Time) ([]v1alpha1.MachineDeploymentCondition, bool) {
+	is, differs := []v1alpha1.MachineDeploymentCondition{}, false
+	for _, c := range was {
+		if c.Type != ConditionBalanced && c.Type != ConditionShare {
+			is = append(is, c)
+			continue
+		}
+		at := slices.IndexFunc(wanted, func(w Condition) bool { return w.Type == c.Type })
+		if at < 0 {
+			differs = true
+			continue
+		}
+		is = append(is, wanted[at].over(c, now))
+		differs = differs || is[len(is)-1] != c
+	}
+	for _, w := range wanted {
+		if !slices.ContainsFunc(was, func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == w.Type }) {
+			is, differs = append(is, w.over(v1alpha1.MachineDeploymentCondition{Type: w.Type}, now)), true
+		}
+	}
+	return is, differs
+}
+
+// over is the condition in the place of an older one, which stays if nothing changes.
+func (c Condition) over(was v1alpha1.MachineDeploymentCondition, now metav1.Time) v1alpha1.MachineDeploymentCondition {
+	status := mcm.ConditionFalse
+	if c.Status {
+		status = mcm.ConditionTrue
+	}
+	if was.Status == status && was.Reason == c.Reason && was.Message == c.Message {
+		return was
+	}
+	is := v1alpha1.MachineDeploymentCondition{Type: c.Type, Status: status, Reason: c.Reason, Message: c.Message, LastUpdateTime: now, LastTransitionTime: was.LastTransitionTime}
+	if was.Status != status {
+		is.LastTransitionTime = now
+	}
+	return is
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"maps"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// templates remember what machines of MachineDeployments are like.
+type templates struct {
+	began time.Time
+	// held is when a Machine was last seen in reserve, by name.
+	held map[string]time.Time
+	// last is what a Node of a MachineDeployment last showed, with the class its machines are made of.
+	last map[string]remembered
+}
+
+type remembered struct {
+	class    string
+	template similar.Template
+}
+
+func newTemplates(now time.Time) templates {
+	return templates{began: now, held: map[string]time.Time{}, last: map[string]remembered{}}
+}
+
+// fill says of each member what a fresh machine of it offers, and what Node it would be.
+func (t *templates) fill(members []Member, s stores, now time.Time, o similar.Options) {
+	t.notice(members, now)
+	var known []similar.Template
+	var at []int
+	for i, m := range members {
+		if template, ok := t.of(m, s, now); ok {
+			known, at = append(known, template), append(at, i)
+		}
+	}
+	for i, template := range similar.Completed(known, o) {
+		m := &members[at[i]]
+		m.Template = &known[i]
+		m.Fresh = fresh(*m, template)
+	}
+}
+
+// notice remembers which machines are in reserve, and forgets those that are gone.
+func (t *templates) notice(members []Member, now time.Time) {
+	held, last := map[string]time.Time{}, map[string]remembered{}
+	for _, m := range members {
+		if r, ok := t.last[m.Object.Name]; ok {
+			last[m.Object.Name] = r
+		}
+		for _, machine := range m.Machines {
+			name := machine.Object.Name
+			if machine.inReserve() {
+				held[name] = now
+			} else if at, ok := t.held[name]; ok {
+				held[name] = at
+			}
+		}
+	}
+	t.held, t.last = held, last
+}
+
+// of is by a Node, else as one of the same class last showed it, else by the class.
+func (t *templates) of(m Member, s stores, now time.Time) (similar.Template, bool) {
+	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
+	if template, ok := similar.Choose(name, t.candidates(m, s), now); ok {
+		t.last[name] = remembered{class, template}
+		return template, true
+	}
+	if r, ok := t.last[name]; ok && r.class == class {
+		return r.template, true
+	}
+	c := found[mcm.MachineClass](s.classes, m.Object.Namespace+"/"+class)
+	if c == nil {
+		return similar.Template{}, false
+	}
+	return similar.FromClass(name, c.NodeTemplate, m.Object.Spec.Template.Spec.NodeTemplateSpec.Labels)
+}
+
+func (t *templates) candidates(m Member, s stores) []similar.Candidate {
+	var all []similar.Candidate
+	for _, machine := range m.Machines {
+		node := found[corev1.Node](s.nodes, machine.Object.Labels[mcm.NodeLabelKey])
+		if node == nil {
+			continue
+		}
+		c := similar.Candidate{Node: node, Reserve: machine.inReserve(), Released: t.held[machine.Object.Name]}
+		if machine.Object.CreationTimestamp.Time.Before(t.began) && c.Released.Before(t.began) {
+			c.Released = t.began // it may have been in reserve until just before we came
+		}
+		items, _ := s.pods.ByIndex(byNode, node.Name)
+		for _, item := range items {
+			if pod, ok := item.(*corev1.Pod); ok {
+				c.Pods = append(c.Pods, pod)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// fresh is the Node that a machine made now would be: all that a pod finds free there, the taints of the pool, and no
+// more.
+func fresh(m Member, t similar.Template) *corev1.Node {
+	name := "fresh." + m.Object.Name
+	own := m.Object.Spec.Template.Spec.NodeTemplateSpec
+	labels := maps.Clone(t.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, own.Labels)
+	labels[corev1.LabelHostname] = name
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: own.Annotations},
+		Spec:       corev1.NodeSpec{Taints: own.Spec.Taints},
+		Status:     corev1.NodeStatus{Capacity: t.Capacity, Allocatable: t.Free},
+	}
+}
