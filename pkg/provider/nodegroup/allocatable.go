@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// slice is a part of a machine of which some is kept back.
+type slice struct {
+	size     int64
+	promille int64
+}
+
+// What kubelets of managed clusters usually keep back: much of a small machine, little of a large one. A template that
+// promises too much makes the caller raise a group for pods that do not fit, so in doubt it promises too little.
+var (
+	cpuSlices    = []slice{{1000, 60}, {1000, 10}, {2000, 5}, {1 << 40, 2}} // millicores
+	memorySlices = []slice{{4 << 30, 250}, {4 << 30, 200}, {8 << 30, 100}, {112 << 30, 60}, {1 << 60, 20}}
+)
+
+const (
+	// evictionMemory is what a kubelet keeps free by evicting pods, unless told otherwise; of a disk it is a tenth.
+	evictionMemory   = 100 << 20
+	evictionPromille = 100
+)
+
+// allocatable is what pods can have of a capacity: all but what is reserved, or but the usual, for what nothing is said of.
+func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
+	all := capacity.DeepCopy()
+	for name, q := range all {
+		kept, said := reserved[name]
+		if !said {
+			kept = usual(name, q)
+		}
+		if q.Sub(kept); q.Sign() < 0 {
+			q = resource.Quantity{Format: q.Format}
+		}
+		all[name] = q
+	}
+	return all
+}
+
+func usual(name corev1.ResourceName, capacity resource.Quantity) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU:
+		return *resource.NewMilliQuantity(keep(capacity.MilliValue(), cpuSlices), resource.DecimalSI)
+	case corev1.ResourceMemory:
+		return *resource.NewQuantity(keep(capacity.Value(), memorySlices)+evictionMemory, resource.BinarySI)
+	case corev1.ResourceEphemeralStorage:
+		return *resource.NewQuantity(capacity.Value()/1000*evictionPromille, resource.BinarySI)
+	}
+	return resource.Quantity{}
+}
+
+// keep is what is kept back of an amount, slice by slice.
+func keep(amount int64, slices []slice) int64 {
+	kept := int64(0)
+	for _, s := range slices {
+		part := max(0, min(amount, s.size))
+		kept += part/1000*s.promille + part%1000*s.promille/1000
+		amount -= part
+	}
+	return kept
+}

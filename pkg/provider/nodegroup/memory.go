@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// Indices of the informers' stores.
+const (
+	byOwner    = "nodegroup-owner"    // uid of the controlling owner
+	byNode     = "nodegroup-node"     // name of a Machine's Node
+	byProvider = "nodegroup-provider" // provider id of a Machine
+)
+
+// memory is all that answers are made of: what the informers hold, and over it what we wrote and they have not seen.
+type memory struct {
+	namespace                                   string
+	deployments, sets, machines, classes, nodes cache.Indexer
+	clock                                       clock.PassiveClock
+	written                                     written
+	named                                       recent
+	shown                                       shown
+	freed                                       freed
+}
+
+// group is the MachineDeployment of that name, as new as it is known.
+func (m *memory) group(id string) (Group, error) {
+	d, ok := m.deployment(id)
+	if !ok {
+		return Group{}, status.Errorf(codes.NotFound, "no MachineDeployment is named %q", id)
+	}
+	return NewGroup(d)
+}
+
+func (m *memory) deployment(name string) (*v1alpha1.MachineDeployment, bool) {
+	found, ok, _ := m.deployments.GetByKey(m.namespace + "/" + name)
+	if !ok {
+		m.written.forget(name)
+		return nil, false
+	}
+	return m.written.newer(found.(*v1alpha1.MachineDeployment)), true
+}
+
+// groups are all of them, always in the same order: where the caller finds two alike, it takes the first.
+func (m *memory) groups() []Group {
+	var all []Group
+	for _, o := range m.deployments.List() {
+		if g, err := NewGroup(m.written.newer(o.(*v1alpha1.MachineDeployment))); err == nil {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
+	return all
+}
+
+// members are the machines of a group, sorted by name.
+func (m *memory) members(g Group) []Member {
+	named, now := names(g.Deployment), m.clock.Now()
+	var all []Member
+	for _, set := range owned[*v1alpha1.MachineSet](m.sets, g.Deployment) {
+		for _, machine := range owned[*v1alpha1.Machine](m.machines, set) {
+			gone := named[machine.Name] || m.named.has(machine.Name, now)
+			all = append(all, NewMember(machine, set.Name, m.node(machine), gone, now))
+		}
+	}
+	slices.SortFunc(all, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// wrote remembers an answer of the API server.
+func (m *memory) wrote(d *v1alpha1.MachineDeployment) {
+	now := m.clock.Now()
+	m.written.note(d, now)
+	m.named.note(names(d), now)
+}
+
+// behind is the name of a MachineDeployment of which the informer should have seen our write long ago; empty where there is
+// none.
+func (m *memory) behind() string {
+	for name, at := range m.written.all() {
+		d, ok := m.deployment(name)
+		if ok && m.written.holds(d) && m.clock.Since(at) > unseenFor {
+			return name
+		}
+	}
+	return ""
+}
+
+func owned[T any](index cache.Indexer, owner metav1.Object) []T {
+	found, err := index.ByIndex(byOwner, string(owner.GetUID()))
+	if err != nil {
+		panic(err) // the index is ours
+	}
+	all := make([]T, 0, len(found))
+	for _, o := range found {
+		all = append(all, o.(T))
+	}
+	return all
+}
+
+// node is the Node of a Machine, nil where it has not registered.
+func (m *memory) node(machine *v1alpha1.Machine) *corev1.Node {
+	name := machine.Labels[mcm.NodeLabelKey]
+	if name == "" {
+		return nil
+	}
+	found, ok, _ := m.nodes.GetByKey(name)
+	if !ok {
+		return nil
+	}
+	return found.(*corev1.Node)
+}
+
+// machine is what stands behind a Node that a call speaks of, or behind a placeholder for one.
+func (m *memory) machine(node *pb.ExternalGrpcNode) (*v1alpha1.Machine, bool) {
+	for _, id := range []string{node.GetProviderID(), node.GetName()} {
+		if name, ok := strings.CutPrefix(id, placeholder); ok {
+			return m.machineNamed(name)
+		}
+	}
+	for _, look := range []struct{ index, value string }{{byNode, node.GetName()}, {byProvider, node.GetProviderID()}} {
+		if look.value == "" {
+			continue
+		}
+		if found, err := m.machines.ByIndex(look.index, look.value); err == nil && len(found) == 1 {
+			return found[0].(*v1alpha1.Machine), true
+		}
+	}
+	return nil, false
+}
+
+func (m *memory) machineNamed(name string) (*v1alpha1.Machine, bool) {
+	found, ok, _ := m.machines.GetByKey(m.namespace + "/" + name)
+	if !ok {
+		return nil, false
+	}
+	return found.(*v1alpha1.Machine), true
+}
+
+// home is the group that a Machine belongs to; an error where it is none.
+func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
+	set, ok := m.owner(m.sets, machine, "MachineSet")
+	if !ok {
+		return Group{}, status.Errorf(codes.NotFound, "machine %s is of no MachineSet", machine.Name)
+	}
+	d, ok := m.owner(m.deployments, set, "MachineDeployment")
+	if !ok {
+		return Group{}, status.Errorf(codes.NotFound, "machine %s is of no MachineDeployment", machine.Name)
+	}
+	return m.group(d.GetName())
+}
+
+func (m *memory) owner(index cache.Indexer, of metav1.Object, kind string) (metav1.Object, bool) {
+	ref := metav1.GetControllerOf(of)
+	if ref == nil || ref.Kind != kind {
+		return nil, false
+	}
+	found, ok, _ := index.GetByKey(m.namespace + "/" + ref.Name)
+	if !ok {
+		return nil, false
+	}
+	owner := found.(metav1.Object)
+	return owner, owner.GetUID() == ref.UID
+}
+
+// homeOf is the group that a call's Node belongs to, false where it belongs to none: it is unknown, or in reserve.
+func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
+	machine, ok := m.machine(node)
+	if !ok {
+		return Group{}, false
+	}
+	_, reserve := node.GetAnnotations()[v1alpha1.ReserveAnnotation]
+	if !reserve || marked(machine) {
+		m.freed.forget(machine.Name)
+	}
+	if marked(machine) || reserve && !m.freed.stuck(machine.Name, m.clock.Now()) {
+		return Group{}, false
+	}
+	g, err := m.home(machine)
+	return g, err == nil
+}
+
+// going are the names of the machines behind the Nodes that a call wants deleted. Of what is gone there is no name.
+func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, error) {
+	going := map[string]bool{}
+	for _, node := range nodes {
+		machine, ok := m.machine(node)
+		if !ok {
+			if _, there, _ := m.nodes.GetByKey(node.GetName()); there {
+				return nil, status.Errorf(codes.NotFound, "no machine stands behind node %s", node.GetName())
+			}
+			continue
+		}
+		home, err := m.home(machine)
+		if err != nil {
+			return nil, err
+		}
+		if home.Deployment.UID != g.Deployment.UID {
+			return nil, status.Errorf(codes.InvalidArgument, "machine %s is of %s and not of %s", machine.Name, home.Deployment.Name, g.Deployment.Name)
+		}
+		going[machine.Name] = true
+	}
+	return going, nil
+}
+
+// ownerIndexer indexes by the controlling owner.
+func ownerIndexer() cache.Indexers {
+	return cache.Indexers{byOwner: func(o any) ([]string, error) {
+		object, ok := o.(metav1.Object)
+		if !ok {
+			return nil, fmt.Errorf("index %T: no object", o)
+		}
+		if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+			return []string{string(ref.UID)}, nil
+		}
+		return nil, nil
+	}}
+}
+
+// machineIndexer indexes by owner, Node and provider id.
+func machineIndexer() cache.Indexers {
+	all := ownerIndexer()
+	all[byNode] = func(o any) ([]string, error) { return some(o.(*v1alpha1.Machine).Labels[mcm.NodeLabelKey]), nil }
+	all[byProvider] = func(o any) ([]string, error) { return some(o.(*v1alpha1.Machine).Spec.ProviderID), nil }
+	return all
+}
+
+func some(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}

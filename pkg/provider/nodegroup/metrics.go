@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+)
+
+// metrics tell of calls.
+type metrics struct {
+	calls *prometheus.CounterVec
+	took  *prometheus.HistogramVec
+}
+
+func newMetrics(registerer prometheus.Registerer) metrics {
+	m := metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "evenkeel_nodegroup_calls_total", Help: "Calls of cluster-autoscaler, by method and the code of the answer.",
+		}, []string{"method", "code"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "evenkeel_nodegroup_call_seconds", Help: "How long calls of cluster-autoscaler took to answer, by method.",
+			Buckets: []float64{.0001, .0005, .002, .01, .05, .2, 1, 5},
+		}, []string{"method"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.calls, m.took)
+	}
+	return m
+}
+
+func (m metrics) note(method string, code codes.Code, took time.Duration) {
+	m.calls.WithLabelValues(method, code.String()).Inc()
+	m.took.WithLabelValues(method).Observe(took.Seconds())
+}

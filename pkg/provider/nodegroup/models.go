@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// template is a fresh Node of a group, false where nobody knows what that looks like.
+func (m *memory) template(g Group, reserved corev1.ResourceList) (*corev1.Node, bool) {
+	own := m.model(g)
+	var others []Model
+	if own.Node == nil {
+		for _, other := range m.groups() {
+			others = append(others, m.model(other))
+		}
+	}
+	return NewTemplate(own, others, reserved)
+}
+
+func (m *memory) model(g Group) Model {
+	template := g.Deployment.Spec.Template.Spec
+	found, ok, _ := m.classes.GetByKey(m.namespace + "/" + template.Class.Name)
+	model := Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.example(g)}
+	if ok {
+		model.Class = found.(*v1alpha1.MachineClass).NodeTemplate
+	}
+	return model
+}
+
+// example is a Node of a group's present class that shows what a fresh one is like: the last one of which something was
+// heard, else the oldest.
+func (m *memory) example(g Group) *corev1.Node {
+	class, now := g.Deployment.Spec.Template.Spec.Class.Name, m.clock.Now()
+	if node := m.shown.of(g.Deployment.Name, class); node != nil {
+		return node
+	}
+	var fit []*corev1.Node
+	for _, set := range owned[*v1alpha1.MachineSet](m.sets, g.Deployment) {
+		for _, machine := range owned[*v1alpha1.Machine](m.machines, set) {
+			node := m.node(machine)
+			if node != nil && machine.Spec.Class.Name == class && (similar.Candidate{Node: node, Reserve: marked(machine)}).Fit(now) {
+				fit = append(fit, node)
+			}
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return slices.MinFunc(fit, func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// remember a Node that shows what those of its group are like, for when the group has none.
+func (m *memory) remember(o any) {
+	node, ok := o.(*corev1.Node)
+	if !ok || !(similar.Candidate{Node: node}).Fit(m.clock.Now()) {
+		return
+	}
+	machine, ok := m.machine(told(node))
+	if !ok || marked(machine) {
+		return
+	}
+	if g, err := m.home(machine); err == nil {
+		m.shown.note(g.Deployment.Name, model{node, machine.Spec.Class.Name})
+	}
+}
+
+// watch keeps what has to be remembered of what passes through the informers.
+func (m *memory) watch(deployments, nodes cache.SharedIndexInformer) error {
+	noteNames := func(o any) {
+		if d, ok := o.(*v1alpha1.MachineDeployment); ok {
+			m.named.note(names(d), m.clock.Now())
+		}
+	}
+	if _, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: noteNames, UpdateFunc: func(before, after any) { noteNames(before); noteNames(after) },
+	}); err != nil {
+		return err
+	}
+	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: m.remember, UpdateFunc: func(before, after any) { m.remember(before); m.remember(after) },
+	})
+	return err
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// changedAt is when an autoscaler changed replicas last.
+const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
+
+// patch is the change as one merge patch that takes effect on the version it was decided on, and on no other.
+func (c Change) patch(base *v1alpha1.MachineDeployment) ([]byte, error) {
+	metadata := map[string]any{"resourceVersion": base.ResourceVersion, "uid": base.UID}
+	if len(c.Annotations) > 0 {
+		metadata["annotations"] = c.Annotations
+	}
+	body := map[string]any{"metadata": metadata}
+	if c.From != c.To {
+		body["spec"] = map[string]any{"replicas": c.To}
+	}
+	return json.Marshal(body)
+}
+
+// settle tells what became of a patch, by what is stored now that the version it was decided on is not any more: it took
+// effect and is done, or it never will and may be decided anew. Lost says that an answer to it was lost; without that a
+// conflict means that it did not.
+//
+// Each write of the spec counts the generation up by one. So where it has not moved nothing of ours is in it; where
+// it has moved by one, that was ours if it shows what we wanted. Where it has moved further and shows something else nobody can
+// tell, and trying again could change the group twice.
+func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
+	switch {
+	case !lost, live.UID != base.UID:
+		return false, nil
+	case c.From == c.To, live.Generation == base.Generation:
+		return false, nil // names that have arrived are seen when deciding anew
+	case live.Spec.Replicas == c.To && c.arrived(base, live):
+		return true, nil
+	case live.Generation == base.Generation+1 && (live.Spec.Replicas != c.To || c.dated(base)):
+		return false, nil
+	}
+	return false, status.Errorf(codes.Aborted, "change %s: the answer was lost, and others have written since; look at its target size", base.Name)
+}
+
+// arrived tells whether what is stored names the machines that we named, or did.
+func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
+	there := names(live)
+	missing := slices.ContainsFunc(c.Names, func(name string) bool { return !there[name] })
+	return !missing || c.dated(base) && live.Annotations[changedAt] == c.Annotations[changedAt]
+}
+
+// dated tells whether our write would show by its time: machine-controller-manager takes names out as soon as their machines terminate.
+func (c Change) dated(base *v1alpha1.MachineDeployment) bool {
+	return len(c.Names) > 0 && base.Annotations[changedAt] != c.Annotations[changedAt]
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Change is one patch of a MachineDeployment. Errors of the functions that make one are answers to a call.
+type Change struct {
+	// From and To are replicas before and after.
+	From, To int32
+	// Names are machines that are newly named for deletion.
+	Names []string
+	// Annotations are set.
+	Annotations map[string]string
+}
+
+// Empty says that there is nothing to write.
+func (c Change) Empty() bool { return c.From == c.To && len(c.Annotations) == 0 }
+
+// NewRaise gives a group so many machines more.
+func NewRaise(g Group, delta int32) (Change, error) {
+	replicas := g.Replicas()
+	if delta <= 0 {
+		return Change{}, status.Errorf(codes.InvalidArgument, "raise %s by %d: must be 1 or more", g.Deployment.Name, delta)
+	}
+	if int64(replicas)+int64(delta) > int64(g.Bounds.Max) {
+		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d by %d: max is %d", g.Deployment.Name, replicas, delta, g.Bounds.Max)
+	}
+	return resized(g, replicas+delta), nil
+}
+
+// NewRemoval names machines of a group for deletion. Those that leave already, or are no members any more, change nothing.
+func NewRemoval(g Group, members []Member, going map[string]bool, now time.Time) (Change, error) {
+	var leave []Member
+	serving := int32(0)
+	for _, m := range members {
+		if !going[m.Name] || m.Leaving {
+			continue
+		}
+		if m.Preserved {
+			return Change{}, status.Errorf(codes.FailedPrecondition, "remove machine %s: it is preserved", m.Name)
+		}
+		if leave = append(leave, m); m.Serves() {
+			serving++
+		}
+	}
+	replicas := g.Replicas()
+	switch {
+	case len(leave) == 0:
+		return Change{From: replicas, To: replicas}, nil
+	case rollout(members):
+		// machine-controller-manager would spread the smaller number over its MachineSets, and so delete a machine that nobody named.
+		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: its machines are being replaced, by a rollout", g.Deployment.Name)
+	case serving > 0 && replicas-serving < g.Bounds.Min:
+		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d machines of %s, which has %d: min is %d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
+	}
+	c := resized(g, replicas-serving)
+	c.name(g.Deployment, leave, now)
+	return c, nil
+}
+
+// rollout tells whether machines that stay belong to more than one MachineSet.
+func rollout(members []Member) bool {
+	sets := map[string]bool{}
+	for _, m := range members {
+		if !m.Leaving {
+			sets[m.Set] = true
+		}
+	}
+	return len(sets) > 1
+}
+
+// NewWithdrawal takes back what does not exist yet of the machines that were asked for. It never fails: the caller would
+// fail with it, for all groups, again and again.
+func NewWithdrawal(g Group, members []Member, delta int32) Change {
+	replicas := int64(g.Replicas())
+	counted, serving := int64(0), int64(0)
+	for _, m := range members {
+		if m.Counted {
+			counted++
+		}
+		if m.Serves() {
+			serving++
+		}
+	}
+	// The first keeps a placeholder from being withdrawn here and deleted later. The second leaves machine-controller-manager
+	// no machine too many: it would take one that serves.
+	missing := min(replicas-serving, replicas+g.applied()-counted)
+	back := max(0, min(-int64(delta), missing, replicas-int64(g.Bounds.Min)))
+	return resized(g, int32(replicas-back))
+}
+
+// resized is a change of replicas.
+func resized(g Group, to int32) Change {
+	c := Change{From: g.Replicas(), To: to, Annotations: map[string]string{}}
+	d := g.Deployment
+	text, held := d.Annotations[v1alpha1.AppliedReplicasAnnotation]
+	if mode, _ := v1alpha1.ParseBalanceMode(d.Annotations[v1alpha1.BalanceAnnotation]); c.From == c.To || !held && mode == v1alpha1.BalanceOff {
+		return c
+	}
+	// What the caller has chosen this group for is not split over others; what is being split already goes on being split.
+	applied, err := v1alpha1.ParseAppliedReplicas(text)
+	if err != nil {
+		applied = c.From
+	}
+	moved := min(max(0, int64(applied)+int64(to)-int64(c.From)), math.MaxInt32)
+	c.Annotations[v1alpha1.AppliedReplicasAnnotation] = strconv.FormatInt(moved, 10)
+	return c
+}
+
+// name adds machines to those that machine-controller-manager is to delete. It deletes them whatever the number of replicas if
+// they were named no later than replicas were changed: hence one time for both, which never goes back.
+func (c *Change) name(d *v1alpha1.MachineDeployment, leave []Member, now time.Time) {
+	now = now.UTC().Truncate(time.Second)
+	if last, err := time.Parse(time.RFC3339, d.Annotations[changedAt]); err == nil && last.After(now) {
+		now = last.UTC()
+	}
+	at := now.Format(time.RFC3339)
+	var items []string
+	if text := d.Annotations[machineutils.TriggerDeletionByMCM]; text != "" {
+		items = append(items, text)
+	}
+	slices.SortFunc(leave, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	for _, m := range leave {
+		c.Names = append(c.Names, m.Name)
+		items = append(items, m.Name+"~"+at)
+	}
+	c.Annotations[machineutils.TriggerDeletionByMCM] = strings.Join(items, ",")
+	c.Annotations[changedAt] = at
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+const (
+	// namedFor is how long a machine counts as named after its name has left the annotation. machine-controller-manager takes it out
+	// when it sees the machine terminate, and our store of Machines may be that much behind.
+	namedFor = time.Minute
+	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it, until it counts as a member all
+	// the same. A Node that is never a member makes the caller shrink the group and do nothing else, after 15 minutes and
+	// in every loop.
+	stuckAfter = 10 * time.Minute
+	// unseenFor is how long our own write may be missing from the informer until its watch counts as broken.
+	unseenFor = 30 * time.Second
+)
+
+// written holds MachineDeployments that are newer than what the informer has: what writes and reads past it returned.
+type written struct {
+	mu   sync.Mutex
+	last map[string]entry
+}
+
+type entry struct {
+	deployment *v1alpha1.MachineDeployment
+	at         time.Time
+}
+
+// note keeps d, unless something newer is known.
+func (w *written) note(d *v1alpha1.MachineDeployment, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		w.last = map[string]entry{}
+	}
+	if known, ok := w.last[d.Name]; !ok || later(d.ResourceVersion, known.deployment.ResourceVersion) {
+		w.last[d.Name] = entry{d, now}
+	}
+}
+
+// newer is the newer of what the informer has and what is known here.
+func (w *written) newer(seen *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, ok := w.last[seen.Name]
+	switch {
+	case !ok:
+		return seen
+	case later(known.deployment.ResourceVersion, seen.ResourceVersion):
+		return known.deployment
+	}
+	delete(w.last, seen.Name)
+	return seen
+}
+
+func (w *written) forget(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.last, name)
+}
+
+// all are the names of what is known here, with the time since when.
+func (w *written) all() map[string]time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]time.Time{}
+	for name, e := range w.last {
+		all[name] = e.at
+	}
+	return all
+}
+
+// holds says that this version is from here.
+func (w *written) holds(d *v1alpha1.MachineDeployment) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, ok := w.last[d.Name]
+	return ok && known.deployment == d
+}
+
+// later tells whether version a is later than b. Versions that cannot be compared are not.
+func later(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// recent remembers machines whose names were in the annotation for deletion.
+type recent struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// note names that are there now, and forget others that have not been for long.
+func (r *recent) note(all map[string]bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last = map[string]time.Time{}
+	}
+	for name, at := range r.last {
+		if now.Sub(at) >= namedFor {
+			delete(r.last, name)
+		}
+	}
+	for name := range all {
+		r.last[name] = now
+	}
+}
+
+func (r *recent) has(name string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.last[name]
+	return ok && now.Sub(at) < namedFor
+}
+
+// freed remembers since when Machines are known to be free of the mark that their Nodes still carry.
+type freed struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// stuck says that a Machine's Node has kept its mark for too long.
+func (f *freed) stuck(machine string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.since == nil {
+		f.since = map[string]time.Time{}
+	}
+	since, ok := f.since[machine]
+	if !ok {
+		f.since[machine] = now
+	}
+	return ok && now.Sub(since) >= stuckAfter
+}
+
+func (f *freed) forget(machine string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.since, machine)
+}
+
+// shown remembers the last Node of each group that could be its template: what a group without Nodes looks like.
+type shown struct {
+	mu   sync.Mutex
+	last map[string]model
+}
+
+// model is a Node and the class it was made of.
+type model struct {
+	node  *corev1.Node
+	class string
+}
+
+func (s *shown) note(group string, m model) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		s.last = map[string]model{}
+	}
+	s.last[group] = m
+}
+
+// of is the Node last seen of a group, nil where it had none of its present class.
+func (s *shown) of(group, class string) *corev1.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.last[group]; ok && m.class == class {
+		return m.node
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+const (
+	// attempts bounds how often a call decides anew because somebody else wrote meanwhile.
+	attempts = 10
+	// usualBudget is how long a call without a deadline of its own may take; longestBudget is for one that has a distant one.
+	usualBudget, longestBudget = 4 * time.Second, 10 * time.Second
+	// spell is how long one request to the API server may take: then its outcome is asked for.
+	spell = 2 * time.Second
+	// breath is how long to wait before an API server is asked again that did not answer.
+	breath = 100 * time.Millisecond
+)
+
+// NodeGroupIncreaseSize raises replicas, within max.
+func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGroupIncreaseSizeRequest) (*pb.NodeGroupIncreaseSizeResponse, error) {
+	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) { return NewRaise(g, request.GetDelta()) })
+	if err != nil {
+		return nil, err
+	}
+	return &pb.NodeGroupIncreaseSizeResponse{}, nil
+}
+
+// NodeGroupDeleteNodes names machines for deletion, and lowers replicas by those that serve.
+func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroupDeleteNodesRequest) (*pb.NodeGroupDeleteNodesResponse, error) {
+	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) {
+		going, err := s.memory.going(g, request.GetNodes())
+		if err != nil {
+			return Change{}, err
+		}
+		return NewRemoval(g, s.memory.members(g), going, s.options.Clock.Now())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.NodeGroupDeleteNodesResponse{}, nil
+}
+
+// NodeGroupDecreaseTargetSize withdraws what does not exist yet.
+func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.NodeGroupDecreaseTargetSizeRequest) (*pb.NodeGroupDecreaseTargetSizeResponse, error) {
+	if request.GetDelta() >= 0 {
+		return nil, status.Errorf(codes.InvalidArgument, "lower %s by %d: must be -1 or less", request.GetId(), request.GetDelta())
+	}
+	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) {
+		return NewWithdrawal(g, s.memory.members(g), request.GetDelta()), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.NodeGroupDecreaseTargetSizeResponse{}, nil
+}
+
+// change decides and writes until a write has been answered. It goes on although the caller has given up: then at least it is
+// known here what happened.
+func (s *Server) change(caller context.Context, id string, decide func(Group) (Change, error)) error {
+	if _, err := s.memory.group(id); err != nil {
+		return err
+	}
+	ctx := klog.NewContext(s.life, klog.FromContext(s.life).WithValues("group", id))
+	ctx, cancel := context.WithTimeout(ctx, budget(caller, s.options.Clock.Now()))
+	defer cancel()
+	leave, err := s.gates.enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for range attempts {
+		g, err := s.memory.group(id)
+		if err != nil {
+			return err
+		}
+		c, err := decide(g)
+		if err != nil || c.Empty() {
+			return err
+		}
+		if done, err := s.write(ctx, g.Deployment, c); done || err != nil {
+			return err
+		}
+	}
+	return status.Errorf(codes.Aborted, "change %s: others write it all the time", id)
+}
+
+// budget leaves the caller some time to hear the answer.
+func budget(caller context.Context, now time.Time) time.Duration {
+	deadline, ok := caller.Deadline()
+	if !ok {
+		return usualBudget
+	}
+	return min(deadline.Sub(now)*4/5, longestBudget)
+}
+
+// write makes one patch, and finds out what became of it if it is not answered. It is not done where it did not take effect and the
+// decision has to be made anew.
+func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c Change) (done bool, err error) {
+	body, err := c.patch(base)
+	if err != nil {
+		return false, status.Errorf(codes.Internal, "encode patch: %v", err)
+	}
+	lost := false
+	for {
+		after, err := s.patch(ctx, base.Name, body)
+		switch {
+		case err == nil:
+			s.memory.wrote(after)
+			klog.FromContext(ctx).V(2).Info("Changed replicas", "from", c.From, "to", c.To, "named", c.Names)
+			return true, nil
+		case refused(err):
+			return false, answer(base.Name, err)
+		}
+		lost = lost || !apierrors.IsConflict(err)
+		live, unread := s.read(ctx, base.Name)
+		switch {
+		case unread == nil && live.ResourceVersion != base.ResourceVersion:
+			s.memory.wrote(live)
+			return c.settle(base, live, lost)
+		case apierrors.IsNotFound(unread):
+			return false, answer(base.Name, unread)
+		}
+		// Nothing is known, or nothing has happened yet. The same patch takes effect once, however often it is made.
+		if s.pause(ctx) != nil {
+			return false, status.Errorf(codes.Unavailable, "change %s: %v; it may still take effect", base.Name, err)
+		}
+	}
+}
+
+// patch makes one attempt. A server that hangs must not use up all the time there is.
+func (s *Server) patch(ctx context.Context, name string, body []byte) (*v1alpha1.MachineDeployment, error) {
+	ctx, cancel := context.WithTimeout(ctx, spell)
+	defer cancel()
+	return s.clients.Machines.MachineDeployments(s.options.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+}
+
+func (s *Server) read(ctx context.Context, name string) (*v1alpha1.MachineDeployment, error) {
+	ctx, cancel := context.WithTimeout(ctx, spell)
+	defer cancel()
+	return s.clients.Machines.MachineDeployments(s.options.Namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (s *Server) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.options.Clock.After(breath):
+		return nil
+	}
+}
+
+// refused tells whether the API server has said no, and will again.
+func refused(err error) bool {
+	var said apierrors.APIStatus
+	if !errors.As(err, &said) {
+		return false
+	}
+	code := said.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
+}
+
+// answer is what a caller is told of an error of the API server.
+func answer(name string, err error) error {
+	code := codes.FailedPrecondition
+	switch {
+	case apierrors.IsNotFound(err):
+		code = codes.NotFound
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		code = codes.PermissionDenied
+	}
+	return status.Errorf(code, "change %s: %v", name, err)
+}
+
+// gates let one call at a time write to each group: calls that come together, as deletions do, would only make each other's patches
+// conflict.
+type gates struct {
+	mu   sync.Mutex
+	open map[string]chan struct{}
+}
+
+// enter waits for its turn.
+func (g *gates) enter(ctx context.Context, id string) (leave func(), err error) {
+	g.mu.Lock()
+	if g.open == nil {
+		g.open = map[string]chan struct{}{}
+	}
+	gate, ok := g.open[id]
+	if !ok {
+		gate = make(chan struct{}, 1)
+		g.open[id] = gate
+	}
+	g.mu.Unlock()
+	select {
+	case gate <- struct{}{}:
+		return func() { <-gate }, nil
+	case <-ctx.Done():
+		return nil, status.Errorf(codes.Unavailable, "change %s: others are under way", id)
+	}
+}

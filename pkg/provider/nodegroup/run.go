@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+const (
+	// greeting is how long who connects may take until it speaks the protocol.
+	greeting = 10 * time.Second
+	// A connection that is silent for that long is asked whether somebody is there: the caller may be gone without a word.
+	silent, unanswered = time.Minute, 20 * time.Second
+	// largest is the size of a request in bytes: 1 MiB names some thousand Nodes.
+	largest = 1 << 20
+	// streams is how many calls of one connection may be under way: the caller makes ten at a time.
+	streams = 100
+)
+
+// Run answers on the listener, once the caches are filled, until ctx ends; then it closes every connection. Without
+// credentials it answers in clear text.
+func (s *Server) Run(ctx context.Context, listener net.Listener, secure credentials.TransportCredentials) error {
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !cache.WaitFor(ctx, "", s.synced...) {
+		return nil
+	}
+	if secure == nil {
+		secure = insecure.NewCredentials()
+	}
+	s.life = ctx
+	server := grpc.NewServer(
+		grpc.Creds(secure), grpc.ChainUnaryInterceptor(s.observed, guarded), grpc.WaitForHandlers(true),
+		grpc.ConnectionTimeout(greeting), grpc.MaxRecvMsgSize(largest), grpc.MaxConcurrentStreams(streams),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silent, Timeout: unanswered}),
+	)
+	pb.RegisterCloudProviderServer(server, s)
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() { s.listen(ctx) })
+	others.Go(func() {
+		<-ctx.Done()
+		server.Stop()
+	})
+	klog.FromContext(ctx).Info("Answering cluster-autoscaler", "address", listener.Addr().String(), "security", secure.Info().SecurityProtocol)
+	err := server.Serve(listener)
+	if ctx.Err() == nil {
+		cancel()
+		return fmt.Errorf("answer cluster-autoscaler on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// observed counts calls and logs those that fail.
+func (s *Server) observed(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	begun := s.options.Clock.Now()
+	response, err := handle(ctx, request)
+	method, code := path.Base(call.FullMethod), status.Code(err)
+	s.metrics.note(method, code, s.options.Clock.Since(begun))
+	if err != nil && code != codes.Unimplemented {
+		klog.FromContext(s.life).Info("Refused a call of cluster-autoscaler", "method", method, "code", code.String(), "because", status.Convert(err).Message())
+	}
+	return response, err
+}
+
+// guarded keeps a panic to the call that it happened in.
+func guarded(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			klog.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "Call ended", "method", call.FullMethod, "stack", string(debug.Stack()))
+			response, err = nil, status.Error(codes.Internal, "panic; see the log of machine-controller-manager")
+		}
+	}()
+	return handle(ctx, request)
+}

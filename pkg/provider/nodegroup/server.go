@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// DefaultGPULabel is the label of Nodes with graphics processors in Gardener's clusters.
+const DefaultGPULabel = "gardener.cloud/accelerator"
+
+// Clients of the two clusters.
+type Clients struct {
+	Machines machineclient.MachineV1alpha1Interface
+	// Target is the cluster of the Nodes.
+	Target kubernetes.Interface
+}
+
+// Informers are the server's own; it adds indices to them before they are started.
+type Informers struct {
+	// Machines are limited to the one namespace.
+	Machines machineinformers.Interface
+	Nodes    coreinformers.NodeInformer
+}
+
+// Options of a Server.
+type Options struct {
+	// Namespace holds the MachineDeployments.
+	Namespace string
+	// GPULabel is what cluster-autoscaler is told to look for.
+	GPULabel string
+	// Reserved is what a machine keeps back from pods, for groups of which no Node was ever seen. Of what it does not name, the usual is
+	// kept back.
+	Reserved corev1.ResourceList
+	// Healthy, by name, are asked by each Refresh, beside the server's own checks.
+	Healthy map[string]func() error
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Registerer takes the metrics; nil takes none.
+	Registerer prometheus.Registerer
+}
+
+// Server answers cluster-autoscaler. Its methods may be called once the caches are filled.
+type Server struct {
+	pb.UnimplementedCloudProviderServer
+	clients Clients
+	options Options
+	memory  *memory
+	synced  []cache.DoneChecker
+	gates   gates
+	health  health
+	metrics metrics
+	// life ends all that is under way; it is there while Run is.
+	life context.Context
+}
+
+// New prepares the informers, which the caller starts, and starts nothing itself.
+func New(c Clients, i Informers, o Options) (*Server, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	informers := []cache.SharedIndexInformer{
+		i.Machines.MachineDeployments().Informer(), i.Machines.MachineSets().Informer(), i.Machines.Machines().Informer(),
+		i.Machines.MachineClasses().Informer(), i.Nodes.Informer(),
+	}
+	err := errors.Join(informers[1].AddIndexers(ownerIndexer()), informers[2].AddIndexers(machineIndexer()))
+	s := &Server{clients: c, options: o, metrics: newMetrics(o.Registerer), life: context.Background()}
+	for _, informer := range informers {
+		err = errors.Join(err, informer.SetTransform(lean))
+		s.synced = append(s.synced, informer.HasSyncedChecker())
+	}
+	s.memory = &memory{
+		namespace: o.Namespace, clock: o.Clock,
+		deployments: informers[0].GetIndexer(), sets: informers[1].GetIndexer(), machines: informers[2].GetIndexer(),
+		classes: informers[3].GetIndexer(), nodes: informers[4].GetIndexer(),
+	}
+	if err := errors.Join(err, s.memory.watch(informers[0], informers[4])); err != nil {
+		return nil, fmt.Errorf("prepare informers: %w", err)
+	}
+	return s, nil
+}
+
+// Refresh begins each loop of the caller. It is the one call whose error does nothing but end the loop.
+func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshResponse, error) {
+	if err := s.sick(); err != nil {
+		return nil, status.Errorf(codes.Unavailable, "not healthy: %v", err)
+	}
+	return &pb.RefreshResponse{}, nil
+}
+
+// NodeGroups are all MachineDeployments with bounds.
+func (s *Server) NodeGroups(context.Context, *pb.NodeGroupsRequest) (*pb.NodeGroupsResponse, error) {
+	response := &pb.NodeGroupsResponse{}
+	for _, g := range s.memory.groups() {
+		response.NodeGroups = append(response.NodeGroups, g.message())
+	}
+	return response, nil
+}
+
+// NodeGroupForNode has a group without id for a Node of none.
+func (s *Server) NodeGroupForNode(_ context.Context, request *pb.NodeGroupForNodeRequest) (*pb.NodeGroupForNodeResponse, error) {
+	g, ok := s.memory.homeOf(request.GetNode())
+	if !ok {
+		return &pb.NodeGroupForNodeResponse{NodeGroup: &pb.NodeGroup{}}, nil
+	}
+	return &pb.NodeGroupForNodeResponse{NodeGroup: g.message()}, nil
+}
+
+// NodeGroupTargetSize is replicas.
+func (s *Server) NodeGroupTargetSize(_ context.Context, request *pb.NodeGroupTargetSizeRequest) (*pb.NodeGroupTargetSizeResponse, error) {
+	g, err := s.memory.group(request.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &pb.NodeGroupTargetSizeResponse{TargetSize: g.Replicas()}, nil
+}
+
+// NodeGroupNodes are the machines of a group that are not in reserve.
+func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesRequest) (*pb.NodeGroupNodesResponse, error) {
+	g, err := s.memory.group(request.GetId())
+	if err != nil {
+		return nil, err
+	}
+	response := &pb.NodeGroupNodesResponse{}
+	for _, m := range s.memory.members(g) {
+		if !m.Reserve {
+			response.Instances = append(response.Instances, m.instance())
+		}
+	}
+	return response, nil
+}
+
+// NodeGroupTemplateNodeInfo is Unimplemented for a group of which nobody knows what its Nodes are like: with an empty answer the caller
+// would crash, and any other error ends its loop.
+func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, request *pb.NodeGroupTemplateNodeInfoRequest) (*pb.NodeGroupTemplateNodeInfoResponse, error) {
+	g, err := s.memory.group(request.GetId())
+	if err != nil {
+		return nil, err
+	}
+	node, ok := s.memory.template(g, s.options.Reserved)
+	if !ok {
+		return nil, status.Errorf(codes.Unimplemented, "no node of %s was ever seen, and its MachineClass has no nodeTemplate", g.Deployment.Name)
+	}
+	body, err := node.Marshal()
+	if err != nil {
+		return nil, status.Errorf(codes.Unimplemented, "template of %s: %v", g.Deployment.Name, err)
+	}
+	return &pb.NodeGroupTemplateNodeInfoResponse{NodeBytes: body}, nil
+}
+
+// GPULabel is what tells Nodes with graphics processors.
+func (s *Server) GPULabel(context.Context, *pb.GPULabelRequest) (*pb.GPULabelResponse, error) {
+	return &pb.GPULabelResponse{Label: s.options.GPULabel}, nil
+}
+
+// GetAvailableGPUTypes is empty: which there are, nobody has said.
+func (s *Server) GetAvailableGPUTypes(context.Context, *pb.GetAvailableGPUTypesRequest) (*pb.GetAvailableGPUTypesResponse, error) {
+	return &pb.GetAvailableGPUTypesResponse{}, nil
+}
+
+// Cleanup has nothing to do.
+func (s *Server) Cleanup(context.Context, *pb.CleanupRequest) (*pb.CleanupResponse, error) {
+	return &pb.CleanupResponse{}, nil
+}
+
+// NodeGroupGetOptions is unimplemented on purpose. Options are taken whole, and the caller has one that cannot be told over this
+// protocol; left out, it is 0, and every Node that boots counts as broken. So per-group options are no improvement.
+func (s *Server) NodeGroupGetOptions(context.Context, *pb.NodeGroupAutoscalingOptionsRequest) (*pb.NodeGroupAutoscalingOptionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "options are those of the flags")
+}
+
+// lean leaves out what is large and never looked at.
+func lean(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	if node, ok := o.(*corev1.Node); ok {
+		node.Status.Images = nil
+	}
+	return o, nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// Model is what is known of the machines of one group.
+type Model struct {
+	Group string
+	// Class is the nodeTemplate of the MachineClass, nil where it has none.
+	Class *v1alpha1.NodeTemplate
+	// Extra is the MachineDeployment's own node template: what it gives Nodes beyond the class.
+	Extra v1alpha1.NodeTemplateSpec
+	// Node is one of the group's that shows what they are like, nil where none does.
+	Node *corev1.Node
+}
+
+// NewTemplate is a fresh Node of a group: like one of its own Nodes, else like one of a group that differs in nothing but the
+// zone, else as its class has it. It is false where there is none of these. The caller compares templates of different
+// groups, and those that come from Nodes with those that come from here: so the second way is better than the third.
+func NewTemplate(m Model, others []Model, reserved corev1.ResourceList) (*corev1.Node, bool) {
+	if m.Node != nil {
+		return m.like(m.Node, m.zone()), true
+	}
+	for _, other := range others {
+		if other.Node != nil && other.Group != m.Group && alike(m, other) {
+			return m.like(other.Node, other.zone()), true
+		}
+	}
+	estimate, ok := similar.FromClass(m.Group, m.Class, nil)
+	if !ok {
+		return nil, false
+	}
+	capacity := withHugePages(estimate.Capacity, estimate.Labels[corev1.LabelArchStable])
+	return m.fresh(capacity, allocatable(capacity, reserved), estimate.Labels), true
+}
+
+func (m Model) zone() string {
+	if m.Class == nil {
+		return ""
+	}
+	return m.Class.Zone
+}
+
+// alike says that the machines of two groups are made alike, but for the zone.
+func alike(a, b Model) bool {
+	if a.Class == nil || b.Class == nil || a.Class.Zone == "" || b.Class.Zone == "" {
+		return false
+	}
+	x, y := *a.Class, *b.Class
+	x.Zone, y.Zone = "", ""
+	return equality.Semantic.DeepEqual(x, y) && equality.Semantic.DeepEqual(a.Extra.Spec.Taints, b.Extra.Spec.Taints) &&
+		maps.Equal(moved(a.Extra.Labels, a.zone(), ""), moved(b.Extra.Labels, b.zone(), ""))
+}
+
+// moved are labels with one zone in the place of another, whatever they call it.
+func moved(labels map[string]string, from, to string) map[string]string {
+	all := map[string]string{}
+	for label, value := range labels {
+		if from != "" && value == from {
+			value = to
+		}
+		all[label] = value
+	}
+	return all
+}
+
+// like is a fresh Node that resembles one of a zone.
+func (m Model) like(node *corev1.Node, zone string) *corev1.Node {
+	labels := moved(node.Labels, zone, m.zone())
+	maps.DeleteFunc(labels, func(label, _ string) bool { return single(label) })
+	return m.fresh(node.Status.Capacity, node.Status.Allocatable, labels)
+}
+
+// single tells whether a label says which machine a Node is, or what is being done to it.
+func single(label string) bool {
+	return label == "node.gardener.cloud/machine-name" || label == "alpha.eksctl.io/instance-id" || strings.HasPrefix(label, "node.machine.sapcloud.io/")
+}
+
+// fresh is a Node that is ready for pods.
+func (m Model) fresh(capacity, allocatable corev1.ResourceList, labels map[string]string) *corev1.Node {
+	labels = maps.Clone(labels)
+	maps.Copy(labels, m.Extra.Labels)
+	name := m.Group + "-template"
+	labels[corev1.LabelHostname] = name
+	taints := slices.DeleteFunc(slices.Clone(m.Extra.Spec.Taints), func(t corev1.Taint) bool { return t.Key == v1alpha1.ReserveTaintKey })
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.NodeSpec{ProviderID: placeholder + name, Taints: taints},
+		Status:     corev1.NodeStatus{Capacity: capacity.DeepCopy(), Allocatable: allocatable.DeepCopy(), Conditions: healthy()},
+	}
+}
+
+// healthy are the conditions of a Node to which nothing is wrong.
+func healthy() []corev1.NodeCondition {
+	all := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable} {
+		all = append(all, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse})
+	}
+	return all
+}
+
+// withHugePages adds what a Node of that architecture reports where it has none set aside: the caller finds two groups alike only if
+// they have the same resources.
+func withHugePages(capacity corev1.ResourceList, arch string) corev1.ResourceList {
+	all := capacity.DeepCopy()
+	if arch != "amd64" {
+		return all
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceHugePagesPrefix + "1Gi", corev1.ResourceHugePagesPrefix + "2Mi"} {
+		if _, ok := all[name]; !ok {
+			all[name] = resource.Quantity{Format: resource.DecimalSI}
+		}
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// TLS are files in PEM form: what the server shows, and who may call it.
+type TLS struct {
+	CertFile, KeyFile string
+	// ClientCAFile holds the certificates of those who sign for callers.
+	ClientCAFile string
+}
+
+// Given says that any of the files is named.
+func (t TLS) Given() bool { return t != TLS{} }
+
+// Whole says that all of them are.
+func (t TLS) Whole() bool { return t.CertFile != "" && t.KeyFile != "" && t.ClientCAFile != "" }
+
+// Credentials are those of a server that takes callers with a certificate and no others. The files are read again for each
+// connection, so that renewed certificates need no restart.
+func (t TLS) Credentials() (credentials.TransportCredentials, error) {
+	if _, err := t.load(); err != nil {
+		return nil, err
+	}
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.load() },
+	}), nil
+}
+
+func (t TLS) load() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("load certificate: %w", err)
+	}
+	signers, err := os.ReadFile(t.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("load certificates of signers: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(signers) {
+		return nil, fmt.Errorf("load certificates of signers: %w in %s", errNoCertificate, t.ClientCAFile)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+	}, nil
+}
+
+var errNoCertificate = errors.New("no certificate")
+
+// CheckAddress says whether a server may listen there: without certificates on nothing but loopback, since who reaches it
+// can add and remove machines.
+func CheckAddress(address string, t TLS) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("address %q: write host:port, as in 127.0.0.1:8086: %w", address, err)
+	}
+	if t.Given() && !t.Whole() {
+		return errors.New("a certificate, its key and the certificates of client signers belong together: name all three files")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !t.Given() {
+		return fmt.Errorf("address %q: reachable from outside, so it needs a certificate, its key and the certificates of client signers", address)
+	}
+	return nil
+}
