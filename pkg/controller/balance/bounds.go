@@ -52,10 +52,6 @@ func (r *round) giveBounds() {
 		if ok {
 			text = r.complete(z, b)
 		}
-		// Bounds without an excess leave it to the field, which has shown theirs until now.
-		before, err := v1alpha1.ParseBounds(z.next.bounds)
-		after, _ := v1alpha1.ParseBounds(text)
-		z.next.clear = err == nil && before.Excess != nil && after.Excess == nil
 		z.next.bounds, z.next.given = text, text
 	}
 }

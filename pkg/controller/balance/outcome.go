@@ -16,9 +16,6 @@ func (r *round) outcome(z *zone) Outcome {
 	if z.next.replicas != z.replicas {
 		w.Replicas = small(z.next.replicas)
 	}
-	if z.next.clear && z.Object.Spec.ExcessReplicas != nil && *z.Object.Spec.ExcessReplicas != 0 {
-		w.Excess = small(0)
-	}
 	put := func(key, value string) {
 		if z.Object.Annotations[key] != value {
 			w.Annotations[key] = value
@@ -39,10 +36,32 @@ func (r *round) outcome(z *zone) Outcome {
 	put(v1alpha1.MoveAnnotation, move)
 	put(v1alpha1.BoundsAnnotation, z.next.bounds)
 	put(v1alpha1.GivenBoundsAnnotation, z.next.given)
+	kept := ""
+	w.Excess, kept = z.field()
+	put(v1alpha1.OwnExcessAnnotation, kept)
 	if z.Object.DeletionTimestamp == nil {
 		o.Write = w
 	}
 	return o
+}
+
+// field is what becomes of spec.excessReplicas, which shows what a share or bounds come to as long as they count: what it
+// held before is kept, and put back after them. The first result is nil where it stays as it is.
+func (z *zone) field() (back *int32, kept string) {
+	field := 0
+	if f := z.Object.Spec.ExcessReplicas; f != nil {
+		field = int(*f)
+	}
+	after := derived(z.next.share, z.next.bounds)
+	switch {
+	case after && !z.derived && field > 0:
+		return nil, strconv.Itoa(field)
+	case after:
+		return nil, z.Object.Annotations[v1alpha1.OwnExcessAnnotation]
+	case z.derived && field != z.kept:
+		return small(z.kept), ""
+	}
+	return nil, ""
 }
 
 func small(n int) *int32 {

@@ -33,6 +33,9 @@ type zone struct {
 	bounds            *v1alpha1.Bounds
 	// given is the text of the bounds that were written in the place of a user.
 	given string
+	// derived says that the field for excess shows what a share or bounds come to; kept is what it held before.
+	derived bool
+	kept    int
 	// excess is what its pool should have in reserve, nil where it does not say.
 	excess *v1alpha1.Excess
 	// pooled says that its pool has an excess.
@@ -53,8 +56,6 @@ type draft struct {
 	share             *int
 	move              *v1alpha1.Move
 	bounds, given     string
-	// clear says that the field for excess showed what is no longer wanted.
-	clear bool
 	// gone names a machine for deletion.
 	gone string
 	news []News
@@ -107,6 +108,10 @@ func read(m Member, s Settings) *zone {
 		}
 	}
 	z.given = d.Annotations[v1alpha1.GivenBoundsAnnotation]
+	z.derived = derived(z.share, d.Annotations[v1alpha1.BoundsAnnotation])
+	if n, err := v1alpha1.ParseShare(d.Annotations[v1alpha1.OwnExcessAnnotation]); err == nil {
+		z.kept = int(n)
+	}
 	z.next = draft{
 		replicas: z.replicas, applied: z.applied, held: z.held, share: z.share, move: z.move,
 		bounds: d.Annotations[v1alpha1.BoundsAnnotation], given: z.given,
@@ -122,6 +127,12 @@ func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
 		}
 	}
 	return ""
+}
+
+// derived says that a share, or bounds with a third part, count before the field for excess.
+func derived(share *int, bounds string) bool {
+	b, err := v1alpha1.ParseBounds(bounds)
+	return share != nil || err == nil && b.Excess != nil
 }
 
 // limit is the most replicas it may have by its bounds; what it has already is never too many.
@@ -167,9 +178,11 @@ func (z *zone) growth() int {
 
 // own is the excess that it wants by itself, without a pool.
 func (z *zone) own() int {
-	w := reserve.Wishes{Bounds: z.bounds, Field: z.Object.Spec.ExcessReplicas}
-	var room = z.allocatable()
-	wanted, err := reserve.Effective(w, z.replicas, room)
+	field := z.Object.Spec.ExcessReplicas
+	if z.derived {
+		field = small(z.kept)
+	}
+	wanted, err := reserve.Effective(reserve.Wishes{Bounds: z.bounds, Field: field}, z.replicas, z.allocatable())
 	if err != nil {
 		return 0
 	}

@@ -34,6 +34,10 @@ const (
 	// GivenBoundsAnnotation, on a MachineDeployment, repeats the bounds that were written in the place of a user. Bounds
 	// are the user's where they differ from it, or where it is absent. The balance controller writes it.
 	GivenBoundsAnnotation = AnnotationPrefix + "given-bounds"
+
+	// OwnExcessAnnotation, on a MachineDeployment, is what spec.excessReplicas held before a share or given bounds counted
+	// in its place; it is put back after them. The balance controller writes it.
+	OwnExcessAnnotation = AnnotationPrefix + "own-excess"
 )
 
 // BalanceMode says how a MachineDeployment is kept even with those that are similar.
