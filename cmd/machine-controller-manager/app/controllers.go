@@ -22,6 +22,7 @@ const mcmName = "mcm"
 var controllers = []controller{
 	{name: mcmName, run: (*process).runMCM},
 	{name: taintName}, // runMCM runs it
+	{name: nodeGroupsName, run: (*process).runNodeGroups},
 	{name: balancerName, run: (*process).runBalancer},
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+)
+
+// nodeGroupsName names the server of node groups.
+const nodeGroupsName = "nodegroup"
+
+// NodeGroupOptions are the flags of the server that cluster-autoscaler talks to.
+type NodeGroupOptions struct {
+	// ListenAddress is host:port; empty means that there is no server.
+	ListenAddress string
+	TLS           nodegroup.TLS
+	// GPULabel is what cluster-autoscaler is told.
+	GPULabel string
+	// KubeReserved is what kubelets keep back, by resource.
+	KubeReserved map[string]string
+}
+
+func (o *NodeGroupOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.ListenAddress, "autoscaler-listen-address", "",
+		"host:port on which cluster-autoscaler (--cloud-provider=externalgrpc) finds MachineDeployments with bounds as node groups. Beyond loopback the three files of --autoscaler-tls-* are needed. Default: nowhere.")
+	flags.StringVar(&o.TLS.CertFile, "autoscaler-tls-cert-file", "", "Certificate that is shown to cluster-autoscaler, in PEM form. Read again for each connection.")
+	flags.StringVar(&o.TLS.KeyFile, "autoscaler-tls-key-file", "", "Key of that certificate.")
+	flags.StringVar(&o.TLS.ClientCAFile, "autoscaler-tls-client-ca-file", "",
+		"Certificates of who signs for callers. Whoever has a certificate signed by them can add and remove machines: let them sign for nothing else.")
+	flags.StringVar(&o.GPULabel, "autoscaler-gpu-label", nodegroup.DefaultGPULabel, "Label of Nodes with graphics processors; a Node that has it and no such processor counts as not ready.")
+	flags.StringToStringVar(&o.KubeReserved, "autoscaler-kube-reserved", nil,
+		"What kubelets keep back from pods, as in cpu=80m,memory=1Gi: for pools of which no Node was ever seen. Default: what is usual for the size of the machine.")
+}
+
+func (o *NodeGroupOptions) validate(hasTarget bool) error {
+	_, err := o.reserved()
+	if o.ListenAddress == "" {
+		if o.TLS.Given() {
+			return errors.Join(err, errors.New("--autoscaler-tls-*: these need --autoscaler-listen-address"))
+		}
+		return err
+	}
+	if wrong := nodegroup.CheckAddress(o.ListenAddress, o.TLS); wrong != nil {
+		err = errors.Join(err, fmt.Errorf("--autoscaler-listen-address, --autoscaler-tls-*: %w", wrong))
+	}
+	if !hasTarget {
+		err = errors.Join(err, errors.New("--autoscaler-listen-address: needs a target cluster, whose Nodes cluster-autoscaler speaks of"))
+	}
+	return err
+}
+
+func (o *NodeGroupOptions) reserved() (corev1.ResourceList, error) {
+	all := corev1.ResourceList{}
+	for name, text := range o.KubeReserved {
+		amount, err := resource.ParseQuantity(text)
+		if err != nil || amount.Sign() < 0 {
+			return nil, fmt.Errorf("--autoscaler-kube-reserved: %s=%s: write an amount, as in cpu=80m,memory=1Gi", name, text)
+		}
+		all[corev1.ResourceName(name)] = amount
+	}
+	return all, nil
+}
+
+// runNodeGroups answers cluster-autoscaler while this process leads; not before, so that there is one server, and not a
+// moment longer.
+func (p *process) runNodeGroups(ctx context.Context) error {
+	o := p.options.NodeGroups
+	if o.ListenAddress == "" {
+		<-ctx.Done()
+		return nil
+	}
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make machine client: %w", err)
+	}
+	target, err := kubernetes.NewForConfig(p.target)
+	if err != nil {
+		return fmt.Errorf("make target client: %w", err)
+	}
+	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+		return nil
+	}
+	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
+	nodes := coreinformers.NewSharedInformerFactory(target, 0)
+	reserved, err := o.reserved()
+	if err != nil {
+		return err
+	}
+	server, err := nodegroup.New(
+		nodegroup.Clients{Machines: ours.MachineV1alpha1(), Target: target},
+		nodegroup.Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()},
+		nodegroup.Options{
+			Namespace: p.options.Namespace, GPULabel: o.GPULabel, Reserved: reserved, Registerer: p.registry,
+			Healthy: map[string]func() error{"machine-controller-manager": daemon.StockHealth},
+		})
+	if err != nil {
+		return err
+	}
+	machines.StartWithContext(ctx)
+	defer machines.Shutdown()
+	nodes.StartWithContext(ctx)
+	defer nodes.Shutdown()
+	return o.serve(ctx, server)
+}
+
+func (o *NodeGroupOptions) serve(ctx context.Context, server *nodegroup.Server) error {
+	var secure credentials.TransportCredentials
+	if o.TLS.Given() {
+		var err error
+		if secure, err = o.TLS.Credentials(); err != nil {
+			return fmt.Errorf("--autoscaler-tls-*: %w", err)
+		}
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.ListenAddress)
+	if err != nil {
+		return fmt.Errorf("listen for cluster-autoscaler: %w", err)
+	}
+	return server.Run(ctx, listener, secure)
+}
