@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+// controller is the process under test: the Balancer's controller and nothing else.
+type controller struct {
+	process *localcluster.Process
+	metrics string
+}
+
+func startController(ctx context.Context, cluster *localcluster.Cluster) (*controller, error) {
+	const name = "balancer"
+	process, err := cluster.RunProgram(ctx, localcluster.Program{
+		Name: name, Package: "./cmd/machine-controller-manager", Binary: "bench-balancer-controller",
+		Flags: []string{"--controllers=balancer", "--target-kubeconfig=none", "--kube-api-qps=1000", "--kube-api-burst=1000"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	port, err := cluster.Port(name)
+	return &controller{process, fmt.Sprintf("http://127.0.0.1:%d/metrics", port)}, err
+}
+
+// writes is how often it has written, whatever came of it.
+func (c *controller) writes(ctx context.Context) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.metrics, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	all := 0
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if series, value, _ := strings.Cut(lines.Text(), "} "); strings.HasPrefix(series, "evenkeel_balancer_writes_total{") {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return 0, fmt.Errorf("read metrics: %w", err)
+			}
+			all += n
+		}
+	}
+	return all, nil
+}
+
+// quiet waits until it has not written for five seconds.
+func (c *controller) quiet(ctx context.Context) error {
+	for last := -1; ; {
+		n, err := c.writes(ctx)
+		if err != nil || n == last {
+			return err
+		}
+		last = n
+		if err := pass(ctx, 5*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// memory is what the process holds now, and held at most, in MiB.
+func (c *controller) memory() (resident, peak float64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		for name, into := range map[string]*float64{"VmRSS:": &resident, "VmHWM:": &peak} {
+			if size, ok := strings.CutPrefix(line, name); ok {
+				kib, err := strconv.ParseFloat(strings.Fields(size)[0], 64)
+				if err != nil {
+					return 0, 0, err
+				}
+				*into = kib / 1024
+			}
+		}
+	}
+	return resident, peak, nil
+}
+
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
