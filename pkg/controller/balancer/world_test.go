@@ -126,11 +126,16 @@ func newCluster(o sim.Options) *cluster {
 }
 
 func adopt(w *storm.World) *cluster {
-	config := w.ConfigFor("user")
-	config.QPS = -1
-	c := &cluster{World: w, user: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}
+	c := still(w)
 	w.Start("kubelet", c.kubelet)
 	return c
+}
+
+// still is a cluster in which nobody makes pods.
+func still(w *storm.World) *cluster {
+	config := w.ConfigFor("user")
+	config.QPS = -1
+	return &cluster{World: w, user: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}
 }
 
 // play runs body on a cluster in virtual time.
