@@ -35,29 +35,35 @@ type Order struct {
 // grant turns aims into orders. A lowering is sent at once. A raise is sent only as far as the maxima, each counted at the
 // highest it may be, leave room; and a minimum is lowered only as far as the minima, each counted at the lowest, allow.
 func (p *Plan) grant(r rules, now time.Time) {
-	raises := p.raises(r)
+	raises, budget := p.raises(r)
 	spare := p.spareMinima(r)
+	// Where raises wait for nothing but room, a maximum falls at once, and takes the minimum along.
+	pressing := budget < 0 || budget == 0 && len(raises) > 0
 	for _, s := range p.seats() {
 		if s.fixed() || s.Lent {
 			continue
 		}
 		to := Bounds{Max: s.Aim.Max}
-		if s.Aim.Max > s.Counted.Max {
+		switch {
+		case s.Aim.Max > s.Counted.Max:
 			to.Max = s.Counted.Max + raises[s.Name]
-		} else if s.Aim.Max > s.Confirmed.Max {
-			to.Max = s.Aim.Max // within what is counted already
+		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it is counted already, but too much is
+			to.Max = max(1, s.Confirmed.Max)
 		}
 		if to.Min = min(s.Aim.Min, to.Max); to.Min < s.Confirmed.Min {
 			given := min(s.Confirmed.Min-to.Min, spare)
-			to.Min = min(s.Confirmed.Min-given, to.Max)
-			spare -= given
+			to.Min, spare = s.Confirmed.Min-given, spare-given
 		}
+		if to.Max > 0 && !pressing {
+			to.Max = max(to.Max, to.Min)
+		}
+		to.Min = min(to.Min, to.Max)
 		p.order(s, to, r, now)
 	}
 }
 
-// raises shares out what the counted maxima leave.
-func (p *Plan) raises(r rules) map[string]int64 {
+// raises shares out the budget, which is what the counted maxima leave. Below 0 they are too much already.
+func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 	budget, counted := r.max, int64(0)
 	var rising []*Seat
 	for _, s := range p.seats() {
@@ -70,11 +76,11 @@ func (p *Plan) raises(r rules) map[string]int64 {
 		}
 	}
 	to := share(counted+max(0, budget), targetsOf(rising, func(_ int, s *Seat) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
-	granted := map[string]int64{}
+	granted = map[string]int64{}
 	for i, s := range rising {
 		granted[s.Name] = to[i] - s.Counted.Max
 	}
-	return granted
+	return granted, budget
 }
 
 // spareMinima is how much the minima may be lowered by without falling below what is wanted, or what the aims add up to.
@@ -101,10 +107,16 @@ func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
 		o.Deed, o.Bounds = Create, Bounds{r.least(), 1}
 	case l == nil:
 		o.Deed = Create
-	case to.Max == 0:
+	case to.Max == 0 && s.revives(now) <= 0:
 		o.Deed, o.Version, o.UID = Remove, l.Version, l.UID
 		p.Orders = append(p.Orders, o)
 		return
+	case to.Max == 0:
+		p.Again = sooner(p.Again, s.revives(now))
+		if o.Bounds = (Bounds{min(r.least(), s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
+			return
+		}
+		o.Deed, o.Version, o.UID = Change, l.Version, l.UID
 	case to == s.Confirmed && !l.Drifted && !doubt:
 		return
 	default:
@@ -113,11 +125,26 @@ func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
 	if doubt || o.Max > s.Confirmed.Max || o.Min < s.Confirmed.Min {
 		s.promise(o)
 	}
+	if o.Deed == Create && s.entry.Outstanding.Repeated {
+		s.entry.RemovableAfter = &metav1.Time{Time: now.Add(creationLife).Truncate(time.Second)}
+	}
 	if o.Bounds != s.Confirmed {
 		s.entry.MovedAt = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
 	o.Epoch = s.entry.Epoch
 	p.Orders = append(p.Orders, o)
+}
+
+// creationLife is how long a creation may be under way: the limits of the client and of an API server, and some more. It
+// has no precondition that a removal would end.
+const creationLife = 3 * time.Minute
+
+// revives tells for how long a removed autoscaler could come to life again.
+func (s *Seat) revives(now time.Time) time.Duration {
+	if s.entry.RemovableAfter == nil {
+		return 0
+	}
+	return s.entry.RemovableAfter.Sub(now)
 }
 
 // promise enters an order into the ledger, before it is sent.

@@ -28,22 +28,53 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 	}
 	total = max(0, min(total, room))
 	least := p.leastMinima(r, hands, room)
-	if !keepsMinima(hands, least, total) {
-		targets := targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
-			return least[i], max(least[i], s.highestMin()), s.Confirmed.Min
-		}, false)
-		for i, n := range share(total, targets) {
-			hands[i].Aim.Min = n
-		}
-		return
+	floors := p.spareable(r, now, hands, least)
+	switch aim, sum := minimaAim(hands, least, total); {
+	case sum == aim && r.minima:
+		p.shiftMinima(hands, floors, aim)
+	case sum == aim:
+		keepMinimaOf(hands)
+	case sum > aim && total >= sumOf(floors): // a shift is under way, or less is wanted: who can do with less gives
+		setMinima(hands, share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+			return floors[i], s.Confirmed.Min, s.Confirmed.Min
+		}, false)))
+	default:
+		setMinima(hands, evenMinima(hands, least, total, room))
 	}
+}
+
+func setMinima(hands []*Seat, minima []int64) {
+	for i, s := range hands {
+		s.Aim.Min = minima[i]
+	}
+}
+
+func keepMinimaOf(hands []*Seat) {
 	for _, s := range hands {
 		s.Aim.Min = s.Confirmed.Min
 	}
-	if r.minima {
-		p.shiftMinima(r, now, hands, least, total)
-	}
 }
+
+// evenMinima are as even as bounds allow. Where that would leave no room for what runs, as much of them as need be goes to
+// where as many run anyway.
+func evenMinima(hands []*Seat, least []int64, total, room int64) []int64 {
+	even := share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+		return least[i], max(least[i], s.highestMin()), s.Confirmed.Min
+	}, false))
+	idle := make([]int64, len(hands)) // minima beyond what runs
+	for i, s := range hands {
+		idle[i] = max(0, even[i]-s.runs(least[i]))
+		room -= s.runs(least[i])
+	}
+	idle = share(max(0, room), targetsOf(hands, func(i int, _ *Seat) (lo, hi, current int64) { return 0, idle[i], 0 }, false))
+	return share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+		lo = min(even[i], s.runs(least[i])+idle[i])
+		return lo, max(lo, min(s.runs(least[i]), s.highestMin())), s.Confirmed.Min
+	}, false))
+}
+
+// runs is how many replicas it has whatever its minimum is.
+func (s *Seat) runs(least int64) int64 { return max(least, min(s.desired(), s.max)) }
 
 // leastMinima are what each must have: its preference, less where that does not fit the maximum.
 func (p *Plan) leastMinima(r rules, hands []*Seat, room int64) []int64 {
@@ -61,52 +92,62 @@ func (s *Seat) highestMin() int64 {
 	return s.max
 }
 
-// keepsMinima tells whether the minima are as good as any.
-func keepsMinima(hands []*Seat, least []int64, total int64) bool {
-	var sum, lowest, highest int64
+// minimaAim is what the minima should add up to, and what they add up to now: -1 where one of them cannot stay.
+func minimaAim(hands []*Seat, least []int64, total int64) (aim, sum int64) {
+	var lowest, highest int64
 	for i, s := range hands {
 		hi := max(least[i], s.highestMin())
 		if s.role == joining || s.Confirmed.Min < least[i] || s.Confirmed.Min > hi {
-			return false
+			return 0, -1
 		}
 		sum, lowest, highest = sum+s.Confirmed.Min, lowest+least[i], highest+hi
 	}
-	return sum == max(lowest, min(total, highest))
+	return max(lowest, min(total, highest)), sum
 }
 
-// shiftMinima moves minima from clusters that would run fewer to clusters that run more.
-func (p *Plan) shiftMinima(r rules, now time.Time, hands []*Seat, least []int64, total int64) {
-	floors, wants := make([]int64, len(hands)), make([]int64, len(hands))
-	gives, takes := false, false
+// spareable are the minima that would do: less than now where a cluster would run fewer, if minima are to be moved.
+func (p *Plan) spareable(r rules, now time.Time, hands []*Seat, least []int64) []int64 {
+	floors := make([]int64, len(hands))
 	for i, s := range hands {
-		floors[i], wants[i] = s.Confirmed.Min, s.Confirmed.Min
-		switch {
-		case s.frozen() || s.cluster.Local == nil:
-		case s.cluster.Local.Limit == v1alpha1.ByMin && s.Confirmed.Min > least[i]:
-			if left := s.cooling(r, now); left > 0 {
-				p.Again = sooner(p.Again, left)
-				break
-			}
-			floors[i], gives = max(least[i], min(s.Confirmed.Min-1, s.cluster.Local.Demand)), true
-		case s.desired() > s.Confirmed.Min:
-			wants[i], takes = min(s.desired(), s.max), true
+		floors[i] = s.Confirmed.Min
+		if !r.minima || s.frozen() || s.cluster.Local == nil || s.cluster.Local.Limit != v1alpha1.ByMin || s.Confirmed.Min <= least[i] {
+			continue
+		}
+		if left := s.cooling(r, now); left > 0 {
+			p.Again = sooner(p.Again, left)
+			continue
+		}
+		floors[i] = max(least[i], min(s.Confirmed.Min-1, s.cluster.Local.Demand))
+	}
+	return floors
+}
+
+// shiftMinima moves minima from clusters that would run fewer to clusters that run more: first what is wanted, from what
+// all givers can spare; then the rest goes back to them.
+func (p *Plan) shiftMinima(hands []*Seat, floors []int64, total int64) {
+	wants := make([]int64, len(hands))
+	for i, s := range hands {
+		if wants[i] = s.Confirmed.Min; floors[i] == s.Confirmed.Min && !s.frozen() {
+			wants[i] = max(s.Confirmed.Min, min(s.desired(), s.max))
 		}
 	}
-	if !gives || !takes {
-		return
-	}
-	// First what is wanted, from what all givers can spare; then the rest goes back to them.
 	first := share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
 		if wants[i] > s.Confirmed.Min {
 			return floors[i], wants[i], s.Confirmed.Min
 		}
 		return floors[i], floors[i], s.Confirmed.Min
 	}, false))
-	for i, n := range share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+	setMinima(hands, share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
 		return first[i], max(first[i], wants[i]), s.Confirmed.Min
-	}, false)) {
-		hands[i].Aim.Min = n
+	}, false)))
+}
+
+func sumOf(numbers []int64) int64 {
+	var sum int64
+	for _, n := range numbers {
+		sum += n
 	}
+	return sum
 }
 
 // targetsOf asks the kernel for seats. Tiers and weights count for maxima alone.

@@ -68,7 +68,7 @@ func (s *Seat) status() v1alpha1.ClusterStatus {
 	if s.role == idle || s.role == waiting {
 		e.OnDemand, e.QuietSince = false, nil
 		if s.entry.Outstanding == nil {
-			e.MovedAt = nil
+			e.MovedAt, e.RemovableAfter = nil, nil
 		}
 	}
 	var why Hold

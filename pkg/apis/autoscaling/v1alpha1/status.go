@@ -149,6 +149,10 @@ type ClusterStatus struct {
 	// +optional
 	MovedAt *metav1.Time `json:"movedAt,omitempty"`
 
+	// RemovableAfter is until when a creation that got no answer could still arrive: the autoscaler is not removed before.
+	// +optional
+	RemovableAfter *metav1.Time `json:"removableAfter,omitempty"`
+
 	// NotReadySince is since when replicas have been missing that were asked for.
 	// +optional
 	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`

@@ -55,6 +55,10 @@ func (in *ClusterStatus) DeepCopyInto(out *ClusterStatus) {
 		in, out := &in.MovedAt, &out.MovedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.RemovableAfter != nil {
+		in, out := &in.RemovableAfter, &out.RemovableAfter
+		*out = (*in).DeepCopy()
+	}
 	if in.NotReadySince != nil {
 		in, out := &in.NotReadySince, &out.NotReadySince
 		*out = (*in).DeepCopy()

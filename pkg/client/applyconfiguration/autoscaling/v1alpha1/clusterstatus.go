@@ -44,6 +44,8 @@ type ClusterStatusApplyConfiguration struct {
 	OnDemand *bool `json:"onDemand,omitempty"`
 	// MovedAt is when its bounds were last changed.
 	MovedAt *v1.Time `json:"movedAt,omitempty"`
+	// RemovableAfter is until when a creation that got no answer could still arrive: the autoscaler is not removed before.
+	RemovableAfter *v1.Time `json:"removableAfter,omitempty"`
 	// NotReadySince is since when replicas have been missing that were asked for.
 	NotReadySince *v1.Time `json:"notReadySince,omitempty"`
 	// QuietSince is since when others could do without this cluster.
@@ -179,6 +181,14 @@ func (b *ClusterStatusApplyConfiguration) WithOnDemand(value bool) *ClusterStatu
 // If called multiple times, the MovedAt field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithMovedAt(value v1.Time) *ClusterStatusApplyConfiguration {
 	b.MovedAt = &value
+	return b
+}
+
+// WithRemovableAfter sets the RemovableAfter field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RemovableAfter field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithRemovableAfter(value v1.Time) *ClusterStatusApplyConfiguration {
+	b.RemovableAfter = &value
 	return b
 }
 

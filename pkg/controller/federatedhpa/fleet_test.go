@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// fleet is a hub and its members as plain values, with a network that loses, delays and repeats nothing but what real ones
+// do: a write lands at any later time, or never, and only on the version that it was decided on.
+type fleet struct {
+	random  *rand.Rand
+	now     time.Time
+	object  *v1alpha1.FederatedHorizontalPodAutoscaler
+	members []*member
+	// trail tells what happened, for a failure.
+	trail []string
+	// ceiling is what the maxima may add up to: the maximum, or more while a lowered one is taken back.
+	ceiling int64
+	// steady says that nobody edits the object or the choice of clusters, and minimaMet that the minima have once been met.
+	steady, minimaMet bool
+}
+
+// member is one cluster, and what the hub knows of it.
+type member struct {
+	name     string
+	selected bool
+	up       bool
+	heard    time.Time
+	// The truth: version 0 is that there is no autoscaler.
+	real     local
+	versions int
+	load     int64
+	capacity int64
+	// What the hub remembers; a restart forgets it.
+	seen     *local
+	inFlight *sent
+	rejected int64
+	// late are writes whose sender has given up.
+	late []sent
+}
+
+// sent is a write under way.
+type sent struct {
+	Order
+	at time.Time
+	// capacity of the cluster when it was decided.
+	capacity int64
+}
+
+type local struct {
+	Bounds
+	version          int
+	desired, current int64
+}
+
+func newFleet(seed uint64) *fleet {
+	f := &fleet{random: rand.New(rand.NewPCG(seed, 7)), now: noon}
+	f.object = federated(int32(1+f.random.IntN(6)), int32(6+f.random.IntN(30)))
+	s := &f.object.Spec
+	s.MinPolicy = []v1alpha1.MinPolicy{v1alpha1.Strict, v1alpha1.AtLeastOne, v1alpha1.AtLeastOne}[f.random.IntN(3)]
+	s.Rebalance = &v1alpha1.Rebalance{Minima: f.random.IntN(2) == 0, CooldownSeconds: ptr.To(int32(f.random.IntN(3) * 60)), MaxStepPercent: ptr.To(int32(20 + f.random.IntN(81)))}
+	if f.random.IntN(3) == 0 {
+		s.Joining = &v1alpha1.Joining{OnDemand: true, QuietSeconds: ptr.To[int32](120)}
+	}
+	if f.steady = f.random.IntN(2) == 0; !f.steady && f.random.IntN(3) == 0 {
+		s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](90)}
+	}
+	for i := range 1 + f.random.IntN(5) {
+		m := &member{name: fmt.Sprint("c", i), selected: true, up: true, heard: f.now, load: int64(f.random.IntN(8)), capacity: 100}
+		if f.random.IntN(4) == 0 {
+			s.Clusters = append(s.Clusters, v1alpha1.ClusterPreference{Name: m.name, Tier: int32(f.random.IntN(2)), Weight: ptr.To(int32(1 + f.random.IntN(3))), MaxReplicas: ptr.To(int32(3 + f.random.IntN(20)))})
+		}
+		f.members = append(f.members, m)
+	}
+	f.ceiling = int64(s.MaxReplicas)
+	return f
+}
+
+func (f *fleet) note(format string, args ...any) {
+	f.trail = append(f.trail, fmt.Sprintf(format, args...))
+}
+
+// view is what the hub sees.
+func (f *fleet) view() View {
+	v := View{Now: f.now, Object: f.object}
+	for _, m := range f.members {
+		c := Cluster{Name: m.name, Registered: true, Selected: m.selected, Reachable: m.up && m.seen != nil, Since: m.heard, Rejected: m.rejected}
+		if m.seen != nil && m.seen.version > 0 {
+			l := m.seen
+			c.Local = &Local{Bounds: l.Bounds, Version: strconv.Itoa(l.version), UID: m.name, Current: l.current, Desired: l.desired, Demand: m.load, Limit: limit(m.load, l.Bounds)}
+			c.Workload = Workload{Known: true, Exists: true, Counted: true, Ready: min(l.current, m.capacity)}
+		} else if m.seen != nil {
+			c.Absent = true
+		}
+		if m.inFlight != nil {
+			c.InFlight = ptr.To(m.inFlight.Bounds)
+			if m.inFlight.Deed == Remove {
+				c.InFlight = &Bounds{}
+			}
+		}
+		v.Clusters = append(v.Clusters, c)
+	}
+	return v
+}
+
+// sync is one of the hub's: it writes the ledger and sends the orders, unless it dies at some point of that.
+func (f *fleet) sync(mayDie bool) (Plan, error) {
+	v := f.view()
+	p := NewPlan(v)
+	if err := f.judgePlan(v, p); err != nil {
+		return p, err
+	}
+	if mayDie && f.random.IntN(20) == 0 {
+		f.crash()
+		return p, nil
+	}
+	f.object = f.object.DeepCopy()
+	f.object.Status = NewStatus(v, p)
+	for i, o := range p.Orders {
+		if mayDie && f.random.IntN(20) == 0 {
+			f.crash()
+			return p, nil
+		}
+		f.note("%v %s %s %v at %q", f.now.Format("15:04:05"), o.Cluster, o.Deed, o.Bounds, o.Version)
+		f.member(o.Cluster).inFlight = &sent{p.Orders[i], f.now, f.member(o.Cluster).capacity}
+	}
+	return p, nil
+}
+
+func (f *fleet) member(name string) *member {
+	return f.members[slices.IndexFunc(f.members, func(m *member) bool { return m.name == name })]
+}
+
+// crash is the hub's. What is on its way stays on its way.
+func (f *fleet) crash() {
+	f.note("the hub dies")
+	for _, m := range f.members {
+		if m.inFlight != nil {
+			m.late = append(m.late, *m.inFlight)
+		}
+		m.inFlight, m.seen, m.rejected = nil, nil, 0
+	}
+}
+
+// land has a write arrive. It tells whether it had an effect.
+func (f *fleet) land(m *member, o sent) (bool, error) {
+	if o.Deed == Create && f.now.Sub(o.at) > 2*time.Minute {
+		return false, nil // no request takes longer
+	}
+	if o.Deed == Create && m.real.version != 0 || o.Deed != Create && strconv.Itoa(m.real.version) != o.Version {
+		return false, nil
+	}
+	m.versions++
+	if o.Deed == Remove {
+		m.real = local{}
+		return true, f.judge()
+	}
+	if f.steady && o.Max < m.real.Max && o.Max < m.real.desired && o.Max < o.capacity {
+		return true, fmt.Errorf("%s is lowered to %d while it runs %d", m.name, o.Max, m.real.desired)
+	}
+	m.real.Bounds, m.real.version = o.Bounds, m.versions
+	f.note("   landed in %s: %v", m.name, o.Bounds)
+	return true, f.judge()
+}
+
+// scale is what the member's own autoscaler does.
+func (m *member) scale() {
+	if m.real.version == 0 {
+		return
+	}
+	desired := max(m.real.Min, min(m.load, m.real.Max))
+	if desired != m.real.desired || m.real.current != desired {
+		m.versions++
+		m.real.desired, m.real.current, m.real.version = desired, desired, m.versions
+	}
+}
+
+// look has the hub see what is.
+func (m *member) look() {
+	if m.up {
+		m.seen = ptr.To(m.real)
+	}
+}
+
+// answer ends a write that is under way, in one of the ways in which writes end.
+func (f *fleet) answer(m *member, how int) error {
+	if m.inFlight == nil {
+		return nil
+	}
+	o := *m.inFlight
+	m.inFlight = nil
+	if !m.up && how < 3 {
+		how = 3 + how%2
+	}
+	switch how {
+	case 0, 1, 2: // it is carried out, and answered
+		done, err := f.land(m, o)
+		if done {
+			m.look()
+		} else {
+			m.rejected = o.Epoch
+		}
+		return err
+	case 3: // it is carried out, and the answer is lost
+		_, err := f.land(m, o)
+		return err
+	case 4: // it may arrive at any time
+		m.late = append(m.late, o)
+	case 5: // it is refused
+		m.rejected = o.Epoch
+	}
+	return nil
+}
+
+// happen is one thing that happens.
+func (f *fleet) happen() error {
+	f.now = f.now.Add(time.Duration(f.random.IntN(40)) * time.Second)
+	m := f.members[f.random.IntN(len(f.members))]
+	switch f.random.IntN(12) {
+	case 0:
+		m.load = int64(f.random.IntN(2 + f.random.IntN(25)))
+		m.scale()
+	case 1:
+		f.note("%v link of %s: %v", f.now.Format("15:04:05"), m.name, !m.up)
+		m.up = !m.up
+	case 2, 3, 4:
+		return f.answer(m, f.random.IntN(6))
+	case 5, 6, 7:
+		for _, m := range f.members {
+			m.scale()
+			if m.up {
+				m.heard = f.now
+				if f.random.IntN(4) > 0 {
+					m.look()
+				}
+			}
+		}
+	case 8:
+		if len(m.late) > 0 {
+			i := f.random.IntN(len(m.late))
+			o := m.late[i]
+			m.late = slices.Delete(m.late, i, i+1)
+			f.note("%v late:", f.now.Format("15:04:05"))
+			_, err := f.land(m, o)
+			return err
+		}
+	case 9:
+		if f.random.IntN(4) == 0 {
+			f.crash()
+		}
+	case 10:
+		if f.random.IntN(3) == 0 {
+			m.capacity = int64(2 + f.random.IntN(10))
+		} else {
+			m.capacity = 100
+		}
+	case 11:
+		f.edit(m)
+	}
+	return nil
+}
+
+// edit is what users do.
+func (f *fleet) edit(m *member) {
+	if f.steady {
+		return
+	}
+	f.object = f.object.DeepCopy()
+	switch f.random.IntN(3) {
+	case 0:
+		m.selected = !m.selected
+		f.note("%s selected: %v", m.name, m.selected)
+	case 1:
+		f.object.Spec.MaxReplicas = int32(6 + f.random.IntN(30))
+		f.note("maxReplicas %d", f.object.Spec.MaxReplicas)
+		f.ceiling = max(int64(f.object.Spec.MaxReplicas), int64(f.object.Status.CountedReplicas))
+	case 2:
+		f.object.Spec.MinReplicas = ptr.To(int32(1 + f.random.IntN(6)))
+	}
+}
+
+// judge holds the members against the laws.
+func (f *fleet) judge() error {
+	var maxima, minima int64
+	for _, m := range f.members {
+		if m.real.version == 0 {
+			continue
+		}
+		if m.real.Min > m.real.Max || m.real.Max < 1 || m.real.Min < 1 {
+			return fmt.Errorf("%s has %v", m.name, m.real.Bounds)
+		}
+		maxima, minima = maxima+m.real.Max, minima+m.real.Min
+	}
+	limit := int64(f.object.Spec.MaxReplicas)
+	if f.object.Spec.Unreachable == nil {
+		f.ceiling = max(limit, min(f.ceiling, int64(f.object.Status.CountedReplicas)))
+		if maxima > f.ceiling {
+			return fmt.Errorf("the maxima add up to %d, the limit is %d and %d was the most there could be", maxima, limit, f.ceiling)
+		}
+	}
+	if counted := int64(f.object.Status.CountedReplicas); maxima > counted {
+		return fmt.Errorf("the maxima add up to %d, and the status counts %d", maxima, counted)
+	}
+	return f.judgeMinima(minima)
+}
+
+// judgeMinima wants that minima only move, once they have been met and as long as no cluster comes.
+func (f *fleet) judgeMinima(sum int64) error {
+	wanted := int64(*f.object.Spec.MinReplicas)
+	coming := slices.ContainsFunc(f.object.Status.Clusters, func(c v1alpha1.ClusterStatus) bool {
+		return c.State == v1alpha1.StateJoining || c.ConfirmedMaxReplicas == 0 && c.Outstanding != nil
+	})
+	if coming || !f.steady {
+		f.minimaMet = false
+		return nil
+	}
+	if f.minimaMet && sum < wanted {
+		return fmt.Errorf("the minima add up to %d of %d", sum, wanted)
+	}
+	f.minimaMet = sum >= wanted
+	return nil
+}
+
+// judgePlan holds a plan against the laws.
+func (f *fleet) judgePlan(v View, p Plan) error {
+	shuffled := v
+	shuffled.Clusters = slices.Clone(v.Clusters)
+	f.random.Shuffle(len(shuffled.Clusters), reflect.Swapper(shuffled.Clusters))
+	if again := NewPlan(shuffled); !reflect.DeepEqual(again.Orders, p.Orders) {
+		return fmt.Errorf("in another order of clusters: %v instead of %v", again.Orders, p.Orders)
+	}
+	for _, o := range p.Orders {
+		if m := f.member(o.Cluster); !m.up || m.seen == nil || m.inFlight != nil {
+			return fmt.Errorf("%s is written to though it is out of reach or busy", o.Cluster)
+		}
+		if o.Deed != Remove && (o.Min > o.Max || o.Max < 1) {
+			return fmt.Errorf("%s is sent %v", o.Cluster, o.Bounds)
+		}
+	}
+	return nil
+}
+
+// calm has everything arrive, all links heal and the load stand still, and returns after how many rounds the fleet rests.
+func (f *fleet) calm() (int, error) {
+	for _, m := range f.members {
+		m.up, m.capacity = true, 100
+		for _, o := range m.late {
+			if _, err := f.land(m, o); err != nil {
+				return 0, err
+			}
+		}
+		m.late = nil
+	}
+	quiet := 0
+	for round := range 60 {
+		f.now = f.now.Add(150 * time.Second)
+		before := f.object.Status
+		p, err := f.sync(false)
+		if err != nil {
+			return 0, err
+		}
+		for _, m := range f.members {
+			m.heard = f.now
+			if err := f.answer(m, 0); err != nil {
+				return 0, err
+			}
+			m.scale()
+			m.look()
+		}
+		if quiet++; len(p.Orders) > 0 || !reflect.DeepEqual(before, f.object.Status) {
+			quiet = 0
+		}
+		if quiet == 6 {
+			return round - quiet, f.judgeRest(p)
+		}
+	}
+	return 0, fmt.Errorf("no rest after 60 rounds")
+}
+
+// judgeRest holds a fleet at rest against what was asked for.
+func (f *fleet) judgeRest(p Plan) error {
+	var maxima, minima, limited, spare int64
+	for _, m := range f.members {
+		if m.real.version == 0 {
+			continue
+		}
+		if !m.selected {
+			return fmt.Errorf("%s is not selected and was left with %v", m.name, m.real.Bounds)
+		}
+		maxima, minima = maxima+m.real.Max, minima+m.real.Min
+		preferred := f.preferredMax(m.name)
+		if m.real.Max > preferred {
+			return fmt.Errorf("%s has %v, its preference is %d", m.name, m.real.Bounds, preferred)
+		}
+		if m.load > m.real.Max && m.real.Max < preferred {
+			limited++
+		}
+		spare += max(0, m.real.Max-max(m.real.Min, m.load)-1)
+	}
+	if limit := int64(f.object.Spec.MaxReplicas); maxima > limit {
+		return fmt.Errorf("at rest the maxima add up to %d of %d", maxima, limit)
+	}
+	if limited > 0 && spare > 0 {
+		return fmt.Errorf("at rest %d clusters want more, and %d are to spare elsewhere", limited, spare)
+	}
+	if wanted := min(int64(*f.object.Spec.MinReplicas), maxima); minima < wanted && slices.ContainsFunc(f.members, func(m *member) bool { return m.selected }) {
+		return fmt.Errorf("at rest the minima add up to %d of %d", minima, wanted)
+	}
+	return nil
+}
+
+func (f *fleet) preferredMax(name string) int64 {
+	for _, c := range f.object.Spec.Clusters {
+		if c.Name == name {
+			return min(int64(*c.MaxReplicas), int64(f.object.Spec.MaxReplicas))
+		}
+	}
+	return int64(f.object.Spec.MaxReplicas)
+}
