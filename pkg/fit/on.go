@@ -36,11 +36,16 @@ const (
 // keys given count as gone. Pod affinity and topology spread are not looked at, since they are about other pods.
 func On(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	free := stockOf(node.Status.Allocatable)
-	switch {
-	case p.Unclear != "":
-		return Undecided
-	case !free.holds(p.needs):
+	if p.Unclear == "" && !free.holds(p.needs) {
 		return Full
+	}
+	return Suits(p, node, without...)
+}
+
+// Suits is [On] for a node with room for everything.
+func Suits(p *Pod, node *corev1.Node, without ...string) Obstacle {
+	if p.Unclear != "" {
+		return Undecided
 	}
 	return p.at(node, lasting(taintsOf(node), without))
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// latest holds MachineDeployments as the API server answered last, where that is newer than what the store shows: so
+// nothing is raised twice, and nobody waits for the store.
+type latest map[string]*v1alpha1.MachineDeployment
+
+func (l latest) note(d *v1alpha1.MachineDeployment) { l[d.Namespace+"/"+d.Name] = d }
+
+// newest is the later of what the store shows and of what was answered.
+func (l latest) newest(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	key := d.Namespace + "/" + d.Name
+	answer, ok := l[key]
+	if !ok {
+		return d
+	}
+	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, answer.ResourceVersion)
+	if err != nil || order >= 0 || answer.UID != d.UID {
+		delete(l, key)
+		return d
+	}
+	return answer
+}
+
+// apply writes the raises. What fails is decided anew, on what the API server has.
+func (c *Controller) apply(ctx context.Context, p Plan) error {
+	var errs []error
+	for _, r := range p.Raises {
+		errs = append(errs, c.raise(ctx, r))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) raise(ctx context.Context, r Raise) error {
+	namespace, name, _ := cache.SplitMetaNamespaceKey(r.Pool.Key)
+	d, err := c.client.MachineDeployments(namespace).Patch(ctx, name, types.MergePatchType, r.patch(), metav1.PatchOptions{})
+	c.metrics.raised(r, err)
+	switch {
+	case err == nil:
+		c.latest.note(d)
+		c.tell(ctx, d, r)
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	err = fmt.Errorf("raise replicas of %s: %w", r.Pool.Key, err)
+	// Whatever went wrong, what is there now is what the next decision has to go by.
+	live, getErr := c.client.MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if getErr == nil {
+		c.latest.note(live)
+	}
+	return err
+}
+
+// patch raises replicas; where growth is held until it is split, it says that this is not to be.
+func (r Raise) patch() []byte {
+	metadata := map[string]any{"resourceVersion": r.Pool.Version}
+	if r.Pool.Applied != nil {
+		metadata["annotations"] = map[string]string{v1alpha1.AppliedReplicasAnnotation: fmt.Sprint(int(*r.Pool.Applied) + r.By)}
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"replicas": r.Pool.Replicas + r.By}})
+	if err != nil {
+		panic(fmt.Sprintf("encode a patch: %v", err)) // texts and numbers always encode
+	}
+	return raw
+}
+
+func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
+	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
+		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For))
+	c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
+		r.Pool.Replicas, r.Pool.Replicas+r.By, some(r.For, "pod"), some(r.Machines, "machine"))
+}
+
+// some names the first few of many.
+func some(names []string, noun string) string {
+	const few = 3
+	switch {
+	case len(names) == 1:
+		return noun + " " + names[0]
+	case len(names) <= few:
+		return noun + "s " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%d %ss (%s, ...)", len(names), noun, strings.Join(names[:few], ", "))
+}
+
+// reference names a MachineDeployment to an event, as decoded objects do not know their kind.
+func reference(d *v1alpha1.MachineDeployment) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment",
+		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
+	}
+}

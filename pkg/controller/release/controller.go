@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	storageinformers "k8s.io/client-go/informers/storage/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+)
+
+const (
+	// everything is the one key there is: which pods go where is one decision.
+	everything = "pods that wait"
+	// gather is how long pods that begin to wait are gathered into one decision.
+	gather = 3 * time.Millisecond
+	// ponder is how long other events are, while somebody waits whom the last decision could not help.
+	ponder = 100 * time.Millisecond
+)
+
+// Informers are shared ones that have not been started, and that nobody else has made strip what they hold.
+type Informers struct {
+	// Machines are those of the control cluster.
+	Machines machineinformers.Interface
+	// The others are those of the target cluster.
+	Pods    coreinformers.PodInformer
+	Nodes   coreinformers.NodeInformer
+	Claims  coreinformers.PersistentVolumeClaimInformer
+	Volumes coreinformers.PersistentVolumeInformer
+	Classes storageinformers.StorageClassInformer
+	Drivers storageinformers.CSIDriverInformer
+	Daemons appsinformers.DaemonSetInformer
+}
+
+// Options of a Controller.
+type Options struct {
+	Settings
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+}
+
+// Defaults of the settings.
+const (
+	// DefaultCutoff is cluster-autoscaler's.
+	DefaultCutoff   = -10
+	DefaultPatience = 30 * time.Second
+)
+
+// DefaultSchedulers place pods by the usual rules: Kubernetes' own, and the one that Gardener runs beside it.
+func DefaultSchedulers() []string { return []string{"default-scheduler", "bin-packing-scheduler"} }
+
+// Controller releases machines of the reserve.
+type Controller struct {
+	client   machineclient.MachineDeploymentsGetter
+	recorder record.EventRecorder
+	clock    clock.WithTicker
+	settings Settings
+	metrics  *metrics
+
+	loop    *loop.Loop
+	stores  stores
+	reading reading
+	filled  []cache.DoneChecker
+	// waits says that pods wait, as of the last look.
+	waits atomic.Bool
+
+	// Of the one worker alone.
+	memory Memory
+	latest latest
+}
+
+// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+func New(client machineclient.MachineDeploymentsGetter, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	c := &Controller{
+		client: client, recorder: recorder, clock: o.Clock, settings: o.Settings, latest: latest{},
+		metrics: newMetrics(o.Registerer),
+	}
+	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
+	c.reading.lookups = c.stores.lookups()
+	if err := c.attach(informers); err != nil {
+		return nil, fmt.Errorf("attach to informers: %w", err)
+	}
+	return c, nil
+}
+
+// Filled are done when the caches are complete.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends, and returns when all that it started has ended.
+func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+
+func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	waiting := c.waiting()
+	c.waits.Store(len(waiting) > 0)
+	if len(waiting) == 0 {
+		c.memory = nil
+		c.metrics.decided(Plan{}, 0)
+		return 0, nil
+	}
+	begun := c.clock.Now()
+	p := NewPlan(c.observe(waiting, begun))
+	c.memory = p.Memory
+	took := c.clock.Since(begun)
+	c.metrics.decided(p, took)
+	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(waiting), "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
+	return 0, c.apply(ctx, p)
+}

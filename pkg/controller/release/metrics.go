@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+type metrics struct {
+	pods     *prometheus.GaugeVec
+	machines *prometheus.CounterVec
+	raises   *prometheus.CounterVec
+	took     prometheus.Histogram
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "evenkeel_release_pods", Help: "Pods that wait for a place, by what becomes of them.",
+		}, []string{"outcome"}),
+		machines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "evenkeel_release_machines_total", Help: "Machines by which replicas were raised for pods that waited.",
+		}, []string{"machinedeployment"}),
+		raises: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "evenkeel_release_raises_total", Help: "Raises of replicas by how they ended (done, conflict, error).",
+		}, []string{"end"}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "evenkeel_release_decision_seconds", Help: "How long it took to decide about pods that wait.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12),
+		}),
+	}
+	if r != nil {
+		r.MustRegister(m.pods, m.machines, m.raises, m.took)
+	}
+	return m
+}
+
+func (m *metrics) decided(p Plan, took time.Duration) {
+	counts := map[Outcome]int{}
+	for _, outcome := range p.Pods {
+		counts[outcome]++
+	}
+	for _, outcome := range Outcomes {
+		m.pods.WithLabelValues(string(outcome)).Set(float64(counts[outcome]))
+	}
+	if took > 0 {
+		m.took.Observe(took.Seconds())
+	}
+}
+
+func (m *metrics) raised(r Raise, err error) {
+	end := "done"
+	switch {
+	case err == nil:
+		m.machines.WithLabelValues(r.Pool.Key).Add(float64(r.By))
+	case apierrors.IsConflict(err):
+		end = "conflict"
+	default:
+		end = "error"
+	}
+	m.raises.WithLabelValues(end).Inc()
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// waiting are the pods without a place, if the scheduler has failed to find one for any of them.
+func (c *Controller) waiting() []*corev1.Pod {
+	all := indexed[*corev1.Pod](c.stores.pods, byNode, "")
+	if !slices.ContainsFunc(all, func(p *corev1.Pod) bool { _, tried := c.settings.counts(p); return tried }) {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// observe gathers what a decision about pods that wait rests on.
+func (c *Controller) observe(waiting []*corev1.Pod, now time.Time) View {
+	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
+	for _, pod := range waiting {
+		v.Waiting = append(v.Waiting, c.reading.of(pod))
+	}
+	nodes := list[*corev1.Node](c.stores.nodes.List())
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, node := range nodes {
+		n := Node{Object: node}
+		for _, pod := range indexed[*corev1.Pod](c.stores.pods, byNode, node.Name) {
+			n.Pods = append(n.Pods, c.reading.of(pod))
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	v.Pools = c.pools(now)
+	return v
+}
+
+// pools are the MachineDeployments that take part: such as have bounds that can be read.
+func (c *Controller) pools(now time.Time) []Pool {
+	var pools []Pool
+	for _, d := range list[*v1alpha1.MachineDeployment](c.stores.deployments.List()) {
+		d = c.latest.newest(d)
+		bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation])
+		if err != nil || d.DeletionTimestamp != nil {
+			continue
+		}
+		pools = append(pools, c.materialOf(d, bounds).pool(now))
+	}
+	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Key, b.Key) })
+	return pools
+}
+
+// daemons are what the DaemonSets of the cluster would run on a new node.
+func (c *Controller) daemons() []Daemon {
+	var all []Daemon
+	for _, set := range list[*appsv1.DaemonSet](c.stores.daemons.List()) {
+		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Namespace, pod.Name = set.Namespace, set.Name
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID}}
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations...)
+		all = append(all, Daemon{Owner: set.UID, Pod: fit.NewPod(pod, nil)})
+	}
+	slices.SortFunc(all, func(a, b Daemon) int { return cmp.Compare(a.Pod.Name(), b.Pod.Name()) })
+	return all
+}
+
+// daemonTolerations are what every pod of a DaemonSet is given.
+var daemonTolerations = []corev1.Toleration{
+	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+}
+
+// lookups find what the volumes of pods stand for.
+func (s *stores) lookups() *fit.Lookups {
+	return &fit.Lookups{
+		Claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
+			return find[corev1.PersistentVolumeClaim](s.claims, namespace+"/"+name)
+		},
+		Volume: func(name string) *corev1.PersistentVolume { return find[corev1.PersistentVolume](s.volumes, name) },
+		Class:  func(name string) *storagev1.StorageClass { return find[storagev1.StorageClass](s.classes, name) },
+		Driver: func(name string) *storagev1.CSIDriver { return find[storagev1.CSIDriver](s.drivers, name) },
+	}
+}

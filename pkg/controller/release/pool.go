@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/controller"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// material is all that belongs to one MachineDeployment.
+type material struct {
+	deployment *v1alpha1.MachineDeployment
+	bounds     v1alpha1.Bounds
+	current    string
+	machines   map[string][]*mcm.Machine // by MachineSet
+	nodes      map[string]*corev1.Node   // by name
+	class      *mcm.MachineClass
+}
+
+func (c *Controller) materialOf(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds) material {
+	m := material{deployment: d, bounds: bounds, machines: map[string][]*mcm.Machine{}, nodes: map[string]*corev1.Node{}}
+	sets := indexed[*mcm.MachineSet](c.stores.sets, byOwner, string(d.UID))
+	plain := &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
+	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil {
+		m.current = set.Name
+	}
+	for _, set := range sets {
+		machines := indexed[*mcm.Machine](c.stores.machines, byOwner, string(set.UID))
+		m.machines[set.Name] = machines
+		for _, machine := range machines {
+			if name := machine.Labels[mcm.NodeLabelKey]; name != "" {
+				m.nodes[name] = find[corev1.Node](c.stores.nodes, name)
+			}
+		}
+	}
+	m.class = find[mcm.MachineClass](c.stores.machineClasses, d.Namespace+"/"+d.Spec.Template.Spec.Class.Name)
+	return m
+}
+
+// pool says what a decision needs to know of a MachineDeployment.
+func (m material) pool(now time.Time) Pool {
+	d := m.deployment
+	p := Pool{
+		Key: d.Namespace + "/" + d.Name, Version: d.ResourceVersion,
+		Replicas: max(0, int(d.Spec.Replicas)), Max: int(m.bounds.Max), NodeOf: map[string]string{},
+	}
+	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
+		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
+			p.Applied = &n
+		}
+	}
+	p.Reserve = reserve.View{Max: p.Max, CurrentSet: m.current, Now: now, Applied: reserve.Applied{Max: reserve.Unbounded}}
+	if a, err := v1alpha1.ParseAppliedExcess(d.Annotations[v1alpha1.AppliedExcessAnnotation]); err == nil {
+		p.Reserve.Applied.Excess, p.Reserve.Wish = int(a.Machines), int(a.Machines)
+		if a.Max != nil {
+			p.Reserve.Applied.Max = int(*a.Max)
+		}
+	}
+	for set, machines := range m.machines {
+		for _, machine := range machines {
+			p.Reserve.Machines = append(p.Reserve.Machines, plain(machine, set, d, now))
+			if name := machine.Labels[mcm.NodeLabelKey]; m.nodes[name] != nil {
+				p.NodeOf[machine.Name] = name
+			}
+		}
+	}
+	p.Reserve.Wanted = len(p.Reserve.Machines)
+	p.Sample = m.sample()
+	return p
+}
+
+// plain is a machine as the rule of the reserve has it, as far as that matters here.
+func plain(o *mcm.Machine, set string, d *v1alpha1.MachineDeployment, now time.Time) reserve.Machine {
+	priority, err := strconv.Atoi(o.Annotations[machineutils.MachinePriority])
+	if err != nil {
+		priority = reserve.PriorityServing
+	}
+	expiry, last := o.Status.CurrentStatus.PreserveExpiryTime, o.Status.LastOperation
+	return reserve.Machine{
+		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: o.Status.CurrentStatus.Phase, Set: set,
+		Reserve: o.Annotations[v1alpha1.ReserveAnnotation] != "", Made: o.Spec.ProviderID != "",
+		Failing:  last.Type == mcm.MachineOperationCreate && last.State == mcm.MachineStateFailed,
+		Priority: priority, SeenPriority: priority,
+		Named:     priority == 1 && o.Annotations[machineutils.MarkedForDeletionTime] != "" || named(d, o.Name),
+		Deleted:   o.DeletionTimestamp != nil,
+		Returned:  true, // what is given back is for others to decide
+		Preserved: expiry != nil && expiry.After(now),
+	}
+}
+
+// named says that the MachineDeployment names the machine for deletion.
+func named(d *v1alpha1.MachineDeployment, machine string) bool {
+	for _, text := range strings.Split(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
+		if name, _, _ := strings.Cut(strings.TrimSpace(text), "~"); name == machine {
+			return true
+		}
+	}
+	return false
+}
+
+// sample is what a new machine's Node would look like: like one of the current template that is ready, else what the
+// MachineClass promises.
+func (m material) sample() *corev1.Node {
+	var best *corev1.Node
+	for _, machine := range m.machines[m.current] {
+		if node := m.nodes[machine.Labels[mcm.NodeLabelKey]]; node != nil && isReady(node) && !node.Spec.Unschedulable &&
+			(best == nil || node.Name < best.Name) {
+			best = node
+		}
+	}
+	if best != nil || m.class == nil {
+		return best
+	}
+	template := m.deployment.Spec.Template.Spec.NodeTemplateSpec
+	t, ok := similar.FromClass(m.deployment.Name, m.class.NodeTemplate, template.Labels)
+	if !ok {
+		return nil
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels}, Spec: corev1.NodeSpec{Taints: template.Spec.Taints}}
+	node.Labels[corev1.LabelHostname] = ""
+	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
+	return node
+}

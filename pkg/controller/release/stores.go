@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Indices of the stores.
+const (
+	byOwner = "owner" // the uid of the controlling owner
+	byNode  = "node"  // the name of the Node that a pod is on, or has been promised a place on; empty where it waits
+)
+
+type stores struct {
+	deployments, sets, machines, machineClasses             cache.Indexer
+	pods, nodes, claims, volumes, classes, drivers, daemons cache.Indexer
+}
+
+// attach reads and listens to the shared informers.
+func (c *Controller) attach(i Informers) error {
+	own, m, s := cache.Indexers{byOwner: indexByOwner}, i.Machines, &c.stores
+	var errs []error
+	for _, a := range []struct {
+		informer  cache.SharedIndexInformer
+		store     *cache.Indexer
+		indexers  cache.Indexers
+		transform cache.TransformFunc
+		changed   func(was, is any)
+	}{
+		{m.MachineDeployments().Informer(), &s.deployments, nil, nil, c.somethingChanged},
+		{m.MachineSets().Informer(), &s.sets, own, nil, nil},
+		{m.Machines().Informer(), &s.machines, own, nil, c.somethingChanged},
+		{m.MachineClasses().Informer(), &s.machineClasses, nil, nil, nil},
+		{i.Pods.Informer(), &s.pods, cache.Indexers{byNode: indexByNode}, stripPod, c.podChanged},
+		{i.Nodes.Informer(), &s.nodes, nil, stripNode, c.nodeChanged},
+		{i.Claims.Informer(), &s.claims, nil, nil, c.somethingChanged},
+		{i.Volumes.Informer(), &s.volumes, nil, nil, c.somethingChanged},
+		{i.Classes.Informer(), &s.classes, nil, nil, nil},
+		{i.Drivers.Informer(), &s.drivers, nil, nil, nil},
+		{i.Daemons.Informer(), &s.daemons, nil, nil, nil},
+	} {
+		*a.store = a.informer.GetIndexer()
+		errs = append(errs, a.informer.AddIndexers(a.indexers))
+		if a.transform != nil {
+			errs = append(errs, a.informer.SetTransform(a.transform))
+		}
+		if a.changed != nil {
+			_, err := a.informer.AddEventHandler(handler(a.changed))
+			errs = append(errs, err)
+		}
+		c.filled = append(c.filled, a.informer.HasSyncedChecker())
+	}
+	return errors.Join(errs...)
+}
+
+func indexByOwner(item any) ([]string, error) {
+	if object, err := meta.Accessor(item); err == nil {
+		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+			return []string{string(owner.UID)}, nil
+		}
+	}
+	return nil, nil
+}
+
+func indexByNode(item any) ([]string, error) {
+	pod, ok := item.(*corev1.Pod)
+	switch {
+	case !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return nil, nil
+	case pod.Spec.NodeName != "":
+		return []string{pod.Spec.NodeName}, nil
+	}
+	return []string{pod.Status.NominatedNodeName}, nil
+}
+
+// list returns all objects of a kind, or those that an index has under a value.
+func list[T any](items []any) []T {
+	all := make([]T, 0, len(items))
+	for _, item := range items {
+		if object, ok := item.(T); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+func indexed[T any](store cache.Indexer, index, value string) []T {
+	items, _ := store.ByIndex(index, value) // the index is there
+	return list[T](items)
+}
+
+// find returns nil where there is no such object.
+func find[T any](store cache.Indexer, key string) *T {
+	item, _, _ := store.GetByKey(key) // fails for no key
+	object, _ := item.(*T)
+	return object
+}
+
+// stripPod keeps what is read here: pods are most of what a target cluster holds.
+func stripPod(item any) (any, error) {
+	pod, ok := item.(*corev1.Pod)
+	if !ok {
+		return item, nil
+	}
+	pod.ManagedFields, pod.Annotations = nil, nil
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			c := &containers[i]
+			containers[i] = corev1.Container{Name: c.Name, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		}
+	}
+	pod.Spec.EphemeralContainers = nil
+	return pod, nil
+}
+
+func stripNode(item any) (any, error) {
+	if node, ok := item.(*corev1.Node); ok {
+		node.ManagedFields, node.Annotations, node.Status.Images = nil, nil, nil
+	}
+	return item, nil
+}

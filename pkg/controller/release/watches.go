@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/cache"
+)
+
+// podChanged reads a pod at once, so that a decision finds it read, and has pods that wait looked at.
+func (c *Controller) podChanged(was, is any) {
+	before, _ := was.(*corev1.Pod)
+	after, _ := is.(*corev1.Pod)
+	if after == nil {
+		c.reading.forget(before)
+		c.somethingChanged(was, is)
+		return
+	}
+	c.reading.of(after)
+	if _, tried := c.settings.counts(after); tried {
+		c.loop.AddAfter(everything, gather)
+		return
+	}
+	if before == nil || before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||
+		before.Status.NominatedNodeName != after.Status.NominatedNodeName {
+		c.somethingChanged(was, is)
+	}
+}
+
+// nodeChanged leaves out the many changes of status that mean nothing here.
+func (c *Controller) nodeChanged(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if before != nil && after != nil && before.Spec.Unschedulable == after.Spec.Unschedulable &&
+		equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) && maps.Equal(before.Labels, after.Labels) &&
+		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) && isReady(before) == isReady(after) {
+		return
+	}
+	c.somethingChanged(was, is)
+}
+
+// somethingChanged matters only while somebody waits.
+func (c *Controller) somethingChanged(any, any) {
+	if c.waits.Load() {
+		c.loop.AddAfter(everything, ponder)
+	}
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// handler tells of what was and what is; one of them is nil where an object comes or goes.
+func handler(changed func(was, is any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(is any) { changed(nil, is) },
+		UpdateFunc: changed,
+		DeleteFunc: func(was any) {
+			if gone, ok := was.(cache.DeletedFinalStateUnknown); ok {
+				was = gone.Obj
+			}
+			changed(was, nil)
+		},
+	}
+}
