@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var _ = Describe("A patch", func() {
+	It("takes effect on the version that it was decided on alone", func() {
+		c, err := NewRemoval(group("1:5", 3), members("SSS"), going("b"), noon)
+		Expect(err).NotTo(HaveOccurred())
+		body, err := c.patch(pool("1:5", 3))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(body).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
+			"node.machine.sapcloud.io/trigger-deletion-by-mcm": "b~2026-03-01T12:00:00Z",
+			"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time": "2026-03-01T12:00:00Z"}}, "spec": {"replicas": 2}}`))
+	})
+
+	It("leaves replicas alone where they stay", func() {
+		c, err := NewRemoval(group("1:5", 3), members("SSSR"), going("d"), noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.patch(pool("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
+	})
+})
+
+// event is a write of somebody to the MachineDeployment.
+type event func(*v1alpha1.MachineDeployment)
+
+var (
+	raised  = event(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas++; d.Generation++ })
+	lowered = event(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas--; d.Generation++ })
+	other   = event(func(d *v1alpha1.MachineDeployment) { d.Generation++ })
+	status_ = event(func(d *v1alpha1.MachineDeployment) { d.Status.Replicas++ })
+	pruned  = event(func(d *v1alpha1.MachineDeployment) { delete(d.Annotations, trigger[:len(trigger)-1]) })
+)
+
+// after has our change take effect, or not, and then the events.
+func after(base *v1alpha1.MachineDeployment, c Change, effect bool, events ...event) *v1alpha1.MachineDeployment {
+	live := base.DeepCopy()
+	if effect {
+		live = carriedOut(base, c)
+	}
+	for _, e := range events {
+		e(live)
+	}
+	live.ResourceVersion = "9"
+	return live
+}
+
+var _ = Describe("A patch without an answer", func() {
+	raise := func() (*v1alpha1.MachineDeployment, Change) {
+		c, err := NewRaise(group("1:9", 3), 1)
+		Expect(err).NotTo(HaveOccurred())
+		return pool("1:9", 3), c
+	}
+	remove := func(notes ...string) (*v1alpha1.MachineDeployment, Change) {
+		c, err := NewRemoval(group("1:9", 3, notes...), members("SSS"), going("a"), noon)
+		Expect(err).NotTo(HaveOccurred())
+		return pool("1:9", 3, notes...), c
+	}
+	const done, again, unknown = "done", "again", "unknown"
+	verdict := func(ok bool, err error) string {
+		switch {
+		case err != nil:
+			Expect(code(err)).To(Equal(codes.Aborted))
+			return unknown
+		case ok:
+			return done
+		}
+		return again
+	}
+
+	DescribeTable("of a raise",
+		func(effect, lost bool, want string, events ...event) {
+			base, c := raise()
+			Expect(verdict(c.settle(base, after(base, c, effect, events...), lost))).To(Equal(want))
+		},
+		Entry("a conflict at once: somebody else's status", false, false, again, status_),
+		Entry("a conflict at once, by the same number of somebody else", false, false, again, raised),
+		Entry("it took effect", true, true, done),
+		Entry("it took effect, and status followed", true, true, done, status_, status_),
+		Entry("it did not, and status moved", false, true, again, status_),
+		Entry("it did not, and somebody wrote another field", false, true, again, other),
+		Entry("it did not, and somebody lowered", false, true, again, lowered),
+		Entry("somebody raised to the same number: that is what was wanted", false, true, done, raised),
+		Entry("it took effect, and somebody wrote another field", true, true, done, other),
+		Entry("it took effect, and somebody raised", true, true, unknown, raised),
+		Entry("it took effect, and somebody lowered", true, true, unknown, lowered),
+		Entry("it did not, and two wrote", false, true, unknown, other, lowered),
+	)
+
+	DescribeTable("of a removal",
+		func(effect bool, want string, notes []string, events ...event) {
+			base, c := remove(notes...)
+			Expect(verdict(c.settle(base, after(base, c, effect, events...), true))).To(Equal(want))
+		},
+		Entry("it took effect", true, done, nil),
+		Entry("it took effect, and the machine terminates already", true, done, nil, pruned, status_),
+		Entry("it did not, and somebody lowered: the machine is not named", false, again, nil, lowered),
+		Entry("it did not, and status moved", false, again, nil, status_),
+		Entry("it took effect, terminates, and nothing shows whose write it was", true, unknown, []string{scaled + noonText}, pruned),
+		Entry("it took effect, terminates, and somebody wrote", true, done, nil, pruned, other),
+		Entry("it took effect, terminates, and somebody lowered", true, unknown, nil, pruned, lowered),
+	)
+
+	It("of another object of that name never took effect", func() {
+		base, c := raise()
+		live := after(base, c, true)
+		live.UID = "another"
+		Expect(verdict(c.settle(base, live, true))).To(Equal(again))
+	})
+
+	It("is never called done where it was not, nor made twice where it was (law 5)", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			base, c := raise()
+			named := rapid.Bool().Draw(t, "removal")
+			if named {
+				base, c = remove(rapid.SampledFrom([][]string{nil, {scaled + noonText}}).Draw(t, "notes")...)
+			}
+			effect := rapid.Bool().Draw(t, "took effect")
+			kinds := []event{raised, lowered, other, status_, pruned}
+			var events []event
+			foreign := false
+			for range rapid.IntRange(0, 3).Draw(t, "events") {
+				n := rapid.IntRange(0, len(kinds)-1).Draw(t, "event")
+				foreign = foreign || n < 2
+				events = append(events, kinds[n])
+			}
+			if !effect && len(events) == 0 {
+				return // the version has not moved
+			}
+			ok, err := c.settle(base, after(base, c, effect, events...), true)
+			switch {
+			case err != nil:
+			case !ok && effect && (c.From != c.To):
+				t.Fatal("would be made twice")
+			case ok && !effect && named:
+				t.Fatal("called done, and nothing is named")
+			case ok && !effect && !foreign:
+				t.Fatal("called done, and nobody has changed replicas")
+			}
+		})
+	})
+})

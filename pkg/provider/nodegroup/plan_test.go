@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var _ = Describe("A raise", func() {
+	DescribeTable("is one change of replicas",
+		func(g Group, delta int, want string) {
+			c, err := NewRaise(g, int32(delta))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.String()).To(Equal(want))
+		},
+		Entry("by one", group("1:5:2", 3), 1, "3>4"),
+		Entry("up to max: the reserve gives way (rule 1)", group("1:5:2", 3, excess+"2,max=5"), 2, "3>5"),
+		Entry("from zero", group("0:6:2", 0), 1, "0>1"),
+		Entry("from below min", group("3:6", 1), 1, "1>2"),
+		Entry("without a balance mode nothing is written of it", group("1:9", 3, balanced+"Off"), 1, "3>4"),
+		Entry("unsplit where growth is split", group("1:9", 3, balanced+"ScaleUp", unsplit+"3"), 2, "3>5 5"),
+		Entry("unsplit where a mode has just begun", group("1:9", 3, balanced+"Continuous"), 2, "3>5 5"),
+		Entry("unsplit where the mode is the default and shows by its annotation alone", group("1:9", 3, unsplit+"3"), 2, "3>5 5"),
+		Entry("what is being split goes on being split", group("1:20", 9, unsplit+"3"), 2, "9>11 5"),
+		Entry("over an annotation that nobody can read", group("1:9", 3, unsplit+"x"), 1, "3>4 4"),
+		Entry("of the largest number there is", group("0:2147483647", math.MaxInt32-1, unsplit+"2147483647"), 1, "2147483646>2147483647 2147483647"),
+	)
+
+	DescribeTable("is refused",
+		func(g Group, delta int, want codes.Code) {
+			_, err := NewRaise(g, int32(delta))
+			Expect(code(err)).To(Equal(want))
+		},
+		Entry("by nothing", group("1:5", 3), 0, codes.InvalidArgument),
+		Entry("by less than nothing", group("1:5", 3), -1, codes.InvalidArgument),
+		Entry("beyond max", group("1:5", 3), 3, codes.OutOfRange),
+		Entry("beyond max, where a user is already", group("1:5", 7), 1, codes.OutOfRange),
+		Entry("beyond all numbers", group("1:5", 3), math.MaxInt32, codes.OutOfRange),
+	)
+})
+
+var _ = Describe("A removal", func() {
+	DescribeTable("is one change of replicas and names",
+		func(g Group, machines, leave, want string) {
+			c, err := NewRemoval(g, members(machines), going(leave), noon)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.String()).To(Equal(want))
+		},
+		Entry("of one", group("1:5", 3), "SSS", "b", "3>2 b~"+noonText+" "+noonText),
+		Entry("of several, sorted", group("1:5", 3), "SSS", "cb", "3>1 b~"+noonText+",c~"+noonText+" "+noonText),
+		Entry("at the cap, with an applied excess that keeps the sum (trap 6)", group("1:5:2", 5, excess+"2,max=5"), "SSSSS", "a", "5>4 a~"+noonText+" "+noonText),
+		Entry("after others that are on their way", group("1:5", 3, trigger+"x~2026-03-01T11:00:00Z"), "SSS", "a",
+			"3>2 x~2026-03-01T11:00:00Z,a~"+noonText+" "+noonText),
+		Entry("by a clock that is behind the last one", group("1:5", 3, scaled+"2026-03-01T12:00:09Z"), "SSS", "a",
+			"3>2 a~2026-03-01T12:00:09Z 2026-03-01T12:00:09Z"),
+		Entry("of one that leaves already: nothing", group("1:5", 2), "SSL", "c", "2>2"),
+		Entry("of one that terminates: nothing", group("1:5", 2), "SST", "c", "2>2"),
+		Entry("of one that is gone: nothing", group("1:5", 2), "SS", "", "2>2"),
+		Entry("twice for the same: the second half only", group("1:5", 3), "SSSL", "cd", "3>2 c~"+noonText+" "+noonText),
+		Entry("of one in reserve: it goes, replicas stay", group("1:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
+		Entry("of one in reserve at min", group("3:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
+		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText+" "+noonText),
+		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+" "+noonText+" 4"),
+		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+" "+noonText+" 4"),
+		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText+" "+noonText),
+	)
+
+	DescribeTable("is refused whole",
+		func(g Group, machines, leave string) {
+			c, err := NewRemoval(g, members(machines), going(leave), noon)
+			Expect(code(err)).To(Equal(codes.FailedPrecondition))
+			Expect(c.Empty()).To(BeTrue())
+		},
+		Entry("below min", group("3:5", 3), "SSS", "a"),
+		Entry("below min by the last of several", group("2:5", 3), "SSS", "ab"),
+		Entry("of a preserved machine", group("1:5", 3), "SSP", "ac"),
+		Entry("during a rollout", group("1:5", 3), "SSO", "a"),
+	)
+})
+
+var _ = Describe("A withdrawal", func() {
+	DescribeTable("takes back what does not exist",
+		func(g Group, machines string, delta int, want string) {
+			Expect(NewWithdrawal(g, members(machines), int32(delta)).String()).To(Equal(want))
+		},
+		Entry("all of it", group("1:9", 5), "SSS", -2, "5>3"),
+		Entry("no more than asked for", group("1:9", 5), "SSS", -1, "5>4"),
+		Entry("clamped: a placeholder is a machine (trap 5)", group("1:9", 4), "SSSS", -1, "4>4"),
+		Entry("clamped: one missing of two", group("1:9", 5), "SSSS", -2, "5>4"),
+		Entry("where the reserve is missing too, that is not replicas' (trap 5)", group("1:9:2", 4, excess+"2,max=9"), "SSSS", -1, "4>4"),
+		Entry("nothing while the reserve has not given way yet: a machine that serves would go", group("1:9:2", 5, excess+"2,max=9"), "SSSSRRR", -1, "5>5"),
+		Entry("what the reserve leaves over", group("1:9:2", 5, excess+"2,max=9"), "SSSRR", -2, "5>3"),
+		Entry("not what leaves", group("1:9", 3), "SSSL", -1, "3>3"),
+		Entry("not below min", group("3:9", 4), "S", -3, "4>3"),
+		Entry("nothing at min", group("3:9", 3), "S", -3, "3>3"),
+		Entry("nothing for more than nothing", group("1:9", 5), "S", 1, "5>5"),
+		Entry("the most there can be", group("0:9", 5), "", math.MinInt32, "5>0"),
+		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSS", -2, "5>3 3"),
+	)
+})
+
+// drawn is a group with machines at random.
+func drawn(t *rapid.T) (Group, []Member) {
+	lo := rapid.Int32Range(0, 4).Draw(t, "min")
+	hi := rapid.Int32Range(lo, 8).Draw(t, "max")
+	notes := []string{}
+	if rapid.Bool().Draw(t, "excess") {
+		notes = append(notes, excess+rapid.SampledFrom([]string{"2", "3,max=5", "1,max=9", "x"}).Draw(t, "applied"))
+	}
+	if rapid.Bool().Draw(t, "split") {
+		notes = append(notes, unsplit+rapid.SampledFrom([]string{"0", "3", "9"}).Draw(t, "may be acted on"))
+	}
+	g, err := NewGroup(pool(v1alpha1.Bounds{Min: lo, Max: hi}.String(), rapid.Int32Range(0, 10).Draw(t, "replicas"), notes...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := rapid.StringOfN(rapid.SampledFrom([]rune("SSSSRRLTPO")), 0, 9, -1).Draw(t, "machines")
+	return g, members(text)
+}
+
+var _ = Describe("Laws of changes", func() {
+	It("6: no raise passes max, nothing falls below min, and what is refused changes nothing", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			g, all := drawn(t)
+			raised, err := NewRaise(g, rapid.Int32Range(-2, 9).Draw(t, "delta"))
+			if err != nil && !raised.Empty() || err == nil && (raised.To > g.Bounds.Max || raised.To <= raised.From) {
+				t.Fatalf("raise %v: %v", raised, err)
+			}
+			leave := going(rapid.StringOfN(rapid.SampledFrom([]rune("abcdefghi")), 0, 9, -1).Draw(t, "leave"))
+			removed, err := NewRemoval(g, all, leave, noon)
+			if err != nil && !removed.Empty() || removed.To > removed.From || removed.To < removed.From && removed.To < g.Bounds.Min {
+				t.Fatalf("removal %v: %v", removed, err)
+			}
+			back := NewWithdrawal(g, all, -rapid.Int32Range(-1, 9).Draw(t, "back"))
+			if back.To > back.From || back.To < back.From && back.To < g.Bounds.Min {
+				t.Fatalf("withdrawal %v", back)
+			}
+		})
+	})
+
+	It("7: a removal carried out is nothing the second time, and lowers replicas by those that served", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			g, all := drawn(t)
+			leave := going(rapid.StringOfN(rapid.SampledFrom([]rune("abcdefghi")), 0, 9, -1).Draw(t, "leave"))
+			c, err := NewRemoval(g, all, leave, noon)
+			if err != nil {
+				return
+			}
+			serving := int32(0)
+			for i := range all {
+				if leave[all[i].Name] {
+					if all[i].Serves() {
+						serving++
+					}
+					all[i].Leaving = true
+				}
+			}
+			if c.From-c.To != serving {
+				t.Fatalf("%v for %d that served", c, serving)
+			}
+			d := carriedOut(g.Deployment, c)
+			for name := range leave {
+				if there := names(d)[name]; !there && strings.Contains(c.String(), name+"~") {
+					t.Fatalf("%s is not named by %v", name, c)
+				}
+			}
+			again, err := NewRemoval(Group{Deployment: d, Bounds: g.Bounds}, all, leave, noon.Add(time.Hour))
+			if err != nil || !again.Empty() {
+				t.Fatalf("again: %v %v", again, err)
+			}
+		})
+	})
+
+	It("8: a withdrawal leaves machine-controller-manager no machine too many", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			g, all := drawn(t)
+			c := NewWithdrawal(g, all, -99)
+			if c.Empty() {
+				return
+			}
+			lowered := Group{Deployment: carriedOut(g.Deployment, c), Bounds: g.Bounds}
+			counted := int64(0)
+			for _, m := range all {
+				if m.Counted {
+					counted++
+				}
+			}
+			before, after := int64(c.From)+g.applied(), int64(c.To)+lowered.applied()
+			if after < counted && after < before {
+				t.Fatalf("%d machines, %d wanted after %v", counted, after, c)
+			}
+		})
+	})
+
+	It("write no more than they decided", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			g, all := drawn(t)
+			before := g.Deployment.DeepCopy()
+			_, _ = NewRaise(g, 1)
+			_, _ = NewRemoval(g, all, going("abc"), noon)
+			_ = NewWithdrawal(g, all, -3)
+			if !equality.Semantic.DeepEqual(before, g.Deployment) {
+				t.Fatal("the MachineDeployment was changed")
+			}
+		})
+	})
+})
+
+// carriedOut is a MachineDeployment after a change.
+func carriedOut(d *v1alpha1.MachineDeployment, c Change) *v1alpha1.MachineDeployment {
+	d = d.DeepCopy()
+	if d.Spec.Replicas != c.To {
+		d.Generation++
+	}
+	d.Spec.Replicas = c.To
+	for key, value := range c.Annotations {
+		d.Annotations[key] = value
+	}
+	return d
+}

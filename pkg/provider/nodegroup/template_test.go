@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"math"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+func amounts(pairs ...string) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		all[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return all
+}
+
+// classIn is the nodeTemplate of a MachineClass in a zone.
+func classIn(zone string) *v1alpha1.NodeTemplate {
+	return &v1alpha1.NodeTemplate{
+		Capacity:     amounts("cpu", "4", "memory", "16Gi", "gpu", "0"),
+		InstanceType: "virtual.large", Region: "local", Zone: zone, Architecture: ptr.To("amd64"),
+	}
+}
+
+// extraIn is what a MachineDeployment adds in a zone.
+func extraIn(zone string) v1alpha1.NodeTemplateSpec {
+	extra := v1alpha1.NodeTemplateSpec{}
+	extra.Labels = map[string]string{"worker": "a", "topology.ebs.csi.aws.com/zone": zone}
+	extra.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
+	return extra
+}
+
+// seen is a Node as it is found in a cluster: what one machine has for itself and what is being done to it included.
+func seen(zone string) *corev1.Node {
+	return gen.Node("z-12345", func(n *corev1.Node) {
+		n.Labels = map[string]string{
+			"kubernetes.io/hostname": "z-12345", "node.gardener.cloud/machine-name": "z-12345", "node.machine.sapcloud.io/selected-for-update": "true",
+			"topology.kubernetes.io/zone": zone, "failure-domain.beta.kubernetes.io/zone": zone, "topology.ebs.csi.aws.com/zone": zone,
+			"beta.kubernetes.io/arch": "amd64", "kubernetes.io/arch": "amd64", "node.kubernetes.io/instance-type": "virtual.large", "worker": "a",
+		}
+		n.Spec.Taints = []corev1.Taint{
+			{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}, {Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule},
+		}
+		n.Spec.Unschedulable = true
+		n.Status.Allocatable = amounts("cpu", "3800m", "memory", "14Gi", "pods", "110")
+		n.Status.Conditions[0].Status = corev1.ConditionUnknown
+	})
+}
+
+func modelIn(zone string, node *corev1.Node) Model {
+	return Model{Group: "pool-" + zone, Class: classIn(zone), Extra: extraIn(zone), Node: node}
+}
+
+func ready(n *corev1.Node) corev1.ConditionStatus {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+var _ = Describe("A template", func() {
+	It("is like a Node of the group, made fresh", func() {
+		node, ok := NewTemplate(modelIn("z1", seen("z1")), nil, nil)
+		Expect(ok).To(BeTrue())
+		Expect(node.Labels).To(Equal(map[string]string{
+			"kubernetes.io/hostname": "pool-z1-template", "worker": "a", "beta.kubernetes.io/arch": "amd64", "kubernetes.io/arch": "amd64",
+			"topology.kubernetes.io/zone": "z1", "failure-domain.beta.kubernetes.io/zone": "z1", "topology.ebs.csi.aws.com/zone": "z1",
+			"node.kubernetes.io/instance-type": "virtual.large",
+		}))
+		Expect(node.Spec.Taints).To(Equal(extraIn("z1").Spec.Taints))
+		Expect(node.Spec.Unschedulable).To(BeFalse())
+		Expect(ready(node)).To(Equal(corev1.ConditionTrue))
+		Expect(node.Status.Allocatable).To(Equal(amounts("cpu", "3800m", "memory", "14Gi", "pods", "110")))
+		Expect(node.Annotations).To(BeEmpty())
+	})
+
+	It("is like a Node of a group that differs in nothing but the zone, so that the two compare similar", func() {
+		empty, ok := NewTemplate(modelIn("z2", nil), []Model{modelIn("z1", seen("z1"))}, nil)
+		Expect(ok).To(BeTrue())
+		Expect(empty.Labels).To(And(
+			HaveKeyWithValue("topology.kubernetes.io/zone", "z2"), HaveKeyWithValue("failure-domain.beta.kubernetes.io/zone", "z2"),
+			HaveKeyWithValue("topology.ebs.csi.aws.com/zone", "z2"), HaveKeyWithValue("beta.kubernetes.io/arch", "amd64")))
+		a, b := similar.FromNode("pool-z1", seen("z1"), nil), similar.FromNode("pool-z2", empty, nil)
+		Expect(similar.Groups([]similar.Template{a, b}, similar.Defaults())).To(HaveLen(1))
+	})
+
+	DescribeTable("is not like a Node of another kind",
+		func(change func(*Model)) {
+			other := modelIn("z1", seen("z1"))
+			change(&other)
+			node, ok := NewTemplate(modelIn("z2", nil), []Model{other}, nil)
+			Expect(ok).To(BeTrue())
+			Expect(node.Labels).NotTo(HaveKey("beta.kubernetes.io/arch"), "it comes from the class")
+		},
+		Entry("of other size", func(m *Model) { m.Class.Capacity["cpu"] = resource.MustParse("8") }),
+		Entry("of other type", func(m *Model) { m.Class.InstanceType = "virtual.small" }),
+		Entry("of other region", func(m *Model) { m.Class.Region = "elsewhere" }),
+		Entry("with other labels", func(m *Model) { m.Extra.Labels["worker"] = "b" }),
+		Entry("with other taints", func(m *Model) { m.Extra.Spec.Taints = nil }),
+		Entry("with virtual capacity", func(m *Model) { m.Class.VirtualCapacity = amounts("example.org/x", "1") }),
+		Entry("of which no class tells the zone", func(m *Model) { m.Class.Zone = "" }),
+		Entry("without a class", func(m *Model) { m.Class = nil }),
+		Entry("without a Node", func(m *Model) { m.Node = nil }),
+		Entry("of the group itself, listed among the others", func(m *Model) { m.Group = "pool-z2" }),
+	)
+
+	It("comes from the class where no Node was ever seen: scale from zero", func() {
+		m := modelIn("z1", nil)
+		m.Class.Capacity["gpu"] = resource.MustParse("2")
+		m.Class.VirtualCapacity = amounts("example.org/lane", "4")
+		node, ok := NewTemplate(m, nil, nil)
+		Expect(ok).To(BeTrue())
+		Expect(node.Labels).To(Equal(map[string]string{
+			"kubernetes.io/hostname": "pool-z1-template", "worker": "a", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+			"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "local", "topology.ebs.csi.aws.com/zone": "z1",
+			"node.kubernetes.io/instance-type": "virtual.large",
+		}))
+		Expect(quantities(node.Status.Capacity)).To(Equal(map[string]string{
+			"cpu": "4", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "2", "example.org/lane": "4", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+		}))
+		Expect(quantities(node.Status.Allocatable)).To(Equal(map[string]string{
+			"cpu": "3920m", "memory": "14283282842", "pods": "110", "nvidia.com/gpu": "2", "example.org/lane": "4", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+		}))
+		Expect(node.Spec.Taints).To(Equal(m.Extra.Spec.Taints))
+		Expect(ready(node)).To(Equal(corev1.ConditionTrue))
+	})
+
+	It("has no huge pages of a size that other machines do not have", func() {
+		m := modelIn("z1", nil)
+		m.Class.Architecture = ptr.To("arm64")
+		node, _ := NewTemplate(m, nil, nil)
+		Expect(quantities(node.Status.Capacity)).NotTo(HaveKey("hugepages-2Mi"))
+	})
+
+	It("never carries the reserve taint", func() {
+		m := modelIn("z1", nil)
+		m.Extra.Spec.Taints = append(m.Extra.Spec.Taints, corev1.Taint{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+		node, _ := NewTemplate(m, nil, nil)
+		Expect(node.Spec.Taints).To(Equal(extraIn("z1").Spec.Taints))
+	})
+
+	It("is none where nobody knows: an empty one crashes the caller", func() {
+		_, ok := NewTemplate(Model{Group: "pool"}, nil, nil)
+		Expect(ok).To(BeFalse())
+	})
+
+	It("leaves what it was made of alone", func() {
+		m, other := modelIn("z2", nil), modelIn("z1", seen("z1"))
+		before := other.Node.DeepCopy()
+		node, _ := NewTemplate(m, []Model{other}, nil)
+		node.Labels["x"], node.Status.Capacity["cpu"] = "y", resource.MustParse("1")
+		Expect(other.Node).To(Equal(before))
+		Expect(m.Extra).To(Equal(extraIn("z2")))
+		Expect(m.Class).To(Equal(classIn("z2")))
+	})
+})
+
+func quantities(l corev1.ResourceList) map[string]string {
+	all := map[string]string{}
+	for name, q := range l {
+		all[string(name)] = q.String()
+	}
+	return all
+}
+
+var _ = Describe("What pods can have", func() {
+	DescribeTable("is what is usual",
+		func(capacity, cpu, memory string) {
+			q := resource.MustParse(capacity)
+			all := allocatable(corev1.ResourceList{"cpu": q, "memory": q}, nil)
+			Expect([]int64{all.Cpu().MilliValue(), all.Memory().Value() >> 20}).To(Equal([]int64{mustMilli(cpu), mustMilli(memory) / 1000}))
+		},
+		Entry("of nothing", "0", "0", "0"),
+		Entry("of a core", "1", "940m", "0"),
+		Entry("of four", "4", "3920m", "0"),
+		Entry("of ninety-six", "96", "95736m", "0"),
+	)
+
+	DescribeTable("of memory is what is usual",
+		func(capacity, want string) {
+			all := allocatable(amounts("memory", capacity), nil)
+			Expect(all.Memory().Value() >> 20).To(Equal(mustMilli(want) / 1000))
+		},
+		Entry("of little", "64Mi", "0"),
+		Entry("of 4Gi", "4Gi", "2972"),
+		Entry("of 8Gi", "8Gi", "6248"),
+		Entry("of 256Gi", "256Gi", "249878"),
+	)
+
+	It("is all but what is said to be reserved, and that alone where it is said", func() {
+		all := allocatable(amounts("cpu", "4", "memory", "16Gi", "pods", "110", "ephemeral-storage", "100Gi"), amounts("cpu", "80m", "memory", "1Gi"))
+		Expect(quantities(all)).To(Equal(map[string]string{"cpu": "3920m", "memory": "15Gi", "pods": "110", "ephemeral-storage": "96636764200"}))
+	})
+
+	It("is between nothing and everything, and more of a larger machine", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			name := rapid.SampledFrom([]corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "example.org/x"}).Draw(t, "name")
+			a := rapid.Int64Range(0, math.MaxInt64/2000).Draw(t, "a")
+			b := rapid.Int64Range(a, math.MaxInt64/2000).Draw(t, "b")
+			of := func(n int64) int64 {
+				q := allocatable(corev1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}, nil)[name]
+				return q.MilliValue()
+			}
+			if x, y := of(a), of(b); x < 0 || x > a*1000 || x > y {
+				t.Fatalf("%s: %d of %d, %d of %d", name, x, a, y, b)
+			}
+		})
+	})
+})
+
+func mustMilli(text string) int64 {
+	q := resource.MustParse(text)
+	return q.MilliValue()
+}
