@@ -37,6 +37,7 @@ var _ = Describe("What the original Balancer answers", func() {
 		Entry("P10", 20, one(between(0, 10), pods(3, 2)), one(between(0, 10), pods(3, 2)), "10/10 O18"),
 		Entry("P11", 10, one(between(0, 10), pods(15, 2)), one(between(0, 10), pods(15, 2)), "10/0"),
 		Entry("P12", 10, one(pods(3, 2)), one(pods(3, 0)), "10/9"),
+		Entry("its example", 5, one(between(1, 7)), one(between(1, -1)), "4/1"),
 	)
 
 	DescribeTable("by proportion", func(replicas int, policy v1alpha1.BalancerPolicy, want string, changes ...[]func(*target)) {
@@ -74,6 +75,7 @@ var _ = Describe("What the original Balancer answers", func() {
 		Entry("R21", 18, shares(50, 50), "9/10 O1", one(between(0, 10), pods(9, 2)), one(between(0, 10))),
 		Entry("R22", 20, shares(50, 50), "10/10", one(pods(15, 3))),
 		Entry("R23", 20, shares(50, 50), "10/20", one(pods(3, 3))),
+		Entry("its example", 10, shares(50, 50), "5/5", one(between(1, 7)), one(between(1, -1))),
 		Entry("no weight anywhere", 10, shares(0, 0), "0/0 O10"),
 		Entry("a weight below 0", 10, shares(-5, 1), "0/4 O6", one(free), one(between(0, 4))),
 		Entry("a minimum above the share", 10, shares(1, 1, 8), "6/0/4", one(between(6, -1))),

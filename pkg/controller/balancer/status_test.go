@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"math"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// told is the status of a view whose plan is carried out.
+func told(v View) v1alpha1.BalancerStatus {
+	p := NewPlan(v)
+	var o Outcome
+	for _, s := range p.Shares {
+		o = append(o, s.Next)
+	}
+	return NewStatus(v, p, o)
+}
+
+// says finds a condition, as in "False NoRoom", and what it says.
+func says(s v1alpha1.BalancerStatus, kind string) (short, message string) {
+	c := meta.FindStatusCondition(s.Conditions, kind)
+	Expect(c).NotTo(BeNil(), kind)
+	Expect(c.ObservedGeneration).To(BeEquivalentTo(3))
+	return string(c.Status) + " " + c.Reason, c.Message
+}
+
+var _ = Describe("A status", func() {
+	DescribeTable("has a condition with numbers for what limits keep from the total",
+		func(replicas int, want, numbers string, overflow, deficit int, a, b target) {
+			s := told(view(int32(replicas), shares(50, 50), a, b))
+			short, message := says(s, v1alpha1.ConditionWithinLimits)
+			Expect(short).To(Equal(want))
+			Expect(message).To(ContainSubstring(numbers))
+			Expect([]int{int(s.Overflow), int(s.Deficit)}).To(Equal([]int{overflow, deficit}))
+		},
+		Entry("nothing", 10, "True Room", "fit", 0, 0, named("a"), named("b")),
+		Entry("no room", 10, "False NoRoom", "room for 5 of 10", 5, 0, named("a", between(0, 3)), named("b", between(0, 2))),
+		Entry("minimums", 10, "False BelowMinimums", "exceed 10 replicas by 5", 0, 5, named("a", between(8, -1)), named("b", between(7, -1))),
+		Entry("both, where one has to be stood in for", 1, "False TooFewAndNoRoom", "exceed 1 replicas by 1, and there is no room to stand in for 1", 1, 1,
+			named("a", between(1, 1), pods(1, 1)), named("b", between(1, 1))),
+		Entry("minimums that 32 bits do not hold together", 10, "False BelowMinimums", "by 3999999990", 0, math.MaxInt32,
+			named("a", between(2_000_000_000, -1)), named("b", between(2_000_000_000, -1))),
+	)
+
+	DescribeTable("counts for an autoscaler what it asked for, stand-ins, surge and what goes left out",
+		func(want []int32, replicas int, targets ...target) {
+			s := told(view(int32(replicas), even(), targets...))
+			Expect([]int32{s.Replicas, s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas}).To(Equal(want))
+		},
+		Entry("at rest", []int32{10, 10, 10, 10}, 10, named("a", healthy(5)), named("b", healthy(5))),
+		Entry("before the first pod", []int32{0, 0, 0, 10}, 10, named("a"), named("b")),
+		Entry("while it grows", []int32{8, 8, 8, 10}, 10, named("a", healthy(4)), named("b", healthy(4))),
+		Entry("while it shrinks", []int32{4, 10, 10, 4}, 4, named("a", healthy(5)), named("b", healthy(5))),
+		Entry("with stand-ins", []int32{10, 15, 10, 15}, 10, named("a", pods(5, 5)), named("b", healthy(10))),
+		Entry("with minimums above the total", []int32{6, 6, 6, 6}, 1, named("a", between(3, -1), healthy(3)), named("b", between(3, -1), healthy(3))),
+	)
+
+	DescribeTable("tells how far whole replicas are from the shares",
+		func(replicas int, policy v1alpha1.BalancerPolicy, percent int, targets ...target) {
+			Expect(told(view(int32(replicas), policy, targets...)).ShareErrorPercent).To(BeEquivalentTo(percent))
+		},
+		Entry("exact", 10, shares(50, 50), 0, named("a"), named("b")),
+		Entry("half a replica of one", 1, shares(50, 50), 50, named("a"), named("b")),
+		Entry("0.3 of 17", 17, shares(90, 5, 5), 2, named("a"), named("b"), named("c")),
+		Entry("nothing to share", 0, shares(90, 5, 5), 0, named("a"), named("b"), named("c")),
+	)
+
+	It("sums up in Ready what has to be done, and in Balancing what the original said", func() {
+		check := func(v View, ready, balancing string) {
+			GinkgoHelper()
+			s := told(v)
+			short, _ := says(s, v1alpha1.ConditionReady)
+			Expect(short).To(Equal(ready))
+			short, _ = says(s, v1alpha1.ConditionBalancing)
+			Expect(short).To(Equal(balancing))
+		}
+		v := view(10, even(), named("a"), named("b"))
+		check(v, "True UnderControl", "True Completed")
+		_, message := says(told(v), v1alpha1.ConditionBalancing)
+		Expect(message).To(Equal("Balancer running OK"))
+		v.Balancer.Spec.Paused = true
+		check(v, "False Paused", "True Completed")
+		v.Balancer.Spec.Paused = false
+		v.Targets[0].Hold = Hold{v1alpha1.PhasePodLabelsChecking, "LabelsDiffer", "x"}
+		check(v, "False TargetsUnresolved", "False PodLabelsChecking")
+		v.Rival, v.Contested = "older", "b"
+		check(v, "False Conflict", "False ApplyingBalancerPolicy")
+		short, _ := says(told(v), v1alpha1.ConditionFallbackActive)
+		Expect(short).To(Equal("Unknown Conflict"))
+	})
+
+	It("says of every target what is wrong with it, and in the condition of all of them", func() {
+		s := told(view(10, even(), named("a", held), named("b", absent), named("c")))
+		Expect([]string{s.Targets[0].Reason, s.Targets[1].Reason, s.Targets[2].Reason}).To(Equal([]string{"Autoscaled", "Autoscaled", ""}))
+		short, message := says(s, v1alpha1.ConditionTargetsResolved)
+		Expect(short).To(Equal("False Autoscaled"))
+		Expect(message).To(Equal("target a: x; target b: x"))
+	})
+
+	It("keeps the time of a condition that stays as it is, and is the same again at rest", func() {
+		v := view(10, even(), named("a", healthy(5)), named("b", healthy(5)))
+		v.Balancer.Status = told(v)
+		v.Now = v.Now.Add(time.Hour)
+		Expect(told(v)).To(Equal(v.Balancer.Status))
+	})
+
+	DescribeTable("publishes a selector that an autoscaler can use, or none",
+		func(selector metav1.LabelSelector, text string) {
+			v := view(10, even(), named("a"), named("b"))
+			v.Balancer.Spec.Selector = selector
+			Expect(told(v).Selector).To(Equal(text))
+		},
+		Entry(nil, metav1.LabelSelector{MatchLabels: map[string]string{"b": "2", "a": "1"}}, "a=1,b=2"),
+		Entry(nil, metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"y", "x"}}}}, "a notin (x,y)"),
+		Entry("everything", metav1.LabelSelector{}, ""),
+		Entry("garbage", metav1.LabelSelector{MatchLabels: map[string]string{"a": "no such value!"}}, ""),
+	)
+
+	DescribeTable("of the original's stuck pod in a hundred: all that a target has not shown to run is stood in for, or with a quorum nothing",
+		func(change func(*v1alpha1.Fallback), want string) {
+			v := view(300, even(), named("a", pods(100, 1)), named("b", healthy(100)))
+			v.Balancer.Spec.Policy.Fallback = minute(change)
+			Expect(desired(NewPlan(v))).To(Equal(want))
+		},
+		Entry("as the original", func(*v1alpha1.Fallback) {}, "150/201"),
+		Entry("with a quorum of a tenth", func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To[int32](10)} }, "150/150"),
+		Entry("with a quorum of two", func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: ptr.To[int32](2)} }, "150/150"),
+	)
+
+	It("asks two blocked tiers for what runs and a probe, and says what has no place", func() {
+		v := view(10, inOrder("a", "b"), named("a", pods(3, 2)), named("b", pods(3, 2)))
+		Expect(desired(NewPlan(v))).To(Equal("10/9 O8"))
+		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
+		Expect(desired(NewPlan(v))).To(Equal("2/2 O8"))
+	})
+
+	DescribeTable("takes limits in percent of the total",
+		func(replicas int, lo, hi, want string) {
+			v := view(int32(replicas), inOrder("a", "b"), named("a"), named("b"))
+			v.Targets[0].Spec.MinReplicas, v.Targets[0].Spec.MaxReplicas = ptr.To(intstr.FromString(lo)), ptr.To(intstr.FromString(hi))
+			v.Balancer.Spec.Targets[0] = v.Targets[0].Spec
+			Expect(desired(NewPlan(v))).To(Equal(want))
+		},
+		Entry("the maximum, rounded up", 9, "0%", "50%", "5/4"),
+		Entry("all", 9, "0%", "100%", "9/0"),
+		Entry("none", 9, "0%", "0%", "0/9"),
+		Entry("of the largest number", math.MaxInt32, "0%", "99%", "2126008811/21474836"),
+	)
+})
