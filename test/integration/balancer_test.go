@@ -36,6 +36,11 @@ spec:
   - {name: b, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop-b}, minReplicas: 1}
 `
 
+// originals are the targets of all the original's examples.
+const originals = `
+	{name: web-1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web-1}, minReplicas: 1, maxReplicas: 7},
+	{name: web-2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web-2}, minReplicas: 1}`
+
 func balancers() dynamic.ResourceInterface {
 	return dynamic.NewForConfigOrDie(cluster.Config()).Resource(balancer.SchemeGroupVersion.WithResource("balancers")).Namespace("default")
 }
@@ -177,6 +182,33 @@ var _ = Describe("A Balancer", func() {
 		Expect(kubectl("", "get", "balancer", "plain")).To(MatchRegexp(`NAME +REPLICAS +READY +POLICY +BALANCED +FALLBACK +AGE\nplain +12 +priority `))
 		Expect(kubectl("", "explain", "balancer.spec.policy.fallback.probe")).To(ContainSubstring("prefer 1"))
 	})
+
+	DescribeTable("is stored as the original's manifests write it, not a field more, and as the design's text does",
+		func(ctx context.Context, spec string) {
+			object, written := &unstructured.Unstructured{}, map[string]any{}
+			Expect(yaml.Unmarshal([]byte(spec), &written)).To(Succeed())
+			text, err := yaml.Marshal(map[string]any{
+				"apiVersion": "balancer.x-k8s.io/v1alpha1", "kind": "Balancer", "metadata": map[string]any{"name": "as-it-was"}, "spec": written})
+			Expect(err).NotTo(HaveOccurred())
+			out, err := kubectl(string(text), "apply", "--validate=strict", "-o=yaml", "-f", "-")
+			Expect(err).NotTo(HaveOccurred(), out)
+			DeferCleanup(func(ctx context.Context) {
+				Expect(balancers().Delete(ctx, "as-it-was", metav1.DeleteOptions{})).To(Succeed())
+			})
+			Expect(yaml.Unmarshal([]byte(out), &object.Object)).To(Succeed())
+			Expect(asJSON(object.Object["spec"])).To(MatchJSON(asJSON(written)))
+			Expect(kubectl(string(text), "apply", "--validate=strict", "-f", "-")).To(ContainSubstring("unchanged"))
+		},
+		Entry("priority", `{replicas: 5, selector: {matchLabels: {srv: web}}, targets: [`+originals+`],
+			policy: {policyName: priority, priorities: {targetOrder: [web-1, web-2]}, fallback: {startupTimeoutSeconds: 180}}}`),
+		Entry("proportions", `{replicas: 10, selector: {matchLabels: {srv: web}}, targets: [`+originals+`],
+			policy: {policyName: proportional, proportions: {targetProportions: {web-1: 50, web-2: 50}}, fallback: {startupTimeoutSeconds: 180}}}`),
+		Entry("the text's timeout", `{replicas: 10, selector: {matchLabels: {srv: web}}, targets: [`+originals+`],
+			policy: {policyName: priority, priorities: {targetOrder: [web-1, web-2]}, fallback: {startupTimeout: 3m0s}}}`),
+		Entry("a reference to the core group", `{replicas: 1, selector: {matchLabels: {srv: web}}, targets: [
+			{name: web-1, scaleTargetRef: {kind: ReplicationController, name: web-1}}, {name: web-2, scaleTargetRef: {kind: ReplicationController, name: web-2}}],
+			policy: {policyName: priority, priorities: {targetOrder: [web-1, web-2]}}}`),
+	)
 
 	It("applies from every example, and comes back through the typed client unchanged", func(ctx context.Context) {
 		files, err := filepath.Glob("../../examples/balancer-*.yaml")
