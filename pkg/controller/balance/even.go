@@ -168,7 +168,7 @@ func (z *zone) wantsReserve() int {
 	if z.share != nil {
 		has = *z.share
 	}
-	return max(1, min(has, z.limit()-z.replicas))
+	return max(1, min(has, z.limit(z.replicas)-z.replicas))
 }
 
 // stirring tells whether pods may have to be looked at: somebody grows or cannot, is uneven, or has a move under way. It is

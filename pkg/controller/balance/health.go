@@ -28,8 +28,9 @@ const (
 type health struct {
 	// blocked: it fails to make machines. probing: but one may be tried.
 	blocked, probing bool
-	// serving and reserve are those that are ready, by what they do; stuck are those that serve, but cannot be made.
-	serving, reserve, stuck int
+	// serving and reserve are those that are ready, by what they do; working are all that serve, ready or on their way,
+	// but for those that are stuck, which cannot be made.
+	serving, reserve, working, stuck int
 	// leaving are on their way out.
 	leaving int
 }
@@ -37,37 +38,54 @@ type health struct {
 // examine tells how a member is, and what to remember of that.
 func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, Ill) {
 	var h health
-	bad, recovered := 0, false
+	bad, recovered := false, false
 	for _, m := range z.Machines {
+		stuck := m.stuck(now, patience)
 		switch {
 		case m.leaving(z.Object):
 			h.leaving++
-		case m.ready():
-			if m.inReserve() {
-				h.reserve++
-			} else {
-				h.serving++
-			}
+			continue
+		case m.inReserve():
+		case stuck:
+			h.stuck++
+		default:
+			h.working++
+		}
+		if bad = bad || stuck; m.ready() {
+			h.count(m)
 			recovered = recovered || m.Object.Status.CurrentStatus.LastUpdateTime.After(was.Since)
-		case m.stuck(now, patience):
-			bad++
-			if !m.inReserve() {
-				h.stuck++
-			}
 		}
 	}
-	is := was
-	switch {
-	case bad > 0 && (was.Failures == 0 || was.Probing):
-		is = Ill{Since: now, Failures: was.Failures + 1, Until: now.Add(pause(was.Failures))}
-	case bad == 0 && recovered && was.Failures > 0:
-		is = Ill{}
-	case bad == 0 && was.Failures > 0 && !now.Before(was.Until):
-		is.Probing = true
-	}
+	is := was.next(bad, recovered, now)
 	h.blocked, h.probing = is.Failures > 0, is.Probing
 	return h, is
 }
+
+// count counts a machine that is ready.
+func (h *health) count(m Machine) {
+	if m.inReserve() {
+		h.reserve++
+	} else {
+		h.serving++
+	}
+}
+
+// next is what to remember, where machines are bad or one has become ready since.
+func (i Ill) next(bad, recovered bool, now time.Time) Ill {
+	switch {
+	case bad && (i.Failures == 0 || i.Probing):
+		return Ill{Since: now, Failures: i.Failures + 1, Until: now.Add(pause(i.Failures))}
+	case bad || i.Failures == 0:
+		return i
+	case recovered:
+		return Ill{}
+	}
+	i.Probing = i.Probing || !now.Before(i.Until)
+	return i
+}
+
+// unmade is how many of the replicas that count have no machine but one that is stuck.
+func (z *zone) unmade() int { return max(0, min(z.health.stuck, z.applied-z.health.working)) }
 
 // pause after so many failures before this one.
 func pause(failures int) time.Duration {

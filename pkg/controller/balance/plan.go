@@ -76,6 +76,7 @@ func NewPlan(v View) Plan {
 			r.paused[z.name] = until
 		}
 	}
+	slices.SortFunc(r.zones, byName)
 	r.readBounds()
 	r.gather()
 	r.hold()
@@ -168,7 +169,7 @@ func (r *round) balance(group []*zone) {
 		}
 		return
 	}
-	growing := slices.ContainsFunc(group, func(z *zone) bool { return z.growth() > 0 || z.health.blocked && z.health.stuck > 0 })
+	growing := slices.ContainsFunc(group, (*zone).loosens)
 	if growing {
 		// Growth does not wait for a machine: what was made for a move is dropped.
 		if pending := reserved(group); pending != nil {
@@ -208,8 +209,8 @@ func (r *round) plan() Plan {
 			p.Skews[group[0].name] = skew(group)
 		}
 	}
-	for _, z := range r.zones {
-		p.Outcomes = append(p.Outcomes, r.outcome(z))
+	for _, m := range r.Members {
+		p.Outcomes = append(p.Outcomes, r.outcome(r.byName[m.Object.Name]))
 	}
 	p.Again = r.again()
 	return p

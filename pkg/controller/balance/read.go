@@ -136,11 +136,11 @@ func derived(share *int, bounds string) bool {
 }
 
 // limit is the most replicas it may have by its bounds; what it has already is never too many.
-func (z *zone) limit() int {
+func (z *zone) limit(has int) int {
 	if z.bounds == nil {
 		return unbounded
 	}
-	return max(int(z.bounds.Max), z.replicas)
+	return max(int(z.bounds.Max), has)
 }
 
 // floor is the fewest replicas it may have by its bounds.

@@ -150,14 +150,14 @@ func place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result 
 		if holds(z) {
 			rank -= 3
 		}
-		room := max(0, z.limit()-z.replicas)
-		if z.closed() {
-			room = 0
-			if z.share != nil {
-				room = *z.share
+		least, room := 0, max(0, z.limit(z.replicas)-z.replicas)
+		if z.closed() { // it has what it has
+			if room = 0; z.share != nil {
+				room = max(0, *z.share-awaiting(z.move))
 			}
+			least = room
 		}
-		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Max: int64(room)}
+		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Min: int64(least), Max: int64(room)}
 		ills[i] = distribute.Health{Blocked: z.health.blocked, Usable: int64(z.health.reserve)}
 		if z.health.probing {
 			ills[i].Probe = 1

@@ -47,7 +47,7 @@ func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
 // split splits one member's growth, and what it cannot make, over its group. It tells whether it began a move.
 func (r *round) split(group []*zone) bool {
 	for _, z := range group {
-		if z.growth() == 0 && (!z.health.blocked || z.health.stuck == 0) || z.closed() {
+		if !z.loosens() || z.closed() {
 			continue
 		}
 		base, more := z.loose()
@@ -73,11 +73,14 @@ func (r *round) split(group []*zone) bool {
 	return false
 }
 
+// loosens says that it has replicas that no machine stands for.
+func (z *zone) loosens() bool { return z.growth() > 0 || z.health.blocked && z.unmade() > 0 }
+
 // loose is what a member has that no machine stands for yet: beyond base, so many more.
 func (z *zone) loose() (base, more int) {
 	base = min(z.applied, z.replicas)
 	if z.health.blocked {
-		base = max(0, base-z.health.stuck)
+		base -= z.unmade()
 	}
 	return base, z.replicas - base
 }
@@ -86,11 +89,11 @@ func (z *zone) loose() (base, more int) {
 func (z *zone) room(has int) int {
 	switch {
 	case z.health.blocked && z.health.probing:
-		return min(z.limit(), has+1)
+		return min(z.limit(has), has+1)
 	case z.health.blocked:
 		return has
 	}
-	return z.limit()
+	return z.limit(has)
 }
 
 // give writes down what a member is to give to others, and applies what it keeps. What nobody has room for stays with

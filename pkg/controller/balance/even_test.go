@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// large is a pod that takes more than half a machine.
+func large(p *corev1.Pod) {
+	p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
+}
+
+func aged(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(-d)) }
+}
+
+func safe(text string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": text}
+	}
+}
+
+func alone(p *corev1.Pod) { p.OwnerReferences = nil }
+
+func app(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": name} }
+}
+
+// budget of the pods of an app.
+func budget(app string, allowed int) Budget {
+	return Budget{Namespace: "default", Name: app, Selector: labels.SelectorFromSet(labels.Set{"app": app}), Allowed: allowed}
+}
+
+var _ = Describe("What is uneven", func() {
+	It("is evened out one machine at a time by way of the reserve", func() {
+		w := newWorld(zones(continuous, 4, 2)...)
+		first := w.Members[1].Object.ResourceVersion
+		Expect(writes(NewPlan(w.View))).To(Equal(`b: share=1 move={"id":"` + first + `","from":"a","reserve":1}`))
+		w.carry()
+		Expect(writes(NewPlan(w.View))).To(BeEmpty(), "the machine is not ready")
+		w.pass(30 * time.Second)
+		Expect(w.replicas()).To(Equal("4/2"))
+		for w.readyReserve() != "0/1" {
+			Expect(w.carry()).To(BeFalse())
+			w.Now = w.Now.Add(tick)
+			w.mcm(&w.Members[1])
+		}
+		Expect(writes(NewPlan(w.View))).To(Equal(`a: move={"id":"` + first + `","to":{"b":1},"machine":"a-0"}`))
+		w.carry()
+		Expect(writes(NewPlan(w.View))).To(Equal(`b: r=3 applied-replicas=3 -share move={"id":"` + first + `","from":"a","taken":1}`))
+		w.carry()
+		Expect(writes(NewPlan(w.View))).To(BeEmpty(), "the machine does not serve yet")
+		w.mcm(&w.Members[1])
+		p := NewPlan(w.View)
+		Expect(writes(p)).To(Equal("a: r=3 applied-replicas=3 -move gone=a-0"))
+		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "machine a-0 goes: its replica went to b (1)"}}))
+		w.carry()
+		Expect(writes(NewPlan(w.View))).To(Equal("b: -move"))
+		w.rest()
+		Expect(w.replicas()).To(Equal("3/3"))
+		Expect(w.running(false)).To(Equal("3/3"))
+		Expect(w.shares()).To(Equal("-/-"))
+		Expect(condition(NewPlan(w.View), "a", ConditionBalanced)).To(Equal("True Even"))
+	})
+
+	DescribeTable("comes to", func(want string, members ...Member) {
+		w := newWorld(members...)
+		total := sum(w.replicas())
+		w.watch = func() { Expect(sum(w.running(false))).To(BeNumerically(">=", total)) }
+		w.pass(2 * time.Hour)
+		Expect(w.replicas()).To(Equal(want))
+		Expect(w.running(false)).To(Equal(want))
+	},
+		Entry("even numbers", "4/3/3", zones(continuous, 6, 3, 1)[0], zones(continuous, 6, 3, 1)[1], zones(continuous, 6, 3, 1)[2]),
+		Entry("what it is, if that is even", "3/3/2", zones(continuous, 3, 3, 2)[0], zones(continuous, 3, 3, 2)[1], zones(continuous, 3, 3, 2)[2]),
+		Entry("within bounds", "4/2", member("a", 5, continuous, bounds("4:9")), member("b", 1, continuous)),
+		Entry("within max", "4/2", member("a", 5, continuous), member("b", 1, continuous, bounds("0:2"))),
+		Entry("nothing else in ScaleUp", "5/1", member("a", 5, continuous), member("b", 1, scaleUp)),
+		Entry("nothing else among those that differ", "5/1", member("a", 5, continuous), member("b", 1, continuous, nodeLabel("x", "y"))),
+		Entry("nothing else with one that is paused", "5/1", member("a", 5, continuous), member("b", 1, continuous, paused)),
+		Entry("even numbers, whatever is in reserve", "3/3", member("a", 3, continuous, field(3), ready(3)), member("b", 3, continuous)),
+		Entry("even numbers, whatever their own reserve", "3/3", member("a", 5, continuous, field(1), ready(1)), member("b", 1, continuous, field(1), ready(1))),
+		Entry("even numbers at the max, with what is in reserve", "3/3", member("a", 5, continuous), member("b", 1, continuous, bounds("1:3"), field(2), ready(2))),
+	)
+
+	It("uses no more machines than it moves, and leaves fields for excess as they were", func() {
+		w := newWorld(member("a", 6, continuous, field(1), ready(1)), member("b", 2, continuous, field(2), ready(2)))
+		w.pass(2 * time.Hour)
+		Expect(w.replicas()).To(Equal("4/4"))
+		Expect(w.made).To(Equal(2))
+		Expect(*w.Members[1].Object.Spec.ExcessReplicas).To(BeEquivalentTo(2))
+		Expect(w.readyReserve()).To(Equal("1/2"))
+	})
+
+	It("has a pool's excess spread all the while", func() {
+		var members []Member
+		for i, r := range []int{6, 3, 1} {
+			members = append(members, member(string(rune('a'+i)), r, continuous, labelled("p"), excess("3"), share(1), ready(1)))
+		}
+		w := newWorld(members...)
+		w.watch = func() { Expect(sum(w.readyReserve())).To(BeNumerically(">=", 3-1), "one may be handed over at a time") }
+		w.pass(2 * time.Hour)
+		Expect(w.replicas()).To(Equal("4/3/3"))
+		Expect(w.shares()).To(Equal("1/1/1"))
+	})
+
+	DescribeTable("waits", func(want string, members ...Member) {
+		p := NewPlan(newWorld(members...).View)
+		Expect(writes(p)).NotTo(ContainSubstring("move"))
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal(want))
+	},
+		Entry("for what leaves", "False Waiting", member("a", 4, continuous, machines(machine("old", leaving))), member("b", 1, continuous)),
+		Entry("for what leaves elsewhere in the group", "False Waiting", member("a", 4, continuous), member("b", 1, continuous), member("c", 3, continuous, machines(machine("old", leaving)))),
+		Entry("for repair", "False Waiting", member("a", 4, continuous, stuckBoot), member("b", 1, continuous)),
+		Entry("not for updates", "True Even", member("a", 4, continuous, func(m *Member) { m.Rollout = true }), member("b", 1, continuous)),
+	)
+
+	It("is left alone by growth until that is done, and does not hold it up", func() {
+		w := newWorld(zones(continuous, 4, 1)...)
+		w.carry()
+		w.ask("b", 5)
+		w.settle()
+		Expect(sum(w.replicas())).To(Equal(9))
+		w.rest()
+		Expect(w.replicas()).To(Or(Equal("4/5"), Equal("5/4")))
+	})
+
+	It("is left alone when its mode goes before anything was promised", func() {
+		w := newWorld(zones(continuous, 4, 1)...)
+		w.carry()
+		for i := range w.Members {
+			mode(v1alpha1.BalanceOff)(&w.Members[i])
+		}
+		w.rest()
+		Expect(w.replicas()).To(Equal("4/1"))
+		Expect(w.shares()).To(Equal("-/-"))
+		Expect(w.member("b").Object.Annotations).NotTo(HaveKey(v1alpha1.MoveAnnotation))
+	})
+
+	It("is ended when its mode goes after that", func() {
+		w := newWorld(zones(continuous, 4, 1)...)
+		for w.replicas() != "4/2" {
+			w.carry()
+			w.Now = w.Now.Add(tick)
+			w.mcm(&w.Members[1])
+		}
+		for i := range w.Members {
+			mode(v1alpha1.BalanceOff)(&w.Members[i])
+		}
+		w.rest()
+		Expect(w.replicas()).To(Equal("3/2"))
+		Expect(w.member("a").Object.Annotations).NotTo(HaveKey(v1alpha1.AppliedReplicasAnnotation))
+	})
+
+	It("tries a zone that fails once, and later again", func() {
+		w := newWorld(zones(continuous, 4, 1)...)
+		w.out["b"] = true
+		w.pass(4 * time.Hour)
+		Expect(w.replicas()).To(Equal("4/1"))
+		w.out["b"] = false
+		w.pass(2 * time.Hour)
+		Expect(w.replicas()).To(Equal("3/2"))
+	})
+
+	It("returns to a zone after its outage", func() {
+		w := newWorld(zones(continuous, 2, 2, 2)...)
+		w.out["c"] = true
+		w.ask("a", 8)
+		w.pass(10 * time.Minute)
+		Expect(w.replicas()).To(Equal("5/5/2"))
+		w.out["c"] = false
+		w.pass(2 * time.Hour)
+		Expect(w.replicas()).To(Equal("4/4/4"))
+	})
+})
+
+func stuckBoot(m *Member) {
+	phase("Pending")(&m.Machines[0])
+	bornAt(noon.Add(-time.Minute))(&m.Machines[0])
+}
+
+var _ = Describe("The machine that goes", func() {
+	// gone is the machine that a would lose to b, or why there is none.
+	gone := func(v View) string {
+		w := newWorld(v.Members...)
+		w.Nodes, w.Budgets = v.Nodes, v.Budgets
+		w.Members[1].Machines = append(w.Members[1].Machines, machine("b-r", inReserve))
+		share(1)(&w.Members[1])
+		move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})(&w.Members[1])
+		p := NewPlan(w.View)
+		if text := of(p, "a").Write.Annotations[v1alpha1.MoveAnnotation]; text != "" {
+			m, err := v1alpha1.ParseMove(text)
+			Expect(err).NotTo(HaveOccurred())
+			return m.Machine
+		}
+		Expect(writes(p)).To(Equal("b: -share -move"), "what was made for it is given up")
+		Expect(p.Blocks).To(HaveKey("a"))
+		return p.Blocks["a"]
+	}
+	// three are the pods of a-0, a-1 and a-2.
+	three := func(pods ...[]*fit.Pod) View {
+		v := view(zones(continuous, 3, 1)...)
+		for i, of := range pods {
+			m := &v.Members[0].Machines[i]
+			hold(m, of...)
+			v.Nodes = append(v.Nodes, fit.Node{Object: node(m.Object.Name), Pods: of})
+		}
+		return v
+	}
+	some := func(pods ...*fit.Pod) []*fit.Pod { return pods }
+
+	DescribeTable("is", func(want string, v View, budgets ...Budget) {
+		v.Budgets = budgets
+		Expect(gone(v)).To(Equal(want))
+	},
+		Entry("the emptiest", "a-1", three(some(pod("x", "a-0")), some(), some(pod("y", "a-2")))),
+		Entry("the one with fewest pods", "a-2", three(some(pod("x", "a-0"), pod("y", "a-0")), some(pod("z", "a-1"), pod("u", "a-1")), some(pod("v", "a-2")))),
+		Entry("the one whose pods have run longest", "a-1", three(some(pod("x", "a-0", aged(time.Minute))), some(pod("y", "a-1", aged(time.Hour))), some(pod("z", "a-2", aged(time.Second))))),
+		Entry("not one with a pod that is not to be evicted", "a-1", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("not one with a pod that nobody makes again", "a-1", three(some(pod("x", "a-0", alone)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("one with such a pod that may go", "a-0", three(some(pod("x", "a-0", alone, safe("true"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("one whose pods could run there", "a-2", three(some(pod("x", "a-0", inZone("a"))), some(pod("y", "a-1", inZone("a"))), some(pod("z", "a-2", inZone("b"))))),
+		Entry("not one whose pods have no room together", "a-1", three(some(pod("x", "a-0", large), pod("y", "a-0", large)), some(pod("u", "a-1"), pod("v", "a-1")), some(pod("z", "a-2", inZone("a"))))),
+		Entry("one that a budget lets go", "a-1", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("s"))), some(pod("z", "a-2", app("q")))), budget("q", 0), budget("s", 1)),
+		Entry("none where no budget lets one go", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("q"))), some(pod("z", "a-2", app("q")))), budget("q", 0)),
+		Entry("none where a budget lets one pod go of two", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q")), pod("u", "a-0", app("q"))), some(pod("y", "a-1", app("q")), pod("v", "a-1", app("q"))), some(pod("z", "a-2", app("q")), pod("w", "a-2", app("q")))), budget("q", 1)),
+		Entry("none where none could run there", "PodsBound", three(some(pod("x", "a-0", inZone("a"))), some(pod("y", "a-1", inZone("a"))), some(pod("z", "a-2", inZone("a"))))),
+		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
+	)
+
+	It("is no machine that somebody ranked or preserves", func() {
+		v := three(some(), some(), some(pod("x", "a-2")))
+		v.Members[0].Machines[0].Object.Annotations["machinepriority.machine.sapcloud.io"] = "7"
+		until := metav1.NewTime(noon.Add(time.Hour))
+		v.Members[0].Machines[1].Object.Status.CurrentStatus.PreserveExpiryTime = &until
+		Expect(gone(v)).To(Equal("a-2"))
+	})
+
+	It("is another where it may not go any more once its replica has arrived", func() {
+		v := three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))
+		move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"})(&v.Members[0])
+		move(v1alpha1.Move{ID: "1", From: "a", Taken: 1})(&v.Members[1])
+		Expect(writes(NewPlan(v))).To(Equal(`a: move={"id":"1","to":{"b":1},"machine":"a-1"}`))
+	})
+
+	It("stays, and its replica too, while none may go", func() {
+		v := three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))
+		move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"})(&v.Members[0])
+		move(v1alpha1.Move{ID: "1", From: "a", Taken: 1})(&v.Members[1])
+		p := NewPlan(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False NotSafeToEvict"))
+	})
+})
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("110")}},
+	}
+}
+
+var _ = Describe("Moves, by law", func() {
+	// Somebody changes replicas, zones fail and come back, plans are carried out in part, and memory is lost.
+	It("1, 4, 5 and 9: conserve replicas, take no machine before another serves, and come to rest", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			n := rapid.IntRange(2, 4).Draw(t, "zones")
+			total, m := 0, []change{scaleUp, continuous}[rapid.IntRange(0, 1).Draw(t, "mode")]
+			var members []Member
+			for i := range n {
+				r := rapid.IntRange(0, 6).Draw(t, "replicas")
+				members = append(members, member(string(rune('a'+i)), r, m, applied(r)))
+				total += r
+			}
+			w := newWorld(members...)
+			w.wrote = func(name string, change Write) {
+				if change.Gone == "" {
+					return
+				}
+				for _, m := range w.Members {
+					if text := m.Object.Annotations[v1alpha1.MoveAnnotation]; strings.Contains(text, `"from":"`+name+`"`) && w.serves(m) < int(m.Object.Spec.Replicas) {
+						t.Fatalf("%s goes, and %s has only %d of %d", change.Gone, m.Object.Name, w.serves(m), m.Object.Spec.Replicas)
+					}
+					for _, x := range m.Machines {
+						if x.Object.DeletionTimestamp != nil {
+							t.Fatalf("%s goes, and so does %s", change.Gone, x.Object.Name)
+						}
+					}
+				}
+			}
+			for range rapid.IntRange(0, 12).Draw(t, "steps") {
+				at := rapid.IntRange(0, n-1).Draw(t, "at")
+				name := w.Members[at].Object.Name
+				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				case 0:
+					if !strings.Contains(w.each(func(m Member) string { return m.Object.Annotations[v1alpha1.MoveAnnotation] }), "id") {
+						more := rapid.IntRange(0, 5).Draw(t, "more")
+						total += more
+						w.ask(name, int(w.Members[at].Object.Spec.Replicas)+more)
+					}
+				case 1:
+					w.out[name] = !w.out[name]
+				case 2:
+					w.Memory = Memory{}
+				case 3:
+					w.half(rapid.IntRange(0, n).Draw(t, "cut"))
+				}
+				w.Now = w.Now.Add(tick)
+				for i := range w.Members {
+					w.mcm(&w.Members[i])
+				}
+			}
+			w.out = map[string]bool{}
+			w.pass(6 * time.Hour)
+			if got := sum(w.replicas()); got != total {
+				t.Fatalf("%d replicas of %d: %s", got, total, w.replicas())
+			}
+			if left := writes(NewPlan(w.View)); left != "" {
+				t.Fatalf("not at rest: %s", left)
+			}
+			if counts := numbers(w.replicas()); members[0].Object.Annotations[v1alpha1.BalanceAnnotation] == "Continuous" {
+				for _, a := range counts {
+					for _, b := range counts {
+						if a > b+1 {
+							t.Fatalf("%v is not even", counts)
+						}
+					}
+				}
+			}
+		})
+	})
+})
+
+// serves is how many machines of a member serve and are ready.
+func (w *world) serves(m Member) int {
+	n := 0
+	for _, x := range m.Machines {
+		if !reserved(x) && x.Object.Status.CurrentStatus.Phase == "Running" && x.Object.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// half carries only the first writes of a plan out.
+func (w *world) half(cut int) {
+	p := NewPlan(w.View)
+	for i, o := range p.Outcomes {
+		if i < cut && !o.Write.None() {
+			w.write(&w.Members[i], o.Write)
+		}
+	}
+}

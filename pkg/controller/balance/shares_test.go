@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+// pool is three zones of replicas with an excess.
+func pool(text string, replicas ...int) []Member {
+	var all []Member
+	for i, r := range replicas {
+		all = append(all, member(string(rune('a'+i)), r, labelled("p"), excess(text)))
+	}
+	return all
+}
+
+func with(members []Member, at int, changes ...change) []Member {
+	for _, c := range changes {
+		c(&members[at])
+	}
+	return members
+}
+
+var _ = Describe("A pool's excess", func() {
+	DescribeTable("is spread over its zones", func(want string, members []Member) {
+		v := view(members...)
+		p := NewPlan(v)
+		Expect(shares(v, p)).To(Equal(want))
+	},
+		Entry("evenly", "2/2/2", pool("6", 3, 3, 3)),
+		Entry("with the odd one where least is", "1/1/2", pool("4", 3, 3, 2)),
+		Entry("not with the first by accident", "0/1/0", pool("1", 3, 2, 3)),
+		Entry("with the first by name where all are the same", "2/1/1", pool("4", 3, 3, 3)),
+		Entry("in percent of the pool's replicas, once", "1/0/0", pool("10%", 3, 3, 3)),
+		Entry("in resources, by what a machine has for pods", "1/1/1", pool("cpu=9", 1, 1, 1)),
+		Entry("in the percentage of a resource", "1/1/1", pool("cpu=25%", 3, 3, 4)),
+		Entry("none", "0/0/0", pool("0", 3, 3, 3)),
+		Entry("within bounds", "0/2/2", with(pool("4", 3, 3, 3), 0, bounds("1:3"))),
+		Entry("as far as there is room", "0/1/2", with(with(with(pool("9", 3, 3, 3), 0, bounds("1:2")), 1, bounds("0:4")), 2, bounds("0:5"))),
+		Entry("over all members, though one says nothing", "1/1/1", append(pool("3", 3, 3), member("c", 3, labelled("p")))),
+		Entry("the largest that they name", "2/1/1", append(pool("1", 3, 3), member("c", 3, labelled("p"), excess("4")))),
+		Entry("that stays where one is paused", "2/1/1", with(pool("4", 9, 3, 3), 0, paused, share(2), ready(2))),
+		Entry("of similar ones, without a pool's label", "2/1/1", []Member{member("a", 1, excess("4")), member("b", 1, excess("4")), member("c", 1)}),
+		Entry("not over others", "3/-", []Member{member("a", 1, excess("3")), member("b", 1, nodeLabel("x", "y"))}),
+		Entry("of one alone", "5", pool("5", 3)),
+		Entry("of one of which nothing is known", "2", []Member{member("a", 1, excess("2"), unknownTemplate)}),
+		Entry("of nobody", "-/-/-", []Member{member("a", 1), member("b", 1), member("c", 0)}),
+	)
+
+	It("is right in percent at every number of replicas", func() {
+		for r := range 51 {
+			for _, replicas := range [][]int{{r, 0, 0}, {r / 3, r / 3, r - 2*(r/3)}, {0, r / 2, r - r/2}} {
+				v := view(pool("10%", replicas...)...)
+				p := NewPlan(v)
+				Expect(sum(shares(v, p))).To(Equal((r+9)/10), "%v", replicas)
+			}
+		}
+	})
+
+	DescribeTable("is handed on by a zone that cannot make machines", func(want string, members []Member) {
+		v := view(members...)
+		p := NewPlan(v)
+		Expect(shares(v, p)).To(Equal(want))
+	},
+		Entry("at once", "2/2/0", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, exhausted)))),
+		Entry("but for what it has", "2/2/1", with(with(with(pool("5", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(2), ready(1), machines(machine("c-r", inReserve, exhausted)))),
+		Entry("also where it is workload that is stuck", "2/2/0", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), stuck(1))),
+		Entry("also where a machine takes too long", "2/2/0", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"))))),
+		Entry("not where it only boots", "2/1/1", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"), bornAt(noon.Add(-time.Minute)))))),
+	)
+
+	It("comes back step by step, and is never less than was asked", func() {
+		w := newWorld(pool("4", 2, 2, 2)...)
+		w.rest()
+		Expect(w.shares()).To(Equal("2/1/1"))
+		w.out["c"] = true
+		w.kill("c", true)
+		w.rest()
+		Expect(w.shares()).To(HavePrefix("2/2/"))
+		Expect(w.readyReserve()).To(Equal("2/2/0"))
+		w.out["c"] = false
+		w.watch = func() { Expect(sum(w.readyReserve())).To(BeNumerically(">=", 4)) }
+		w.pass(time.Hour)
+		Expect(w.shares()).To(Or(Equal("2/1/1"), Equal("1/2/1"), Equal("1/1/2")))
+		Expect(sum(w.readyReserve())).To(Equal(4))
+	})
+
+	It("survives a restart during an outage without giving up what stands in", func() {
+		w := newWorld(pool("4", 2, 2, 2)...)
+		w.rest()
+		w.out["c"] = true
+		w.kill("c", true)
+		w.rest()
+		Expect(w.readyReserve()).To(Equal("2/2/0"))
+		w.watch = func() { Expect(sum(w.readyReserve())).To(Equal(4)) }
+		for range 5 {
+			w.Memory = Memory{}
+			w.pass(3 * time.Minute)
+		}
+	})
+
+	It("asks a zone that fails for one machine now and then, later each time", func() {
+		w := newWorld(pool("4", 2, 2, 2)...)
+		w.rest()
+		w.out["c"] = true
+		w.kill("c", true)
+		tries, before := 0, 0
+		w.watch = func() {
+			now := w.count("c")
+			if now > before {
+				tries++
+			}
+			Expect(now-2).To(BeNumerically("<=", 1), "more than one to try")
+			before = now
+		}
+		w.pass(4 * time.Hour)
+		Expect(tries).To(BeNumerically(">=", 8))
+		Expect(tries).To(BeNumerically("<=", 24))
+	})
+
+	It("is 0 while the cluster sleeps, and back after that", func() {
+		w := newWorld(append(pool("3", 1, 1, 1), member("d", 1, nodeLabel("x", "y"), field(2)))...)
+		w.rest()
+		Expect(w.shares()).To(Equal("1/1/1/-"))
+		w.Garden.Hibernated = true
+		w.rest()
+		Expect(w.shares()).To(Equal("0/0/0/0"))
+		Expect(condition(NewPlan(w.View), "a", ConditionShare)).To(Equal("True Hibernated"))
+		w.Garden.Hibernated = false
+		w.rest()
+		Expect(w.shares()).To(Equal("1/1/1/-"))
+		Expect(*w.Members[3].Object.Spec.ExcessReplicas).To(BeEquivalentTo(2), "the field is what it was")
+	})
+
+	It("tells how it is", func() {
+		p := NewPlan(view(with(pool("4", 3, 3, 3), 0, share(2))...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("True Spread"))
+		p = NewPlan(view(with(with(pool("4", 3), 0, bounds("1:5")), 0)...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False NoRoom"))
+		p = NewPlan(view(pool("two", 3, 3, 3)...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
+		p = NewPlan(view(member("a", 3, excess("cpu=3"), unknownTemplate, share(2))))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False ExcessUnknown"))
+		Expect(writes(p)).To(BeEmpty(), "what cannot be told stays")
+		Expect(condition(NewPlan(view(member("a", 3))), "a", ConditionShare)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("Shares, by law", func() {
+	draw := func(t *rapid.T) (View, int) {
+		n := rapid.IntRange(1, 5).Draw(t, "zones")
+		total := rapid.IntRange(0, 12).Draw(t, "total")
+		var members []Member
+		for i := range n {
+			m := member(string(rune('a'+i)), rapid.IntRange(0, 6).Draw(t, "r"), labelled("p"), excess(fmt.Sprint(total)))
+			if rapid.Bool().Draw(t, "shared") {
+				s := rapid.IntRange(0, 5).Draw(t, "share")
+				share(s)(&m)
+				ready(rapid.IntRange(0, s).Draw(t, "ready"))(&m)
+			}
+			members = append(members, m)
+		}
+		return view(members...), total
+	}
+
+	It("6 and 7: add up, are even, and the odd ones are where least is", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v, total := draw(t)
+			for i := range v.Members {
+				delete(v.Members[i].Object.Annotations, "evenkeel.machine.sapcloud.io/share")
+			}
+			p := NewPlan(v)
+			if got := sum(shares(v, p)); got != total {
+				t.Fatalf("%s is not %d", shares(v, p), total)
+			}
+			counts := numbers(shares(v, p))
+			for i, a := range counts {
+				for j, b := range counts {
+					if a > b+1 {
+						t.Fatalf("%v is not even", counts)
+					}
+					if a > b && v.Members[i].Object.Spec.Replicas > v.Members[j].Object.Spec.Replicas {
+						t.Fatalf("%v: %d has more than %d, and more replicas", counts, i, j)
+					}
+				}
+			}
+		})
+	})
+
+	It("7: do not depend on order", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v, _ := draw(t)
+			p := NewPlan(v)
+			other := v
+			other.Members = rapid.Permutation(v.Members).Draw(t, "order")
+			q := NewPlan(other)
+			for _, o := range p.Outcomes {
+				if fmt.Sprint(o.Write) != fmt.Sprint(of(q, o.Name).Write) {
+					t.Fatalf("%v and %v", o, of(q, o.Name))
+				}
+			}
+		})
+	})
+
+	It("6: come to rest, with the sum exact, and ready machines do not become fewer than wanted", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v, total := draw(t)
+			w := newWorld(v.Members...)
+			least := min(total, sum(w.readyReserve()))
+			w.watch = func() {
+				if n := sum(w.readyReserve()); n < least {
+					t.Fatalf("%d ready, were %d", n, least)
+				}
+			}
+			w.rest()
+			if sum(w.shares()) != total {
+				t.Fatalf("%s is not %d", w.shares(), total)
+			}
+		})
+	})
+})
+
+// numbers of "2/1/-".
+func numbers(text string) []int {
+	var all []int
+	for word := range strings.SplitSeq(text, "/") {
+		n := 0
+		_, _ = fmt.Sscan(word, &n)
+		all = append(all, n)
+	}
+	return all
+}
+
+func sum(text string) int {
+	total := 0
+	for _, n := range numbers(text) {
+		total += n
+	}
+	return total
+}
+
+var _ = It("asks for as many machines as a quantity needs of the smallest kind", func() {
+	members := pool("cpu=8", 1, 1)
+	members[1].Template.Allocatable = members[1].Template.Allocatable.DeepCopy()
+	members[1].Template.Allocatable["cpu"] = resource.MustParse("3900m")
+	v := view(members...)
+	Expect(sum(shares(v, NewPlan(v)))).To(Equal(3))
+})
