@@ -120,7 +120,8 @@ func (r *round) raised() int {
 
 // rank gives every machine its priority (law 11). A victim is taken back only when nobody is about to delete it.
 func (r *round) rank() {
-	shown := Shown(r.Replicas, r.plan.Applied)
+	// Until a larger excess is written the old one counts.
+	shown := min(r.shown, Shown(r.Replicas, r.plan.Applied))
 	for i, m := range r.machines {
 		if m.Leaving() || !m.Made || !m.ours() {
 			continue

@@ -123,13 +123,22 @@ func (k *keeper) shutdown() {
 	}
 }
 
-// births asks a keeper, which is there before the first birth, how machines begin.
-func births(k **keeper, bound *machineinformers.Interface) view.Births {
-	return view.Births{
+// shown are the views' options that ask a keeper, which is there before the first write, how machines begin and which may go.
+func shown(k **keeper, bound *machineinformers.Interface) view.Options {
+	births := view.Births{
 		Born: func(b view.Birth) *api.Reserve { return (*k).controller.Born(b) },
 		Seen: func(version string) bool { return (*k).controller.Seen(version) },
 		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough((*bound).MachineSets().Lister())(namespace, m)
 		},
 	}
+	guards := view.Guards{
+		Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
+			return (*k).controller.Guards().Shrink(after)
+		},
+		Remove: func(namespace, name string) (func(error), error) {
+			return (*k).controller.Guards().Remove(namespace, name)
+		},
+	}
+	return view.Options{Births: births, Guards: guards}
 }

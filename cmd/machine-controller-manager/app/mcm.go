@@ -44,11 +44,11 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	var keeper *keeper
 	var machines machineinformers.Interface
-	var shown view.Options
+	var options view.Options
 	if p.picked(taintName) {
-		shown.Births = births(&keeper, &machines)
+		options = shown(&keeper, &machines)
 	}
-	client := lens.New(ctx, view.New(ctx, machine, shown), lens.Options{Registerer: p.registry})
+	client := lens.New(ctx, view.New(ctx, machine, options), lens.Options{Registerer: p.registry})
 	factory := machinefactory.NewFilteredSharedInformerFactory(client, p.options.MinResyncPeriod.Duration, p.options.Namespace, nil)
 	if machines, err = client.Bind(factory.Machine().V1alpha1()); err != nil {
 		return err

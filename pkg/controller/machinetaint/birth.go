@@ -42,9 +42,13 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 
 // newest is a MachineDeployment as the store shows it, or as we have written it since.
 func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
-	d, _ := c.stores.deployment(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.newestLocked(key)
+}
+
+func (c *Controller) newestLocked(key string) *v1alpha1.MachineDeployment {
+	d, _ := c.stores.deployment(key)
 	ours := c.latest[key]
 	if ours == nil || d != nil && (ours.UID != d.UID || reached(d.ResourceVersion, ours.ResourceVersion)) {
 		return d

@@ -77,6 +77,9 @@ type Controller struct {
 	memories map[string]Memory
 	// latest holds MachineDeployments as our last write answered, until the store shows as much; see Born.
 	latest map[string]*v1alpha1.MachineDeployment
+	// shrinks are those of MachineSets, removals those of Machines, that are under way; see Guards.
+	shrinks  map[string]*shrink
+	removals map[string]bool
 	// pruned says that the API server has dropped spec.excessReplicas from a write of ours, and shows it nowhere.
 	pruned bool
 }
@@ -95,6 +98,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, settings: o.Settings,
 		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
+		shrinks: map[string]*shrink{}, removals: map[string]bool{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {

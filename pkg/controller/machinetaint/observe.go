@@ -141,7 +141,7 @@ func rollout(d *v1alpha1.MachineDeployment, sets []*mcm.MachineSet, machines []M
 func (c *Controller) seen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted int, behind bool) {
 	there := map[types.UID]bool{}
 	for _, set := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
-		wanted += int(set.Spec.Replicas)
+		wanted += c.wanted(set)
 		for _, m := range owned[*mcm.Machine](c.stores.seenMachines, set) {
 			there[m.UID] = going(m)
 		}

@@ -5,21 +5,286 @@
 package machinetaint_test
 
 import (
+	"context"
 	"time"
 
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
+
+// story plays on a pool of three busy machines with two in reserve.
+func story(body func(c *cluster)) {
+	play(func(c *cluster) {
+		c.work(3)
+		c.pool(3, excess(2))
+		c.settle()
+		Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+		serving, _ := c.names()
+		Expect(c.busy()).To(Equal(serving))
+		body(c)
+	})
+}
 
 var _ = Describe("A reserve", func() {
 	It("is born beside the machines that serve, and then nothing is written", func() {
-		play(func(c *cluster) {
-			c.pool(3, excess(2))
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+		story(func(c *cluster) {
 			since := len(c.Writes())
 			time.Sleep(24 * time.Hour)
 			Expect(c.written(since)).To(BeEmpty())
+			for _, m := range c.machines() {
+				want := "3"
+				if marked(m) {
+					want = "5"
+				}
+				Expect(m.Annotations["machinepriority.machine.sapcloud.io"]).To(Equal(want))
+			}
+		})
+	})
+
+	It("serves at once when replicas grow, and grows again behind that", func() {
+		story(func(c *cluster) {
+			_, before := c.names()
+			c.work(1)
+			c.scale(4)
+			time.Sleep(100 * time.Millisecond)
+			serving, reserve := c.names()
+			Expect(serving).To(HaveLen(4))
+			Expect(serving).To(ContainElement(Or(Equal(before[0]), Equal(before[1]))))
+			Expect(c.machines()).To(HaveLen(6))
+			Expect(reserve).To(HaveLen(2), "one of them is not made yet, and born in reserve")
+			c.settle()
+			Expect(c.numbers()).To(Equal("4+2 status 2/2 True Complete"))
+			Expect(c.busy()).To(HaveLen(4))
+		})
+	})
+
+	It("begins without touching machines that serve, and ends without touching them", func() {
+		play(func(c *cluster) {
+			c.work(3)
+			c.pool(3)
+			c.settle()
+			serving, _ := c.names()
+			c.want(2)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(c.busy()).To(Equal(serving))
+			c.want(0)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+0 status 0/0"))
+			Expect(c.busy()).To(Equal(serving))
+			Expect(c.deployment().Annotations).NotTo(HaveKey(HavePrefix(api.AnnotationPrefix)))
+		})
+	})
+
+	It("loses no machine that serves when the wish for none is taken back", func() {
+		for _, after := range []time.Duration{0, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 15 * time.Second} {
+			story(func(c *cluster) {
+				serving := c.busy()
+				c.want(0)
+				time.Sleep(after)
+				c.want(2)
+				c.settle()
+				Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+				Expect(c.busy()).To(Equal(serving))
+			})
+		}
+	})
+
+	It("is not what goes when replicas shrink, unless it was named", func() {
+		story(func(c *cluster) {
+			serving, reserve := c.names()
+			c.scale(2)
+			c.settle()
+			Expect(c.numbers()).To(Equal("2+2 status 2/2 True Complete"))
+			_, left := c.names()
+			Expect(left).To(Equal(reserve))
+
+			left, _ = c.names()
+			c.name(1, left[1])
+			c.settle()
+			Expect(c.numbers()).To(Equal("1+2 status 2/2 True Complete"))
+			now, _ := c.names()
+			Expect(now).To(Equal(left[:1]))
+			Expect(serving).To(ContainElement(left[0]))
+		})
+	})
+
+	It("gives replicas back for a machine of its own that was named, once", func() {
+		story(func(c *cluster) {
+			_, reserve := c.names()
+			c.name(2, reserve[0])
+			c.settle()
+			Expect(c.deployment().Spec.Replicas).To(BeEquivalentTo(3))
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			_, now := c.names()
+			Expect(now).NotTo(ContainElement(reserve[0]))
+			Expect(c.deployment().Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
+		})
+	})
+
+	It("stands in for a machine that fails, and takes it in when it comes back", func() {
+		story(func(c *cluster) {
+			serving, _ := c.names()
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
+			c.cloud.poke(c)
+			time.Sleep(3 * time.Second)
+			now, reserve := c.names()
+			Expect(now).To(HaveLen(4), "the sick one and three that run")
+			Expect(reserve).To(HaveLen(1))
+			c.cloud.set(func() { c.cloud.sick = nil })
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(c.busy()).To(HaveLen(3))
+		})
+	})
+
+	It("is whole again after a machine that serves was replaced", func() {
+		story(func(c *cluster) {
+			serving, _ := c.names()
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
+			c.cloud.poke(c)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			now, _ := c.names()
+			Expect(now).NotTo(ContainElement(serving[0]))
+		})
+	})
+
+	It("lasts through a rolling update, which moves each pod once", func() {
+		story(func(c *cluster) {
+			moved := 0
+			c.AfterWrite(c.countMoves(&moved))
+			c.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			time.Sleep(30 * time.Second)
+			c.want(1)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+1 status 1/1 True Complete"))
+			for _, m := range c.machines() {
+				Expect(m.Spec.Class.Name).To(Equal("other"))
+			}
+			Expect(c.busy()).To(HaveLen(3))
+			Expect(moved).To(BeNumerically("<=", 3))
+		})
+	})
+
+	It("gives way where machines cannot be made, says so, and comes back", func() {
+		story(func(c *cluster) {
+			c.cloud.set(func() { c.cloud.out = true })
+			c.want(4)
+			time.Sleep(5 * time.Minute)
+			Expect(c.numbers()).To(HavePrefix("3+2 status 2/2 False CannotBeMade"))
+			serving, _ := c.names()
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
+			c.cloud.poke(c)
+			time.Sleep(30 * time.Minute)
+			now, reserve := c.names()
+			Expect(now).NotTo(ContainElement(serving[0]), "the reserve does not stand in the way of its replacement")
+			Expect(len(c.busy())).To(Equal(3), "%v %v", now, reserve)
+			c.cloud.set(func() { c.cloud.out = false })
+			c.cloud.poke(c)
+			time.Sleep(3 * time.Hour)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+4 status 4/4 True Complete"))
+		})
+	})
+
+	It("comes back within a second when a client that does not know the field writes", func() {
+		story(func(c *cluster) {
+			all := len(c.machines())
+			c.typed(func(d *mcmapi.MachineDeployment) { d.Spec.Replicas = 4 })
+			time.Sleep(time.Second)
+			Expect(c.deployment().Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(2)))
+			Expect(len(c.machines())).To(Equal(all + 1))
+			c.settle()
+			Expect(c.numbers()).To(Equal("4+2 status 2/2 True Complete"))
+		})
+	})
+
+	It("stays within the maximum of bounds, terminating machines included", func() {
+		play(func(c *cluster) {
+			c.work(3)
+			c.pool(3, bounds("1:5:2"))
+			most := 0
+			c.AfterWrite(c.countMost(&most))
+			for _, step := range []struct {
+				replicas int
+				field    int32
+				want     string
+			}{
+				{3, 2, "3+2 status 2/2 True Complete"}, {4, 1, "4+1 status 1/1 True AtMax"}, {5, 0, "5+0 status 0/0 True AtMax"},
+				{5, 0, "5+0 status 0/0 True AtMax"},
+			} {
+				c.scale(step.replicas)
+				c.settle()
+				Expect(c.numbers()).To(Equal(step.want))
+				Expect(c.deployment().Spec.ExcessReplicas).To(HaveValue(Equal(step.field)))
+			}
+			c.scale(3)
+			time.Sleep(8 * time.Second)
+			live := 0
+			for _, m := range c.machines() {
+				if m.DeletionTimestamp == nil {
+					live++
+				}
+			}
+			Expect(live).To(Equal(3), "first it shrinks, then it fills up")
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(most).To(Equal(5))
+
+			c.patch(`{"metadata":{"annotations":{"%s":"1:4:2"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+1 status 1/1 True AtMax"))
+			c.scale(7)
+			c.settle()
+			Expect(c.numbers()).To(Equal("7+0 status 0/0 False AboveMax"))
+		})
+	})
+
+	It("is asked for in percent and in resources, and stands still where that is garbage", func() {
+		play(func(c *cluster) {
+			c.pool(3, bounds("0:20:10%"))
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+1 status 1/1 True Complete"))
+			c.scale(11)
+			c.settle()
+			Expect(c.numbers()).To(Equal("11+2 status 2/2 True Complete"))
+			c.patch(`{"metadata":{"annotations":{"%s":"0:20:cpu=10,memory=1Gi"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.numbers()).To(Equal("11+3 status 3/3 True Complete"))
+			c.patch(`{"metadata":{"annotations":{"%s":"many"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.numbers()).To(Equal("11+3 status 3/3 False BoundsInvalid"))
+			c.patch(`{"metadata":{"annotations":{"%s":"0:20:vendor.example/gpu=1"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.numbers()).To(Equal("11+3 status 3/3 False CapacityUnknown"))
+			c.patch(`{"metadata":{"annotations":{"%s":"0:20:1"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.numbers()).To(Equal("11+1 status 1/1 True Complete"))
+		})
+	})
+
+	It("mends the mark of a Node, and marks one that registers without", func() {
+		story(func(c *cluster) {
+			_, reserve := c.names()
+			for _, patch := range []string{
+				`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`,
+				`{"spec":{"taints":null}}`,
+			} {
+				_, err := c.core.CoreV1().Nodes().Patch(context.Background(), reserve[0], types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(50 * time.Millisecond)
+				c.names()
+			}
+			c.cloud.set(func() { c.cloud.bare = true })
+			c.want(4)
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+4 status 4/4 True Complete"))
 		})
 	})
 })

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -110,6 +111,11 @@ func (t *together) look() *together {
 		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
 		},
+	}, Guards: view.Guards{
+		Shrink: func(after *mcmapi.MachineSet) (func(*mcmapi.MachineSet, error), error) {
+			return t.taint.Guards().Shrink(after)
+		},
+		Remove: func(namespace, name string) (func(error), error) { return t.taint.Guards().Remove(namespace, name) },
 	}})
 	t.Consistent = lens.New(t.ctx, shown, lens.Options{})
 	return t
@@ -162,6 +168,48 @@ func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
+// work makes pods that each take a whole machine.
+func (c *cluster) work(pods int) {
+	GinkgoHelper()
+	for i := range pods {
+		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), gen.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i)), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// busy are the machines that pods run on.
+func (c *cluster) busy() (names []string) {
+	for _, o := range c.Objects(podsGVR) {
+		if pod := decoded[corev1.Pod](o.Object); pod.Spec.NodeName != "" {
+			names = append(names, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// name names a machine for deletion as an autoscaler does, in one write with fewer replicas.
+func (c *cluster) name(replicas int, machine string) {
+	GinkgoHelper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	c.patch(`{"spec":{"replicas":%d},"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"%s~%s","machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"}}}`,
+		replicas, machine, now, now)
+}
+
+// typed writes the whole object as a client does that knows only machine-controller-manager's own types.
+func (c *cluster) typed(change func(*mcmapi.MachineDeployment)) {
+	GinkgoHelper()
+	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		d, err := c.stock.MachineV1alpha1().MachineDeployments(ns).Get(context.Background(), "pool", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(d)
+		_, err = c.stock.MachineV1alpha1().MachineDeployments(ns).Update(context.Background(), d, metav1.UpdateOptions{})
+		return err
+	})).To(Succeed())
+}
+
 func excess(n int32) func(*api.MachineDeployment) {
 	return func(d *api.MachineDeployment) { d.Spec.ExcessReplicas = &n }
 }
@@ -176,10 +224,9 @@ func (c *cluster) patch(format string, args ...any) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func (c *cluster) scale(replicas int)   { GinkgoHelper(); c.patch(`{"spec":{"replicas":%d}}`, replicas) }
-func (c *cluster) want(excess int)      { GinkgoHelper(); c.patch(`{"spec":{"excessReplicas":%d}}`, excess) }
-func (c *cluster) settle()              { GinkgoHelper(); Expect(c.Settle(quiet, 24*time.Hour)).To(Succeed()) }
-func (c *cluster) soon(d time.Duration) { time.Sleep(d) }
+func (c *cluster) scale(replicas int) { GinkgoHelper(); c.patch(`{"spec":{"replicas":%d}}`, replicas) }
+func (c *cluster) want(excess int)    { GinkgoHelper(); c.patch(`{"spec":{"excessReplicas":%d}}`, excess) }
+func (c *cluster) settle()            { GinkgoHelper(); Expect(c.Settle(quiet, 24*time.Hour)).To(Succeed()) }
 
 // quiet is longer than anything here waits before it looks again, patience included.
 const quiet = 25 * time.Minute
@@ -258,4 +305,32 @@ func (c *cluster) written(since int) []string {
 		}
 	}
 	return all
+}
+
+// poke makes the cloud look at once.
+func (c *cloud) poke(w *cluster) { _ = w.pulse.wrote(sim.Write{}) }
+
+// countMoves counts pods that had to be replaced.
+func (c *cluster) countMoves(moved *int) func(sim.Write) error {
+	return func(w sim.Write) error {
+		if w.Resource == "pods" && w.Verb == "delete" && w.User == "workload" {
+			*moved++
+		}
+		return nil
+	}
+}
+
+// countMost keeps the largest number of machines, terminating ones included.
+func (c *cluster) countMost(most *int) func(sim.Write) error {
+	there := map[string]bool{}
+	return func(w sim.Write) error {
+		if w.Resource == "machines" && w.Verb == "create" {
+			there[w.Name] = true
+		}
+		if w.Resource == "machines" && w.Effect == sim.Deleted {
+			delete(there, w.Name)
+		}
+		*most = max(*most, len(there))
+		return nil
+	}
 }

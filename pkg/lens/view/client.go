@@ -22,6 +22,7 @@ import (
 // Options of a Clientset; with the zero value every Machine is born in service.
 type Options struct {
 	Births
+	Guards
 	// Clock is the wall clock unless set.
 	Clock clock.Clock
 }
@@ -33,6 +34,7 @@ type Clientset struct {
 	stop   context.Context
 	clock  clock.Clock
 	births *nursery
+	guards Guards
 }
 
 var _ versioned.Interface = &Clientset{}
@@ -42,7 +44,7 @@ func New(ctx context.Context, inner versioned.Interface, o Options) *Clientset {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newNursery(o.Births, o.Clock)}
+	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newNursery(o.Births, o.Clock), guards: o.Guards}
 }
 
 // MachineV1alpha1 is the client of the views.
@@ -50,7 +52,7 @@ func (c *Clientset) MachineV1alpha1() machineclient.MachineV1alpha1Interface {
 	return typed{MachineV1alpha1Interface: c.Interface.MachineV1alpha1(), c: c}
 }
 
-// typed passes MachineSets and MachineClasses through as they are.
+// typed passes MachineClasses through as they are, and MachineSets but for those that shrink.
 type typed struct {
 	machineclient.MachineV1alpha1Interface
 	c *Clientset
@@ -60,11 +62,16 @@ func (t typed) Machines(namespace string) machineclient.MachineInterface {
 	return machines{
 		MachineInterface: t.MachineV1alpha1Interface.Machines(namespace),
 		births:           t.c.births,
+		guards:           t.c.guards,
 		namespace:        namespace,
 		write: writer[v1alpha1.Machine, *v1alpha1.Machine]{
 			c: t.c, rest: t.RESTClient(), resource: "machines", namespace: namespace, show: ShowMachine, restore: RestoreMachine,
 		},
 	}
+}
+
+func (t typed) MachineSets(namespace string) machineclient.MachineSetInterface {
+	return machineSets{t.MachineV1alpha1Interface.MachineSets(namespace), t.c.guards}
 }
 
 func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploymentInterface {
@@ -79,6 +86,7 @@ func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploym
 type machines struct {
 	machineclient.MachineInterface
 	births    *nursery
+	guards    Guards
 	namespace string
 	write     writer[v1alpha1.Machine, *v1alpha1.Machine]
 }

@@ -33,4 +33,6 @@
 //   - V10 A Machine is patched in its ownerReferences, labels and uid only, a MachineDeployment not at all: a
 //     merge patch replaces lists whole, and with them what is hidden. Replicas of a MachineDeployment with excess are
 //     not written: there is no telling whose replicas are meant.
+//   - V11 No MachineSet shrinks, and no Machine is deleted, without Guards having been asked: what was decided for an
+//     excess that has grown since is refused, as a conflict.
 package view

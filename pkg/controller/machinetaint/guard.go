@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/controller"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// doubted is how long a write of unknown outcome counts as under way: longer than any request lasts.
+const doubted = 2 * time.Minute
+
+// shrink is a write by which a MachineSet asks for fewer machines, until the store shows it.
+type shrink struct {
+	replicas int
+	version  string    // that it was written with; empty while it is under way
+	until    time.Time // when it is forgotten if its outcome never shows; zero while it is under way
+}
+
+// Guards refuse what machine-controller-manager decided before the excess applied grew to what it is: it goes on from what it looked up,
+// and would take as many machines as the excess had fallen by, when those that were to go are victims no longer.
+func (c *Controller) Guards() view.Guards {
+	return view.Guards{Shrink: c.guardShrink, Remove: c.guardRemove}
+}
+
+// guardShrink lets a MachineSet shrink only by decision on the excess that is applied now.
+func (c *Controller) guardShrink(after *mcm.MachineSet) (func(*mcm.MachineSet, error), error) {
+	nothing := func(*mcm.MachineSet, error) {}
+	id := setID(after)
+	key, owned := keyOfSet(after)
+	before, found := find[*mcm.MachineSet](c.stores.seenSets, id)
+	if !owned || found && after.Spec.Replicas >= before.Spec.Replicas {
+		return nothing, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.newestLocked(key); d != nil && applied(d).Excess > 0 {
+		total, known := stock.GetDesiredReplicasAnnotation(after)
+		if shown := reserve.Shown(replicas(d), applied(d)); known && int(total) < shown {
+			return nil, stale("machinesets", after.Name, "decided for %d machines in all, %d are wanted now", total, shown)
+		}
+	}
+	c.shrinks[id] = &shrink{replicas: int(after.Spec.Replicas)}
+	return func(result *mcm.MachineSet, err error) { c.shrunk(id, result, err) }, nil
+}
+
+// shrunk notes the outcome of a write that a MachineSet shrinks by.
+func (c *Controller) shrunk(id string, result *mcm.MachineSet, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.shrinks[id]
+	switch {
+	case s == nil:
+	case err == nil:
+		s.version = result.ResourceVersion
+	case refused(err):
+		delete(c.shrinks, id)
+	default:
+		s.until = c.clock.Now().Add(doubted)
+	}
+}
+
+// wanted is how many machines a MachineSet asks for, by what machine-controller-manager's store shows and what is under way.
+func (c *Controller) wanted(set *mcm.MachineSet) int {
+	id := setID(set)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.shrinks[id]
+	if s == nil {
+		return int(set.Spec.Replicas)
+	}
+	if s.version != "" && reached(set.ResourceVersion, s.version) || !s.until.IsZero() && c.clock.Now().After(s.until) {
+		delete(c.shrinks, id)
+		return int(set.Spec.Replicas)
+	}
+	return min(s.replicas, int(set.Spec.Replicas))
+}
+
+// guardRemove lets a Machine go only while its MachineSet has more than it asks for, unless it goes by itself.
+func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
+	nothing := func(error) {}
+	m, found := find[*mcm.Machine](c.stores.seenMachines, namespace+"/"+name)
+	if !found {
+		return nothing, nil
+	}
+	owner := metav1.GetControllerOfNoCopy(m)
+	if owner == nil {
+		return nothing, nil
+	}
+	set, found := find[*mcm.MachineSet](c.stores.seenSets, namespace+"/"+owner.Name)
+	if !found || set.DeletionTimestamp != nil {
+		return nothing, nil
+	}
+	key, found := keyOfSet(set)
+	if !found {
+		return nothing, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.newestLocked(key)
+	if d == nil || d.DeletionTimestamp != nil || applied(d).Excess == 0 || goesAnyway(m, named(d)) {
+		return nothing, nil
+	}
+	present := 0
+	for _, other := range owned[*mcm.Machine](c.stores.seenMachines, set) {
+		if !going(other) && !c.removals[namespace+"/"+other.Name] {
+			present++
+		}
+	}
+	if present <= int(set.Spec.Replicas) {
+		return nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
+	}
+	c.removals[namespace+"/"+name] = true
+	return func(error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.removals, namespace+"/"+name)
+	}, nil
+}
+
+// goesAnyway says that a machine goes however many are wanted: it has failed, or was named.
+func goesAnyway(m *mcm.Machine, named map[string]bool) bool {
+	return m.Status.CurrentStatus.Phase == mcm.MachineFailed || going(m) || named[m.Name] || Priority(m) == 1
+}
+
+func stale(resource, name, format string, args ...any) error {
+	return apierrors.NewConflict(mcm.Resource(resource), name, fmt.Errorf(format, args...))
+}
+
+// refused says that a write has had no effect.
+func refused(err error) bool {
+	code := apierrors.ReasonForError(err)
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || code == metav1.StatusReasonBadRequest
+}
+
+func setID(set *mcm.MachineSet) string { return set.Namespace + "/" + set.Name }
