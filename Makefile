@@ -81,6 +81,10 @@ bench-balancer: ## 100 Balancers, 30,000 pods, 500 changes: time to the last sca
 	@$(UP) build
 	go run ./test/bench/balancer
 
+.PHONY: laws-distribute
+laws-distribute: ## Each law of the distribution kernel over 100,000 random problems
+	go test -count=1 -timeout=60m ./pkg/distribute -rapid.checks=100000
+
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair
 	go test -run='^$$' -bench=. ./pkg/similar
