@@ -105,21 +105,30 @@ func (w *watches) peek(gvk schema.GroupVersionKind, key string) (*unstructured.U
 	return nil, false
 }
 
-// autoscalerChanged is told of autoscalers. What one only reports of itself, every few seconds, concerns nobody.
+// autoscalerChanged has all Balancers beside an autoscaler synced.
 func (c *Controller) autoscalerChanged(items ...any) {
-	var all []*autoscalingv2.HorizontalPodAutoscaler
-	for _, item := range items {
-		if hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler); ok {
-			all = append(all, hpa)
-		}
-	}
-	if len(all) == 2 && equality.Semantic.DeepEqual(all[0].Spec, all[1].Spec) {
+	if onlyReports(items...) {
 		return
 	}
-	for _, hpa := range all {
+	for _, item := range items {
+		hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler)
+		if !ok {
+			continue
+		}
 		keys, _ := c.balancers.IndexKeys(cache.NamespaceIndex, hpa.Namespace)
 		for _, key := range keys {
 			c.loop.Add(key)
 		}
 	}
+}
+
+// onlyReports tells whether an autoscaler, in its two forms, has changed in nothing but what it says of itself every few
+// seconds.
+func onlyReports(items ...any) bool {
+	if len(items) != 2 {
+		return false
+	}
+	was, known := items[0].(*autoscalingv2.HorizontalPodAutoscaler)
+	is, ok := items[1].(*autoscalingv2.HorizontalPodAutoscaler)
+	return known && ok && equality.Semantic.DeepEqual(was.Spec, is.Spec)
 }

@@ -4,6 +4,7 @@ package balancer
 
 // What tests look at apart from the whole.
 var (
-	Requests = requests
-	StripPod = stripPod
+	OnlyReports = onlyReports
+	Requests    = requests
+	StripPod    = stripPod
 )
