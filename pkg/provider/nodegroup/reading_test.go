@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// nodeOf is a Node as the API server has it.
+func (c *cluster) nodeOf(machine string) *corev1.Node {
+	GinkgoHelper()
+	node, err := c.core.CoreV1().Nodes().Get(context.Background(), "node-"+machine, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return node
+}
+
+var _ = Describe("Groups", func() {
+	It("are all MachineDeployments with bounds that can be read, sorted, with both bounds", func() {
+		play(func(c *cluster) {
+			c.pool("z2", "0:7:2", 3)
+			c.pool("z1", "1:5", 3)
+			c.pool("z3", "2:4:5%", 9)
+			c.pool("plain", "", 3)
+			c.pool("typo", "5:1", 3)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			var all []string
+			for _, g := range c.all() {
+				all = append(all, fmt.Sprintf("%s %d:%d", g.Id, g.MinSize, g.MaxSize))
+			}
+			Expect(all).To(Equal([]string{"z1 1:5", "z2 0:7", "z3 2:4"}))
+			Expect(c.target("z3")).To(BeEquivalentTo(9), "a user may pass max")
+		})
+	})
+
+	It("come and go with their bounds, and nobody else is affected (law 10)", func() {
+		play(func(c *cluster) {
+			c.pool("z1", "1:5", 3)
+			c.pool("z2", "1:5", 3)
+			c.running("z1", "a")
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.all()).To(HaveLen(2))
+			c.patch("z1", `{"metadata":{"annotations":{%q:"1:x"}}}`, v1alpha1.BoundsAnnotation)
+			c.lull()
+			before := c.deployment("z1")
+			Expect(code(c.increase("z1", 1))).To(Equal(codes.FailedPrecondition))
+			Expect(code(c.remove("z1", "node-a"))).To(Equal(codes.FailedPrecondition))
+			Expect(code(c.decrease("z1", -1))).To(Equal(codes.FailedPrecondition))
+			Expect(c.deployment("z1")).To(Equal(before))
+			Expect(c.begin()).To(Succeed())
+			Expect(c.all()).To(HaveLen(1))
+			Expect(c.homeOf(c.nodeOf("a"))).To(BeNil())
+			Expect(c.increase("z2", 1)).To(Succeed())
+			c.patch("z1", `{"metadata":{"annotations":{%q:"1:4"}}}`, v1alpha1.BoundsAnnotation)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.all()[0].MaxSize).To(BeEquivalentTo(4), "bounds may change while the caller runs")
+			Expect(c.ours.MachineDeployments(ns).Delete(context.Background(), "z2", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(code(c.increase("z2", 1))).To(Equal(codes.NotFound))
+		})
+	})
+
+	It("hold Nodes by what the request and the record say (rule 2)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9:2", 3)
+			c.running("pool", "serves")
+			c.machine("pool", "waits", mcm.MachineRunning, inReserve)
+			c.machine("pool", "boots", mcm.MachinePending)
+			c.machine("pool", "reserved", mcm.MachinePending, inReserve)
+			c.machine("pool", "goes", mcm.MachineRunning, priority("1"), doomed)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			home := func(node *corev1.Node) string { return c.homeOf(node).GetId() }
+			Expect(home(c.nodeOf("serves"))).To(Equal("pool"))
+			Expect(c.homeOf(c.nodeOf("serves")).MinSize).To(BeEquivalentTo(1), "scale-down takes min from here")
+			Expect(home(c.nodeOf("waits"))).To(BeEmpty())
+			Expect(home(c.nodeOf("goes"))).To(Equal("pool"))
+			Expect(home(standIn("requested://boots"))).To(Equal("pool"))
+			Expect(home(standIn("requested://reserved"))).To(BeEmpty())
+			Expect(home(standIn("requested://nobody"))).To(BeEmpty())
+			Expect(home(gen.Node("stranger"))).To(BeEmpty())
+
+			By("a Node that has registered and carries no mark yet, though its Machine does")
+			bare := c.nodeOf("waits")
+			bare.Annotations = nil
+			Expect(home(bare)).To(BeEmpty())
+			By("a Node as the caller saw it before it was released")
+			old := c.nodeOf("waits")
+			c.patchMachine("waits", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
+			c.patchNode("node-waits", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			Expect(home(old)).To(BeEmpty())
+			By("and as it is since: no group is never remembered")
+			Expect(home(c.nodeOf("waits"))).To(Equal("pool"))
+			By("what MCM puts on every Node of a rollout is no mark")
+			c.patchNode("node-serves", `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.ScaleDownDisabledAnnotation)
+			Expect(c.begin()).To(Succeed())
+			Expect(home(c.nodeOf("serves"))).To(Equal("pool"))
+		})
+	})
+
+	It("hold a Node that keeps its mark long after its Machine was released: else the caller stops in every loop", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9:2", 3)
+			c.machine("pool", "stuck", mcm.MachineRunning, inReserve)
+			c.lull()
+			node := c.nodeOf("stuck")
+			c.patchMachine("stuck", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
+			c.lull()
+			for range 59 {
+				Expect(c.begin()).To(Succeed())
+				Expect(c.homeOf(node)).To(BeNil())
+				time.Sleep(10 * time.Second)
+			}
+			time.Sleep(10 * time.Second)
+			Expect(c.begin()).To(Succeed())
+			Expect(c.homeOf(node).GetId()).To(Equal("pool"))
+			c.patchMachine("stuck", `{"metadata":{"annotations":{%q:"{}"}}}`, v1alpha1.ReserveAnnotation)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.homeOf(node)).To(BeNil())
+			c.patchMachine("stuck", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.homeOf(node)).To(BeNil(), "patience begins anew")
+		})
+	})
+})
+
+var _ = Describe("Instances", func() {
+	It("are all machines but those in reserve, each once (rule 4)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9:2", 6)
+			c.pool("other", "1:9", 1)
+			c.running("pool", "a", "b")
+			c.running("other", "o")
+			c.machine("pool", "c", mcm.MachinePending)
+			c.machine("pool", "d", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+			c.machine("pool", "e", mcm.MachineTerminating)
+			c.machine("pool", "r", mcm.MachineRunning, inReserve)
+			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, inReserve, failing("ResourceExhausted"))
+			c.lull()
+			Expect(c.said("pool")).To(Equal([]string{
+				"virtual:///node-a Running", "virtual:///node-b Running", "requested://c Creating",
+				"requested://d Creating ResourceExhausted/1", "requested://e Deleting",
+			}))
+			Expect(c.said("other")).To(Equal([]string{"virtual:///node-o Running"}))
+			Expect(c.target("pool")).To(BeEquivalentTo(6))
+			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, noonText)
+			c.lull()
+			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node of which nobody asked")
+		})
+	})
+})
+
+var _ = Describe("The other answers", func() {
+	It("are those that harm nobody (rule 7)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			ctx := context.Background()
+			_, err := c.NodeGroupGetOptions(ctx, &pb.NodeGroupAutoscalingOptionsRequest{Id: "pool"})
+			Expect(code(err)).To(Equal(codes.Unimplemented))
+			_, err = c.PricingNodePrice(ctx, &pb.PricingNodePriceRequest{})
+			Expect(code(err)).To(Equal(codes.Unimplemented))
+			_, err = c.PricingPodPrice(ctx, &pb.PricingPodPriceRequest{})
+			Expect(code(err)).To(Equal(codes.Unimplemented))
+			label, err := c.GPULabel(ctx, &pb.GPULabelRequest{})
+			Expect(label.GetLabel(), err).To(Equal("gardener.cloud/accelerator"))
+			types, err := c.GetAvailableGPUTypes(ctx, &pb.GetAvailableGPUTypesRequest{})
+			Expect(types.GetGpuTypes(), err).To(BeEmpty())
+			_, err = c.Cleanup(ctx, &pb.CleanupRequest{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = c.template("pool")
+			Expect(code(err)).To(Equal(codes.Unimplemented), "there is no class and no Node; an empty answer would crash the caller")
+		})
+	})
+
+	It("tell what a fresh Node is like, and remember it when there is none any more", func() {
+		play(func(c *cluster) {
+			ctx := context.Background()
+			class := gen.MachineClass(gen.Class)
+			class.NodeTemplate = classIn("z1")
+			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.pool("pool", "0:9", 1)
+			c.lull()
+			node, err := c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "scale from zero, by the class")
+
+			ofClass := func(m *v1alpha1.Machine) { m.Spec.Class.Name = gen.Class }
+			c.machine("pool", "a", mcm.MachineRunning, ofClass)
+			c.machine("pool", "r", mcm.MachineRunning, ofClass, inReserve)
+			c.patchNode("node-r", `{"metadata":{"labels":{"from":"reserve"}}}`)
+			node, err = c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "its DaemonSets are not all there yet")
+			time.Sleep(2 * time.Minute)
+			c.patchNode("node-a", `{"metadata":{"labels":{"from":"cloud"}}}`)
+			c.lull()
+			node, err = c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("4"), "by its Node")
+			Expect(node.Labels).To(HaveKeyWithValue("from", "cloud"))
+
+			Expect(c.core.CoreV1().Nodes().Delete(ctx, "node-a", metav1.DeleteOptions{})).To(Succeed())
+			Expect(c.ours.Machines(ns).Delete(ctx, "a", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			node, err = c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Labels).To(HaveKeyWithValue("from", "cloud"), "there was one once")
+			c.patch("pool", `{"spec":{"template":{"spec":{"class":{"name":"another"}}}}}`)
+			c.lull()
+			_, err = c.template("pool")
+			Expect(code(err)).To(Equal(codes.Unimplemented), "of another class nobody knows")
+		})
+	})
+})
+
+var _ = Describe("Refresh", func() {
+	It("says so while an API server does not answer, and again when it does", func() {
+		play(func(c *cluster) {
+			Expect(c.begin()).To(Succeed())
+			c.Down(true, serving)
+			time.Sleep(25 * time.Second)
+			Expect(c.begin()).To(Succeed(), "a short break is none")
+			time.Sleep(15 * time.Second)
+			Expect(code(c.begin())).To(Equal(codes.Unavailable))
+			c.Down(false, serving)
+			time.Sleep(15 * time.Second)
+			Expect(c.begin()).To(Succeed())
+		})
+	})
+
+	It("says so while the watch does not show what was written, and answers from what was written", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.Hold("machinedeployments", serving)
+			Expect(c.increase("pool", 1)).To(Succeed())
+			time.Sleep(20 * time.Second)
+			Expect(c.begin()).To(Succeed())
+			time.Sleep(20 * time.Second)
+			Expect(code(c.begin())).To(Equal(codes.Unavailable))
+			Expect(c.target("pool")).To(BeEquivalentTo(4))
+			c.Release("machinedeployments", serving)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+		})
+	})
+
+	It("does not wait for ever for a MachineDeployment that was written and then deleted", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.ours.MachineDeployments(ns).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Minute)
+			Expect(c.begin()).To(Succeed())
+		})
+	})
+
+	It("says so while machine-controller-manager is not well", func() {
+		wrong := errors.New("the controllers have stopped")
+		var sick error
+		play(func(c *cluster) {
+			Expect(c.begin()).To(Succeed())
+			sick = wrong
+			Expect(c.begin()).To(MatchError(ContainSubstring("mcm: the controllers have stopped")))
+		}, func(o *Options) { o.Healthy = map[string]func() error{"mcm": func() error { return sick }} })
+	})
+})
+
+var _ = Describe("Reading", func() {
+	It("asks the API server nothing (law 9)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			time.Sleep(deafAfter)
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) { return time.Hour, 0 })
+			begun := time.Now()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.all()).To(HaveLen(1))
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			Expect(c.said("pool")).To(HaveLen(3))
+			Expect(c.homeOf(gen.Node("node-a")).GetId()).To(Equal("pool"))
+			Expect(time.Since(begun)).To(BeZero(), "whatever is asked takes an hour")
+			c.LatencyOf(nil)
+		})
+	})
+})

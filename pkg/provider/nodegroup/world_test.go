@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+var (
+	deploymentsGVR = mcm.SchemeGroupVersion.WithResource("machinedeployments")
+	machinesGVR    = mcm.SchemeGroupVersion.WithResource("machines")
+	nodesGVR       = corev1.SchemeGroupVersion.WithResource("nodes")
+)
+
+// serving is the identity of the server under test.
+const serving = "nodegroups"
+
+// wire is a network of one cable: whoever serves listens on it, whoever calls dials it.
+type wire struct {
+	mu       sync.Mutex
+	listener *bufconn.Listener
+}
+
+func (w *wire) listen() *bufconn.Listener {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listener = bufconn.Listen(1 << 16)
+	return w.listener
+}
+
+func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
+	w.mu.Lock()
+	listener := w.listener
+	w.mu.Unlock()
+	if listener == nil {
+		return nil, fmt.Errorf("nobody listens")
+	}
+	return listener.DialContext(ctx)
+}
+
+// server is a Server with its informers, on a wire.
+func server(w *wire, change ...func(*Options)) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+		machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
+		options := Options{Namespace: ns, GPULabel: DefaultGPULabel}
+		for _, f := range change {
+			f(&options)
+		}
+		s, err := New(Clients{Machines: ours.MachineV1alpha1(), Target: core},
+			Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, options)
+		if err != nil {
+			return err
+		}
+		machines.StartWithContext(ctx)
+		defer machines.Shutdown()
+		nodes.StartWithContext(ctx)
+		defer nodes.Shutdown()
+		return s.Run(ctx, w.listen(), nil)
+	}
+}
+
+// cluster is a simulated cluster with a server of node groups and somebody who calls it.
+type cluster struct {
+	*storm.World
+	*caller
+	wire    *wire
+	process *storm.Process
+	core    kubernetes.Interface
+	ours    machineclient.MachineV1alpha1Interface
+}
+
+// play runs body on a cluster in virtual time.
+func play(body func(c *cluster), change ...func(*Options)) {
+	GinkgoHelper()
+	storm.Bubble(suite, func() {
+		c := adopt(storm.NewWorld(sim.Options{Seed: 1}))
+		defer c.end()
+		c.process = c.Start(serving, server(c.wire, change...))
+		c.lull()
+		body(c)
+	})
+}
+
+func adopt(w *storm.World) *cluster {
+	config := w.ConfigFor("user")
+	config.QPS = -1
+	c := &cluster{World: w, wire: &wire{}, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config).MachineV1alpha1()}
+	c.caller = newCaller(c.wire)
+	return c
+}
+
+func (c *cluster) end() {
+	c.hangUp()
+	c.World.End()
+}
+
+// lull lets everything that is due happen.
+func (c *cluster) lull() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+// pool makes a MachineDeployment with its MachineSet.
+func (c *cluster) pool(name, bounds string, replicas int32, change ...func(*v1alpha1.MachineDeployment)) {
+	GinkgoHelper()
+	plain := gen.MachineDeployment(name, replicas)
+	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	if bounds != "" {
+		d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: bounds}
+	}
+	for _, f := range change {
+		f(d)
+	}
+	d, err := c.ours.MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Namespace: ns, OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
+	_, err = c.ours.MachineSets(ns).Create(context.Background(), set, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func ownedBy(kind string, o metav1.Object) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{APIVersion: mcm.SchemeGroupVersion.String(), Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: &yes}
+}
+
+// machine makes a Machine of a pool, and its Node if it runs.
+func (c *cluster) machine(pool, name string, phase mcm.MachinePhase, change ...func(*v1alpha1.Machine)) {
+	GinkgoHelper()
+	ctx := context.Background()
+	set, err := c.ours.MachineSets(ns).Get(ctx, pool+"-1", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	m := machineIn(phase, change...)
+	m.Name, m.OwnerReferences = name, []metav1.OwnerReference{ownedBy("MachineSet", set)}
+	if phase == mcm.MachineRunning {
+		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: "node-" + name}, "virtual:///node-"+name
+	}
+	status := m.Status
+	made, err := c.ours.Machines(ns).Create(ctx, m, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	made.Status = status
+	_, err = c.ours.Machines(ns).UpdateStatus(ctx, made, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	if phase == mcm.MachineRunning {
+		node := gen.Node("node-"+name, func(n *corev1.Node) {
+			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
+			if marked(m) {
+				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: noonText}
+			}
+		})
+		_, err := c.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// running makes machines that run.
+func (c *cluster) running(pool string, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		c.machine(pool, name, mcm.MachineRunning)
+	}
+}
+
+func (c *cluster) patch(pool, format string, args ...any) {
+	GinkgoHelper()
+	_, err := c.ours.MachineDeployments(ns).Patch(context.Background(), pool, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) patchMachine(name, format string, args ...any) {
+	GinkgoHelper()
+	_, err := c.ours.Machines(ns).Patch(context.Background(), name, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) patchNode(name, format string, args ...any) {
+	GinkgoHelper()
+	_, err := c.core.CoreV1().Nodes().Patch(context.Background(), name, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) deployment(name string) *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{}
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(c.Get(deploymentsGVR, ns, name).Object, d)).To(Succeed())
+	return d
+}
+
+func (c *cluster) replicas(name string) int32 { return c.deployment(name).Spec.Replicas }
+
+// writes are those of the server, as in "patch machinedeployments pool".
+func (c *cluster) writes() []string {
+	var all []string
+	for _, w := range c.Writes() {
+		if w.User == serving {
+			all = append(all, fmt.Sprintf("%s %s %s", w.Verb, w.Resource, w.Name))
+		}
+	}
+	return all
+}
+
+// caller calls as cluster-autoscaler's client does, with its caches and its patience.
+type caller struct {
+	pb.CloudProviderClient
+	connection *grpc.ClientConn
+	groups     []*pb.NodeGroup
+	home       map[string]*pb.NodeGroup
+	instances  map[string]listing
+}
+
+// listing is what the caller remembers of a group's instances, for two minutes.
+type listing struct {
+	at  time.Time
+	all []*pb.Instance
+}
+
+const (
+	patience = 5 * time.Second
+	memoryOf = 2 * time.Minute
+)
+
+func newCaller(w *wire) *caller {
+	connection, err := grpc.NewClient("passthrough:///wire", grpc.WithContextDialer(w.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	Expect(err).NotTo(HaveOccurred())
+	return &caller{CloudProviderClient: pb.NewCloudProviderClient(connection), connection: connection, home: map[string]*pb.NodeGroup{}, instances: map[string]listing{}}
+}
+
+func (c *caller) hangUp() { _ = c.connection.Close() }
+
+func waiting() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}
+
+// begin is the beginning of a loop.
+func (c *caller) begin() error {
+	ctx, cancel := waiting()
+	defer cancel()
+	if _, err := c.Refresh(ctx, &pb.RefreshRequest{}); err != nil {
+		return err
+	}
+	c.groups, c.home = nil, map[string]*pb.NodeGroup{}
+	return nil
+}
+
+// all are the groups; an error looks like none at all.
+func (c *caller) all() []*pb.NodeGroup {
+	ctx, cancel := waiting()
+	defer cancel()
+	if c.groups == nil {
+		response, _ := c.NodeGroups(ctx, &pb.NodeGroupsRequest{})
+		c.groups = response.GetNodeGroups()
+	}
+	return c.groups
+}
+
+// homeOf is a Node's group, remembered until the next loop unless there is none.
+func (c *caller) homeOf(node *corev1.Node) *pb.NodeGroup {
+	GinkgoHelper()
+	key := node.Name + "/" + node.Spec.ProviderID
+	if g, ok := c.home[key]; ok {
+		return g
+	}
+	ctx, cancel := waiting()
+	defer cancel()
+	response, err := c.NodeGroupForNode(ctx, &pb.NodeGroupForNodeRequest{Node: told(node)})
+	Expect(err).NotTo(HaveOccurred())
+	if response.NodeGroup.GetId() == "" {
+		return nil
+	}
+	c.home[key] = response.NodeGroup
+	return response.NodeGroup
+}
+
+func (c *caller) target(id string) int32 {
+	GinkgoHelper()
+	ctx, cancel := waiting()
+	defer cancel()
+	response, err := c.NodeGroupTargetSize(ctx, &pb.NodeGroupTargetSizeRequest{Id: id})
+	Expect(err).NotTo(HaveOccurred())
+	return response.TargetSize
+}
+
+// listed are a group's instances, as remembered.
+func (c *caller) listed(id string) []*pb.Instance {
+	GinkgoHelper()
+	if known, ok := c.instances[id]; ok && time.Since(known.at) < memoryOf {
+		return known.all
+	}
+	ctx, cancel := waiting()
+	defer cancel()
+	response, err := c.NodeGroupNodes(ctx, &pb.NodeGroupNodesRequest{Id: id})
+	Expect(err).NotTo(HaveOccurred())
+	c.instances[id] = listing{time.Now(), response.Instances}
+	return response.Instances
+}
+
+func (c *caller) forget(id string) { delete(c.instances, id) }
+
+// said is what the instances say, sorted as they come, as in "virtual:///node-a Running".
+func (c *caller) said(id string) []string {
+	GinkgoHelper()
+	c.forget(id)
+	all := []string{}
+	for _, i := range c.listed(id) {
+		all = append(all, i.Id+" "+wording(i))
+	}
+	return all
+}
+
+func (c *caller) increase(id string, delta int32) error {
+	ctx, cancel := waiting()
+	defer cancel()
+	_, err := c.NodeGroupIncreaseSize(ctx, &pb.NodeGroupIncreaseSizeRequest{Id: id, Delta: delta})
+	c.forget(id)
+	return err
+}
+
+func (c *caller) decrease(id string, delta int32) error {
+	ctx, cancel := waiting()
+	defer cancel()
+	_, err := c.NodeGroupDecreaseTargetSize(ctx, &pb.NodeGroupDecreaseTargetSizeRequest{Id: id, Delta: delta})
+	return err
+}
+
+// remove asks for Nodes to be deleted. One that begins with requested:// is a placeholder.
+func (c *caller) remove(id string, nodes ...string) error {
+	ctx, cancel := waiting()
+	defer cancel()
+	request := &pb.NodeGroupDeleteNodesRequest{Id: id}
+	for _, name := range nodes {
+		request.Nodes = append(request.Nodes, told(standIn(name)))
+	}
+	_, err := c.NodeGroupDeleteNodes(ctx, request)
+	return err
+}
+
+// standIn is a Node as the caller speaks of it: for a machine without one, a fake in its place.
+func standIn(name string) *corev1.Node {
+	if len(name) > len(placeholder) && name[:len(placeholder)] == placeholder {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}},
+			Spec:       corev1.NodeSpec{ProviderID: name},
+		}
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: "virtual:///" + name}}
+}
+
+// template is a group's, decoded as the caller does.
+func (c *caller) template(id string) (*corev1.Node, error) {
+	ctx, cancel := waiting()
+	defer cancel()
+	response, err := c.NodeGroupTemplateNodeInfo(ctx, &pb.NodeGroupTemplateNodeInfoRequest{Id: id})
+	if err != nil {
+		return nil, err
+	}
+	node := &corev1.Node{}
+	return node, node.Unmarshal(response.NodeBytes)
+}

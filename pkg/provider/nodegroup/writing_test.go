@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+var errLost = errors.New("the connection broke")
+
+// fail has the next n patches of the server fail at that moment: Before they take effect, or After.
+func (c *cluster) fail(n int, moment sim.Moment, with error) {
+	left := n
+	hook := func(w sim.Write) error {
+		if w.User != serving || w.Verb != "patch" || left == 0 {
+			return nil
+		}
+		left--
+		return with
+	}
+	if moment == sim.Before {
+		c.OnWrite(hook)
+		return
+	}
+	c.AfterWrite(hook)
+}
+
+// interrupt has somebody write between the server's decision and its patch, once.
+func (c *cluster) interrupt(format string, args ...any) {
+	var once sync.Once
+	c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+		if r.User != serving || r.Verb != "patch" {
+			return 0, 0
+		}
+		delay := time.Duration(0)
+		once.Do(func() {
+			delay = 50 * time.Millisecond
+			go func() {
+				time.Sleep(10 * time.Millisecond)
+				c.patch("pool", format, args...)
+			}()
+		})
+		return delay, 0
+	})
+}
+
+var _ = Describe("Raising", func() {
+	It("is one patch, read back at once though no watch has shown it (rule 3)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.Hold("machinedeployments", serving)
+			Expect(c.increase("pool", 2)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(5))
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(6))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(6))
+			Expect(c.writes()).To(Equal([]string{"patch machinedeployments pool", "patch machinedeployments pool"}))
+			c.Release("machinedeployments", serving)
+			c.lull()
+			c.patch("pool", `{"spec":{"replicas":4}}`)
+			c.lull()
+			Expect(c.target("pool")).To(BeEquivalentTo(4), "what others write later counts")
+		})
+	})
+
+	It("keeps fields and annotations that it does not know", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.patch("pool", `{"metadata":{"annotations":{"a":"b"}},"spec":{"excessReplicas":2,"futureField":"x"}}`)
+			c.lull()
+			before := c.Get(deploymentsGVR, ns, "pool").Object["spec"].(map[string]any)
+			Expect(c.increase("pool", 1)).To(Succeed())
+			spec := c.Get(deploymentsGVR, ns, "pool").Object["spec"].(map[string]any)
+			Expect(spec["replicas"]).To(BeEquivalentTo(4))
+			spec["replicas"] = before["replicas"]
+			Expect(spec).To(Equal(before))
+			Expect(c.deployment("pool").Annotations).To(HaveKeyWithValue("a", "b"))
+		})
+	})
+
+	DescribeTable("refuses what makes no sense, and nothing changes",
+		func(id string, delta int32, want codes.Code) {
+			play(func(c *cluster) {
+				c.pool("pool", "1:5", 3)
+				c.pool("plain", "", 3)
+				c.lull()
+				Expect(code(c.increase(id, delta))).To(Equal(want))
+				Expect(c.writes()).To(BeEmpty())
+				Expect(c.increase("pool", 2)).To(Succeed(), "and others are served")
+			})
+		},
+		Entry("an unknown group", "nobody", int32(1), codes.NotFound),
+		Entry("no group at all", "", int32(1), codes.NotFound),
+		Entry("another namespace", "../kube-system/x", int32(1), codes.NotFound),
+		Entry("a MachineDeployment without bounds", "plain", int32(1), codes.NotFound),
+		Entry("nothing", "pool", int32(0), codes.InvalidArgument),
+		Entry("less than nothing", "pool", int32(-2), codes.InvalidArgument),
+		Entry("beyond max", "pool", int32(3), codes.OutOfRange),
+	)
+
+	It("is decided anew on what others write meanwhile", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.interrupt(`{"spec":{"replicas":6}}`)
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(7))
+		})
+	})
+
+	It("passes max by no race", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:5", 3)
+			c.lull()
+			c.interrupt(`{"spec":{"replicas":5}}`)
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.OutOfRange))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("happens once, though its answers are lost (law 5)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.fail(1, sim.After, errLost)
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(4))
+			Expect(c.target("pool")).To(BeEquivalentTo(4))
+			c.fail(2, sim.Before, apierrors.NewTimeoutError("late", 0))
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("says within the caller's time that it cannot, and is not done later", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.Down(true, serving)
+			begun := time.Now()
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.Unavailable))
+			Expect(time.Since(begun)).To(BeNumerically("<", patience))
+			c.Down(false, serving)
+			time.Sleep(time.Minute)
+			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+		})
+	})
+
+	It("survives a server that hangs for one request", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			hung := 0
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == serving && r.Verb == "patch" && hung == 0 {
+					hung++
+					return time.Hour, 0
+				}
+				return 0, 0
+			})
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(4))
+			c.LatencyOf(nil)
+		})
+	})
+
+	It("is not tried again where the API server says no", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.fail(1, sim.Before, apierrors.NewForbidden(mcm.Resource("machinedeployments"), "pool", errors.New("no")))
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.PermissionDenied))
+			c.fail(1, sim.Before, apierrors.NewInvalid(mcm.SchemeGroupVersion.WithKind("MachineDeployment").GroupKind(), "pool", nil))
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.FailedPrecondition))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+		})
+	})
+
+	It("gives up where others write all the time", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			n := 0
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User != serving || r.Verb != "patch" {
+					return 0, 0
+				}
+				n++
+				go func(n int) {
+					time.Sleep(time.Millisecond)
+					c.patch("pool", `{"metadata":{"annotations":{"n":"%d"}}}`, n)
+				}(n)
+				return 5 * time.Millisecond, 0
+			})
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.Aborted))
+			Expect(n).To(Equal(attempts))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+			c.LatencyOf(nil)
+		})
+	})
+
+	It("of one group does not wait for another's", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.pool("slow", "1:9", 3)
+			c.lull()
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == serving && r.Name == "slow" && r.Verb == "patch" {
+					return time.Second, 0
+				}
+				return 0, 0
+			})
+			var all sync.WaitGroup
+			all.Go(func() { _ = c.increaseOnly("slow", 1) })
+			time.Sleep(time.Millisecond)
+			begun := time.Now()
+			Expect(c.increaseOnly("pool", 1)).To(Succeed())
+			Expect(time.Since(begun)).To(BeNumerically("<", time.Second))
+			all.Wait()
+			Expect(c.replicas("slow")).To(BeEquivalentTo(4))
+			c.LatencyOf(nil)
+		})
+	})
+})
+
+// increaseOnly may be called at the same time as others.
+func (c *caller) increaseOnly(id string, delta int32) error {
+	ctx, cancel := waiting()
+	defer cancel()
+	_, err := c.NodeGroupIncreaseSize(ctx, &pb.NodeGroupIncreaseSizeRequest{Id: id, Delta: delta})
+	return err
+}
+
+// named is the annotation that names machines for deletion, without times.
+func (c *cluster) named(pool string) []string {
+	all := []string{}
+	for name := range names(c.deployment(pool)) {
+		all = append(all, name)
+	}
+	return all
+}
+
+var _ = Describe("Removing", func() {
+	It("is one patch of replicas, names and time, and of no Machine", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-b", "node-c")).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(1))
+			Expect(c.said("pool")).To(Equal([]string{"virtual:///node-a Running", "virtual:///node-b Deleting", "virtual:///node-c Deleting"}))
+			Expect(c.named("pool")).To(ConsistOf("b", "c"))
+			Expect(c.deployment("pool").Annotations).To(HaveKey(changedAt))
+			Expect(c.writes()).To(Equal([]string{"patch machinedeployments pool"}))
+		})
+	})
+
+	It("twice is once, whatever the caller still remembers (double DeleteNodes, stale Nodes cache)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.running("pool", "a", "b", "c")
+			c.machine("pool", "d", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+			c.lull()
+			c.Hold("", serving)
+			for range 3 { // create errors come back in every loop
+				Expect(c.remove("pool", "requested://d")).To(Succeed())
+			}
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			c.Release("", serving)
+			Expect(c.remove("pool", "node-c", "requested://d")).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.writes()).To(HaveLen(2))
+		})
+	})
+
+	It("of a machine that is gone, or terminates, is a success that changes nothing", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a")
+			c.machine("pool", "b", mcm.MachineTerminating)
+			c.lull()
+			Expect(c.remove("pool", "node-gone", "requested://gone", "requested://b")).To(Succeed())
+			Expect(c.writes()).To(BeEmpty())
+		})
+	})
+
+	It("of a machine whose name MCM has taken out already, while our watch of Machines is late, is a success that changes nothing", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			c.Hold("machines", serving)
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Deleting"))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			c.Release("machines", serving)
+			c.lull()
+			Expect(c.said("pool")).To(HaveLen(2))
+		})
+	})
+
+	DescribeTable("refuses what makes no sense, and nothing changes",
+		func(id string, want codes.Code, nodes ...string) {
+			play(func(c *cluster) {
+				c.pool("pool", "2:9", 3)
+				c.pool("other", "1:9", 1)
+				c.running("pool", "a", "b", "c")
+				c.machine("pool", "p", mcm.MachineRunning, func(m *v1alpha1.Machine) {
+					m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: time.Now().Add(time.Hour)}
+				})
+				c.running("other", "o")
+				c.patchNode("node-o", `{"metadata":{"labels":{"x":"y"}}}`)
+				c.lull()
+				_, err := c.core.CoreV1().Nodes().Create(context.Background(), standIn("node-alien"), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				c.lull()
+				Expect(code(c.remove(id, nodes...))).To(Equal(want))
+				Expect(c.writes()).To(BeEmpty())
+			})
+		},
+		Entry("below min", "pool", codes.FailedPrecondition, "node-a", "node-b"),
+		Entry("a preserved machine", "pool", codes.FailedPrecondition, "node-p"),
+		Entry("a machine of another group", "pool", codes.InvalidArgument, "node-o"),
+		Entry("one of several, of another group", "pool", codes.InvalidArgument, "node-a", "node-o"),
+		Entry("a Node with no machine behind it", "pool", codes.NotFound, "node-alien"),
+		Entry("of an unknown group", "nobody", codes.NotFound, "node-a"),
+		Entry("nothing of an unknown group", "nobody", codes.NotFound),
+	)
+
+	It("waits for the end of a rollout", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 2)
+			c.running("pool", "a", "b")
+			d := c.deployment("pool")
+			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
+			next, err := c.ours.MachineSets(ns).Create(context.Background(), next, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			m := machineIn("")
+			m.Name, m.OwnerReferences = "n", []metav1.OwnerReference{ownedBy("MachineSet", next)}
+			_, err = c.ours.Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.lull()
+			Expect(code(c.remove("pool", "node-a"))).To(Equal(codes.FailedPrecondition))
+			Expect(c.increase("pool", 1)).To(Succeed(), "growing is possible all the time")
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "n", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(c.remove("pool", "node-a")).To(Succeed())
+		})
+	})
+
+	It("by ten calls at once lowers replicas by ten", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "0:20", 12)
+			var all []string
+			for i := range 12 {
+				all = append(all, fmt.Sprintf("m%02d", i))
+			}
+			c.running("pool", all...)
+			c.lull()
+			c.Hold("", serving)
+			c.Latency(3 * time.Millisecond)
+			var calls sync.WaitGroup
+			failed := make([]error, 10)
+			for i := range 10 {
+				calls.Go(func() { failed[i] = c.remove("pool", fmt.Sprintf("node-m%02d", i)) })
+			}
+			calls.Wait()
+			Expect(errors.Join(failed...)).NotTo(HaveOccurred())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.named("pool")).To(HaveLen(10))
+			Expect(c.writes()).To(HaveLen(10), "no patch in vain")
+			c.Release("", serving)
+		})
+	})
+
+	DescribeTable("happens once, though its answer is lost (law 5)",
+		func(moment sim.Moment, times int) {
+			play(func(c *cluster) {
+				c.pool("pool", "1:9", 3)
+				c.running("pool", "a", "b", "c")
+				c.lull()
+				c.fail(times, moment, errLost)
+				Expect(c.remove("pool", "node-c")).To(Succeed())
+				Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+				Expect(c.named("pool")).To(ConsistOf("c"))
+			})
+		},
+		Entry("before", sim.Before, 1), Entry("before, several times", sim.Before, 5), Entry("after", sim.After, 1),
+	)
+})
+
+var _ = Describe("Withdrawing", func() {
+	It("takes back what does not exist, touches no Machine, and always succeeds (trap 5)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.running("pool", "a", "b")
+			c.machine("pool", "c", mcm.MachinePending)
+			c.lull()
+			Expect(c.decrease("pool", -2)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			By("and the placeholder, deleted later, counts once: 3 -> 4 -> 3, never 2")
+			Expect(c.remove("pool", "requested://c")).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2))
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2))
+		})
+	})
+
+	It("of nothing, or of an unknown group, is refused", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.lull()
+			Expect(code(c.decrease("pool", 0))).To(Equal(codes.InvalidArgument))
+			Expect(code(c.decrease("pool", 1))).To(Equal(codes.InvalidArgument))
+			Expect(code(c.decrease("nobody", -1))).To(Equal(codes.NotFound))
+			Expect(c.writes()).To(BeEmpty())
+		})
+	})
+})
+
+var _ = Describe("The end", func() {
+	It("closes connections, ends calls under way, and writes nothing after (law 11)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == serving && r.Verb == "patch" {
+					return time.Second, 0
+				}
+				return 0, 0
+			})
+			ended := make(chan error, 1)
+			go func() { ended <- c.increaseOnly("pool", 1) }()
+			time.Sleep(100 * time.Millisecond)
+			begun := time.Now()
+			Expect(c.process.Stop()).To(Succeed())
+			Expect(<-ended).To(HaveOccurred())
+			Expect(time.Since(begun)).To(BeNumerically("<", time.Second))
+			Expect(code(c.begin())).To(Equal(codes.Unavailable))
+			time.Sleep(time.Minute)
+			Expect(c.writes()).To(BeEmpty())
+			c.LatencyOf(nil)
+		})
+	})
+
+	It("comes at once while the caches are not filled", func() {
+		play(func(c *cluster) {
+			Expect(c.process.Stop()).To(Succeed())
+			c.Down(true, serving)
+			again := c.Start(serving, server(c.wire))
+			time.Sleep(time.Minute)
+			Expect(again.Stop()).To(Succeed())
+		})
+	})
+})
