@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// balanceName names the controller that keeps zones together.
+const balanceName = "balance"
+
+// BalanceOptions are the flags of the balance controller.
+type BalanceOptions struct {
+	// Enabled lets annotations and Mode have effect on replicas.
+	Enabled bool
+	Mode    string
+	Similar similar.Options
+	// BootPatience is the controller's setting of that name.
+	BootPatience time.Duration
+	PoolLabels   []string
+	// Nodes are bounds as cluster-autoscaler takes them.
+	Nodes []string
+}
+
+func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
+	o.Similar = similar.Defaults()
+	flags.BoolVar(&o.Enabled, "balance-similar-node-groups", true,
+		"Keep similar MachineDeployments of different zones even, where they or --balance-mode ask for it. If false, replicas are left alone whatever annotations say; the excess of pools is spread all the same.")
+	flags.StringVar(&o.Mode, "balance-mode", string(v1alpha1.BalanceOff),
+		"What is done for MachineDeployments that do not say by annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (growth is split) or Continuous (and what is uneven is evened out).")
+	flags.DurationVar(&o.BootPatience, "balance-boot-patience", 10*time.Minute,
+		"How long a machine may take to become ready before its zone counts as one that cannot make machines. 0 is for ever.")
+	flags.StringSliceVar(&o.PoolLabels, "pool-label", []string{"worker.gardener.cloud/pool"},
+		"Label of MachineDeployments, or of their node templates, that says which pool they are of. Repeatable; the first that is there counts.")
+	flags.StringArrayVar(&o.Nodes, "nodes", nil,
+		"Bounds of a MachineDeployment that has none by annotation or by a Gardener's Worker: min:max:excess:namespace.name; without excess it is 0. Repeatable.")
+	flags.Float64Var(&o.Similar.MemoryRatio, "memory-difference-ratio", o.Similar.MemoryRatio, "How far similar MachineDeployments may differ in memory, as a part of the larger.")
+	flags.Float64Var(&o.Similar.AllocatableRatio, "max-allocatable-difference-ratio", o.Similar.AllocatableRatio, "The same for what is allocatable.")
+	flags.Float64Var(&o.Similar.FreeRatio, "max-free-difference-ratio", o.Similar.FreeRatio, "The same for what DaemonSets leave of that.")
+	flags.StringSliceVar(&o.Similar.IgnoredLabels, "balancing-ignore-label", nil, "Label in which similar MachineDeployments may differ, besides those of zone and hostname. Repeatable.")
+	flags.StringSliceVar(&o.Similar.BalancingLabels, "balancing-label", nil, "If given, only who has the same value of each of these labels is similar, and nothing else is compared. Repeatable.")
+}
+
+func (o *BalanceOptions) validate(namespace string) error {
+	errs := []error{o.Similar.Validate()}
+	if _, err := v1alpha1.ParseBalanceMode(o.Mode); err != nil {
+		errs = append(errs, fmt.Errorf("--balance-mode: %w", err))
+	}
+	if o.BootPatience < 0 {
+		errs = append(errs, errors.New("--balance-boot-patience: must not be negative"))
+	}
+	_, err := o.bounds(namespace)
+	return errors.Join(append(errs, err)...)
+}
+
+// bounds are those of --nodes, by name.
+func (o *BalanceOptions) bounds(namespace string) (map[string]v1alpha1.Bounds, error) {
+	all := map[string]v1alpha1.Bounds{}
+	for _, text := range o.Nodes {
+		at, name, bounds, err := balance.ParseNodes(text)
+		_, twice := all[name]
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("--nodes: %w", err)
+		case at != namespace:
+			return nil, fmt.Errorf("--nodes: %q: this process looks after namespace %q alone (--namespace)", text, namespace)
+		case twice:
+			return nil, fmt.Errorf("--nodes: %q is given twice", name)
+		}
+		all[name] = bounds
+	}
+	return all, nil
+}
+
+func (o *BalanceOptions) settings(namespace string) (balance.Settings, error) {
+	bounds, err := o.bounds(namespace)
+	return balance.Settings{
+		Enabled: o.Enabled, Mode: v1alpha1.BalanceMode(o.Mode), Similar: o.Similar, BootPatience: o.BootPatience,
+		PoolLabels: o.PoolLabels, Bounds: bounds,
+	}, err
+}
+
+// runBalance keeps zones together.
+func (p *process) runBalance(ctx context.Context) error {
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make machine client: %w", err)
+	}
+	garden, err := dynamic.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make client for a Gardener's kinds: %w", err)
+	}
+	settings, err := p.options.Balance.settings(p.options.Namespace)
+	if err != nil {
+		return err
+	}
+	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+		return nil
+	}
+	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
+	informers := balance.Informers{Machines: machines.Machine().V1alpha1()}
+	if p.target != nil {
+		target, err := kubernetes.NewForConfig(p.target)
+		if err != nil {
+			return fmt.Errorf("make target client: %w", err)
+		}
+		informers.Target = coreinformers.NewSharedInformerFactory(target, 0)
+	}
+	c, err := balance.New(balance.Clients{Machines: ours.MachineV1alpha1(), Garden: garden, Discovery: ours.Discovery()}, informers, p.recorder,
+		balance.Options{Namespace: p.options.Namespace, Settings: settings, Registerer: p.registry})
+	if err != nil {
+		return err
+	}
+	machines.StartWithContext(ctx)
+	defer machines.Shutdown()
+	if informers.Target != nil {
+		informers.Target.StartWithContext(ctx)
+		defer informers.Target.Shutdown()
+	}
+	c.Run(ctx)
+	return nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var _ = Describe("Flags of the balance controller", func() {
+	It("leave replicas alone by default", func() {
+		s, err := parsed().Balance.settings("default")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.Mode).To(Equal(v1alpha1.BalanceOff))
+		Expect(s.Enabled).To(BeTrue(), "annotations have effect")
+		Expect(s.Bounds).To(BeEmpty())
+		Expect(s.PoolLabels).To(Equal([]string{"worker.gardener.cloud/pool"}))
+	})
+
+	It("take bounds as cluster-autoscaler does, repeated, with commas in an excess", func() {
+		o := parsed("--nodes=1:10:2:default.pool-z1", "--nodes=1:10:cpu=16,memory=64Gi:default.pool-z2", "--nodes=0:3:default.pool.z3")
+		Expect(o.Validate()).To(Succeed())
+		s, err := o.Balance.settings("default")
+		Expect(err).NotTo(HaveOccurred())
+		var texts []string
+		for _, name := range []string{"pool-z1", "pool-z2", "pool.z3"} {
+			texts = append(texts, s.Bounds[name].String())
+		}
+		Expect(texts).To(Equal([]string{"1:10:2", "1:10:cpu=16,memory=64Gi", "0:3:0"}))
+	})
+
+	DescribeTable("are refused where they make no sense",
+		func(mention string, arguments ...string) {
+			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
+		},
+		Entry("a mode that nobody knows", "--balance-mode", "--balance-mode=On"),
+		Entry("a negative patience", "--balance-boot-patience", "--balance-boot-patience=-1s"),
+		Entry("a ratio beyond 1", "--memory-difference-ratio", "--memory-difference-ratio=2"),
+		Entry("labels that exclude each other", "--balancing-label", "--balancing-label=a", "--balancing-ignore-label=b"),
+		Entry("bounds of another namespace", "namespace", "--nodes=1:2:3:other.pool"),
+		Entry("bounds that are no bounds", "min must not be above max", "--nodes=3:2:default.pool"),
+		Entry("bounds twice", "twice", "--nodes=1:2:default.pool", "--nodes=1:3:default.pool"),
+	)
+})
