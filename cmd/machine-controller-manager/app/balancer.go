@@ -59,10 +59,14 @@ func (o *BalancerOptions) validate() error {
 
 // leaseName is the stock binary's, so that the two take turns, unless nothing of that is run here.
 func (o *Options) leaseName() string {
-	if picked, err := pick(o.Controllers); err == nil && !slices.ContainsFunc(picked, isMCM) {
-		return balancerName
+	picked, err := pick(o.Controllers)
+	switch {
+	case err != nil || slices.ContainsFunc(picked, isMCM):
+		return name
+	case len(picked) == 1 && picked[0].name == federatedName:
+		return federatedName
 	}
-	return name
+	return balancerName
 }
 
 func isMCM(c controller) bool { return c.name == mcmName }

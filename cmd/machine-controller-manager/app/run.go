@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
@@ -116,6 +117,7 @@ func (p *process) record(ctx context.Context) record.EventBroadcaster {
 	utilruntime.Must(kubescheme.AddToScheme(scheme))
 	utilruntime.Must(machinescheme.AddToScheme(scheme))
 	utilruntime.Must(balancerv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(autoscalingv1alpha1.AddToScheme(scheme))
 	// Past the end of ctx, since giving up the lease is an event too; Run shuts it down.
 	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: p.past.CoreV1().Events("")})

@@ -120,8 +120,11 @@ func (p *Plan) keepExtras(r rules, now time.Time, base, others []*Seat) {
 	}
 }
 
-// dispensable tells whether the base could run what an extra cluster runs.
+// dispensable tells whether an extra cluster runs no more than one replica, and the base could run that.
 func dispensable(extra *Seat, base []*Seat, r rules) bool {
+	if extra.desired() > 1 || extra.limited || extra.fixed() {
+		return false
+	}
 	room, free := int64(0), r.max
 	for _, s := range base {
 		if s.role != used || s.limited || s.stuck || s.fixed() {

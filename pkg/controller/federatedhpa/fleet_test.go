@@ -133,7 +133,8 @@ func (f *fleet) sync(mayDie bool) (Plan, error) {
 			return p, nil
 		}
 		f.note("%v %s %s %v at %q", f.now.Format("15:04:05"), o.Cluster, o.Deed, o.Bounds, o.Version)
-		f.member(o.Cluster).inFlight = &sent{p.Orders[i], f.now, f.member(o.Cluster).capacity}
+		m := f.member(o.Cluster)
+		m.inFlight, m.rejected = &sent{p.Orders[i], f.now, m.capacity}, 0
 	}
 	return p, nil
 }

@@ -15,13 +15,10 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 		switch {
 		case s.Lent:
 			s.Aim = s.Confirmed
-		case s.role == idle || s.role == waiting:
+		case s.role == idle || s.role == waiting || s.role == leaving && !s.fixed():
 			s.Aim = Bounds{}
 		case s.fixed():
 			s.Aim.Max = s.held().Max
-			room -= s.Aim.Max
-		case s.role == leaving:
-			s.Aim = s.farewell()
 			room -= s.Aim.Max
 		default:
 			hands = append(hands, s)
@@ -41,15 +38,6 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 			p.Missing += max(0, s.cluster.Local.Demand-s.Aim.Max)
 		}
 	}
-}
-
-// farewell is what a leaving cluster keeps for now: nothing, or, for one that was used in need only, a single replica
-// until it runs no more.
-func (s *Seat) farewell() Bounds {
-	if s.entry.OnDemand && s.cluster.Local != nil && !s.frozen() && max(s.cluster.Local.Current, s.desired()) > 1 {
-		return Bounds{min(1, s.Confirmed.Min), 1}
-	}
-	return Bounds{}
 }
 
 // rests tells whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out.

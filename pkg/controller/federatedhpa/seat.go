@@ -74,7 +74,7 @@ func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 		return true
 	case c.InFlight != nil:
 		return false
-	case c.Rejected == epoch && !o.Repeated:
+	case c.Rejected > 0 && c.Rejected == epoch && !o.Repeated:
 		return true
 	case c.Local != nil:
 		return o.Base == "" || later(c.Local.Version, o.Base)

@@ -46,7 +46,7 @@ type Cluster struct {
 	Foreign Hold
 	// InFlight is what is being written at this moment.
 	InFlight *Bounds
-	// Rejected is the epoch of the last write that certainly had no effect.
+	// Rejected is the epoch of the last write, if that certainly had no effect.
 	Rejected int64
 	Workload Workload
 }

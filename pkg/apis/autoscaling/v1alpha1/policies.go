@@ -11,7 +11,8 @@ type Joining struct {
 	// +optional
 	OnDemand bool `json:"onDemand,omitempty"`
 
-	// QuietSeconds is for how long the other clusters have to be able to do without it before it leaves. Default 600.
+	// QuietSeconds is for how long it has to run no more than one replica, and the other clusters be able to do without that,
+	// before it leaves. Default 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// federatedName names the controller, and its lease where it runs alone.
+const federatedName = "federatedhpa"
+
+// federatedRetry is how often the API server is asked for federated autoscalers while it does not serve them.
+const federatedRetry = 30 * time.Second
+
+// The registries of clusters.
+const (
+	secretRegistry  = "secrets"
+	profileRegistry = "clusterprofiles"
+)
+
+// FederatedOptions are the flags of the federated autoscaler's controller.
+type FederatedOptions struct {
+	// Namespace is the only one with objects to look at; empty means all.
+	Namespace string
+	// Registry is where clusters are found, Clusters the namespace of what it reads.
+	Registry, Clusters string
+	// Syncs run at the same time.
+	Syncs int
+	// ProbePeriod and RequestTimeout are about clusters.
+	ProbePeriod, RequestTimeout time.Duration
+}
+
+func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Namespace, "federation-namespace", "", "The only namespace whose FederatedHorizontalPodAutoscalers count, in the hub and in clusters. Default: all namespaces.")
+	flags.StringVar(&o.Registry, "federation-registry", secretRegistry, "Where clusters are found: "+secretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+profileRegistry+" (multicluster.x-k8s.io).")
+	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of those Secrets or ClusterProfiles. Default: --namespace.")
+	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "How many FederatedHorizontalPodAutoscalers are looked at at the same time.")
+	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "How often a cluster is asked whether it is there. After two probes without an answer it is out of reach.")
+	flags.DurationVar(&o.RequestTimeout, "federation-request-timeout", 10*time.Second, "How long a cluster may take to answer.")
+}
+
+func (o *FederatedOptions) validate() error {
+	switch {
+	case o.Syncs < 1:
+		return fmt.Errorf("--federation-concurrent-syncs: %d is below 1", o.Syncs)
+	case !slices.Contains([]string{secretRegistry, profileRegistry}, o.Registry):
+		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", o.Registry, secretRegistry, profileRegistry)
+	case o.ProbePeriod < 100*time.Millisecond, o.RequestTimeout < 100*time.Millisecond:
+		return fmt.Errorf("--federation-probe-period, --federation-request-timeout: below 100ms")
+	}
+	return nil
+}
+
+// runFederated partitions federated autoscalers. The control cluster is the hub.
+func (p *process) runFederated(ctx context.Context) error {
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make client for federated autoscalers: %w", err)
+	}
+	if p.lease == federatedName {
+		p.ready.Filled() // there may never be a federated autoscaler, and that is no fault
+	}
+	if !awaitAPI(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion, federatedRetry) {
+		return nil
+	}
+	o := p.options.Federated
+	registry, err := p.registryOf(o)
+	if err != nil {
+		return err
+	}
+	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace))
+	c, err := federatedhpa.New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), registry, p.recorder,
+		federatedhpa.Options{
+			Namespace: o.Namespace, Workers: o.Syncs, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,
+			// Whoever has lost the lease writes nothing any more, in clusters neither.
+			Connect: func(r federatedhpa.Registration) (*rest.Config, error) {
+				return rest.AddUserAgent(p.gate.Behind(r.Config), federatedName), nil
+			},
+		})
+	if err != nil {
+		return err
+	}
+	objects.StartWithContext(ctx)
+	defer objects.Shutdown()
+	c.Run(ctx)
+	return nil
+}
+
+func (p *process) registryOf(o FederatedOptions) (federatedhpa.Registry, error) {
+	namespace := cmp.Or(o.Clusters, p.options.Namespace)
+	if o.Registry == secretRegistry {
+		return federatedhpa.NewSecrets(p.core, namespace), nil
+	}
+	profiles, err := dynamic.NewForConfig(p.control)
+	if err != nil {
+		return nil, fmt.Errorf("make client for cluster profiles: %w", err)
+	}
+	return federatedhpa.NewProfiles(profiles, p.core, namespace), nil
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// apply posts the plan's orders on the boards of their clusters, and waits for none of them.
+func (c *Controller) apply(v View, p Plan, d drawings) {
+	key := keyOf(v.Object)
+	for i := range p.Orders {
+		o := &p.Orders[i]
+		m, _ := c.fleet.of(o.Cluster)
+		if m == nil {
+			continue // it has just gone; the ledger goes on counting
+		}
+		m.board.change(key, func(n *note) {
+			n.order, n.wanted, n.rejected, n.generation = o, d.blueprint.autoscaler(v.Object, *o), 0, v.Object.Generation
+		})
+		m.loop.Add(key)
+		if o.Bounds != o.Was {
+			c.recorder.Eventf(v.Object, corev1.EventTypeNormal, reasons[o.Deed], "%s: from %d..%d to %d..%d", o.Cluster, o.Was.Min, o.Was.Max, o.Min, o.Max)
+		}
+	}
+	for _, placing := range p.Placings {
+		c.place(v, placing, d)
+	}
+}
+
+var reasons = map[Deed]string{Create: "Joined", Change: "Moved", Remove: "Left"}
+
+func (c *Controller) place(v View, p Placing, d drawings) {
+	m, _ := c.fleet.of(p.Cluster)
+	if m == nil || d.workload == nil {
+		return
+	}
+	key, ref := keyOf(v.Object), v.Object.Spec.ScaleTargetRef
+	n := m.board.read(key)
+	if n.placing != nil || v.Now.Before(n.retry) {
+		return
+	}
+	m.board.change(key, func(n *note) {
+		n.placing = &placement{Placing: p, name: ref.Name, wanted: d.workload, kind: m.kinds.of(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))}
+	})
+	m.loop.Add(workloadPrefix + key)
+}
+
+// mind sees to the finalizer, and tells whether that was all for now.
+func (c *Controller) mind(ctx context.Context, v View, p Plan) (done bool, err error) {
+	o := v.Object
+	has := slices.Contains(o.Finalizers, Finalizer)
+	switch {
+	case o.DeletionTimestamp == nil && !has && p.Stop == Hold{}:
+		o = o.DeepCopy()
+		o.Finalizers = append(o.Finalizers, Finalizer)
+	case o.DeletionTimestamp != nil && !has:
+		return true, nil
+	case o.DeletionTimestamp != nil && p.Gone:
+		o = o.DeepCopy()
+		o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return f == Finalizer })
+	default:
+		return false, nil
+	}
+	return true, c.update(ctx, o)
+}
+
+func (c *Controller) update(ctx context.Context, o *v1alpha1.FederatedHorizontalPodAutoscaler) error {
+	stored, err := c.client.FederatedHorizontalPodAutoscalers(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("write finalizer: %w", err)
+	}
+	c.written.Wrote(keyOf(o), stored.ResourceVersion)
+	return nil
+}

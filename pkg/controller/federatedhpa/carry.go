@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+)
+
+// A cluster that refuses what it is sent is asked again after a while, longer each time.
+const (
+	firstRefusal = time.Minute
+	lastRefusal  = time.Hour
+)
+
+// carryOut does what the order on the board says, and notes what became of it.
+func (m *member) carryOut(ctx context.Context, key string) {
+	n := m.board.read(key)
+	if n.order == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
+	defer cancel()
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+	client := m.dynamic.Resource(hpaResource).Namespace(namespace)
+	begun := m.o.Clock.Now()
+	answer, err := write(ctx, client, *n.order, name, n.wanted)
+	m.o.metrics.wrote(m.registration.Name, string(n.order.Deed), err, m.o.Clock.Since(begun))
+	m.conclude(ctx, client, key, *n.order, answer, err)
+	m.changed(key)
+}
+
+var errUnclaimed = errors.New("it was not sent, since what it rests on had to be prepared")
+
+// write sends one order.
+func write(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	switch o.Deed {
+	case Create:
+		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+		if err != nil {
+			return nil, err
+		}
+		if claimed, err := claim(ctx, client, made); err == nil { // else before the first change
+			return claimed, nil
+		}
+		return made, nil
+	case Change:
+		is, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if is.GetResourceVersion() != o.Version || string(is.GetUID()) != o.UID {
+			return is, errUnclaimed
+		}
+		if claimed, err := claim(ctx, client, is); err != nil || claimed != is {
+			return claimed, errors.Join(err, errUnclaimed)
+		}
+		return client.Apply(ctx, name, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	default:
+		return nil, client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(o.UID)), ResourceVersion: &o.Version}})
+	}
+}
+
+// claim has us own by server-side apply what we created, since what we leave out of a later apply would else stay. The
+// replicas of a workload are left out: they are nobody's but its autoscaler's. It returns the object itself where there
+// is nothing to do.
+func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	fields, changed := u.GetManagedFields(), false
+	for i := range fields {
+		f := &fields[i]
+		if f.Manager != fieldManager || f.Operation != metav1.ManagedFieldsOperationUpdate || f.Subresource != "" || f.FieldsV1 == nil {
+			continue
+		}
+		set := map[string]any{}
+		if err := json.Unmarshal(f.FieldsV1.Raw, &set); err != nil {
+			return nil, fmt.Errorf("read managed fields: %w", err)
+		}
+		unstructured.RemoveNestedField(set, "f:spec", "f:replicas")
+		raw, err := json.Marshal(set)
+		if err != nil {
+			return nil, err
+		}
+		f.Operation, f.FieldsV1.Raw, changed = metav1.ManagedFieldsOperationApply, raw, true
+	}
+	if !changed {
+		return u, nil
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": fields},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return client.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+}
+
+// conclude notes what became of an order. Where that is not known, nothing is noted: then the ledger goes on counting it.
+func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface, key string, o Order, answer *unstructured.Unstructured, err error) {
+	log := klog.FromContext(ctx)
+	var after func(*note)
+	switch {
+	case err == nil && o.Deed == Remove, o.Deed == Remove && apierrors.IsNotFound(err):
+		log.V(2).Info("Removed an autoscaler", "object", key)
+		after = func(n *note) { n.removed, n.answered = o.UID, nil }
+	case err == nil:
+		log.V(2).Info("Wrote an autoscaler", "object", key, "deed", o.Deed, "from", o.Was, "to", o.Bounds)
+		after = func(n *note) { n.answered, n.fault, n.pause = answer, Hold{}, 0 }
+	case errors.Is(err, errUnclaimed):
+		after = func(n *note) {
+			n.rejected = o.Epoch
+			if answer != nil {
+				n.answered = answer
+			}
+		}
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && o.Deed == Change:
+		log.V(4).Info("An autoscaler has changed meanwhile", "object", key, "because", err)
+		fresh, _ := client.Get(ctx, nameOf(key), metav1.GetOptions{})
+		after = func(n *note) {
+			n.rejected = o.Epoch
+			if fresh != nil && fresh.GetUID() != "" {
+				n.answered = fresh
+			}
+		}
+	case refused(err):
+		log.Error(err, "A cluster refuses an autoscaler", "object", key, "deed", o.Deed)
+		now := m.o.Clock.Now()
+		after = func(n *note) { n.refuse(o, err, now) }
+	default:
+		log.Error(err, "A write to a cluster got no answer", "object", key, "deed", o.Deed)
+		m.health.silent()
+	}
+	m.board.ended(key, after)
+}
+
+func (n *note) refuse(o Order, err error, now time.Time) {
+	n.rejected = o.Epoch
+	if n.pause = min(2*n.pause, lastRefusal); n.pause == 0 {
+		n.pause = firstRefusal
+	}
+	n.fault, n.due = Hold{"Refused" + string(apierrors.ReasonForError(err)), "the cluster does not take the autoscaler: " + err.Error()}, now.Add(n.pause)
+}
+
+func nameOf(key string) string {
+	_, name, _ := cache.SplitMetaNamespaceKey(key)
+	return name
+}
+
+// refused tells whether a request certainly had no effect, and would have none if it were sent again.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout
+}

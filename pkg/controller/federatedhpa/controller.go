@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+)
+
+// Finalizer keeps an object until what was made in clusters is gone.
+const Finalizer = v1alpha1.GroupName + "/federatedhpa"
+
+// gather is how long events of an object's clusters are gathered into one sync.
+const gather = 20 * time.Millisecond
+
+// Options of a Controller.
+type Options struct {
+	// Namespace is the only one to look at, in the hub and in clusters; empty means all.
+	Namespace string
+	// Workers sync at the same time; 2 unless set. None of them waits for a cluster.
+	Workers int
+	// Connect makes a configuration for a cluster; that of the registry unless set.
+	Connect func(Registration) (*rest.Config, error)
+	// ProbePeriod is how often a cluster is asked whether it is there, 10 s unless set. After Patience probes without an
+	// answer, 2 unless set, it is out of reach.
+	ProbePeriod time.Duration
+	Patience    int
+	// RequestTimeout is how long a cluster may take to answer, 10 s unless set.
+	RequestTimeout time.Duration
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+
+	metrics *metrics
+}
+
+func (o *Options) complete() {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Connect == nil {
+		o.Connect = func(r Registration) (*rest.Config, error) { return r.Config, nil }
+	}
+	o.Workers = max(o.Workers, 2)
+	o.Patience = max(o.Patience, 2)
+	if o.ProbePeriod == 0 {
+		o.ProbePeriod = 10 * time.Second
+	}
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = 10 * time.Second
+	}
+}
+
+// Controller partitions the bounds of federated autoscalers.
+type Controller struct {
+	client   autoscalingclient.FederatedHorizontalPodAutoscalersGetter
+	registry Registry
+	recorder record.EventRecorder
+	o        Options
+	loop     *loop.Loop
+	written  written.Log
+	fleet    fleet
+	objects  cache.Indexer
+	filled   []cache.DoneChecker
+}
+
+// New returns a controller that works once it is Run, which has to be called. The informer is to be started after New; the
+// registry is run by the controller.
+func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, informer autoscalinginformers.FederatedHorizontalPodAutoscalerInformer, registry Registry, recorder record.EventRecorder, o Options) (*Controller, error) {
+	o.complete()
+	c := &Controller{client: client, registry: registry, recorder: recorder, o: o}
+	shared := informer.Informer()
+	if err := shared.AddIndexers(cache.Indexers{byTarget: indexObject}); err != nil {
+		return nil, fmt.Errorf("index objects: %w", err)
+	}
+	if _, err := shared.AddEventHandler(listen(c.objectChanged)); err != nil {
+		return nil, fmt.Errorf("listen to objects: %w", err)
+	}
+	c.objects = shared.GetIndexer()
+	c.o.metrics = newMetrics(o.Registerer, c.objects)
+	c.fleet = fleet{registry: registry, o: &c.o, changed: c.clusterChanged, members: map[string]*member{}}
+	registry.Notify(func() { c.fleet.follow(); c.enqueueAll() })
+	c.filled = append(registry.Filled(), shared.HasSyncedChecker())
+	c.loop = loop.New("federatedhpa", c.sync, loop.Options{Workers: c.o.Workers, Clock: c.o.Clock, Panicked: c.panicked})
+	return c, nil
+}
+
+// Filled are done when the hub's caches are complete. Clusters may fill theirs at any later time, or never.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends, and returns when all that it started has ended.
+func (c *Controller) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.registry.Run(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+		c.fleet.end()
+	}()
+	if cache.WaitFor(ctx, "", c.filled...) {
+		c.fleet.begin(ctx)
+	}
+	c.loop.Run(ctx, c.filled...)
+}
+
+func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
+	o, ok := c.get(key)
+	if !ok {
+		return 0, nil
+	}
+	v, d := c.observe(o)
+	p := NewPlan(v)
+	if done, err := c.mind(ctx, v, p); done || err != nil {
+		return 0, err
+	}
+	// What is sent must have been remembered before.
+	if err := c.report(ctx, v, p); err != nil {
+		return 0, err
+	}
+	c.apply(v, p, d)
+	return sooner(p.Again, d.again), nil
+}
+
+// get returns a copy of an object to work on, if the cache knows all that we wrote of it.
+func (c *Controller) get(key string) (*v1alpha1.FederatedHorizontalPodAutoscaler, bool) {
+	item, found, _ := c.objects.GetByKey(key)
+	o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)
+	if !found || !ok {
+		c.written.Forget(key)
+		for _, m := range c.fleet.all() {
+			m.board.forget(key)
+		}
+		return nil, false
+	}
+	if !c.written.Seen(key, o.ResourceVersion) {
+		return nil, false
+	}
+	return o.DeepCopy(), true
+}
+
+func (c *Controller) panicked(key string, value any) {
+	if o, ok := c.get(key); ok {
+		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "This object is left alone for some minutes, a fault of the controller: %v", value)
+	}
+}
+
+func keyOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) string { return o.Namespace + "/" + o.Name }
+
+func indexObject(item any) ([]string, error) {
+	if o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok {
+		return []string{targetOf(o)}, nil
+	}
+	return nil, nil
+}
+
+func (c *Controller) objectChanged(items ...any) {
+	for _, item := range items {
+		if o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok {
+			c.loop.Add(keyOf(o))
+			c.enqueueTarget(targetOf(o), keyOf(o))
+		}
+	}
+}
+
+// clusterChanged is told of keys of objects and of workloads, or of nothing in particular.
+func (c *Controller) clusterChanged(keys ...string) {
+	if len(keys) == 0 {
+		c.enqueueAll()
+		return
+	}
+	if _, found, _ := c.objects.GetByKey(keys[0]); found {
+		c.loop.AddAfter(keys[0], gather)
+	}
+	for _, target := range keys[1:] {
+		c.enqueueTarget(target, keys[0])
+	}
+}
+
+func (c *Controller) enqueueTarget(target, but string) {
+	items, _ := c.objects.ByIndex(byTarget, target)
+	for _, item := range items {
+		if o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok && keyOf(o) != but {
+			c.loop.AddAfter(keyOf(o), gather)
+		}
+	}
+}
+
+func (c *Controller) enqueueAll() {
+	keys := c.objects.ListKeys()
+	slices.SortFunc(keys, strings.Compare)
+	for _, key := range keys {
+		c.loop.AddAfter(key, gather)
+	}
+}

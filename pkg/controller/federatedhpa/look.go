@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"fmt"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+const byTarget = "target"
+
+func unstructuredOf(item any) (*unstructured.Unstructured, bool) {
+	u, ok := item.(*unstructured.Unstructured)
+	return u, ok
+}
+
+// workloadKey names a workload whatever the version of its group.
+func workloadKey(namespace, apiVersion, kind, name string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return strings.Join([]string{namespace, group, kind, name}, "/")
+}
+
+func workloadOfHPA(u *unstructured.Unstructured) string {
+	ref, _, _ := unstructured.NestedStringMap(u.Object, "spec", "scaleTargetRef")
+	return workloadKey(u.GetNamespace(), ref["apiVersion"], ref["kind"], ref["name"])
+}
+
+func indexHPA(item any) ([]string, error) {
+	u, ok := unstructuredOf(item)
+	if !ok {
+		return nil, nil
+	}
+	return []string{workloadOfHPA(u)}, nil
+}
+
+func targetOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) string {
+	ref := o.Spec.ScaleTargetRef
+	return workloadKey(o.Namespace, ref.APIVersion, ref.Kind, ref.Name)
+}
+
+// look is all that is known of a cluster with regard to one object.
+func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, hash string) Cluster {
+	key := o.Namespace + "/" + o.Name
+	n := m.board.read(key)
+	heard, young, trouble := m.health.look()
+	c := Cluster{
+		Name: m.registration.Name, Registered: true, Reachable: m.reachable(), Starting: young && !m.reachable(),
+		Since: heard, Rejected: n.rejected,
+	}
+	if trouble != nil && !m.hpas.HasSynced() {
+		c.Fault = Hold{"ListRefused", trouble.Error()}
+	}
+	if n.order != nil {
+		c.InFlight = &n.order.Bounds
+		if n.order.Deed == Remove {
+			c.InFlight = &Bounds{}
+		}
+	}
+	if n.fault != (Hold{}) && n.generation == o.Generation && m.o.Clock.Now().Before(n.due) {
+		c.Fault = n.fault
+	}
+	if !m.hpas.HasSynced() {
+		return c
+	}
+	m.lookAtAutoscaler(&c, o, b, n)
+	m.lookAtWorkload(&c, o, hash, n)
+	return c
+}
+
+func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, n note) {
+	u := m.latest(o.Namespace+"/"+o.Name, n)
+	c.Absent = u == nil
+	if u != nil && !owns(o, u) && !o.Spec.Adopt {
+		c.Foreign = Hold{"NameTaken", fmt.Sprintf("the cluster has an autoscaler %s that somebody else made: remove it, or set spec.adopt", u.GetName())}
+		u, c.Absent = nil, false
+	}
+	if u != nil {
+		hpa := &autoscalingv2.HorizontalPodAutoscaler{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, hpa); err != nil {
+			c.Fault = Hold{"AutoscalerUnreadable", err.Error()}
+			return
+		}
+		c.Local = localOf(hpa)
+		c.Local.Drifted = !owns(o, u) || b.typed != nil && b.drifted(hpa)
+	}
+	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
+	for _, item := range others {
+		if other, ok := unstructuredOf(item); ok && other.GetName() != o.Name {
+			c.Foreign = Hold{"AutoscaledTwice", fmt.Sprintf("another autoscaler, %s, is on the same workload, and two disable each other: remove one", other.GetName())}
+		}
+	}
+}
+
+func owns(o *v1alpha1.FederatedHorizontalPodAutoscaler, u *unstructured.Unstructured) bool {
+	return types.UID(u.GetLabels()[ownerLabel]) == o.UID
+}
+
+// latest is a cluster's autoscaler as the cache or the last answer has it, whichever is younger; nil if there is none.
+func (m *member) latest(key string, n note) *unstructured.Unstructured {
+	item, found, _ := m.hpas.GetStore().GetByKey(key)
+	u, ok := unstructuredOf(item)
+	if found && ok {
+		if n.answered != nil && later(n.answered.GetResourceVersion(), u.GetResourceVersion()) {
+			u = n.answered
+		}
+	} else if n.answered != nil && later(n.answered.GetResourceVersion(), m.hpas.LastSyncResourceVersion()) {
+		u = n.answered
+	} else {
+		return nil
+	}
+	if string(u.GetUID()) == n.removed {
+		return nil
+	}
+	return u
+}
+
+func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n note) {
+	ref := o.Spec.ScaleTargetRef
+	k := m.kinds.of(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	switch {
+	case k.fault != Hold{}:
+		c.Workload.Fault = k.fault
+		if c.Local == nil && c.Fault == (Hold{}) {
+			c.Fault = k.fault
+		}
+		return
+	case k.informer == nil || !k.informer.HasSynced():
+		if _, young, _ := m.health.look(); young && c.Local == nil {
+			c.Starting = true
+		}
+		return
+	}
+	c.Workload.Known = true
+	item, found, _ := k.informer.GetStore().GetByKey(o.Namespace + "/" + ref.Name)
+	u, ok := unstructuredOf(item)
+	if !found || !ok {
+		if c.Workload.Fault = n.placed; n.placed == (Hold{}) {
+			c.Workload.Fault = Hold{"NoWorkload", "the workload does not exist in the cluster, and its autoscaler waits for it"}
+		}
+		return
+	}
+	w := &c.Workload
+	w.Exists, w.Version, w.UID = true, u.GetResourceVersion(), string(u.GetUID())
+	w.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	w.Counted = countable[ref.Kind] || w.Ready > 0
+	w.Ours = owns(o, u)
+	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash
+}
+
+// countable kinds leave out status.readyReplicas only where nothing is ready.
+var countable = map[string]bool{"Deployment": true, "StatefulSet": true, "ReplicaSet": true, "ReplicationController": true}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+)
+
+// member is one cluster: its caches, the orders to it, and its health. Nothing in it waits for any other, and nobody waits
+// for it.
+type member struct {
+	registration Registration
+	o            *Options
+	changed      func(keys ...string) // no key: anything may have changed
+
+	dynamic   dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	loop      *loop.Loop
+	hpas      cache.SharedIndexInformer
+	kinds     kinds
+	health    health
+	board     board
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// carriers are how many orders one cluster is given at the same time.
+const carriers = 4
+
+var hpaResource = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+
+// newMember makes a member, which does nothing before start.
+func newMember(r Registration, o *Options, changed func(keys ...string)) (*member, error) {
+	config, err := o.Connect(r)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 100
+	m := &member{registration: r, o: o, changed: changed, board: board{notes: map[string]*note{}}}
+	if m.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if m.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	m.health = health{clock: o.Clock, born: o.Clock.Now(), patience: o.Patience}
+	m.loop = loop.New("federatedhpa-"+r.Name, m.sync, loop.Options{Workers: carriers, Clock: o.Clock, Panicked: m.panicked})
+	m.hpas = autoscalers(m.dynamic, o.Namespace)
+	m.kinds = kinds{member: m, known: map[schema.GroupVersionKind]*kind{}}
+	if _, err := m.hpas.AddEventHandler(listen(m.hpaChanged)); err != nil {
+		return nil, fmt.Errorf("listen to autoscalers: %w", err)
+	}
+	err = m.hpas.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if m.health.listFailed(err) {
+			m.changed()
+		}
+	})
+	return m, err
+}
+
+// start lets the member work until stop, or until ctx ends.
+func (m *member) start(ctx context.Context) {
+	ctx, m.cancel = context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", m.registration.Name)))
+	m.kinds.ctx = ctx
+	m.running.Go(func() { m.hpas.RunWithContext(ctx) })
+	m.running.Go(func() { m.loop.Run(ctx) })
+	m.running.Go(func() { m.probe(ctx) })
+	m.running.Go(func() {
+		if cache.WaitFor(ctx, "", m.hpas.HasSyncedChecker()) {
+			m.health.listed()
+			m.changed()
+		}
+	})
+}
+
+// stop does not wait; wait does.
+func (m *member) stop() { m.cancel() }
+
+func (m *member) wait() {
+	m.running.Wait()
+	m.kinds.running.Wait()
+}
+
+// listen hands over all forms of what comes, changes or goes.
+func listen(tell func(items ...any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(item any) { tell(item) },
+		UpdateFunc: func(was, is any) { tell(was, is) },
+		DeleteFunc: func(item any) {
+			if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
+				item = gone.Obj
+			}
+			tell(item)
+		},
+	}
+}
+
+func (m *member) hpaChanged(items ...any) {
+	for _, item := range items {
+		if u, ok := unstructuredOf(item); ok {
+			m.changed(u.GetNamespace()+"/"+u.GetName(), workloadOfHPA(u))
+		}
+	}
+}
+
+// sync carries out what is on the board for a key, or finds a kind.
+func (m *member) sync(ctx context.Context, key string) (time.Duration, error) {
+	if name, ok := strings.CutPrefix(key, kindPrefix); ok {
+		return m.kinds.resolve(ctx, name), nil
+	}
+	if name, ok := strings.CutPrefix(key, workloadPrefix); ok {
+		m.placeOne(ctx, name)
+		return 0, nil
+	}
+	m.carryOut(ctx, key)
+	return 0, nil
+}
+
+// panicked has what was under way count as of unknown outcome.
+func (m *member) panicked(key string, _ any) {
+	key = strings.TrimPrefix(key, workloadPrefix)
+	m.board.ended(key, func(n *note) { n.placing = nil })
+	m.changed(key)
+}
+
+// probe asks the cluster from time to time whether it is there.
+func (m *member) probe(ctx context.Context) {
+	for {
+		tried, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
+		_, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(tried)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if m.health.probed(err) {
+			klog.FromContext(ctx).V(2).Info("Health of a cluster has changed", "reachable", m.reachable(), "err", err)
+			m.changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.o.Clock.After(m.o.ProbePeriod):
+		}
+	}
+}
+
+func (m *member) reachable() bool { return m.hpas.HasSynced() && m.health.good() }
+
+// health is what is known of a cluster's own.
+type health struct {
+	clock    clock.PassiveClock
+	born     time.Time
+	patience int
+
+	mu       sync.Mutex
+	heard    time.Time
+	failures int
+	doubted  bool // a write got no answer, and nothing was heard since
+	trouble  error
+}
+
+// probed notes how a probe went, and tells whether that changes what the cluster is.
+func (h *health) probed(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.fine()
+	first := h.heard.IsZero() && h.failures == 0
+	if err == nil {
+		h.heard, h.failures, h.doubted = h.clock.Now(), 0, false
+	} else {
+		h.failures++
+	}
+	return was != h.fine() || first
+}
+
+// silent notes that a write got no answer.
+func (h *health) silent() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.doubted = true
+}
+
+// listFailed notes why the caches do not fill, and tells whether that is news.
+func (h *health) listFailed(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.trouble
+	h.trouble = err
+	return was == nil
+}
+
+func (h *health) listed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trouble = nil
+}
+
+func (h *health) fine() bool { return !h.heard.IsZero() && h.failures < h.patience && !h.doubted }
+
+func (h *health) good() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fine()
+}
+
+// look tells when the cluster was last heard of, whether it is too young to say, and what is wrong with it.
+func (h *health) look() (heard time.Time, young bool, trouble error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.heard, h.trouble == nil && h.failures == 0 && h.clock.Since(h.born) < youth, h.trouble
+}
+
+// youth is how long a cluster may take to answer for the first time before it counts as out of reach.
+const youth = 15 * time.Second

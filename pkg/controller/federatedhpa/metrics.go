@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// metrics count writes, and show the status of every object when they are read.
+type metrics struct {
+	writes  *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	objects cache.Store
+}
+
+var (
+	boundsMetric = prometheus.NewDesc("evenkeel_federatedhpa_cluster_replicas",
+		"Replicas of a federated autoscaler in one cluster: min, max and counted (the highest the maximum may be), current, desired and ready.",
+		[]string{"namespace", "name", "cluster", "what"}, nil)
+	reachableMetric = prometheus.NewDesc("evenkeel_federatedhpa_cluster_reachable",
+		"1 while a cluster of a federated autoscaler answers, else 0.", []string{"namespace", "name", "cluster"}, nil)
+)
+
+func newMetrics(r prometheus.Registerer, objects cache.Store) *metrics {
+	m := &metrics{
+		objects: objects,
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "evenkeel_federatedhpa_writes_total", Help: "Writes by cluster (empty for the hub), what they were (create, change, remove, workload, status) and how they ended (done, conflict, error).",
+		}, []string{"cluster", "what", "end"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "evenkeel_federatedhpa_write_seconds", Help: "How long writes to a cluster take.",
+		}, []string{"cluster"}),
+	}
+	if r != nil {
+		r.MustRegister(m.writes, m.seconds, m)
+	}
+	return m
+}
+
+func (m *metrics) wrote(cluster, what string, err error, took time.Duration) {
+	m.writes.WithLabelValues(cluster, what, end(err)).Inc()
+	m.seconds.WithLabelValues(cluster).Observe(took.Seconds())
+}
+
+func (m *metrics) reported(err error) { m.writes.WithLabelValues("", "status", end(err)).Inc() }
+
+func end(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case apierrors.IsConflict(err):
+		return "conflict"
+	}
+	return "error"
+}
+
+// Describe is for prometheus.
+func (m *metrics) Describe(into chan<- *prometheus.Desc) {
+	into <- boundsMetric
+	into <- reachableMetric
+}
+
+// Collect is for prometheus.
+func (m *metrics) Collect(into chan<- prometheus.Metric) {
+	for _, item := range m.objects.List() {
+		o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)
+		if !ok {
+			continue
+		}
+		for _, s := range o.Status.Clusters {
+			reachable := 1.0
+			if s.State == v1alpha1.StateUnreachable {
+				reachable = 0
+			}
+			into <- prometheus.MustNewConstMetric(reachableMetric, prometheus.GaugeValue, reachable, o.Namespace, o.Name, s.Name)
+			counted := s.ConfirmedMaxReplicas
+			if s.Outstanding != nil {
+				counted = max(counted, s.Outstanding.MaxReplicas)
+			}
+			for what, n := range map[string]int32{
+				"min": s.ConfirmedMinReplicas, "max": s.ConfirmedMaxReplicas, "counted": counted,
+				"current": s.CurrentReplicas, "desired": s.DesiredReplicas, "ready": s.ReadyReplicas,
+			} {
+				into <- prometheus.MustNewConstMetric(boundsMetric, prometheus.GaugeValue, float64(n), o.Namespace, o.Name, s.Name, what)
+			}
+		}
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// drawings are what is made in clusters, and when to look again for what no watch tells.
+type drawings struct {
+	blueprint blueprint
+	workload  *unstructured.Unstructured
+	again     time.Duration
+}
+
+// observe gathers the view of an object.
+func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View, drawings) {
+	v := View{Now: c.o.Clock.Now(), Object: o}
+	var d drawings
+	var selector labels.Selector
+	var hash string
+	d, hash, selector, v.Stop = c.read(o)
+	registered := c.registry.Members()
+	for _, r := range registered {
+		selected := selector.Matches(labels.Set(r.Labels))
+		if !selected && !slices.ContainsFunc(o.Status.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == r.Name }) {
+			continue
+		}
+		cluster := c.cluster(r, o, d, hash)
+		cluster.Selected = selected
+		v.Clusters = append(v.Clusters, cluster)
+		d.await(c, r.Name, o, v.Now)
+	}
+	for _, s := range o.Status.Clusters {
+		if !slices.ContainsFunc(registered, func(r Registration) bool { return r.Name == s.Name }) {
+			v.Clusters = append(v.Clusters, Cluster{Name: s.Name})
+		}
+	}
+	return v, d
+}
+
+// await notes when a cluster is due that refused something.
+func (d *drawings) await(c *Controller, name string, o *v1alpha1.FederatedHorizontalPodAutoscaler, now time.Time) {
+	m, _ := c.fleet.of(name)
+	if m == nil {
+		return
+	}
+	n := m.board.read(keyOf(o))
+	for _, due := range []time.Time{n.due, n.retry} {
+		if left := due.Sub(now); left > 0 {
+			d.again = sooner(d.again, left)
+		}
+	}
+}
+
+func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodAutoscaler, d drawings, hash string) Cluster {
+	m, fault := c.fleet.of(r.Name)
+	if m == nil {
+		// Without a fault it is about to begin.
+		return Cluster{Name: r.Name, Registered: true, Fault: fault, Starting: fault == Hold{}}
+	}
+	return m.look(o, d.blueprint, hash)
+}
+
+// read makes drawings of what the user wrote, or says what is wrong with that.
+func (c *Controller) read(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d drawings, hash string, selector labels.Selector, stop Hold) {
+	selector = labels.Everything()
+	var err error
+	if o.Spec.ClusterSelector != nil {
+		if selector, err = metav1.LabelSelectorAsSelector(o.Spec.ClusterSelector); err != nil {
+			return d, "", labels.Nothing(), Hold{"InvalidSelector", "spec.clusterSelector: " + err.Error()}
+		}
+	}
+	if d.blueprint, err = blueprintOf(o); err != nil {
+		return d, "", selector, Hold{"InvalidTemplate", err.Error()}
+	}
+	if d.workload, hash, err = workloadOf(o); err != nil {
+		return d, "", selector, Hold{"InvalidTemplate", err.Error()}
+	}
+	if rival := c.rival(o); rival != "" {
+		return d, hash, selector, Hold{"Conflict", fmt.Sprintf("%s is older and is about the same workload: remove one of the two", rival)}
+	}
+	return d, hash, selector, d.blueprint.forbids(o)
+}
+
+// rival is the oldest object about the same workload, if that is not this one.
+func (c *Controller) rival(o *v1alpha1.FederatedHorizontalPodAutoscaler) string {
+	items, _ := c.objects.ByIndex(byTarget, targetOf(o))
+	oldest := o
+	for _, item := range items {
+		if other, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok && other.UID != o.UID && older(other, oldest) {
+			oldest = other
+		}
+	}
+	if oldest == o {
+		return ""
+	}
+	return oldest.Name
+}
+
+func older(a, b *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// forbids says what cannot be done with these metrics.
+func (b blueprint) forbids(o *v1alpha1.FederatedHorizontalPodAutoscaler) Hold {
+	if o.Spec.MinPolicy != v1alpha1.AllowZero {
+		return Hold{}
+	}
+	for _, m := range b.typed.Metrics {
+		if m.External != nil || m.Object != nil {
+			return Hold{}
+		}
+	}
+	return Hold{"ZeroNeedsMetrics", "minPolicy AllowZero needs a metric of type Object or External: with no replicas there is nothing else to measure"}
+}

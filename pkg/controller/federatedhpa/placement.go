@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+)
+
+// placeOne does what the board says about a workload. It is tried again with the next plan that asks for it, which the
+// workload's own events bring.
+func (m *member) placeOne(ctx context.Context, key string) {
+	n := m.board.read(key)
+	if n.placing == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
+	defer cancel()
+	begun := m.o.Clock.Now()
+	err := m.write(ctx, *n.placing, key)
+	m.o.metrics.wrote(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
+	now := m.o.Clock.Now()
+	m.board.change(key, func(n *note) {
+		n.placing, n.placed, n.retry = nil, Hold{}, now.Add(settle)
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
+			n.placed, n.retry = Hold{"WorkloadRefused", err.Error()}, now.Add(firstRefusal)
+		}
+	})
+	m.changed(key)
+}
+
+// settle is how long the cache is given to show a workload that was written.
+const settle = 2 * time.Second
+
+// write creates with one replica, and leaves replicas out of all that comes after: they are the autoscaler's.
+func (m *member) write(ctx context.Context, p placement, key string) error {
+	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
+	client := m.dynamic.Resource(p.kind.resource).Namespace(namespace)
+	switch p.Deed {
+	case Create:
+		wanted := p.wanted.DeepCopy()
+		if err := unstructured.SetNestedField(wanted.Object, int64(1), "spec", "replicas"); err != nil {
+			return err
+		}
+		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+		if err == nil {
+			_, _ = claim(ctx, client, made) // else before the first change
+		}
+		return err
+	case Change:
+		is, err := client.Get(ctx, p.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if string(is.GetUID()) != p.UID {
+			return apierrors.NewConflict(p.kind.resource.GroupResource(), p.name, errUnclaimed)
+		}
+		if is, err = claim(ctx, client, is); err != nil {
+			return err
+		}
+		wanted := p.wanted.DeepCopy()
+		wanted.SetUID(is.GetUID())
+		wanted.SetResourceVersion(is.GetResourceVersion())
+		_, err = client.Apply(ctx, p.name, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	default:
+		return client.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(p.UID))}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	}
+}

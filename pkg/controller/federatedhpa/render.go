@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+const (
+	// fieldManager owns what we write in clusters.
+	fieldManager = "evenkeel-federatedhpa"
+	// ownerLabel has the uid of the object that something in a cluster belongs to.
+	ownerLabel = v1alpha1.GroupName + "/federated-by"
+	// templateAnnotation tells what something in a cluster was made from, epochAnnotation by which order.
+	templateAnnotation = v1alpha1.GroupName + "/template"
+	epochAnnotation    = v1alpha1.GroupName + "/epoch"
+)
+
+// blueprint is what the autoscalers of one object have in common.
+type blueprint struct {
+	spec map[string]any
+	hash string
+	// typed is the same for comparing, nil where it cannot be had.
+	typed *autoscalingv2.HorizontalPodAutoscalerSpec
+}
+
+// blueprintOf fails for metrics or a behavior that are no such thing.
+func blueprintOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (blueprint, error) {
+	spec := map[string]any{"scaleTargetRef": map[string]any{
+		"apiVersion": o.Spec.ScaleTargetRef.APIVersion, "kind": o.Spec.ScaleTargetRef.Kind, "name": o.Spec.ScaleTargetRef.Name,
+	}}
+	var metrics []any
+	for i, raw := range o.Spec.Metrics {
+		metric, err := object(raw)
+		if err != nil {
+			return blueprint{}, fmt.Errorf("spec.metrics[%d]: %w", i, err)
+		}
+		metrics = append(metrics, metric)
+	}
+	if metrics != nil {
+		spec["metrics"] = metrics
+	}
+	if o.Spec.Behavior != nil {
+		behavior, err := object(*o.Spec.Behavior)
+		if err != nil {
+			return blueprint{}, fmt.Errorf("spec.behavior: %w", err)
+		}
+		spec["behavior"] = behavior
+	}
+	b := blueprint{spec: spec, hash: hashOf(spec), typed: &autoscalingv2.HorizontalPodAutoscalerSpec{}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, b.typed); err != nil {
+		return blueprint{}, err
+	}
+	for i, m := range b.typed.Metrics {
+		if m.Type == "" {
+			return blueprint{}, fmt.Errorf("spec.metrics[%d]: no type", i)
+		}
+	}
+	return b, nil
+}
+
+func object(raw runtime.RawExtension) (map[string]any, error) {
+	text, err := json.Marshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	u := map[string]any{}
+	err = json.Unmarshal(text, &u)
+	return runtime.DeepCopyJSON(whole(u).(map[string]any)), err
+}
+
+// whole makes whole numbers of floats that are, as the API machinery has them.
+func whole(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = whole(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = whole(inner)
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return value
+}
+
+func hashOf(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it came from JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// drifted tells whether a cluster's autoscaler has something else than the blueprint. What the blueprint leaves open is
+// the cluster's.
+func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
+	wanted := b.typed
+	return hpa.Annotations[templateAnnotation] != b.hash || hpa.Spec.ScaleTargetRef != wanted.ScaleTargetRef ||
+		wanted.Metrics != nil && (len(wanted.Metrics) != len(hpa.Spec.Metrics) || !equality.Semantic.DeepDerivative(wanted.Metrics, hpa.Spec.Metrics)) ||
+		wanted.Behavior != nil && !equality.Semantic.DeepDerivative(wanted.Behavior, hpa.Spec.Behavior)
+}
+
+// autoscaler is what an order makes of a cluster's autoscaler.
+func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, order Order) *unstructured.Unstructured {
+	spec := runtime.DeepCopyJSON(b.spec)
+	spec["minReplicas"], spec["maxReplicas"] = order.Min, order.Max
+	metadata := map[string]any{
+		"name": o.Name, "namespace": o.Namespace, "labels": map[string]any{ownerLabel: string(o.UID)},
+		"annotations": map[string]any{templateAnnotation: b.hash, epochAnnotation: strconv.FormatInt(order.Epoch, 10)},
+	}
+	if order.Deed == Change {
+		metadata["resourceVersion"], metadata["uid"] = order.Version, order.UID
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec,
+	}}
+}
+
+// workload is the template of the workload without replicas, and what it is known by. Nil where there is none.
+func workloadOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (*unstructured.Unstructured, string, error) {
+	if o.Spec.Placement == nil || o.Spec.Placement.Template == nil {
+		return nil, "", nil
+	}
+	content, err := object(*o.Spec.Placement.Template)
+	if err != nil {
+		return nil, "", fmt.Errorf("spec.placement.template: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	if u.GetName() != o.Spec.ScaleTargetRef.Name {
+		return nil, "", fmt.Errorf("spec.placement.template: its name is not that of scaleTargetRef")
+	}
+	unstructured.RemoveNestedField(content, "spec", "replicas")
+	unstructured.RemoveNestedField(content, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+	hash := hashOf(content)
+	u.SetNamespace(o.Namespace)
+	labels, annotations := u.GetLabels(), u.GetAnnotations()
+	u.SetLabels(with(labels, ownerLabel, string(o.UID)))
+	u.SetAnnotations(with(annotations, templateAnnotation, hash))
+	return u, hash, nil
+}
+
+func with(all map[string]string, key, value string) map[string]string {
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	return all
+}

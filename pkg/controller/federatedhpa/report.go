@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// report writes the ledger and all else of the status if it has changed, and tells of what has begun or ended. Without
+// its success nothing may be sent.
+func (c *Controller) report(ctx context.Context, v View, p Plan) error {
+	status := NewStatus(v, p)
+	if equality.Semantic.DeepEqual(v.Object.Status, status) {
+		return nil
+	}
+	wish := v.Object.DeepCopy()
+	wish.Status = status
+	stored, err := c.client.FederatedHorizontalPodAutoscalers(wish.Namespace).UpdateStatus(ctx, wish, metav1.UpdateOptions{})
+	c.o.metrics.reported(err)
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("write status: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("write status, so that nothing is sent: %w", err)
+	}
+	c.written.Wrote(keyOf(wish), stored.ResourceVersion)
+	for _, condition := range status.Conditions {
+		if kind, tell := newsOf(meta.FindStatusCondition(v.Object.Status.Conditions, condition.Type), condition); tell {
+			c.recorder.Event(v.Object, kind, condition.Type+condition.Reason, condition.Message)
+		}
+	}
+	return nil
+}
+
+// good is what each condition is while all is well. The others sum these up or pass by themselves.
+var good = map[string]metav1.ConditionStatus{
+	v1alpha1.ConditionReady: metav1.ConditionTrue, v1alpha1.ConditionLimited: metav1.ConditionFalse,
+	v1alpha1.ConditionClustersUnreachable: metav1.ConditionFalse, v1alpha1.ConditionOverCommitted: metav1.ConditionFalse,
+	v1alpha1.ConditionJoiningBlocked: metav1.ConditionFalse,
+}
+
+// newsOf tells whether a condition is worth an event: when it turns bad, for another reason too, and when it is good again.
+func newsOf(before *metav1.Condition, is metav1.Condition) (kind string, tell bool) {
+	well, known := good[is.Type]
+	switch {
+	case !known || is.Status == metav1.ConditionUnknown:
+		return "", false
+	case is.Status != well:
+		return corev1.EventTypeWarning, before == nil || before.Status != is.Status || before.Reason != is.Reason
+	default:
+		return corev1.EventTypeNormal, before != nil && before.Status != is.Status && before.Status != metav1.ConditionUnknown
+	}
+}

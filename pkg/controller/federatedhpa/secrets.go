@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// SecretLabel marks Secrets that hold the kubeconfig of a cluster. It is the one of the multicluster runtime's provider.
+	SecretLabel = "sigs.k8s.io/multicluster-runtime-kubeconfig"
+	secretKey   = "kubeconfig"
+)
+
+// Secrets is a registry: each Secret with SecretLabel=true is a cluster, with the Secret's name and labels.
+type Secrets struct {
+	informer cache.SharedIndexInformer
+}
+
+// NewSecrets returns the registry of the Secrets of one namespace.
+func NewSecrets(client kubernetes.Interface, namespace string) *Secrets {
+	return &Secrets{informer: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.LabelSelector = SecretLabel + "=true"
+	})}
+}
+
+// Notify has a function called after every change.
+func (s *Secrets) Notify(changed func()) { _, _ = s.informer.AddEventHandler(notifier(changed)) }
+
+// Run watches until ctx ends.
+func (s *Secrets) Run(ctx context.Context) { s.informer.RunWithContext(ctx) }
+
+// Filled is done when all Secrets have been seen.
+func (s *Secrets) Filled() []cache.DoneChecker {
+	return []cache.DoneChecker{s.informer.HasSyncedChecker()}
+}
+
+// Members are the clusters, by name.
+func (s *Secrets) Members() []Registration {
+	var all []Registration
+	for _, item := range s.informer.GetStore().List() {
+		if secret, ok := item.(*corev1.Secret); ok {
+			all = append(all, registrationOf(secret.Name, secret.Labels, secret.Data[secretKey]))
+		}
+	}
+	slices.SortFunc(all, func(a, b Registration) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// registrationOf makes a registration of a kubeconfig, whatever it is.
+func registrationOf(name string, labels map[string]string, text []byte) Registration {
+	r := Registration{Name: name, Labels: labels, Print: hashOf(text)}
+	config, err := kubeconfig(text)
+	if err != nil {
+		r.Fault = Hold{"KubeconfigInvalid", err.Error()}
+		return r
+	}
+	r.Config = config
+	return r
+}
+
+// notifier calls a function for whatever happens.
+func notifier(changed func()) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+	}
+}

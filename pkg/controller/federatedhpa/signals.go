@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"math"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// demandFactor bounds what metrics can call for at once, since they are noisy: so many times what runs.
+const demandFactor = 4
+
+// localOf reads a cluster's autoscaler.
+func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
+	l := &Local{
+		Bounds:  Bounds{Min: int64(ptr.Deref(hpa.Spec.MinReplicas, 1)), Max: int64(hpa.Spec.MaxReplicas)},
+		Version: hpa.ResourceVersion, UID: string(hpa.UID),
+		Current: int64(hpa.Status.CurrentReplicas), Desired: int64(hpa.Status.DesiredReplicas),
+	}
+	for _, c := range hpa.Status.Conditions {
+		switch {
+		case c.Type == autoscalingv2.ScalingActive && c.Status == corev1.ConditionFalse:
+			l.Inactive = Hold{c.Reason, c.Message}
+		case c.Type == autoscalingv2.ScalingLimited && c.Status == corev1.ConditionTrue:
+			l.Limit = limits[c.Reason]
+		}
+	}
+	l.Demand = demandOf(hpa, l)
+	return l
+}
+
+// limits by the reasons of the condition ScalingLimited.
+var limits = map[string]v1alpha1.LimitedBy{
+	"TooManyReplicas": v1alpha1.ByMax, "TooFewReplicas": v1alpha1.ByMin, "ScaleUpLimit": v1alpha1.ByRate, "ScaleDownLimit": v1alpha1.ByRate,
+}
+
+// demandOf is what the metrics call for. Where they do not say, it is one beyond the limit.
+func demandOf(hpa *autoscalingv2.HorizontalPodAutoscaler, l *Local) int64 {
+	ratio := 0.0
+	for _, m := range hpa.Status.CurrentMetrics {
+		ratio = max(ratio, ratioOf(m, hpa.Spec.Metrics))
+	}
+	demand := int64(math.Ceil(min(ratio, demandFactor)*float64(l.Current) - 1e-6))
+	switch l.Limit {
+	case v1alpha1.ByMax:
+		return max(demand, l.Max+1)
+	case v1alpha1.ByMin:
+		if ratio == 0 {
+			return 0
+		}
+		return min(demand, l.Min-1)
+	}
+	return l.Desired
+}
+
+// ratioOf is how far a metric is above its target.
+func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) float64 {
+	for _, wanted := range all {
+		if target, current := pair(is, wanted); target != nil {
+			return quotient(*target, *current)
+		}
+	}
+	return 0
+}
+
+// pair finds the target and the current value of a metric, nil where the two are of different metrics.
+func pair(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (*autoscalingv2.MetricTarget, *autoscalingv2.MetricValueStatus) {
+	if is.Type != s.Type {
+		return nil, nil
+	}
+	switch {
+	case is.Resource != nil && s.Resource != nil && is.Resource.Name == s.Resource.Name:
+		return &s.Resource.Target, &is.Resource.Current
+	case is.ContainerResource != nil && s.ContainerResource != nil && is.ContainerResource.Name == s.ContainerResource.Name && is.ContainerResource.Container == s.ContainerResource.Container:
+		return &s.ContainerResource.Target, &is.ContainerResource.Current
+	case is.Pods != nil && s.Pods != nil && is.Pods.Metric.Name == s.Pods.Metric.Name:
+		return &s.Pods.Target, &is.Pods.Current
+	case is.Object != nil && s.Object != nil && is.Object.Metric.Name == s.Object.Metric.Name && is.Object.DescribedObject == s.Object.DescribedObject:
+		return &s.Object.Target, &is.Object.Current
+	case is.External != nil && s.External != nil && is.External.Metric.Name == s.External.Metric.Name:
+		return &s.External.Target, &is.External.Current
+	}
+	return nil, nil
+}
+
+func quotient(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) float64 {
+	switch {
+	case target.AverageUtilization != nil && current.AverageUtilization != nil && *target.AverageUtilization > 0:
+		return float64(*current.AverageUtilization) / float64(*target.AverageUtilization)
+	case target.AverageValue != nil && current.AverageValue != nil && !target.AverageValue.IsZero():
+		return current.AverageValue.AsApproximateFloat64() / target.AverageValue.AsApproximateFloat64()
+	case target.Value != nil && current.Value != nil && !target.Value.IsZero():
+		return current.Value.AsApproximateFloat64() / target.Value.AsApproximateFloat64()
+	}
+	return 0
+}
