@@ -23,6 +23,7 @@ var controllers = []controller{
 	{name: mcmName, run: (*process).runMCM},
 	{name: taintName}, // runMCM runs it
 	{name: nodeGroupsName, run: (*process).runNodeGroups},
+	{name: balanceName, run: (*process).runBalance},
 	{name: balancerName, run: (*process).runBalancer},
 	{name: federatedName, run: (*process).runFederated},
 }

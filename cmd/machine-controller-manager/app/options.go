@@ -30,6 +30,8 @@ type Options struct {
 	Reserve ReserveOptions
 	// NodeGroups has effect where that server is picked.
 	NodeGroups NodeGroupOptions
+	// Balance has effect where that controller is picked.
+	Balance BalanceOptions
 	// Balancer has effect where that controller is picked.
 	Balancer BalancerOptions
 	// Federated has effect where that controller is picked.
@@ -62,6 +64,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "What to run: '*' is everything, 'name' adds one, '-name' leaves one out. Known: "+known()+".")
 	o.Reserve.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
+	o.Balance.addFlags(flags)
 	o.Balancer.addFlags(flags)
 	o.Federated.addFlags(flags)
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
@@ -69,7 +72,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 
 // Validate tells everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balancer.validate(), o.Federated.validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
 	}
