@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+const ns = gen.Namespace
+
+var (
+	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
+	machineGVR    = v1alpha1.SchemeGroupVersion.WithResource("machines")
+	podGVR        = corev1.SchemeGroupVersion.WithResource("pods")
+	eventGVR      = corev1.SchemeGroupVersion.WithResource("events")
+)
+
+// gardenKinds are a Gardener's, as its own CRDs declare them.
+var gardenKinds = []sim.Resource{
+	{Group: "extensions.gardener.cloud", Version: "v1alpha1", Name: "workers", Kind: "Worker", Namespaced: true, Status: true, Generation: true},
+	{Group: "extensions.gardener.cloud", Version: "v1alpha1", Name: "clusters", Kind: "Cluster"},
+}
+
+// served are the kinds of a cluster without a Gardener.
+var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
+	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass"},
+	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver"},
+})
+
+// controller is the program under test.
+func controller(change ...func(*Settings)) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+		machines := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(ns))
+		target := coreinformers.NewSharedInformerFactory(core, 0)
+		s := settings()
+		for _, c := range change {
+			c(&s)
+		}
+		c, err := New(
+			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)},
+			Informers{Machines: machines.Machine().V1alpha1(), Target: target}, &scribe{core: core}, Options{Namespace: ns, Settings: s})
+		if err != nil {
+			return err
+		}
+		machines.StartWithContext(ctx)
+		defer machines.Shutdown()
+		target.StartWithContext(ctx)
+		defer target.Shutdown()
+		c.Run(ctx)
+		return nil
+	}
+}
+
+// scribe writes events at once, as a client like any other.
+type scribe struct {
+	record.EventRecorder
+	core kubernetes.Interface
+}
+
+func (s *scribe) Event(object runtime.Object, kind, reason, message string) {
+	ref := object.(*corev1.ObjectReference)
+	_, _ = s.core.CoreV1().Events(ns).Create(context.Background(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: ref.Name + "-", Namespace: ns},
+		InvolvedObject: *ref, Type: kind, Reason: reason, Message: message,
+	}, metav1.CreateOptions{})
+}
+
+// cluster has MachineDeployments, machines that follow them, and pods that each take more than half a machine.
+type cluster struct {
+	*storm.World
+	core kubernetes.Interface
+	ours versioned.Interface
+
+	mu   sync.Mutex
+	out  map[string]bool
+	beat chan struct{}
+	last time.Time
+	// moved counts evictions by what a pod is the successor of.
+	moved map[string]int
+	// thrown counts machines that were deleted before any pod ran on them, though they were not in reserve.
+	made int
+	born int
+}
+
+func newCluster(o sim.Options) *cluster {
+	if o.Resources == nil {
+		o.Resources = served
+	}
+	return adopt(storm.NewWorld(o))
+}
+
+func adopt(w *storm.World) *cluster {
+	config := w.ConfigFor("user")
+	config.QPS = -1
+	c := &cluster{World: w, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), out: map[string]bool{}, moved: map[string]int{}, beat: make(chan struct{}), last: time.Now()}
+	w.AfterWrite(c.pulse)
+	w.Start("machines", c.follow)
+	w.Start("scheduler", c.schedule)
+	return c
+}
+
+// play runs body on a cluster in virtual time.
+func play(body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := newCluster(sim.Options{Seed: 1})
+		defer c.End()
+		body(c)
+	})
+}
+
+// pulse wakes those that act; they sleep while nothing is written.
+func (c *cluster) pulse(sim.Write) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+	close(c.beat)
+	c.beat = make(chan struct{})
+	return nil
+}
+
+func (c *cluster) wait(ctx context.Context) {
+	c.mu.Lock()
+	beat, since := c.beat, time.Since(c.last)
+	c.mu.Unlock()
+	pause := 2 * time.Second
+	if since > 3*time.Minute {
+		pause = 1000 * time.Hour
+	} else {
+		beat = nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-beat:
+	case <-timer.C:
+	}
+}
+
+func (c *cluster) set(change func()) {
+	c.mu.Lock()
+	change()
+	c.mu.Unlock()
+	_ = c.pulse(sim.Write{})
+}
+
+// deploy makes a MachineDeployment in a zone of its name, with its class, its MachineSet, and its machines at once.
+func (c *cluster) deploy(m Member) {
+	d := m.Object.DeepCopy()
+	d.ResourceVersion = ""
+	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: d.Name}
+	class := gen.MachineClass(d.Name, func(k *mcm.MachineClass) {
+		k.NodeTemplate = &mcm.NodeTemplate{Capacity: m.Template.Capacity, InstanceType: "large", Region: "here", Zone: d.Name}
+	})
+	ctx := context.Background()
+	_, err := c.ours.MachineV1alpha1().MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	made, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(ctx, d, metav1.CreateOptions{})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: ns, OwnerReferences: owned("MachineDeployment", made)}}
+	_, err = c.ours.MachineV1alpha1().MachineSets(ns).Create(ctx, set, metav1.CreateOptions{})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+}
+
+func owned(kind string, o metav1.Object) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: &yes}}
+}
+
+// deployment as it is stored.
+func (c *cluster) deployment(name string) *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{}
+	raw := c.Get(deploymentGVR, ns, name)
+	ExpectWithOffset(2, raw).NotTo(BeNil())
+	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, d)).To(Succeed())
+	return d
+}
+
+func (c *cluster) patch(name, merge string) {
+	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
+	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) scale(name string, replicas int) {
+	c.patch(name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+}
+
+func (c *cluster) annotate(name, key, value string) {
+	c.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
+}
+
+// sizes are the replicas of MachineDeployments, as in 4/4/4.
+func (c *cluster) sizes(names ...string) string {
+	return join(names, func(name string) string { return fmt.Sprint(c.deployment(name).Spec.Replicas) })
+}
+
+func (c *cluster) annotations(key string, names ...string) string {
+	return join(names, func(name string) string {
+		if text := c.deployment(name).Annotations[key]; text != "" {
+			return text
+		}
+		return "-"
+	})
+}
+
+func join(names []string, what func(string) string) string {
+	var words []string
+	for _, name := range names {
+		words = append(words, what(name))
+	}
+	return strings.Join(words, "/")
+}
+
+// ready are the machines that run, in reserve or not.
+func (c *cluster) ready(reserve bool, names ...string) string {
+	counts := map[string]int{}
+	for _, o := range c.Objects(machineGVR) {
+		phase, _, _ := unstructured.NestedString(o.Object, "status", "currentStatus", "phase")
+		if phase == string(mcm.MachineRunning) && o.GetDeletionTimestamp() == nil && (o.GetAnnotations()[v1alpha1.ReserveAnnotation] != "") == reserve {
+			counts[o.GetLabels()["name"]]++
+		}
+	}
+	return join(names, func(name string) string { return fmt.Sprint(counts[name]) })
+}
+
+func (c *cluster) condition(name string, kind mcm.MachineDeploymentConditionType) string {
+	for _, condition := range c.deployment(name).Status.Conditions {
+		if condition.Type == kind {
+			return string(condition.Status) + " " + condition.Reason
+		}
+	}
+	return ""
+}
+
+// events are "name reason" of all events so far.
+func (c *cluster) events() []string {
+	var all []string
+	for _, e := range c.Objects(eventGVR) {
+		reason, _, _ := unstructured.NestedString(e.Object, "reason")
+		name, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
+		all = append(all, name+" "+reason)
+	}
+	return all
+}
+
+// wrote is how many writes the controller has made since a number of writes.
+func (c *cluster) wrote(since int) int {
+	n := 0
+	for _, w := range c.Writes()[since:] {
+		if strings.HasPrefix(w.User, "balance") && w.Resource != "events" && !w.NoOp() {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cluster) settle() {
+	ExpectWithOffset(1, c.Settle(20*time.Minute, 24*time.Hour)).To(Succeed())
+}
+
+// run makes pods, each of which takes more than half a machine.
+func (c *cluster) run(names ...string) {
+	for _, name := range names {
+		c.pod(name, nil)
+	}
+}
+
+func (c *cluster) pod(name string, change func(*corev1.Pod)) {
+	p := gen.Pod(name)
+	large(p)
+	yes := true
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app", UID: "app", Controller: &yes}}
+	p.Labels = map[string]string{"app": "x", "from": name}
+	if change != nil {
+		change(p)
+	}
+	_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), p, metav1.CreateOptions{})
+	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+}
+
+// budget has no pod evicted, or any.
+func (c *cluster) budget(allowed int32) {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: ns}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	ctx, budgets := context.Background(), c.core.PolicyV1().PodDisruptionBudgets(ns)
+	if _, err := budgets.Create(ctx, b, metav1.CreateOptions{}); err != nil {
+		_, err = budgets.Get(ctx, "x", metav1.GetOptions{})
+		ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	}
+	_, err := budgets.Patch(ctx, "x", types.MergePatchType, fmt.Appendf(nil, `{"status":{"disruptionsAllowed":%d}}`, allowed), metav1.PatchOptions{}, "status")
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+}
