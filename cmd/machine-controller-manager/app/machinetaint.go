@@ -61,8 +61,10 @@ func (o *ReserveOptions) validate() error {
 	switch {
 	case !seen[string(corev1.TaintEffectNoSchedule)]:
 		return fmt.Errorf("--reserve-taint-effects: NoSchedule is missing: without it workload would come to machines in reserve")
-	case o.SurplusPatience < 0 || o.BootPatience < 0:
-		return fmt.Errorf("--surplus-patience, --reserve-boot-patience: must not be negative")
+	case o.SurplusPatience <= 0:
+		return fmt.Errorf("--surplus-patience: %v; write a time above 0", o.SurplusPatience)
+	case o.BootPatience < 0:
+		return fmt.Errorf("--reserve-boot-patience: %v; write a time, or 0 for ever", o.BootPatience)
 	case o.Syncs < 1:
 		return fmt.Errorf("--reserve-concurrent-syncs: %d is below 1", o.Syncs)
 	}

@@ -53,6 +53,20 @@ type pulse struct {
 	mu   sync.Mutex
 	last time.Time
 	beat chan struct{}
+	// held are the machines that pods run on, as the workload last saw or bound them.
+	held map[string]bool
+}
+
+func (p *pulse) busy() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.held))
+}
+
+func (p *pulse) hold(nodes map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = nodes
 }
 
 func newPulse() *pulse { return &pulse{last: time.Now(), beat: make(chan struct{})} }
@@ -255,13 +269,13 @@ func (c *cluster) workload(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	core := kubernetes.NewForConfigOrDie(config)
 	for ctx.Err() == nil {
-		_ = schedule(ctx, core) // what failed is tried again
+		_ = c.schedule(ctx, core) // what failed is tried again
 		c.pulse.wait(ctx)
 	}
 	return nil
 }
 
-func schedule(ctx context.Context, core kubernetes.Interface) error {
+func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface) error {
 	nodes, err := core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -274,9 +288,12 @@ func schedule(ctx context.Context, core kubernetes.Interface) error {
 	for _, n := range nodes.Items {
 		free[n.Name] = len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable
 	}
+	held := map[string]bool{}
+	defer func() { c.pulse.hold(held) }()
 	var waiting []corev1.Pod
 	for _, pod := range pods.Items {
 		usable, there := free[pod.Spec.NodeName], pod.Spec.NodeName != ""
+		held[pod.Spec.NodeName] = there
 		switch {
 		case !there:
 			waiting = append(waiting, pod)
@@ -293,6 +310,7 @@ func schedule(ctx context.Context, core kubernetes.Interface) error {
 			if free[n] {
 				free[n] = false
 				pod.Spec.NodeName = n
+				held[n] = true
 				if _, err := core.CoreV1().Pods(ns).Update(ctx, &pod, metav1.UpdateOptions{}); err != nil {
 					return err
 				}

@@ -92,6 +92,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	if o.Workers == 0 {
 		o.Workers = 2
 	}
+	if o.SurplusPatience == 0 {
+		o.SurplusPatience = DefaultSurplusPatience
+	}
 	if len(o.Effects) == 0 {
 		o.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
 	}

@@ -59,7 +59,8 @@ type Memory struct {
 type Settings struct {
 	// Effects of the reserve taint.
 	Effects []corev1.TaintEffect
-	// SurplusPatience is how long more machines than replicas may serve with none of them empty.
+	// SurplusPatience is how long more machines than replicas may serve with none of them empty;
+	// DefaultSurplusPatience unless set.
 	SurplusPatience time.Duration
 	// BootPatience is how long a machine in reserve may take to become ready; 0 is for ever.
 	BootPatience time.Duration

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+)
+
+// seeds is how many storms there are: STORMS of the environment, or few.
+func seeds() int {
+	if n, err := strconv.Atoi(os.Getenv("STORMS")); err == nil {
+		return n
+	}
+	return 25
+}
+
+// guard watches what must never happen, write by write.
+type guard struct {
+	c     *cluster
+	most  int
+	there map[string]bool
+	// forgiven are machines that may go though pods run on them: they were named, or are sick.
+	forgiven map[string]bool
+	rolling  bool
+	// over: machines beyond replicas may be drained from now on, since patience ends.
+	over   bool
+	broken []string
+}
+
+func (g *guard) follow(w sim.Write) error {
+	if w.Resource != "machines" || w.NoOp() || w.Subresource != "" {
+		return nil
+	}
+	switch {
+	case w.Effect == sim.Added:
+		g.there[w.Name] = true
+		if g.most > 0 && len(g.there) > g.most {
+			g.broken = append(g.broken, fmt.Sprintf("I1: %d machines, %d allowed", len(g.there), g.most))
+		}
+	case w.Effect == sim.Deleted:
+		delete(g.there, w.Name)
+	case w.Verb == "delete" && w.User == evenkeel && !g.forgiven[w.Name] && !g.rolling && !g.over && g.holdsWork(w.Name):
+		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
+	}
+	return nil
+}
+
+func (g *guard) holdsWork(machine string) bool {
+	return slices.Contains(g.c.pulse.busy(), machine)
+}
+
+var _ = Describe("Storms", func() {
+	It("end as calm weather does, harm nobody meanwhile, and then nothing is written", func() {
+		redundant, all := 0, 0
+		storm.Seeds(suite, seeds(), func(seed uint64) {
+			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour}})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 7))
+			g := &guard{c: c, there: map[string]bool{}, forgiven: map[string]bool{}}
+			c.AfterWrite(g.follow)
+			c.weather(random, seed)
+			c.work(3)
+			c.pool(3, excess(2))
+			for range 10 {
+				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
+				c.disturb(random, g)
+			}
+			c.calm()
+			g.over = true
+			time.Sleep(2 * time.Hour) // longer than what could not be made is waited for
+			d := c.deployment()
+			c.want(3)
+			c.settle()
+			Expect(g.broken).To(BeEmpty())
+			Expect(c.numbers()).To(Equal(fmt.Sprintf("%d+3 status 3/3 True Complete", d.Spec.Replicas)))
+			for _, name := range c.busy() {
+				serving, _ := c.names()
+				Expect(serving).To(ContainElement(name))
+			}
+			for _, w := range c.Writes() {
+				if w.User == evenkeel && w.Verb == "patch" && w.Resource != "events" {
+					all++
+					if w.NoOp() {
+						redundant++
+					}
+				}
+			}
+			since := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.written(since)).To(BeEmpty())
+		})
+		AddReportEntry("writes that changed nothing", ReportEntryVisibilityAlways, fmt.Sprintf("%d of %d", redundant, all))
+		Expect(redundant * 100).To(BeNumerically("<=", all))
+	})
+})
+
+var late = []string{"machines", "machinesets", "machinedeployments", "nodes", "pods"}
+
+// weather makes the watches of the process late, and some of its writes fail.
+func (c *cluster) weather(random *rand.Rand, seed uint64) {
+	for i, resource := range late {
+		worst := time.Duration(random.Int64N(int64(3*time.Second))) + 1
+		c.Lag(resource, sim.Uniformly(seed*10+uint64(i), 0, worst), evenkeel)
+	}
+	c.Latency(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+	c.FailWrites([]float64{0, 0.1, 0.25}[random.IntN(3)], sim.Either, evenkeel)
+}
+
+func (c *cluster) calm() {
+	for _, resource := range late {
+		c.Lag(resource, nil, evenkeel)
+	}
+	c.FailWrites(0, sim.Either, evenkeel)
+	c.cloud.set(func() { c.cloud.sick, c.cloud.out = nil, false })
+	c.cloud.poke(c)
+}
+
+// disturb does one thing that happens to clusters.
+func (c *cluster) disturb(random *rand.Rand, g *guard) {
+	serving, reserve := c.split()
+	switch random.IntN(9) {
+	case 0:
+		c.process.CrashFor(time.Duration(random.IntN(40)) * time.Second)
+	case 1:
+		if n := int(c.deployment().Spec.Replicas); n < 8 {
+			c.work(1)
+			c.scale(n + 1)
+		}
+	case 2:
+		c.want(random.IntN(4))
+	case 3:
+		c.typed(func(*mcmapi.MachineDeployment) {})
+	case 4:
+		if len(serving) > 0 {
+			victim := serving[random.IntN(len(serving))]
+			if n := c.deployment().Spec.Replicas; n > 1 {
+				g.forgiven[victim] = true
+				c.name(int(n)-1, victim)
+			}
+		}
+	case 5:
+		c.cloud.set(func() { c.cloud.out = !c.cloud.out })
+	case 6:
+		if len(serving) > 0 {
+			victim := serving[random.IntN(len(serving))]
+			g.forgiven[victim] = true
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{victim: true} })
+		}
+	case 7:
+		if len(reserve) > 0 {
+			_, _ = c.core.CoreV1().Nodes().Patch(context.Background(), reserve[0], types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`), metav1.PatchOptions{})
+		}
+	case 8:
+		g.rolling = true
+		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
+	}
+	c.cloud.poke(c)
+}
+
+// split are the machines that serve and those in reserve, by their marks alone.
+func (c *cluster) split() (serving, reserve []string) {
+	for _, m := range c.machines() {
+		if m.DeletionTimestamp != nil {
+			continue
+		}
+		if marked(m) {
+			reserve = append(reserve, m.Name)
+		} else {
+			serving = append(serving, m.Name)
+		}
+	}
+	return serving, reserve
+}
+
+var _ = Describe("A crash between any two writes", func() {
+	end := func(w *storm.World) any {
+		c := &cluster{World: w}
+		return c.numbers() + " " + strings.Join(c.busy(), " ")
+	}
+	crash := func(story func(c *cluster)) {
+		GinkgoHelper()
+		Expect(storm.CrashPoints(suite, storm.Scenario{
+			Options: sim.Options{Seed: 1, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w, machinetaint.Options{})
+				c.Latency(2 * time.Millisecond)
+				c.work(3)
+				c.pool(3, excess(2))
+				c.settle()
+				story(c)
+				c.settle()
+			},
+			End: func(w *storm.World) any {
+				text := end(w).(string)
+				return text[:strings.Index(text, " status")] // which machines there are depends on their random names
+			},
+		}, evenkeel)).To(Succeed())
+	}
+
+	It("harms nobody when an excess that was to go is wanted again", func() {
+		crash(func(c *cluster) {
+			busy := c.busy()
+			c.want(0)
+			time.Sleep(10 * time.Millisecond)
+			c.want(2)
+			c.settle()
+			Expect(c.busy()).To(Equal(busy))
+		})
+	})
+
+	It("ends as without it when replicas grow, shrink by name, and the excess changes", func() {
+		crash(func(c *cluster) {
+			c.work(1)
+			c.scale(4)
+			time.Sleep(time.Minute)
+			c.name(3, c.busy()[0])
+			time.Sleep(time.Minute)
+			c.want(1)
+		})
+	})
+})
