@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Each spec has zones of its own, which are similar to each other and to no one else's.
+var _ = Describe("Zones", Label("ours"), func() {
+	It("share growth that was asked of one of them, and no machine is made in the wrong one", func(ctx context.Context) {
+		z := newZones(ctx, "split", []int32{2, 2, 2}, balanced(machine.BalanceScaleUp))
+		z.settle(ctx, 2, 2, 2)
+		made := z.record(ctx)
+		z[0].scale(ctx, 8)
+		z.settle(ctx, 4, 4, 4)
+		Expect(z.replicas(ctx)).To(Equal("4/4/4"))
+		Expect(made()).To(HaveLen(6), "six were needed, so six were made")
+		z.says(ctx, "ZonesBalanced", "True Even")
+	})
+
+	It("spread the excess of their pool, whatever its form", func(ctx context.Context) {
+		z := newZones(ctx, "spread", []int32{2, 1, 2}, poolExcess("4"))
+		z.reserves(ctx, "1/2/1")
+		z.patch(ctx, poolExcessPatch("30%"))
+		z.reserves(ctx, "0/2/0", "1/1/0", "0/1/1")
+		z.says(ctx, "PoolExcessSpread", "True Spread")
+	})
+})
+
+var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
+	It("that are uneven are evened out, each pod moved at most once, and never fewer machines than replicas", func(ctx context.Context) {
+		z := newZones(ctx, "even", []int32{6, 3, 1})
+		z.settle(ctx, 6, 3, 1)
+		w := z.work(ctx, 10)
+		w.runs(ctx)
+		least := z.leastReady(ctx)
+		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
+		Eventually(z.replicas).WithContext(ctx).WithTimeout(6 * time.Minute).Should(Equal("4/3/3"))
+		z.settle(ctx, 4, 3, 3)
+		w.runs(ctx)
+		Expect(least()).To(BeNumerically(">=", 10))
+		Expect(w.evictions(ctx)).To(HaveLen(2), "two machines went, with a pod each")
+		Expect(w.evictions(ctx)).To(HaveEach(1))
+		z.hasEvent(ctx, "BalanceMoved")
+	})
+
+	It("keep what a budget holds, and say so", func(ctx context.Context) {
+		z := newZones(ctx, "budget", []int32{3, 1})
+		z.settle(ctx, 3, 1)
+		w := z.work(ctx, 4)
+		w.runs(ctx)
+		w.budget(ctx, 4)
+		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
+		Eventually(func() string { return z.condition(ctx, 0, "ZonesBalanced") }).Should(Equal("False PodDisruptionBudget"))
+		z.hasEvent(ctx, "BalanceBlocked")
+		Consistently(z.replicas, 20*time.Second).WithContext(ctx).Should(Equal("3/1"))
+		Expect(w.evictions(ctx)).To(BeEmpty())
+		w.budget(ctx, 3)
+		Eventually(z.replicas).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Equal("2/2"))
+	})
+
+	It("keep growth where a pod that waits is bound by its volume", func(ctx context.Context) {
+		z := newZones(ctx, "volume", []int32{1, 1, 1}, balanced(machine.BalanceScaleUp))
+		z.settle(ctx, 1, 1, 1)
+		z.work(ctx, 3).runs(ctx)
+		pod := z.boundPod(ctx, 1)
+		Eventually(func() string { return must(podState(ctx, pod)) }).Should(Equal("Unschedulable"))
+		z[1].scale(ctx, 3)
+		z.settle(ctx, 1, 3, 1)
+		Eventually(func() string { return must(podState(ctx, pod)) }).Should(Equal("Running"))
+		Expect(z.replicas(ctx)).To(Equal("1/3/1"))
+	})
+
+	It("take what one cannot make, and give it back", func(ctx context.Context) {
+		z := newZones(ctx, "outages", []int32{2, 2, 2}, balanced(machine.BalanceContinuous))
+		z.settle(ctx, 2, 2, 2)
+		setFault(ctx, "zones", z[2].name, "outage: true")
+		z[0].scale(ctx, 8)
+		z[0].settles(ctx, 5)
+		z[1].settles(ctx, 5)
+		Eventually(z.replicas).WithContext(ctx).Should(Equal("5/5/2"))
+		setFault(ctx, "zones", z[2].name, "")
+		Eventually(z.replicas).WithContext(ctx).WithTimeout(15 * time.Minute).Should(Equal("4/4/4"))
+		z.settle(ctx, 4, 4, 4)
+	})
+
+	It("stand in for one that fails within a minute, and it gets its share of the pool's excess back", func(ctx context.Context) {
+		z := newZones(ctx, "standin", []int32{1, 1, 1}, poolExcess("4"))
+		z.reserves(ctx, "2/1/1", "1/2/1", "1/1/2")
+		w := z.work(ctx, 3)
+		w.runs(ctx)
+		at := 2
+		if z.shares(ctx) == "1/1/2" {
+			at = 0
+		}
+		setFault(ctx, "zones", z[at].name, "outage: true")
+		z[at].dropReserve(ctx)
+		Eventually(func() string { return z.condition(ctx, (at+1)%3, "PoolExcessSpread") }).Should(Equal("True StandingIn"))
+		begun := time.Now()
+		Eventually(func() string { return must(z.readyReserves(ctx)) }).Should(Or(Equal("2/2/0"), Equal("0/2/2")))
+		AddReportEntry("stood in after", time.Since(begun))
+		setFault(ctx, "zones", z[at].name, "")
+		Eventually(func() string { return must(z.readyReserves(ctx)) }).WithTimeout(10 * time.Minute).Should(Or(Equal("2/1/1"), Equal("1/2/1"), Equal("1/1/2")))
+		Expect(w.evictions(ctx)).To(BeEmpty(), "no pod was disturbed")
+	})
+
+	It("get their bounds from a Gardener's Worker", Serial, func(ctx context.Context) {
+		z := newZones(ctx, "worker", []int32{1, 1, 1}, poolExcess("4"))
+		w := newWorker(ctx)
+		w.says(ctx, z, "1:3", "1:3", "1:3")
+		z.bounds(ctx, "1:3:2 1:3:1 1:3:1")
+		w.says(ctx, z, "2:4", "1:3", "1:2")
+		z.bounds(ctx, "2:4:2 1:3:1 1:2:1")
+	})
+
+	It("end a move that was under way when its process was killed", Serial, func(ctx context.Context) {
+		z := newZones(ctx, "killed-move", []int32{4, 1})
+		z.settle(ctx, 4, 1)
+		w := z.work(ctx, 5)
+		w.runs(ctx)
+		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
+		for _, moment := range []string{`"reserve":1`, `"taken":1`} {
+			Eventually(func() string { return z.moves(ctx) }).WithTimeout(3 * time.Minute).Should(ContainSubstring(moment))
+			Expect(cluster.Process(mcm).Kill()).To(Succeed())
+			Expect(cluster.Process(mcm).Start()).To(Succeed())
+		}
+		Eventually(z.replicas).WithContext(ctx).WithTimeout(6 * time.Minute).Should(Equal("3/2"))
+		z.settle(ctx, 3, 2)
+		w.runs(ctx)
+		for pod, n := range w.evictions(ctx) {
+			Expect(n).To(Equal(1), pod)
+		}
+	})
+})
+
+// settle waits until each zone is at rest at so many machines, none of them in reserve.
+func (z zones) settle(ctx context.Context, replicas ...int32) {
+	GinkgoHelper()
+	for i, n := range replicas {
+		z[i].settles(ctx, n)
+	}
+}
+
+// replicas are what each zone is asked for, as in 4/4/4.
+func (z zones) replicas(ctx context.Context) (string, error) {
+	return z.each(func(p pool) (string, error) {
+		d, err := p.deployment(ctx)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(d.Spec.Replicas), nil
+	})
+}
+
+func (z zones) each(what func(pool) (string, error)) (string, error) {
+	var words []string
+	for _, p := range z {
+		word, err := what(p)
+		if err != nil {
+			return "", err
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, "/"), nil
+}
+
+func (z zones) annotations(ctx context.Context, key string) string {
+	return must(z.each(func(p pool) (string, error) {
+		d, err := p.deployment(ctx)
+		if err != nil {
+			return "", err
+		}
+		return d.Annotations[key], nil
+	}))
+}
+
+func (z zones) shares(ctx context.Context) string { return z.annotations(ctx, machine.ShareAnnotation) }
+
+func (z zones) moves(ctx context.Context) string { return z.annotations(ctx, machine.MoveAnnotation) }
+
+func (z zones) bounds(ctx context.Context, want string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		return strings.ReplaceAll(z.annotations(ctx, machine.BoundsAnnotation), "/", " ")
+	}).Should(Equal(want))
+}
+
+// reserves waits for one of some numbers of ready machines in reserve, and shares that say the same.
+func (z zones) reserves(ctx context.Context, wanted ...string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		ready, err := z.readyReserves(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(wanted).To(ContainElement(ready))
+		g.Expect(z.shares(ctx)).To(Equal(ready))
+	}).Should(Succeed())
+}
+
+func (z zones) readyReserves(ctx context.Context) (string, error) {
+	return z.each(func(p pool) (string, error) {
+		list, err := p.machines(ctx)
+		n := 0
+		for _, m := range list {
+			if m.Status.CurrentStatus.Phase == "Running" && m.DeletionTimestamp == nil && m.Annotations[machine.ReserveAnnotation] != "" {
+				n++
+			}
+		}
+		return fmt.Sprint(n), err
+	})
+}
+
+func (z zones) condition(ctx context.Context, at int, kind string) string {
+	d := must(z[at].deployment(ctx))
+	for _, c := range d.Status.Conditions {
+		if string(c.Type) == kind {
+			return string(c.Status) + " " + c.Reason
+		}
+	}
+	return ""
+}
+
+// says waits until every zone has a condition.
+func (z zones) says(ctx context.Context, kind, want string) {
+	GinkgoHelper()
+	for i := range z {
+		Eventually(func() string { return z.condition(ctx, i, kind) }).Should(Equal(want))
+	}
+}
