@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// deploy makes a workload with one replica.
+func (c *cluster) deploy(name string) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns}}
+	d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](1), &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	_, err := c.core.AppsV1().Deployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+}
+
+// act is what a cluster's own autoscaler and its workloads' controller do, until ctx ends.
+func (c *cluster) act(ctx context.Context) {
+	for {
+		all, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			for i := range all.Items {
+				c.scale(ctx, &all.Items[i])
+			}
+		}
+		c.run(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(15 * time.Second):
+		}
+	}
+}
+
+// scale is one look of an autoscaler.
+func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler) {
+	d, err := c.core.AppsV1().Deployments(ns).Get(ctx, h.Spec.ScaleTargetRef.Name, metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	load := c.load[d.Name]
+	c.mu.Unlock()
+	lo, hi := *h.Spec.MinReplicas, h.Spec.MaxReplicas
+	desired := max(lo, min(int32(load), hi))
+	current := *d.Spec.Replicas
+	before := h.Status.DeepCopy()
+	h.Status.CurrentReplicas, h.Status.DesiredReplicas = current, desired
+	limited := autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingLimited, Status: corev1.ConditionFalse, Reason: "DesiredWithinRange"}
+	if int32(load) > hi {
+		limited.Status, limited.Reason = corev1.ConditionTrue, "TooManyReplicas"
+	} else if int32(load) < lo {
+		limited.Status, limited.Reason = corev1.ConditionTrue, "TooFewReplicas"
+	}
+	h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue, Reason: "ValidMetricFound"}, limited}
+	if len(before.Conditions) < 2 || before.DesiredReplicas != desired || before.CurrentReplicas != current || before.Conditions[1].Reason != limited.Reason {
+		_, _ = c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{}) // it is looked at again soon
+	}
+	if current != desired {
+		d.Spec.Replicas = &desired
+		_, _ = c.core.AppsV1().Deployments(ns).Update(ctx, d, metav1.UpdateOptions{})
+	}
+}
+
+// run gets replicas ready, as many as there is room for.
+func (c *cluster) run(ctx context.Context) {
+	all, err := c.core.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	capacity := c.capacity
+	c.mu.Unlock()
+	for i := range all.Items {
+		d := &all.Items[i]
+		if ready := min(*d.Spec.Replicas, int32(capacity)); d.Status.ReadyReplicas != ready {
+			d.Status.ReadyReplicas = ready
+			_, _ = c.core.AppsV1().Deployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+		}
+	}
+}
