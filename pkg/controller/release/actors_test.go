@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+// schedule binds pods that wait, the oldest first, to the node that has most left, and says so where there is none.
+func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface, _ versioned.Interface) time.Duration {
+	nodes, err := core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return time.Second
+	}
+	pods, err := core.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return time.Second
+	}
+	free := map[string]int64{}
+	for _, n := range nodes.Items {
+		free[n.Name] = n.Status.Allocatable.Cpu().MilliValue()
+	}
+	for _, p := range pods.Items {
+		if p.Spec.NodeName != "" {
+			free[p.Spec.NodeName] -= wants(p)
+		}
+	}
+	slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, p := range pods.Items {
+		if p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		if best := place(p, nodes.Items, free); best != "" {
+			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: best}}
+			if core.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}) == nil {
+				free[best] -= wants(p)
+			}
+			continue
+		}
+		if len(p.Status.Conditions) == 0 {
+			p.Status.Phase = corev1.PodPending
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+			_, _ = core.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, &p, metav1.UpdateOptions{})
+		}
+	}
+	return 0
+}
+
+func wants(p corev1.Pod) int64 { return p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() }
+
+// place is the node with most left that takes the pod.
+func place(p corev1.Pod, nodes []corev1.Node, free map[string]int64) string {
+	best := ""
+	for _, n := range nodes {
+		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+			return !slices.ContainsFunc(p.Spec.Tolerations, func(own corev1.Toleration) bool { return own.Key == t.Key })
+		})
+		selected := p.Spec.NodeSelector[zone] == "" || p.Spec.NodeSelector[zone] == n.Labels[zone]
+		picky := p.Labels["app"] == "picky" // by a rule of the scheduler's that nobody knows
+		if !tainted && selected && !picky && free[n.Name] >= wants(p) && (best == "" || free[n.Name] > free[best]) {
+			best = n.Name
+		}
+	}
+	return best
+}
+
+// keep does what machine-controller-manager, a machine-controller and the machine-taint controller do with a reserve: it
+// releases the oldest of it while fewer than replicas serve, and makes new ones.
+func (c *cluster) keep(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) time.Duration {
+	growing := false
+	c.set(func() { growing = c.growing })
+	if growing {
+		return 0
+	}
+	again := time.Duration(0)
+	for _, d := range c.deployments() {
+		for _, m := range c.of(d.Name) {
+			if left := c.bootstrap(ctx, core, ours, m); left > 0 && (again == 0 || left < again) {
+				again = left
+			}
+		}
+		c.release(ctx, core, ours, d)
+		c.refill(ctx, ours, d)
+	}
+	return again
+}
+
+// of are the machines of a pool, the oldest first.
+func (c *cluster) of(pool string) []mcm.Machine {
+	all := slices.DeleteFunc(c.machines(), func(m mcm.Machine) bool { return m.Labels["name"] != pool })
+	slices.SortFunc(all, func(a, b mcm.Machine) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, m mcm.Machine) (left time.Duration) {
+	if m.Status.CurrentStatus.Phase == mcm.MachineRunning {
+		return 0
+	}
+	if left = time.Until(m.CreationTimestamp.Add(c.boot)); left > 0 {
+		return left
+	}
+	n := gen.Node(m.Name, func(n *corev1.Node) { n.Labels[zone] = m.Labels["name"] })
+	if inReserve(m) {
+		held(n)
+	}
+	_, _ = core.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID = m.Name, "sim:///"+m.Name
+	updated, err := ours.MachineV1alpha1().Machines(ns).Update(ctx, &m, metav1.UpdateOptions{})
+	if err != nil {
+		return time.Second
+	}
+	updated.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning}
+	if _, err := ours.MachineV1alpha1().Machines(ns).UpdateStatus(ctx, updated, metav1.UpdateOptions{}); err != nil {
+		return time.Second
+	}
+	return 0
+}
+
+func inReserve(m mcm.Machine) bool { return m.Annotations[v1alpha1.ReserveAnnotation] != "" }
+
+func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, d v1alpha1.MachineDeployment) {
+	wanted := int(d.Spec.Replicas)
+	machines := c.of(d.Name)
+	for _, m := range machines {
+		if !inReserve(m) {
+			wanted--
+		}
+	}
+	for _, m := range machines {
+		if wanted <= 0 || !inReserve(m) || m.Status.CurrentStatus.Phase != mcm.MachineRunning {
+			continue
+		}
+		n, err := core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+		if err != nil {
+			return
+		}
+		n.Spec.Taints = nil
+		if _, err := core.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
+			return
+		}
+		delete(m.Annotations, v1alpha1.ReserveAnnotation)
+		if _, err := ours.MachineV1alpha1().Machines(ns).Update(ctx, &m, metav1.UpdateOptions{}); err != nil {
+			return
+		}
+		wanted--
+	}
+}
+
+func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alpha1.MachineDeployment) {
+	wanted := int(d.Spec.Replicas) + int(ptr.Deref(d.Spec.ExcessReplicas, 0))
+	if bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation]); err == nil {
+		wanted = max(int(d.Spec.Replicas), min(wanted, int(bounds.Max)))
+	}
+	for range wanted - len(c.of(d.Name)) {
+		_, _ = ours.MachineV1alpha1().Machines(ns).Create(ctx, c.machine(d.Name, true), metav1.CreateOptions{})
+	}
+}

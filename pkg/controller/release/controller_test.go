@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"errors"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+var usual = Options{Settings: settings}
+
+var _ = Describe("The controller", func() {
+	It("has a pod bound within milliseconds, by one write, and then rests", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			Expect(c.writes(0)).To(BeEmpty())
+			c.create(fresh(1, "p", 1000)...)
+			time.Sleep(50 * time.Millisecond)
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal("a=2"))
+			c.settle()
+			Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
+			Expect(c.events()).To(Equal([]string{"ReserveNeeded: Raised replicas from 1 to 2 for pod default/p-0, to release machine a-002"}))
+			before := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.Writes()[before:]).To(BeEmpty())
+		})
+	})
+
+	It("releases what a burst needs, and no more", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 12, "1:20")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(41, "p", 1000)...)
+			time.Sleep(500 * time.Millisecond)
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal("a=12"))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=12"))
+			Expect(len(c.writes(0))).To(BeNumerically("<", 11), "some pods are helped together")
+		})
+	})
+
+	It("helps pods that have waited since before it began", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.create(fresh(5, "p", 1000)...)
+			c.settle()
+			Expect(c.waiting()).To(Equal(5))
+			c.Start("release", controller(usual))
+			time.Sleep(time.Second)
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal("a=3"))
+		})
+	})
+
+	It("helps as soon as a machine in reserve is ready", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(2, "p", 4000)...)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=2"))
+			Expect(c.waiting()).To(Equal(1))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=3"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("goes up to max, and leaves the rest to others", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:3")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(5, "p", 4000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=3"))
+			Expect(c.waiting()).To(Equal(3))
+			c.patch("a", `{"metadata":{"annotations":{%q:"1:4"}}}`, v1alpha1.BoundsAnnotation)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+		})
+	})
+
+	It("keeps its hands off a MachineDeployment without bounds, or with such as nobody can read", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "")
+			c.grow("b", 1, 2, "many")
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(c.writes(0)).To(BeEmpty())
+		})
+	})
+
+	It("writes applied replicas with replicas where growth is being split", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = "1" })
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+			Expect(c.deployments()[0].Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "2"))
+		})
+	})
+
+	It("decides anew where somebody else was faster", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.Lag("machinedeployments", sim.Constantly(2*time.Second), "release")
+			c.patch("a", `{"spec":{"replicas":2}}`)
+			time.Sleep(500 * time.Millisecond)
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"), "the machine that the other released holds the pod")
+
+			c.create(fresh(2, "q", 4000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("raises once, though its answer is lost and no cache shows it", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 4, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, resource := range []string{"machinedeployments", "machines", "nodes", "pods"} {
+				c.Lag(resource, sim.Constantly(time.Second), "release")
+			}
+			lost := 0
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User == "release" && w.Resource == "machinedeployments" && lost < 1 {
+					lost++
+					return apierrors.NewTimeoutError("lost", 1)
+				}
+				return nil
+			})
+			c.create(fresh(2, "p", 4000)...)
+			c.settle()
+			Expect(lost).To(Equal(1))
+			Expect(c.replicas()).To(Equal("a=3"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("does not care for a pool that vanishes", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.Hold("machinedeployments", "release")
+			Expect(c.ours.MachineV1alpha1().MachineDeployments(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			c.Release("machinedeployments", "release")
+			c.settle()
+			Expect(c.waiting()).To(Equal(1))
+		})
+	})
+
+	It("goes on after the API server refused a raise", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			refusing := true
+			c.OnWrite(func(w sim.Write) error {
+				if refusing && w.User == "release" && w.Resource == "machinedeployments" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("not allowed"))
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 1000)...)
+			time.Sleep(time.Minute)
+			Expect(c.replicas()).To(Equal("a=1"))
+			refusing = false
+			c.settle()
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("gives up on a pod that the scheduler refuses for reasons of its own, and on no other", func() { // law 5
+		play(func(c *cluster) {
+			c.grow("a", 1, 6, "1:20")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(1, "picky", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"), "one was released in vain")
+			for range 3 {
+				c.create(fresh(1, "p", 4000, func(p *corev1.Pod) { p.GenerateName, p.Name = "p-", "" })...)
+				c.settle()
+			}
+			Expect(c.waiting()).To(Equal(1))
+			Expect(c.replicas()).To(Equal("a=4"), "that one, and two more for the three others")
+		})
+	})
+
+	It("reads what it needs to decide: claims, classes and DaemonSets", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.grow("b", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.disk("data", "b")
+			c.daemonSet(1000)
+			c.create(fresh(1, "picky", 3500, claiming("data"))...)
+			c.create(fresh(1, "q", 3000, claiming("data"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1 b=2"), "what is too large beside the DaemonSet is left alone")
+			Expect(c.waiting()).To(Equal(1))
+		})
+	})
+
+	It("says what it did, in words that do not grow with the number of pods", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 4, "1:10")
+			c.create(fresh(12, "p", 1000)...)
+			c.settle()
+			c.Start("release", controller(usual))
+			c.settle()
+			Expect(strings.Join(c.events(), "")).To(Equal("ReserveNeeded: Raised replicas from 1 to 4 for " +
+				"12 pods (default/p-0, default/p-1, default/p-10, ...), to release machines a-002, a-003, a-004"))
+		})
+	})
+})

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+)
+
+var watched = []string{"machinedeployments", "machines", "machinesets", "nodes", "pods"}
+
+// weather is lag of every cache and failing writes, for the controller.
+func (c *cluster) weather(seed uint64) {
+	for i, resource := range watched {
+		c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, 3*time.Second), "release")
+	}
+	c.FailWrites(0.25, sim.Either, "release")
+}
+
+func (c *cluster) calm() {
+	for _, resource := range watched {
+		c.Lag(resource, nil, "release")
+	}
+	c.FailWrites(0, sim.Either, "release")
+}
+
+// bounded watches that nobody passes the max of a pool.
+func (c *cluster) bounded(limit int32) func() {
+	over := ""
+	c.AfterWrite(func(w sim.Write) error {
+		if w.Resource == "machinedeployments" && w.User == "release" {
+			c.set(func() { over = w.Name })
+		}
+		return nil
+	})
+	return func() {
+		GinkgoHelper()
+		for _, d := range c.deployments() {
+			Expect(d.Spec.Replicas).To(BeNumerically("<=", limit), over)
+		}
+	}
+}
+
+var _ = Describe("Storms", func() {
+	It("release exactly what pods need, each pod once, however late caches are and whatever fails", func() { // laws 1, 2, 3
+		storm.Seeds(suite, 60, func(seed uint64) {
+			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}))
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 1))
+			c.Latency(time.Millisecond)
+			within := c.bounded(40)
+			c.grow("a", 1, 20, "1:40")
+			p := c.Start("release", controller(usual))
+			c.settle()
+			c.weather(seed)
+			total := 0
+			for burst := range 3 + random.IntN(4) {
+				n := 1 + random.IntN(12)
+				total += n
+				c.create(fresh(n, fmt.Sprintf("p%d", burst), 1000)...)
+				time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
+				if random.IntN(3) == 0 {
+					p.CrashFor(time.Duration(random.IntN(5000)) * time.Millisecond)
+				}
+				within()
+			}
+			c.calm()
+			c.settle()
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal(fmt.Sprintf("a=%d", 1+(total+3)/4)), "four pods to a machine")
+			before := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
+		storm.Seeds(suite, 40, func(seed uint64) {
+			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}))
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 2))
+			c.Latency(time.Millisecond)
+			within := c.bounded(12)
+			c.grow("a", 1, 4, "1:12")
+			c.grow("b", 1, 4, "1:12")
+			p := c.Start("release", controller(usual))
+			c.settle()
+			c.weather(seed)
+			for step := range 14 {
+				c.disturb(random, p, step)
+				time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+				within()
+			}
+			c.calm()
+			c.settle()
+			within()
+			for _, d := range c.deployments() {
+				Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), "%d wait, %s", c.waiting(), c.replicas())
+			}
+			before := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("end the same, wherever the controller is killed", func() {
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: 2, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				c.Latency(time.Millisecond)
+				c.grow("a", 1, 4, "1:10")
+				c.grow("b", 1, 4, "1:10")
+				w.Start("release", controller(usual))
+				c.settle()
+				c.create(fresh(6, "p", 1000, inZone("a"))...)
+				time.Sleep(time.Second)
+				c.create(fresh(3, "q", 4000, inZone("b"))...)
+				c.create(fresh(3, "r", 2000, inZone("a"))...)
+				c.settle()
+			},
+			End: func(w *storm.World) any {
+				c := &cluster{World: w}
+				return fmt.Sprintf("%s, %d wait", c.replicas(), c.waiting())
+			},
+		}
+		Expect(storm.CrashPoints(suite, scenario, "release")).To(Succeed())
+	})
+})
+
+// disturb does one thing that happens in clusters.
+func (c *cluster) disturb(random *rand.Rand, p *storm.Process, step int) {
+	switch random.IntN(5) {
+	case 0, 1:
+		size := []int64{1000, 2000, 4000}[random.IntN(3)]
+		c.create(fresh(1+random.IntN(5), fmt.Sprintf("p%d", step), size)...)
+	case 2:
+		if all := c.pods(); len(all) > 0 {
+			_ = c.core.CoreV1().Pods(ns).Delete(context.Background(), all[random.IntN(len(all))].Name, metav1.DeleteOptions{})
+		}
+	case 3:
+		p.CrashFor(time.Duration(random.IntN(8000)) * time.Millisecond)
+	case 4:
+		for _, d := range c.deployments() {
+			if d.Name == "a" && d.Spec.Replicas < 12 {
+				c.patch("a", `{"spec":{"replicas":%d}}`, d.Spec.Replicas+1)
+			}
+		}
+		c.Compact()
+	}
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+const ns = gen.Namespace
+
+var (
+	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
+	machineGVR    = v1alpha1.SchemeGroupVersion.WithResource("machines")
+	podGVR        = corev1.SchemeGroupVersion.WithResource("pods")
+	nodeGVR       = corev1.SchemeGroupVersion.WithResource("nodes")
+	eventGVR      = corev1.SchemeGroupVersion.WithResource("events")
+)
+
+// served are the kinds that are watched.
+var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
+	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass", Type: &storagev1.StorageClass{}},
+	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},
+})
+
+// controller is the program under test.
+func controller(o Options) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+		target, machines := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
+		c, err := New(ours.MachineV1alpha1(), Informers{
+			Machines: machines.Machine().V1alpha1(), Pods: target.Core().V1().Pods(), Nodes: target.Core().V1().Nodes(),
+			Claims: target.Core().V1().PersistentVolumeClaims(), Volumes: target.Core().V1().PersistentVolumes(),
+			Classes: target.Storage().V1().StorageClasses(), Drivers: target.Storage().V1().CSIDrivers(), Daemons: target.Apps().V1().DaemonSets(),
+		}, &scribe{core: core}, o)
+		if err != nil {
+			return err
+		}
+		target.StartWithContext(ctx)
+		machines.StartWithContext(ctx)
+		defer target.Shutdown()
+		defer machines.Shutdown()
+		c.Run(ctx)
+		return nil
+	}
+}
+
+// scribe writes events at once, as a client like any other.
+type scribe struct {
+	record.EventRecorder
+	core kubernetes.Interface
+}
+
+func (s *scribe) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	about := object.(*corev1.ObjectReference)
+	_, _ = s.core.CoreV1().Events(about.Namespace).Create(context.Background(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: about.Name + "-", Namespace: about.Namespace},
+		InvolvedObject: *about, Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...),
+	}, metav1.CreateOptions{})
+}
+
+// cluster has pools whose reserve is kept, and a scheduler.
+type cluster struct {
+	*storm.World
+	core *kubernetes.Clientset
+	ours *versioned.Clientset
+
+	mu   sync.Mutex
+	beat chan struct{}
+	// boot is how long a machine takes.
+	boot time.Duration
+	born int
+	// growing says that a pool is being made, which nobody is to complete meanwhile.
+	growing bool
+}
+
+func adopt(w *storm.World) *cluster {
+	config := w.ConfigFor("user")
+	config.QPS = -1
+	c := &cluster{World: w, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), beat: make(chan struct{}), boot: time.Minute}
+	w.AfterWrite(func(sim.Write) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		close(c.beat)
+		c.beat = make(chan struct{})
+		return nil
+	})
+	w.Start("scheduler", c.actor(c.schedule))
+	w.Start("keeper", c.actor(c.keep))
+	return c
+}
+
+// actor does something soon after each write, and after as long as it says.
+func (c *cluster) actor(act func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration)) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+		for ctx.Err() == nil {
+			c.mu.Lock()
+			beat := c.beat
+			c.mu.Unlock()
+			again := act(ctx, core, ours)
+			if again == 0 {
+				again = 1000 * time.Hour
+			}
+			timer := time.NewTimer(again)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			case <-beat:
+				time.Sleep(time.Millisecond)
+			}
+			timer.Stop()
+		}
+		return nil
+	}
+}
+
+// play runs body on a cluster in virtual time.
+func play(body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+		defer c.End()
+		c.Latency(time.Millisecond)
+		body(c)
+	})
+}
+
+// grow makes a pool of so many serving machines, of which each runs a pod that fills it, and so many in reserve.
+func (c *cluster) grow(name string, replicas, excess int, bounds string, change ...func(*v1alpha1.MachineDeployment)) {
+	GinkgoHelper()
+	ctx := context.Background()
+	c.set(func() { c.growing = true })
+	defer c.create(pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes who waited
+	defer c.set(func() { c.growing = false })
+	plain := gen.MachineDeployment(name, int32(replicas))
+	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	d.Spec.ExcessReplicas = ptr.To(int32(excess))
+	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: fmt.Sprint(excess)}
+	if bounds != "" {
+		d.Annotations[v1alpha1.BoundsAnnotation] = bounds
+	}
+	for _, f := range change {
+		f(d)
+	}
+	d, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(ctx, d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, v1alpha1.SchemeGroupVersion.WithKind("MachineDeployment"))}}}
+	set.Spec.Template = d.Spec.Template
+	_, err = c.ours.MachineV1alpha1().MachineSets(ns).Create(ctx, set, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for i := range replicas + excess {
+		made, err := c.ours.MachineV1alpha1().Machines(ns).Create(ctx, c.machine(name, i >= replicas), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		if i < replicas {
+			c.create(pod("filler-"+made.Name, 4000, func(p *corev1.Pod) { p.Spec.NodeName = made.Name }))
+		}
+	}
+}
+
+// set changes something under the lock, under which the server must not be asked: its hooks take it, too.
+func (c *cluster) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// machine is a new one of a pool. It boots.
+func (c *cluster) machine(pool string, inReserve bool) *mcm.Machine {
+	number := 0
+	c.set(func() { c.born++; number = c.born })
+	m := gen.Machine(fmt.Sprintf("%s-%03d", pool, number), func(m *mcm.Machine) {
+		m.Labels = map[string]string{"name": pool}
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet", Name: pool, Controller: ptr.To(true)}}
+		for _, set := range c.Objects(v1alpha1.SchemeGroupVersion.WithResource("machinesets")) {
+			if set.GetName() == pool {
+				m.OwnerReferences[0].UID = set.GetUID()
+			}
+		}
+	})
+	if inReserve {
+		m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: v1alpha1.Reserve{Since: time.Now().Truncate(time.Second)}.String()}
+	}
+	return m
+}
+
+func (c *cluster) create(pods ...*corev1.Pod) {
+	GinkgoHelper()
+	for _, p := range pods {
+		status := p.Status
+		p.UID, p.Status = "", corev1.PodStatus{}
+		made, err := c.core.CoreV1().Pods(ns).Create(context.Background(), p, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		if status.NominatedNodeName != "" {
+			made.Status = status
+			_, err = c.core.CoreV1().Pods(ns).UpdateStatus(context.Background(), made, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// fresh are pods that nobody has looked at.
+func fresh(n int, name string, milli int64, change ...func(*corev1.Pod)) []*corev1.Pod {
+	return pods(n, name, milli, append(change, untried)...)
+}
+
+func decoded[T any](all []T, raw map[string]any) []T {
+	object := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, object); err != nil {
+		panic(err) // it was written by a typed client
+	}
+	return append(all, *object)
+}
+
+func (c *cluster) pods() (all []corev1.Pod) {
+	for _, o := range c.Objects(podGVR) {
+		all = decoded(all, o.Object)
+	}
+	return all
+}
+
+func (c *cluster) machines() (all []mcm.Machine) {
+	for _, o := range c.Objects(machineGVR) {
+		all = decoded(all, o.Object)
+	}
+	return all
+}
+
+func (c *cluster) deployments() (all []v1alpha1.MachineDeployment) {
+	for _, o := range c.Objects(deploymentGVR) {
+		all = decoded(all, o.Object)
+	}
+	return all
+}
+
+// replicas are those of all pools, as in "a=2 b=1".
+func (c *cluster) replicas() string {
+	var words []string
+	for _, d := range c.deployments() {
+		words = append(words, fmt.Sprintf("%s=%d", d.Name, d.Spec.Replicas))
+	}
+	return strings.Join(words, " ")
+}
+
+// waiting is how many pods have no node.
+func (c *cluster) waiting() int {
+	n := 0
+	for _, p := range c.pods() {
+		if p.Spec.NodeName == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cluster) patch(name, format string, args ...any) {
+	GinkgoHelper()
+	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, []byte(fmt.Sprintf(format, args...)), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) settle() {
+	GinkgoHelper()
+	Expect(c.Settle(5*time.Minute, 12*time.Hour)).To(Succeed())
+}
+
+// writes are what the controller has written since a number of writes, as "a {...}".
+func (c *cluster) writes(since int) []string {
+	var all []string
+	for _, w := range c.Writes()[since:] {
+		if w.User == "release" && w.Resource != "events" {
+			all = append(all, w.Verb+" "+w.Resource+" "+w.Name)
+		}
+	}
+	return all
+}
+
+// events are the messages so far.
+func (c *cluster) events() (all []string) {
+	for _, o := range c.Objects(eventGVR) {
+		raw, _ := json.Marshal(o.Object)
+		var e corev1.Event
+		_ = json.Unmarshal(raw, &e)
+		all = append(all, e.Reason+": "+e.Message)
+	}
+	return all
+}
