@@ -173,8 +173,8 @@ var _ = Describe("What is seen of a target", func() {
 				HaveKeyWithValue("evenkeel_balancer_replicas ready", 10.0),
 				HaveKeyWithValue("evenkeel_balancer_replicas overflow", 0.0),
 				HaveKeyWithValue("evenkeel_balancer_replicas deficit", 0.0),
-				HaveKeyWithValue("evenkeel_balancer_blocked_targets ", 1.0),
-				HaveKeyWithValue("evenkeel_balancer_writes_total raise", 3.0),
+				HaveKeyWithValue("evenkeel_balancer_blocked_targets", 1.0),
+				HaveKeyWithValue("evenkeel_balancer_writes_total done raise", 3.0),
 			))
 		})
 	})
@@ -205,13 +205,13 @@ func metrics(registry *prometheus.Registry) map[string]float64 {
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			what := ""
+			key := family.GetName()
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "what" {
-					what = label.GetValue()
+				if label.GetName() == "what" || label.GetName() == "end" {
+					key += " " + label.GetValue()
 				}
 			}
-			values[family.GetName()+" "+what] += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			values[key] += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
 	return values
