@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -61,6 +62,13 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 		limited.Status, limited.Reason = corev1.ConditionTrue, "TooFewReplicas"
 	}
 	h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue, Reason: "ValidMetricFound"}, limited}
+	h.Status.CurrentMetrics = nil
+	for _, m := range h.Spec.Metrics {
+		average := resource.NewMilliQuantity(load*1000/int64(max(1, current)), resource.DecimalSI)
+		h.Status.CurrentMetrics = append(h.Status.CurrentMetrics, autoscalingv2.MetricStatus{Type: m.Type, External: &autoscalingv2.ExternalMetricStatus{
+			Metric: m.External.Metric, Current: autoscalingv2.MetricValueStatus{AverageValue: average},
+		}})
+	}
 	if len(before.Conditions) < 2 || before.DesiredReplicas != desired || before.CurrentReplicas != current || before.Conditions[1].Reason != limited.Reason {
 		_, _ = c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{}) // it is looked at again soon
 	}

@@ -20,11 +20,16 @@ func (p *Plan) choose(r rules, now time.Time) {
 		}
 	}
 	candidates := p.candidates()
-	number := min(p.wantedClusters(r, candidates), p.roomFor(r))
-	base := candidates[:min(number, len(candidates))]
+	wanted := p.wantedClusters(r, candidates)
+	base := candidates[:min(wanted, p.roomFor(r))]
 	for _, s := range base {
 		s.entry.OnDemand, s.entry.QuietSince = false, nil
 		s.take()
+	}
+	for _, s := range candidates[len(base):wanted] {
+		if !s.has() {
+			s.role = waiting
+		}
 	}
 	p.keepExtras(r, now, base, candidates[len(base):])
 	p.admit(r)

@@ -241,6 +241,9 @@ func (f *federation) start() *storm.Process { return f.Start("federatedhpa", f.c
 // create makes an object; its status is made by the controller.
 func (f *federation) create(o *v1alpha1.FederatedHorizontalPodAutoscaler) {
 	o.UID, o.Generation = "", 0
+	if o.Spec.Metrics == nil {
+		withMetric("1")(&o.Spec)
+	}
 	_, err := f.user.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(ns).Create(context.Background(), o, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }

@@ -9,9 +9,10 @@ import (
 
 // divideMaxima aims at maxima that go where they are needed. Where nobody needs any, they stay as they are.
 func (p *Plan) divideMaxima(r rules, now time.Time) {
-	room := r.max
+	room, moving := r.max, false
 	var hands []*Seat
 	for _, s := range p.seats() {
+		moving = moving || s.cluster.Reachable && s.cluster.InFlight != nil
 		switch {
 		case s.Lent:
 			s.Aim = s.Confirmed
@@ -25,7 +26,7 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 		}
 	}
 	p.Room = max(0, room)
-	if rests(hands, p.Room) {
+	if rests(hands, p.Room, moving) {
 		for _, s := range hands {
 			s.Aim.Max = s.Confirmed.Max
 		}
@@ -40,8 +41,9 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 	}
 }
 
-// rests tells whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out.
-func rests(hands []*Seat, room int64) bool {
+// rests tells whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out. What is left
+// over while bounds are on their way may be meant for who is not there yet.
+func rests(hands []*Seat, room int64, moving bool) bool {
 	var sum, lowest, highest int64
 	for _, s := range hands {
 		switch {
@@ -50,7 +52,8 @@ func rests(hands []*Seat, room int64) bool {
 		}
 		sum, lowest, highest = sum+s.Confirmed.Max, lowest+max(1, s.Aim.Min), highest+s.max
 	}
-	return sum == max(min(room, highest), min(lowest, room))
+	whole := max(min(room, highest), min(lowest, room))
+	return sum == whole || moving && sum < whole
 }
 
 // partition divides the room: to each what it runs, then what it wants, then the rest to all.

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+var _ = Describe("What is wrong", func() {
+	foreign := func(c *cluster, name, target string) {
+		_, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).Create(context.Background(), &autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target},
+				MinReplicas:    ptr.To[int32](2), MaxReplicas: 99,
+			},
+		}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	It("with an autoscaler of the name: it is left alone, unless it may be adopted", func() {
+		play(func(f *federation) {
+			foreign(f.clusters[0], "shop", "shop")
+			f.start()
+			f.create(federated(1, 10))
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("2..99/1..10"))
+			Expect(f.state("shop", "c1")).To(Equal("Refused NameTaken"))
+			Expect(f.condition("shop", "Ready")).To(Equal("False ClustersRefused"))
+			f.change("shop", func(s *spec) { s.Adopt = true })
+			f.settle()
+			Expect(f.object("shop").Status.MaxReplicas).To(BeEquivalentTo(10))
+			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
+			Expect(f.maxima("shop")).To(Equal("5/5"))
+		}, "c1", "c2")
+	})
+
+	It("with another autoscaler on the workload: the cluster is not used", func() {
+		play(func(f *federation) {
+			foreign(f.clusters[0], "old", "shop")
+			f.start()
+			f.create(federated(1, 10))
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("-/1..10"))
+			Expect(f.state("shop", "c1")).To(Equal("Refused AutoscaledTwice"))
+		}, "c1", "c2")
+	})
+
+	It("with two objects on one workload: the older one works, and the other when that has gone", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(1, 10))
+			time.Sleep(2 * time.Second)
+			second := federated(1, 6)
+			second.Name = "late"
+			f.create(second)
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("1..10"))
+			Expect(f.bounds("late")).To(Equal("-"))
+			Expect(f.condition("late", "Ready")).To(Equal("False Conflict"))
+			f.remove("shop")
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("-"))
+			Expect(f.bounds("late")).To(Equal("1..6"))
+		}, "c1")
+	})
+
+	It("with a kind that a cluster does not have: it is not used", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(1, 10, func(s *spec) {
+				s.ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: widgetKind.GroupVersion().String(), Kind: widgetKind.Kind, Name: "w"}
+			}))
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("-"))
+			Expect(f.state("shop", "c1")).To(Equal("Refused NoSuchKind"))
+		}, "c1")
+	})
+
+	It("with the workload: its autoscaler is there and waits", func() {
+		play(func(f *federation) {
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.start()
+			f.create(federated(1, 10))
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("1..5/1..5"))
+			Expect(f.state("shop", "c1")).To(Equal("Used NoWorkload"))
+			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
+		}, "c1", "c2")
+	})
+
+	It("with what a cluster takes: it is asked again from time to time, others go on, and a change helps at once", func() {
+		play(func(f *federation) {
+			refuse := true
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if refuse && w.User == "federatedhpa" {
+					return apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil)
+				}
+				return nil
+			})
+			f.start()
+			f.create(federated(1, 10, withMetric("1")))
+			time.Sleep(10 * time.Minute)
+			Expect(f.bounds("shop")).To(Equal("-/1..10"))
+			Expect(f.state("shop", "c1")).To(Equal("Refused RefusedInvalid"))
+			refuse = false
+			f.change("shop", withMetric("2"))
+			time.Sleep(5 * time.Minute)
+			Expect(f.maxima("shop")).To(Equal("5/5"))
+		}, "c1", "c2")
+	})
+
+	DescribeTable("with the object: nothing is written to any cluster",
+		func(reason string, change func(*spec)) {
+			play(func(f *federation) {
+				f.start()
+				f.create(federated(1, 10, change))
+				f.settle()
+				Expect(f.bounds("shop")).To(Equal("-"))
+				Expect(f.condition("shop", "Ready")).To(Equal("False " + reason))
+				Expect(f.object("shop").Finalizers).To(BeEmpty())
+			}, "c1")
+		},
+		Entry("a metric without a type", "InvalidTemplate", func(s *spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"external":{}}`)}} }),
+		Entry("a metric that is none", "InvalidTemplate", func(s *spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"type":7}`)}} }),
+		Entry("a behavior that is none", "InvalidTemplate", func(s *spec) { s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":"fast"}`)} }),
+		Entry("a selector that is none", "InvalidSelector", func(s *spec) {
+			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
+		}),
+		Entry("zero without a metric for it", "ZeroNeedsMetrics", func(s *spec) {
+			s.MinPolicy, s.Metrics = v1alpha1.AllowZero, []runtime.RawExtension{{Raw: []byte(`{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}`)}}
+		}),
+	)
+
+	It("with room for all of the clusters: some wait, and say so", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(1, 2))
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("1/1/-"))
+			Expect(f.condition("shop", "JoiningBlocked")).To(Equal("True NoRoom"))
+			Expect(f.state("shop", "c3")).To(Equal("Waiting NoRoom"))
+		}, "c1", "c2", "c3")
+	})
+})
