@@ -23,6 +23,7 @@ var controllers = []controller{
 	{name: mcmName, run: (*process).runMCM},
 	{name: taintName}, // runMCM runs it
 	{name: nodeGroupsName, run: (*process).runNodeGroups},
+	{name: releaseName, run: (*process).runRelease},
 	{name: balanceName, run: (*process).runBalance},
 	{name: balancerName, run: (*process).runBalancer},
 	{name: federatedName, run: (*process).runFederated},

@@ -28,6 +28,8 @@ type Options struct {
 	Controllers []string
 	// Reserve has effect where the machine-taint controller is picked.
 	Reserve ReserveOptions
+	// Release has effect where that controller is picked.
+	Release ReleaseOptions
 	// NodeGroups has effect where that server is picked.
 	NodeGroups NodeGroupOptions
 	// Balance has effect where that controller is picked.
@@ -63,6 +65,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 		"IP address on which /healthz, /readyz and /metrics are served. Default: --address if given, else 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
 	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "What to run: '*' is everything, 'name' adds one, '-name' leaves one out. Known: "+known()+".")
 	o.Reserve.addFlags(flags)
+	o.Release.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
 	o.Balance.addFlags(flags)
 	o.Balancer.addFlags(flags)
@@ -72,7 +75,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 
 // Validate tells everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
 	}

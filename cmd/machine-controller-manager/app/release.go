@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/spf13/pflag"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+// releaseName names the controller that releases machines of the reserve to pods that wait.
+const releaseName = "release"
+
+// ReleaseOptions are the flags of the release controller.
+type ReleaseOptions struct {
+	// Enabled says whether it does anything.
+	Enabled bool
+	// Schedulers, Cutoff and Patience are the controller's settings of that name.
+	Schedulers []string
+	Cutoff     int32
+	Patience   time.Duration
+}
+
+func (o *ReleaseOptions) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.Enabled, "instant-release", true,
+		"Raise the replicas of MachineDeployments with bounds at once, up to max, for pods that the scheduler has found no place for and that a machine in reserve can hold. If false, that is left to an autoscaler.")
+	flags.StringSliceVar(&o.Schedulers, "release-schedulers", release.DefaultSchedulers(),
+		"Names of the schedulers whose pods are helped: those that go by Kubernetes' own rules. Empty means every scheduler.")
+	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", release.DefaultCutoff, "Pods of a lower priority are worth no machine. As cluster-autoscaler's --expendable-pods-priority-cutoff.")
+	flags.DurationVar(&o.Patience, "release-patience", release.DefaultPatience,
+		"How long a pod may go on waiting though there is room for it before it is left to an autoscaler, because there must be something about it that is not understood here.")
+}
+
+func (o *ReleaseOptions) validate() error {
+	if o.Patience <= 0 {
+		return errors.New("--release-patience: must be above 0")
+	}
+	return nil
+}
+
+// runRelease helps pods that wait. It needs a cluster where pods are; without one, or where it is not wanted, it waits for
+// the end.
+func (p *process) runRelease(ctx context.Context) error {
+	if p.target == nil || !p.options.Release.Enabled {
+		<-ctx.Done()
+		return nil
+	}
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make machine client: %w", err)
+	}
+	core, err := kubernetes.NewForConfig(p.target)
+	if err != nil {
+		return fmt.Errorf("make target client: %w", err)
+	}
+	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+		return nil
+	}
+	// Informers of its own: it has them keep less of an object, and more than others do.
+	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
+	target := coreinformers.NewSharedInformerFactory(core, 0)
+	c, err := release.New(ours.MachineV1alpha1(), release.Informers{
+		Machines: machines.Machine().V1alpha1(), Pods: target.Core().V1().Pods(), Nodes: target.Core().V1().Nodes(),
+		Claims: target.Core().V1().PersistentVolumeClaims(), Volumes: target.Core().V1().PersistentVolumes(),
+		Classes: target.Storage().V1().StorageClasses(), Drivers: target.Storage().V1().CSIDrivers(), Daemons: target.Apps().V1().DaemonSets(),
+	}, p.recorder, p.options.Release.options(p))
+	if err != nil {
+		return err
+	}
+	machines.StartWithContext(ctx)
+	defer machines.Shutdown()
+	target.StartWithContext(ctx)
+	defer target.Shutdown()
+	c.Run(ctx)
+	return nil
+}
+
+func (o *ReleaseOptions) options(p *process) release.Options {
+	return release.Options{
+		Settings:   release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
+		Registerer: p.registry,
+	}
+}
