@@ -52,7 +52,7 @@ func (c *cluster) bounded(limit int32) func() {
 
 var _ = Describe("Storms", func() {
 	It("release exactly what pods need, each pod once, however late caches are and whatever fails", func() { // laws 1, 2, 3
-		storm.Seeds(suite, 60, func(seed uint64) {
+		storm.Seeds(suite, 20, func(seed uint64) {
 			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -84,7 +84,7 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
-		storm.Seeds(suite, 40, func(seed uint64) {
+		storm.Seeds(suite, 12, func(seed uint64) {
 			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 2))
@@ -125,7 +125,7 @@ var _ = Describe("Storms", func() {
 				c.create(fresh(6, "p", 1000, inZone("a"))...)
 				time.Sleep(time.Second)
 				c.create(fresh(3, "q", 4000, inZone("b"))...)
-				c.create(fresh(3, "r", 2000, inZone("a"))...)
+				c.create(fresh(5, "r", 1000, inZone("a"))...)
 				c.settle()
 			},
 			End: func(w *storm.World) any {

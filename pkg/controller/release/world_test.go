@@ -136,7 +136,7 @@ func (c *cluster) actor(act func(ctx context.Context, core kubernetes.Interface,
 			case <-ctx.Done():
 			case <-timer.C:
 			case <-beat:
-				time.Sleep(time.Millisecond)
+				time.Sleep(4 * time.Millisecond)
 			}
 			timer.Stop()
 		}
