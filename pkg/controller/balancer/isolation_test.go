@@ -78,6 +78,29 @@ var _ = Describe("What is wrong with one", func() {
 		})
 	})
 
+	It("holds up no third: a Balancer that stands back for an older one leaves its other targets to younger ones", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c", "d"} {
+				c.deploy(name, 1)
+			}
+			for i, targets := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "d"}} {
+				c.balance([]string{"old", "middle", "young"}[i], 4, even(), targets...)
+				time.Sleep(2 * time.Second)
+			}
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.sizes("a", "b", "c", "d")).To(Equal("2/2/2/2"))
+			Expect(c.condition("middle", "Ready")).To(Equal("False Conflict"))
+			Expect(c.condition("young", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.ours.BalancerV1alpha1().Balancers(ns).Delete(context.Background(), "old", metav1.DeleteOptions{})).To(Succeed())
+			c.scale("middle", 8)
+			c.settle()
+			Expect(c.sizes("a", "b", "c", "d")).To(Equal("2/4/4/2"))
+			Expect(c.condition("young", "Ready")).To(Equal("False Conflict"))
+			Expect(c.message("young", "Ready")).To(ContainSubstring("middle"))
+		})
+	})
+
 	It("is not held up by a target that refuses to be scaled, tries it again, and does not flap", func() {
 		play(func(c *cluster) {
 			for _, name := range []string{"a", "b", "c"} {

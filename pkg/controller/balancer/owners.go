@@ -43,14 +43,27 @@ func autoscaledKey(hpa *autoscalingv2.HorizontalPodAutoscaler) string {
 	return targetKey(hpa.Namespace, ref.APIVersion, ref.Kind, ref.Name)
 }
 
-// rival is the oldest Balancer that is older than this one and has a target in common with it.
+// rival is the oldest Balancer that is older than this one, has a target in common with it, and has no such rival itself:
+// one that writes nothing holds up nobody.
 func (c *Controller) rival(b *v1alpha1.Balancer) (rival, contested string) {
+	return c.rivalOf(b, map[string]bool{})
+}
+
+// rivalOf remembers by name who has a rival. It asks about ever older ones, so it ends.
+func (c *Controller) rivalOf(b *v1alpha1.Balancer, has map[string]bool) (rival, contested string) {
 	oldest := b
 	for i, key := range targetKeys(b) {
 		items, _ := c.balancers.ByIndex(byTarget, key)
 		for _, item := range items {
 			other, ok := item.(*v1alpha1.Balancer)
-			if ok && other.DeletionTimestamp == nil && older(other, oldest) {
+			if !ok || other.DeletionTimestamp != nil || !older(other, oldest) {
+				continue
+			}
+			if _, known := has[other.Name]; !known {
+				its, _ := c.rivalOf(other, has)
+				has[other.Name] = its != ""
+			}
+			if !has[other.Name] {
 				oldest, rival, contested = other, other.Name, b.Spec.Targets[i].Name
 			}
 		}
