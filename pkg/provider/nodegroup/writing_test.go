@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -249,11 +251,7 @@ func (c *caller) increaseOnly(id string, delta int32) error {
 
 // named is the annotation that names machines for deletion, without times.
 func (c *cluster) named(pool string) []string {
-	all := []string{}
-	for name := range names(c.deployment(pool)) {
-		all = append(all, name)
-	}
-	return all
+	return slices.Sorted(maps.Keys(names(c.deployment(pool))))
 }
 
 var _ = Describe("Removing", func() {

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// undertaker does what machine-controller-manager does about names: their machines terminate, and it takes the names out.
+func undertaker(ctx context.Context, config *rest.Config) error {
+	config.QPS = -1
+	client := versioned.NewForConfigOrDie(config).MachineV1alpha1()
+	for ctx.Err() == nil {
+		list, err := client.MachineDeployments(ns).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			for i := range list.Items {
+				bury(ctx, client.Machines(ns), &list.Items[i])
+				_, _ = client.MachineDeployments(ns).Update(ctx, &list.Items[i], metav1.UpdateOptions{}) // or the next time
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+	return nil
+}
+
+// bury deletes the machines that a MachineDeployment names, and leaves the names of those that are not deleted.
+func bury(ctx context.Context, machines interface {
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}, d *v1alpha1.MachineDeployment) {
+	var left []string
+	for name := range names(d) {
+		if machines.Delete(ctx, name, metav1.DeleteOptions{}) != nil {
+			left = append(left, name)
+		}
+	}
+	if delete(d.Annotations, trigger[:len(trigger)-1]); len(left) > 0 {
+		d.Annotations[trigger[:len(trigger)-1]] = strings.Join(left, ",")
+	}
+}
+
+// ledger is what a caller knows of the replicas of a group.
+type ledger struct {
+	least, most int32
+}
+
+func (l *ledger) add(n int32) { l.least += n; l.most += n }
+
+// raise asks once. What the answer leaves open is open here too.
+func (c *cluster) raise(l *ledger, delta int32) {
+	GinkgoHelper()
+	switch err := c.increase("pool", delta); code(err) {
+	case codes.OK:
+		l.add(delta)
+	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
+		l.most += delta
+	default:
+		Fail(fmt.Sprint("raise: ", err))
+	}
+}
+
+// drop asks for a machine to go until it is answered, as the caller does from loop to loop.
+func (c *cluster) drop(l *ledger, node string) {
+	GinkgoHelper()
+	for {
+		err := c.remove("pool", node)
+		if err == nil {
+			l.add(-1)
+			return
+		}
+		Expect(code(err)).To(BeElementOf(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded), "%v", err)
+		time.Sleep(10 * time.Second)
+	}
+}
+
+var _ = Describe("Storms", func() {
+	It("of late watches, failing writes, crashes and other writers lose no raise, make none twice, and count each machine that goes once", func() {
+		storm.Seeds(suite, 30, func(seed uint64) {
+			c := adopt(storm.NewWorld(sim.Options{Seed: seed}))
+			defer c.end()
+			random := rand.New(rand.NewPCG(seed, 1))
+			c.pool("pool", "0:10000", 20)
+			var left []string
+			for i := range 20 {
+				c.machine("pool", fmt.Sprintf("m%02d", i), mcm.MachineRunning, func(m *v1alpha1.Machine) { m.Finalizers = []string{"e2e/slow"} })
+				left = append(left, fmt.Sprintf("node-m%02d", i))
+			}
+			for i, resource := range []string{"machinedeployments", "machines", "nodes"} {
+				c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, 3*time.Second), serving)
+			}
+			c.LatencyOf(func(sim.Request) (time.Duration, time.Duration) {
+				return time.Duration(random.IntN(20)) * time.Millisecond, time.Duration(random.IntN(20)) * time.Millisecond
+			})
+			c.FailWrites(0.3, sim.Either, serving)
+			c.process = c.Start(serving, server(c.wire))
+			buries := c.Start("undertaker", undertaker)
+			c.lull()
+			l := &ledger{20, 20}
+			for range 15 {
+				time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
+				switch random.IntN(6) {
+				case 0, 1:
+					c.raise(l, int32(1+random.IntN(2)))
+				case 2, 3:
+					n := random.IntN(len(left))
+					c.drop(l, left[n])
+					left = slices.Delete(left, n, n+1)
+				case 4:
+					c.others(50)
+					l.add(50)
+				case 5:
+					c.process.CrashFor(time.Duration(random.IntN(3000)) * time.Millisecond)
+				}
+			}
+			c.FailWrites(0, sim.Either, serving)
+			time.Sleep(time.Minute)
+			Expect(buries.Stop()).To(Succeed())
+			got := c.replicas("pool")
+			Expect(got).To(BeNumerically(">=", l.least), "a raise was lost, or a machine counted twice")
+			Expect(got).To(BeNumerically("<=", l.most), "a raise was made twice")
+			Expect(c.begin()).To(Succeed())
+			Expect(c.target("pool")).To(Equal(got))
+			serves := 0
+			for _, line := range c.said("pool") {
+				if strings.HasSuffix(line, "Running") {
+					serves++
+				}
+			}
+			Expect(serves).To(Equal(len(left)))
+			before := len(c.writes())
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes()).To(HaveLen(before), "at rest nothing is written")
+		})
+	})
+
+	It("end the same wherever the server is killed", func() {
+		for name, act := range map[string]func(*cluster) error{
+			"raise":    func(c *cluster) error { return c.wish(7) },
+			"remove":   func(c *cluster) error { return c.remove("pool", "node-b", "requested://d") },
+			"withdraw": func(c *cluster) error { return c.decrease("pool", -3) },
+		} {
+			By(name)
+			scenario := storm.Scenario{
+				Options: sim.Options{Seed: 3},
+				Story: func(w *storm.World) {
+					c := adopt(w)
+					defer c.hangUp()
+					c.pool("pool", "1:9", 6)
+					c.running("pool", "a", "b", "c")
+					c.machine("pool", "d", mcm.MachinePending)
+					w.Start(serving, server(c.wire))
+					c.lull()
+					for range 3 { // answered or not, the caller comes back until it has what it wants
+						for c.loop(act) != nil {
+							time.Sleep(10 * time.Second)
+						}
+					}
+				},
+				End: func(w *storm.World) any {
+					c := &cluster{World: w}
+					return fmt.Sprint(c.replicas("pool"), c.named("pool"), len(c.Objects(machinesGVR)))
+				},
+			}
+			Expect(storm.CrashPoints(suite, scenario, serving)).To(Succeed())
+		}
+	})
+})
+
+// loop is one loop of the caller.
+func (c *cluster) loop(act func(*cluster) error) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	return act(c)
+}
+
+// wish raises to a size that is wanted for some pods.
+func (c *cluster) wish(size int32) error {
+	ctx, cancel := waiting()
+	defer cancel()
+	response, err := c.NodeGroupTargetSize(ctx, targetOf("pool"))
+	if err != nil || response.TargetSize >= size {
+		return err
+	}
+	return c.increase("pool", size-response.TargetSize)
+}
+
+// others raise replicas, as the release controller or a person does.
+func (c *cluster) others(delta int32) {
+	GinkgoHelper()
+	for {
+		d := c.deployment("pool")
+		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, d.ResourceVersion, d.Spec.Replicas+delta)
+		if _, err := c.ours.MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType, body, metav1.PatchOptions{}); err == nil {
+			return
+		}
+	}
+}
+
+func targetOf(id string) *pb.NodeGroupTargetSizeRequest {
+	return &pb.NodeGroupTargetSizeRequest{Id: id}
+}
