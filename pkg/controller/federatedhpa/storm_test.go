@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+)
+
+var _ = Describe("Storms", func() {
+	It("never let the maxima pass the limit, and end as calm weather does", func() {
+		storm.Seeds(suite, 12, func(seed uint64) {
+			f := newFederation(seed, "c1", "c2", "c3", "c4")
+			defer f.End()
+			f.guard(30, "shop")
+			random := rand.New(rand.NewPCG(seed, 1))
+			f.Lag("federatedhorizontalpodautoscalers", sim.Uniformly(seed, 0, 3*time.Second), "federatedhpa")
+			f.FailWrites(0.1, sim.Either, "federatedhpa")
+			for i, c := range f.clusters {
+				c.Lag("horizontalpodautoscalers", sim.Uniformly(seed+uint64(i), 0, 5*time.Second), "federatedhpa")
+				c.FailWrites(0.25, sim.Either, "federatedhpa")
+				c.Latency(time.Duration(random.IntN(400)) * time.Millisecond)
+			}
+			p := f.start()
+			f.create(federated(4, 30))
+			for range 25 {
+				time.Sleep(time.Duration(random.IntN(200)) * time.Second)
+				f.disturb(random, p)
+			}
+			f.FailWrites(0, sim.Either, "federatedhpa")
+			for _, c := range f.clusters {
+				c.Down(false, "federatedhpa")
+				c.FailWrites(0, sim.Either, "federatedhpa")
+				c.Latency(0)
+			}
+			f.loads("shop", 20, 1, 1, 1)
+			f.settle()
+			Expect(f.clusters[0].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 20), f.bounds("shop"))
+			Expect(f.object("shop").Status.MaxReplicas).To(BeEquivalentTo(30))
+			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+			before := len(f.ours())
+			time.Sleep(2 * time.Hour)
+			Expect(f.ours()[before:]).To(BeEmpty())
+		})
+	})
+
+	It("end the same wherever the hub's controller is killed at one of its writes there", func() {
+		Expect(storm.CrashPoints(suite, storm.Scenario{
+			Options: sim.Options{Seed: 2, Resources: hubServes},
+			Story: func(w *storm.World) {
+				f := adopt(w, "c1", "c2", "c3")
+				f.story()
+				ended[w] = f.end()
+			},
+			End: func(w *storm.World) any { return ended[w] },
+		}, "federatedhpa")).To(Succeed())
+	})
+
+	It("end the same wherever it is killed at one of its writes to a cluster", func() {
+		usual, writes := killedAt(0, sim.Before)
+		Expect(writes).To(BeNumerically(">", 5))
+		for n := 1; n <= writes; n++ {
+			for _, moment := range []sim.Moment{sim.Before, sim.After} {
+				end, _ := killedAt(n, moment)
+				Expect(end).To(Equal(usual), "killed at write %d, %v", n, moment)
+			}
+		}
+	})
+})
+
+var ended = map[*storm.World]string{}
+
+// story is one from the first autoscaler to the second balance.
+func (f *federation) story() {
+	f.guard(30, "shop")
+	f.options.ProbePeriod = time.Minute
+	f.start()
+	f.tell()
+	f.stop()
+	f.actors.Wait()
+}
+
+func (f *federation) tell() {
+	f.create(federated(3, 30))
+	f.settle()
+	f.loads("shop", 25, 2, 2)
+	f.settle()
+	f.loads("shop", 2, 18, 2)
+	f.settle()
+}
+
+// end is what does not depend on who was asked first: what runs, and what all may run.
+func (f *federation) end() string {
+	var words []string
+	for _, c := range f.clusters {
+		words = append(words, fmt.Sprint(c.replicas("shop")))
+	}
+	return fmt.Sprintf("%s of %d %s", strings.Join(words, "/"), f.object("shop").Status.MaxReplicas, f.condition("shop", "Balanced"))
+}
+
+// killedAt plays the story, and kills the controller at its nth write to a cluster, which 0 is not.
+func killedAt(n int, moment sim.Moment) (end string, writes int) {
+	storm.Bubble(suite, func() {
+		f := newFederation(3, "c1", "c2", "c3")
+		defer f.End()
+		var mu sync.Mutex
+		var p *storm.Process
+		f.guard(30, "shop")
+		for _, c := range f.clusters {
+			count := func(at sim.Moment) func(sim.Write) error {
+				return func(w sim.Write) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if w.User != "federatedhpa" {
+						return nil
+					}
+					if at == sim.Before {
+						writes++
+					}
+					if at == moment && writes == n {
+						n = -1
+						p.CrashFor(10 * time.Second)
+						return fmt.Errorf("the connection breaks")
+					}
+					return nil
+				}
+			}
+			c.OnWrite(count(sim.Before))
+			c.AfterWrite(count(sim.After))
+		}
+		f.options.ProbePeriod = time.Minute
+		p = f.start()
+		f.tell()
+		end = f.end()
+	})
+	return end, writes
+}
+
+// guard looks at all members whenever one of them is written to.
+func (f *federation) guard(limit int64, name string) {
+	poke, done := make(chan struct{}, 1), make(chan struct{})
+	for _, c := range f.clusters {
+		c.AfterWrite(func(sim.Write) error {
+			select {
+			case poke <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+	}
+	before := f.stop
+	f.stop = func() {
+		before()
+		select {
+		case <-done:
+		default:
+			close(done)
+		}
+	}
+	f.actors.Go(func() {
+		defer GinkgoRecover()
+		for {
+			select {
+			case <-poke:
+				f.judge(limit, name)
+			case <-done:
+				return
+			}
+		}
+	})
+}
+
+func (f *federation) judge(limit int64, name string) {
+	var sum int64
+	for _, c := range f.clusters {
+		if h := c.hpa(name); h != nil {
+			sum += int64(h.Spec.MaxReplicas)
+			Expect(*h.Spec.MinReplicas).To(BeNumerically("<=", h.Spec.MaxReplicas))
+		}
+	}
+	Expect(sum).To(BeNumerically("<=", limit), "the maxima are %s", f.bounds(name))
+}
+
+// disturb does one thing that happens to fleets.
+func (f *federation) disturb(random *rand.Rand, p *storm.Process) {
+	c := f.clusters[random.IntN(len(f.clusters))]
+	switch random.IntN(6) {
+	case 0:
+		p.CrashFor(time.Duration(random.IntN(60)) * time.Second)
+	case 1:
+		c.Down(true, "federatedhpa")
+	case 2:
+		c.Down(false, "federatedhpa")
+	case 3, 4:
+		c.set(func(c *cluster) { c.load["shop"] = int64(random.IntN(30)) })
+	case 5:
+		c.Compact()
+	}
+}
+
+var _ = Describe("A cluster that hangs", func() {
+	It("delays no other", func() {
+		usual, hanging := follow(false), follow(true)
+		Expect(hanging).To(BeNumerically("<", usual*3/2+time.Second))
+	})
+})
+
+// follow is how long two clusters take to follow their load, beside a third that may hang.
+func follow(hangs bool) (took time.Duration) {
+	play(func(f *federation) {
+		f.start()
+		f.create(federated(3, 30))
+		f.settle()
+		if hangs {
+			f.clusters[2].LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" {
+					return 24 * time.Hour, 0
+				}
+				return 0, 0
+			})
+			time.Sleep(time.Minute)
+		}
+		begun := time.Now()
+		f.loads("shop", 15, 2, 2)
+		for f.clusters[0].hpa("shop").Spec.MaxReplicas < 15 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		took = time.Since(begun)
+		f.clusters[2].LatencyOf(nil)
+	}, "c1", "c2", "c3")
+	return took
+}
