@@ -112,10 +112,12 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	machines.StartWithContext(ctx)
 	defer machines.Shutdown()
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
+	defer cancel() // first of all: the informers end with it
 	return o.serve(ctx, server)
 }
 
