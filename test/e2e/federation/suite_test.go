@@ -5,6 +5,7 @@
 package federation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type member struct {
 	core    kubernetes.Interface
 	dynamic dynamic.Interface
 	metrics *metrics
+	link    *link
 	paused  bool
 }
 
@@ -141,7 +143,16 @@ func register(ctx context.Context, m *member, labels ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	text, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
+	m.link = newLink(m.Config().Host)
+	text = bytes.ReplaceAll(text, []byte(m.Config().Host), []byte(m.link.url()))
 	registerText(ctx, m.name, text, labels...)
+}
+
+func registerFile(ctx context.Context, name, path string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	registerText(ctx, name, text)
 }
 
 func registerText(ctx context.Context, name string, text []byte, labels ...string) {

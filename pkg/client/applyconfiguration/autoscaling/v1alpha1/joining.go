@@ -12,7 +12,8 @@ type JoiningApplyConfiguration struct {
 	// OnDemand has the next cluster, by tier and name, join when each used one is at its own maximum or does not get its
 	// pods started, and replicas are left to give. It leaves again after a quiet time.
 	OnDemand *bool `json:"onDemand,omitempty"`
-	// QuietSeconds is for how long the other clusters have to be able to do without it before it leaves. Default 600.
+	// QuietSeconds is for how long it has to run no more than one replica, and the other clusters be able to do without that,
+	// before it leaves. Default 600.
 	QuietSeconds *int32 `json:"quietSeconds,omitempty"`
 }
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// plainFederated is a valid FederatedHorizontalPodAutoscaler; tests change it by merge patches.
+const plainFederated = `
+apiVersion: autoscaling.evenkeel.dev/v1alpha1
+kind: FederatedHorizontalPodAutoscaler
+metadata: {name: plain, namespace: default}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}
+  minReplicas: 3
+  maxReplicas: 30
+  metrics:
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}
+`
+
+func federatedClient() dynamic.ResourceInterface {
+	return dynamic.NewForConfigOrDie(cluster.Config()).Resource(v1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers")).Namespace("default")
+}
+
+func changedFederated(patch string) *unstructured.Unstructured {
+	GinkgoHelper()
+	object, over := &unstructured.Unstructured{}, map[string]any{}
+	Expect(yaml.Unmarshal([]byte(plainFederated), &object.Object)).To(Succeed())
+	Expect(yaml.Unmarshal([]byte(patch), &over)).To(Succeed())
+	object.Object["spec"] = merged(object.Object["spec"].(map[string]any), over)
+	return object
+}
+
+const workloadTemplate = `placement: {mode: Template, template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: shop}, spec: {selector: {matchLabels: {app: shop}}}}}`
+
+var _ = Describe("A FederatedHorizontalPodAutoscaler", func() {
+	tryFederated := func(ctx context.Context, patch string) error {
+		_, err := federatedClient().Create(ctx, changedFederated(patch), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"})
+		return err
+	}
+
+	DescribeTable("is taken",
+		func(ctx context.Context, patch string) { Expect(tryFederated(ctx, patch)).To(Succeed()) },
+		Entry("plain", "{}"),
+		Entry("without a minimum", "minReplicas: null"),
+		Entry("with zero", "{minReplicas: 0, minPolicy: AllowZero}"),
+		Entry("with preferences", `clusters: [{name: '*', maxReplicas: 9}, {name: site, tier: 0, weight: 3, minReplicas: 2, maxReplicas: 2}]`),
+		Entry("with metrics of kinds and fields to come", `metrics: [{type: Rumour, rumour: {louder: true}}]`),
+		Entry("lending", "unreachable: {policy: ReleaseAfter, afterSeconds: 60, released: [old]}"),
+		Entry("with a workload", workloadTemplate),
+		Entry("with all switches", "{joining: {onDemand: true, quietSeconds: 1}, rebalance: {cooldownSeconds: 0, maxStepPercent: 1, headroom: 0, startTimeoutSeconds: 1, probe: 0, minima: true}, deletionPolicy: Orphan, adopt: true, paused: true}"),
+	)
+
+	DescribeTable("is refused, with what to do",
+		func(ctx context.Context, patch string, says ...string) {
+			err := tryFederated(ctx, patch)
+			Expect(errors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			for _, s := range says {
+				Expect(err.Error()).To(ContainSubstring(s))
+			}
+		},
+		Entry("a minimum above the maximum", "minReplicas: 31", "lower minReplicas or raise maxReplicas"),
+		Entry("a default minimum above the maximum", "maxReplicas: 0", "greater than or equal to 1"),
+		Entry("zero without its policy", "minReplicas: 0", "needs minPolicy AllowZero"),
+		Entry("a cluster's minimum above its maximum", "clusters: [{name: a, minReplicas: 3, maxReplicas: 2}]", "lower minReplicas or raise maxReplicas"),
+		Entry("a cluster twice", "clusters: [{name: a}, {name: a}]", "Duplicate value"),
+		Entry("an unknown policy", "minPolicy: Loose", "supported values"),
+		Entry("lending without a time", "unreachable: {policy: ReleaseAfter}", "ReleaseAfter needs afterSeconds"),
+		Entry("a time without lending", "unreachable: {afterSeconds: 3}", "Hold does not have it"),
+		Entry("a mode without its template", "placement: {mode: Template}", "Template needs a template"),
+		Entry("a template without its mode", strings.Replace(workloadTemplate, "mode: Template, ", "", 1), "External does not have one"),
+		Entry("another workload's template", strings.Replace(workloadTemplate, "name: shop}, spec", "name: other}, spec", 1), "the same apiVersion, kind and name"),
+		Entry("a target without a name", "scaleTargetRef: {name: ''}", "should be at least 1 chars long"),
+		Entry("a weight of 0", "clusters: [{name: a, weight: 0}]", "greater than or equal to 1"),
+	)
+
+	It("prints what matters, and explains itself", func(ctx context.Context) {
+		_, err := federatedClient().Create(ctx, changedFederated("{}"), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(federatedClient().Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
+		})
+		Expect(kubectl("", "get", "fhpa", "plain")).To(MatchRegexp(`NAME +TARGET +MIN +MAX +CURRENT +DESIRED +READY +LIMITED +AGE\nplain +shop +3 +30 `))
+		Expect(kubectl("", "explain", "fhpa.spec.unreachable.policy")).To(ContainSubstring("OverCommitted"))
+	})
+
+	It("applies from every example, and comes back through the typed client unchanged", func() {
+		files, err := filepath.Glob("../../examples/federated-*.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(files)).To(BeNumerically(">=", 3))
+		for _, file := range files {
+			By(filepath.Base(file))
+			out, err := kubectl("", "apply", "--dry-run=server", "--validate=strict", "-f", file)
+			Expect(err).NotTo(HaveOccurred(), out)
+			text, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			for document := range strings.SplitSeq(string(text), "\n---\n") {
+				federatedThroughClient(document)
+			}
+		}
+	})
+})
+
+func federatedThroughClient(document string) {
+	GinkgoHelper()
+	raw, typed := &unstructured.Unstructured{}, &v1alpha1.FederatedHorizontalPodAutoscaler{}
+	Expect(yaml.Unmarshal([]byte(document), &raw.Object)).To(Succeed())
+	if raw.GetKind() != "FederatedHorizontalPodAutoscaler" {
+		return
+	}
+	Expect(yaml.UnmarshalStrict([]byte(document), typed)).To(Succeed())
+	back, err := json.Marshal(typed.Spec)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(back).To(MatchJSON(asJSON(raw.Object["spec"])))
+}
+
+// What the escrow rests on: what was sent and decided on something that is gone never has an effect.
+var _ = Describe("Server-side apply", func() {
+	hpas := func() dynamic.ResourceInterface {
+		return dynamic.NewForConfigOrDie(cluster.Config()).Resource(schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}).Namespace("default")
+	}
+	hpa := func(hi int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": map[string]any{"name": "late", "namespace": "default"},
+			"spec": map[string]any{"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "late"}, "minReplicas": int64(1), "maxReplicas": hi},
+		}}
+	}
+	apply := func(ctx context.Context, base *unstructured.Unstructured, hi int64) (*unstructured.Unstructured, error) {
+		wanted := hpa(hi)
+		wanted.SetResourceVersion(base.GetResourceVersion())
+		wanted.SetUID(base.GetUID())
+		return hpas().Apply(ctx, "late", wanted, metav1.ApplyOptions{FieldManager: "evenkeel-federatedhpa", Force: true})
+	}
+
+	It("has no effect on a later version, nor where the object was removed, nor after it was made again", func(ctx context.Context) {
+		first, err := hpas().Create(ctx, hpa(5), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		second, err := apply(ctx, first, 6)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = apply(ctx, first, 7)
+		Expect(errors.IsConflict(err)).To(BeTrue(), "%v", err)
+		Expect(hpas().Delete(ctx, "late", metav1.DeleteOptions{})).To(Succeed())
+		_, err = apply(ctx, second, 8)
+		Expect(errors.IsConflict(err)).To(BeTrue(), "%v", err)
+		_, err = hpas().Get(ctx, "late", metav1.GetOptions{})
+		Expect(errors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		_, err = hpas().Create(ctx, hpa(3), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = apply(ctx, second, 9)
+		Expect(errors.IsConflict(err)).To(BeTrue(), "%v", err)
+		Expect(hpas().Delete(ctx, "late", metav1.DeleteOptions{})).To(Succeed())
+	})
+})
+
+var _ = Describe("The federated autoscaler's accounts", func() {
+	It("may do what they need, and no more", func(ctx context.Context) {
+		Expect(cluster.Apply(ctx, "kubernetes/deploy")).To(Succeed())
+		inHub, inMember := kubernetes.NewForConfigOrDie(as("evenkeel-federatedhpa")), kubernetes.NewForConfigOrDie(as("evenkeel-federation"))
+		_, err := inHub.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = inHub.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
+		Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		_, err = inMember.AutoscalingV2().HorizontalPodAutoscalers("").List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = inMember.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
+		Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		_, err = inMember.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+	})
+})
