@@ -162,7 +162,12 @@ func (a actor) step(ctx context.Context, d *v1alpha1.MachineDeployment, m *mcm.M
 	case phase != mcm.MachinePending:
 		return false, a.report(ctx, m, mcm.MachinePending, "")
 	case time.Since(m.CreationTimestamp.Time) >= bootTime:
-		node := gen.Node(m.Name, func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = d.Name })
+		node := gen.Node(m.Name, func(n *corev1.Node) {
+			maps.Copy(n.Labels, map[string]string{
+				corev1.LabelTopologyZone: d.Name, corev1.LabelTopologyRegion: "here", corev1.LabelInstanceTypeStable: "large",
+				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+			})
+		})
 		if m.Annotations[v1alpha1.ReserveAnnotation] != "" {
 			node.Spec.Taints = []corev1.Taint{{Key: "reserve", Effect: corev1.TaintEffectNoSchedule}}
 		}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// rests expects that nothing of a move is left, that what is applied is what is asked for, and that nothing is written
+// any more.
+func (c *cluster) rests() {
+	GinkgoHelper()
+	Expect(c.annotations(v1alpha1.MoveAnnotation, abc...)).To(Equal("-/-/-"))
+	Expect(c.annotations(v1alpha1.AppliedReplicasAnnotation, abc...)).To(Equal(c.sizes(abc...)))
+	Expect(c.ready(false, abc...)).To(Equal(c.sizes(abc...)))
+	before := len(c.Writes())
+	time.Sleep(24 * time.Hour)
+	Expect(c.wrote(before)).To(BeZero())
+}
+
+func (c *cluster) weather(random *rand.Rand, seed uint64) {
+	for i, resource := range []string{"machinedeployments", "machines", "pods", "nodes"} {
+		c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, time.Duration(1+random.IntN(4000))*time.Millisecond), "balance")
+	}
+	c.FailWrites(0.2, sim.Either, "balance")
+}
+
+func (c *cluster) calm() {
+	c.FailWrites(0, sim.Either, "balance")
+	for _, resource := range []string{"machinedeployments", "machines", "pods", "nodes"} {
+		c.Lag(resource, nil, "balance")
+	}
+	c.set(func() { c.out = map[string]bool{} })
+}
+
+// disturb does one thing that happens in clusters.
+func (c *cluster) disturb(random *rand.Rand, p *storm.Process) {
+	name := abc[random.IntN(3)]
+	switch random.IntN(5) {
+	case 0:
+		p.CrashFor(time.Duration(random.IntN(30)) * time.Second)
+	case 1:
+		c.set(func() { c.out[name] = !c.out[name] })
+	case 2:
+		c.annotate(name, v1alpha1.BalanceAnnotation, []string{"Off", "ScaleUp", "Continuous"}[random.IntN(3)])
+	case 3:
+		c.Compact()
+	case 4:
+		c.budget(int32(random.IntN(2)))
+	}
+}
+
+var _ = Describe("Storms", func() {
+	It("1 and 9: change no sum, leave what is even, and then nothing is written", func() {
+		storm.Seeds(suite, 25, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 1))
+			c.deployAll([]change{continuous, labelled("p"), excess("3")}, random.IntN(7), random.IntN(7), random.IntN(7))
+			total := sum(c.sizes(abc...))
+			for i := range total / 2 {
+				c.run(fmt.Sprint("p", i))
+			}
+			c.weather(random, seed)
+			p := c.Start("balance", controller())
+			for range 8 {
+				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
+				c.disturb(random, p)
+			}
+			c.calm()
+			c.budget(9)
+			for _, name := range abc {
+				c.annotate(name, v1alpha1.BalanceAnnotation, "Continuous")
+			}
+			c.settle()
+			sizes := numbers(c.sizes(abc...))
+			Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), "%v", sizes)
+			Expect(max(sizes[0], sizes[1], sizes[2])-min(sizes[0], sizes[1], sizes[2])).To(BeNumerically("<=", 1), "%v", sizes)
+			Expect(sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(3))
+			Expect(sum(c.ready(true, abc...))).To(Equal(3))
+			c.rests()
+		})
+	})
+
+	It("2: split all growth that is asked for in them, no replica more or less", func() {
+		storm.Seeds(suite, 25, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 2))
+			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			p := c.Start("balance", controller())
+			c.settle()
+			c.weather(random, seed)
+			total := 6
+			for range 6 {
+				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+				if random.IntN(3) == 0 {
+					p.CrashFor(time.Duration(random.IntN(10)) * time.Second)
+				}
+				// Who adds to what he reads in the middle of a move adds to what moves, too: so he waits until none is under way.
+				for strings.Contains(c.annotations(v1alpha1.MoveAnnotation, abc...), "id") {
+					time.Sleep(time.Second)
+				}
+				more := random.IntN(4)
+				name := abc[random.IntN(3)]
+				c.scale(name, c.size(name)+more)
+				total += more
+			}
+			c.calm()
+			c.settle()
+			sizes := numbers(c.sizes(abc...))
+			Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), "%v", sizes)
+			Expect(max(sizes[0], sizes[1], sizes[2])-min(sizes[0], sizes[1], sizes[2])).To(BeNumerically("<=", 1), "%v", sizes)
+			c.rests()
+		})
+	})
+})
+
+var _ = Describe("Wherever the controller is killed", func() {
+	killed := func(seed uint64, story func(c *cluster), process string) {
+		GinkgoHelper()
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: seed, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				story(c)
+				c.settle()
+			},
+			End: func(w *storm.World) any {
+				c := &cluster{World: w}
+				return strings.Join([]string{c.sizes(abc...), c.ready(false, abc...), c.ready(true, abc...), c.annotations(v1alpha1.MoveAnnotation, abc...), c.annotations(v1alpha1.ShareAnnotation, abc...)}, " ")
+			},
+		}
+		Expect(storm.CrashPoints(suite, scenario, process)).To(Succeed())
+	}
+
+	It("1: growth is split once", func() {
+		killed(1, func(c *cluster) {
+			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.Start("balance", controller())
+			c.settle()
+			c.scale("a", 8)
+		}, "balance")
+	})
+
+	It("1 and 4: a machine moves once, no pod twice, and none is missing", func() {
+		killed(2, func(c *cluster) {
+			c.deployAll([]change{continuous}, 4, 2, 3)
+			for i := range 9 {
+				c.run(fmt.Sprint("p", i))
+			}
+			time.Sleep(5 * time.Minute)
+			c.Start("balance", controller())
+			for range 600 {
+				time.Sleep(time.Second)
+				if n := sum(c.ready(false, abc...)); n < 9 {
+					Fail(fmt.Sprintf("only %d machines run", n))
+				}
+			}
+			for pod, n := range c.moved {
+				Expect(n).To(Equal(1), pod)
+			}
+			Expect(len(c.moved)).To(BeNumerically("<=", 1))
+		}, "balance")
+	})
+
+	It("6: a pool's excess is what was asked for", func() {
+		killed(3, func(c *cluster) {
+			c.deployAll([]change{labelled("p"), excess("4")}, 2, 2, 2)
+			c.Start("balance", controller())
+			c.settle()
+			c.set(func() { c.out["a"] = true })
+			time.Sleep(10 * time.Minute)
+			c.set(func() { c.out["a"] = false })
+		}, "balance")
+	})
+})
+
+var _ = Describe("Two instances", func() {
+	It("end a move that the first was killed in the middle of, also where its last write is still under way", func() {
+		storm.Seeds(suite, 20, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			c.deployAll([]change{continuous}, 5, 2, 2)
+			for i := range 9 {
+				c.run(fmt.Sprint("p", i))
+			}
+			time.Sleep(5 * time.Minute)
+			first := c.Start("balance-1", controller())
+			random := rand.New(rand.NewPCG(seed, 3))
+			var second *storm.Process
+			writes := 0
+			after := 1 + random.IntN(8)
+			handed := make(chan struct{})
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User == "balance-1" && w.Resource == "machinedeployments" && !w.NoOp() {
+					if writes++; writes == after {
+						first.Crash()
+						close(handed)
+					}
+				}
+				return nil
+			})
+			<-handed
+			second = c.Start("balance-2", controller())
+			_ = second
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("3/3/3"))
+			Expect(c.ready(false, abc...)).To(Equal("3/3/3"))
+			Expect(len(c.moved)).To(Equal(2))
+			for pod, n := range c.moved {
+				Expect(n).To(Equal(1), pod)
+			}
+		})
+	})
+
+	It("that both work, since nobody elected one, move each replica once all the same", func() {
+		storm.Seeds(suite, 20, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 4))
+			c.deployAll([]change{continuous}, 6, 3, 0)
+			for i, user := range []string{"balance-1", "balance-2"} {
+				c.Lag("machinedeployments", sim.Uniformly(seed+uint64(i), 0, 3*time.Second), user)
+				c.Lag("machines", sim.Uniformly(seed+uint64(9+i), 0, 3*time.Second), user)
+				c.Start(user, controller())
+				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+			}
+			c.scale("b", c.size("b")+6)
+			c.settle()
+			Expect(sum(c.sizes(abc...))).To(BeNumerically(">=", 15))
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("5/5/5"))
+			Expect(c.ready(false, abc...)).To(Equal("5/5/5"))
+		})
+	})
+})
