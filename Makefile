@@ -85,9 +85,28 @@ bench-balancer: ## 100 Balancers, 30,000 pods, 500 changes: time to the last sca
 laws-distribute: ## Each law of the distribution kernel over 100,000 random problems
 	go test -count=1 -timeout=60m ./pkg/distribute -rapid.checks=100000
 
+.PHONY: bench-release
+bench-release: ## How long pods wait: the floor, instant release, pause pods, no reserve; with CLUSTER_AUTOSCALER=path the autoscaler, too
+	@$(UP) build
+	go run ./test/bench/release
+
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair
 	go test -run='^$$' -bench=. ./pkg/similar
+
+.PHONY: bench-federation
+bench-federation: ## 100 federated autoscalers over 10 clusters in virtual time: time, calls and memory, and beside a cluster that hangs
+	go test -count=1 ./pkg/controller/federatedhpa -run=TestFederatedHPA -objects=100 -members=10 -ginkgo.focus='A fleet' -ginkgo.v -ginkgo.no-color
+
+.PHONY: e2e-federation
+e2e-federation: ## Short end-to-end specs of federation: a hub and three members, each a control plane of its own
+	@$(UP) build
+	go test -count=1 -timeout=20m ./test/e2e/federation -ginkgo.label-filter='!long' -ginkgo.no-color
+
+.PHONY: e2e-federation-long
+e2e-federation-long: ## Long end-to-end specs of federation: outages of minutes
+	@$(UP) build
+	go test -count=1 -timeout=60m ./test/e2e/federation -ginkgo.label-filter=long -ginkgo.no-color
 
 .PHONY: scale
 scale: ## N=500 machines up and down: time, API writes and memory, ours beside the stock binary

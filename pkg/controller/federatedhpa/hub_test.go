@@ -109,6 +109,7 @@ type federation struct {
 	changed  []func()
 	actors   sync.WaitGroup
 	stop     context.CancelFunc
+	calls    calls // of the controller to members
 }
 
 // cluster is one member with its own autoscalers and workloads.
@@ -204,7 +205,7 @@ func (f *federation) controller(ctx context.Context, config *rest.Config) error 
 		client := f.member(r.Name).Client("federatedhpa")
 		context.AfterFunc(ctx, client.Cut)
 		config := client.Config()
-		config.Transport = applying{config.Transport}
+		config.Transport = counting{applying{config.Transport}, &f.calls}
 		return config, nil
 	}
 	c, err := New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), f, &scribe{core: kubernetes.NewForConfigOrDie(config)}, o)

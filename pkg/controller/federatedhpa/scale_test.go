@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// A fleet of some size; make bench-federation has a large one.
+var (
+	manyObjects = flag.Int("objects", 10, "federated autoscalers of the fleet")
+	manyMembers = flag.Int("members", 4, "clusters of the fleet")
+)
+
+// distance is how long a request is on its way to a cluster, and its answer back.
+const distance = 20 * time.Millisecond
+
+// calls counts requests.
+type calls struct {
+	mu     sync.Mutex
+	number map[string]int
+}
+
+// counting counts requests by what they are; probes are not counted.
+type counting struct {
+	next  http.RoundTripper
+	calls *calls
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	what := r.Method
+	if r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" {
+		what = "WATCH"
+	}
+	if !strings.HasSuffix(r.URL.Path, "/readyz") {
+		c.calls.mu.Lock()
+		if c.calls.number == nil {
+			c.calls.number = map[string]int{}
+		}
+		c.calls.number[what]++
+		c.calls.mu.Unlock()
+	}
+	return c.next.RoundTrip(r)
+}
+
+// take returns what was counted since it was taken last.
+func (c *calls) take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.number
+	c.number = nil
+	return n
+}
+
+var _ = Describe("A fleet", func() {
+	It("follows its load in a time that a cluster that hangs does not stretch", func() {
+		calm := fleetOf(*manyObjects, *manyMembers, false)
+		hanging := fleetOf(*manyObjects, *manyMembers, true)
+		AddReportEntry(fmt.Sprintf("%d objects over %d clusters, %v away", *manyObjects, *manyMembers, distance), calm)
+		AddReportEntry("with one that hangs", hanging)
+		Expect(hanging.median).To(BeNumerically("<=", calm.median*3/2))
+		Expect(hanging.longest).To(BeNumerically("<=", calm.longest*3/2))
+	})
+})
+
+// figures of one run.
+type figures struct {
+	converged       time.Duration
+	joining, moving map[string]int
+	hub             int
+	heap            uint64
+	median, longest time.Duration
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("autoscalers everywhere after %v, with calls %v to clusters and %d writes in the hub; heap grown by %d MiB, the simulated servers' part included;\n"+
+		"from a raise being due to its arrival: median %v, longest %v, with calls %v",
+		f.converged, f.joining, f.hub, f.heap>>20, f.median, f.longest, f.moving)
+}
+
+// fleetOf has objects appear, and then has each run out of its maximum in one cluster.
+func fleetOf(objects, members int, hangs bool) (fig figures) {
+	var names []string
+	for i := range members {
+		names = append(names, fmt.Sprint("c", i))
+	}
+	play(func(f *federation) {
+		for i, c := range f.clusters {
+			c.Latency(distance)
+			for n := range objects {
+				c.deploy(fmt.Sprint("shop-", n))
+				f.clusters[i].load[fmt.Sprint("shop-", n)] = 2
+			}
+		}
+		before := heap()
+		f.start()
+		time.Sleep(time.Minute)
+		f.calls.take()
+		begun := time.Now()
+		for n := range objects {
+			o := federated(int32(members), int32(10*members))
+			o.Name = fmt.Sprint("shop-", n)
+			o.Spec.ScaleTargetRef.Name = o.Name
+			f.create(o)
+		}
+		f.awaitAll(objects, members)
+		fig.converged, fig.joining, fig.hub = time.Since(begun), f.calls.take(), len(f.Writes())
+		fig.heap = max(heap(), before) - before
+		time.Sleep(10 * time.Minute)
+		if hangs {
+			f.clusters[members-1].LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" {
+					return 24 * time.Hour, 0
+				}
+				return distance, distance
+			})
+			time.Sleep(time.Minute)
+		}
+		f.calls.take()
+		fig.median, fig.longest = f.follow(objects)
+		fig.moving = f.calls.take()
+		f.clusters[members-1].LatencyOf(nil)
+	}, names...)
+	return fig
+}
+
+// awaitAll waits until each object has an autoscaler in each cluster, and the whole maximum.
+func (f *federation) awaitAll(objects, members int) {
+	for n := range objects {
+		for f.object(fmt.Sprint("shop-", n)).Status.MaxReplicas < int32(10*members) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// follow raises the load of each object in its turn beyond the maximum that it has in the first cluster, and measures how
+// long it takes from when that cluster says so until it has more.
+func (f *federation) follow(objects int) (median, longest time.Duration) {
+	said, raised := map[string]time.Time{}, map[string]time.Time{}
+	var mu sync.Mutex
+	first := f.clusters[0]
+	first.AfterWrite(func(w sim.Write) error {
+		if w.Resource != "horizontalpodautoscalers" || w.NoOp() {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if _, ok := said[w.Name]; !ok && w.Subresource == "status" {
+			said[w.Name] = w.Time
+		}
+		if _, ok := raised[w.Name]; !ok && w.User == "federatedhpa" {
+			raised[w.Name] = w.Time
+		}
+		return nil
+	})
+	for n := range objects {
+		first.set(func(c *cluster) { c.load[fmt.Sprint("shop-", n)] = 12 })
+	}
+	time.Sleep(5 * time.Minute)
+	mu.Lock()
+	defer mu.Unlock()
+	var took []time.Duration
+	for name, at := range raised {
+		took = append(took, at.Sub(said[name]))
+	}
+	ExpectWithOffset(2, took).To(HaveLen(objects))
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)-1]
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
