@@ -31,7 +31,7 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View
 	registered := c.registry.Members()
 	for _, r := range registered {
 		selected := selector.Matches(labels.Set(r.Labels))
-		if !selected && !slices.ContainsFunc(o.Status.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == r.Name }) {
+		if !selected && !c.concerned(r.Name, o) {
 			continue
 		}
 		cluster := c.cluster(r, o, d, hash)
@@ -45,6 +45,19 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View
 		}
 	}
 	return v, d
+}
+
+// concerned tells whether a cluster that is not selected is in the ledger, or has something of the object all the same.
+func (c *Controller) concerned(name string, o *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
+	if slices.ContainsFunc(o.Status.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == name }) {
+		return true
+	}
+	m, _ := c.fleet.of(name)
+	if m == nil {
+		return false
+	}
+	u := m.latest(keyOf(o), m.board.read(keyOf(o)))
+	return u != nil && owns(o, u)
 }
 
 // await notes when a cluster is due that refused something.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// access is a kubeconfig with these lines for its user and its cluster.
+func access(user, cluster string) []byte {
+	return fmt.Appendf(nil, `
+apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "https://192.0.2.1"%s}}]
+users: [{name: it, user: {%s}}]
+`, cluster, user)
+}
+
+var _ = Describe("A kubeconfig", func() {
+	It("is taken with a token or a certificate in it", func() {
+		config, err := Kubeconfig(access(`token: "secret"`, ""))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Host).To(Equal("https://192.0.2.1"))
+		Expect(config.BearerToken).To(Equal("secret"))
+	})
+
+	DescribeTable("is refused",
+		func(text []byte, says string) {
+			_, err := Kubeconfig(text)
+			Expect(err).To(MatchError(ContainSubstring(says)))
+		},
+		Entry("that is empty", nil, "no kubeconfig"),
+		Entry("that is garbage", []byte("{{"), "read kubeconfig"),
+		Entry("that is about nothing", []byte("apiVersion: v1\nkind: Config"), "read kubeconfig"),
+		Entry("that runs a program", access(`exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}`, ""), "exec"),
+		Entry("that names a plugin", access(`auth-provider: {name: gcp}`, ""), "auth-provider"),
+		Entry("that reads a token of this machine", access(`tokenFile: /var/run/secrets/token`, ""), "tokenFile"),
+		Entry("that reads a certificate of this machine", access(`client-certificate: /etc/tls.crt, client-key: /etc/tls.key`, ""), "client-certificate, client-key"),
+		Entry("that reads an authority of this machine", access(`token: a`, ", certificate-authority: /etc/ca.crt"), "certificate-authority"),
+	)
+})
+
+// registered runs a registry over a hub in virtual time.
+func registered(registry func(s *sim.Server) Registry, body func(s *sim.Server, r Registry, changes *atomic.Int32)) {
+	storm.Bubble(suite, func() {
+		s := sim.New(sim.Options{Seed: 1, Resources: hubServes})
+		defer s.Close()
+		r := registry(s)
+		var changes atomic.Int32
+		r.Notify(func() { changes.Add(1) })
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.Run(ctx)
+		}()
+		time.Sleep(time.Second)
+		body(s, r, &changes)
+		cancel()
+		<-ended
+		synctest.Wait()
+	})
+}
+
+// listed are the names of members, with the reasons of their faults.
+func listed(r Registry) string {
+	var words []string
+	for _, m := range r.Members() {
+		words = append(words, strings.TrimSpace(m.Name+" "+m.Fault.Reason))
+	}
+	return strings.Join(words, ", ")
+}
+
+func secret(name string, labels map[string]string, key string, text []byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns, Labels: labels}, Data: map[string][]byte{key: text}}
+}
+
+var _ = Describe("The registry of Secrets", func() {
+	It("has one cluster for each with the label, and tells of changes", func() {
+		registered(func(s *sim.Server) Registry { return NewSecrets(kubernetes.NewForConfigOrDie(s.ConfigFor("hub")), ns) },
+			func(s *sim.Server, r Registry, changes *atomic.Int32) {
+				secrets := kubernetes.NewForConfigOrDie(s.ConfigFor("user")).CoreV1().Secrets(ns)
+				labels := map[string]string{SecretLabel: "true", "tier": "web"}
+				for _, one := range []*corev1.Secret{secret("b", labels, "kubeconfig", access("token: a", "")), secret("a", labels, "kubeconfig", []byte("{{")), secret("c", labels, "other", nil), secret("x", nil, "kubeconfig", access("token: a", ""))} {
+					_, err := secrets.Create(context.Background(), one, metav1.CreateOptions{})
+					Expect(err).NotTo(HaveOccurred())
+				}
+				time.Sleep(time.Second)
+				Expect(listed(r)).To(Equal("a KubeconfigInvalid, b, c KubeconfigInvalid"))
+				Expect(r.Members()[1].Labels).To(HaveKeyWithValue("tier", "web"))
+				Expect(changes.Load()).To(BeEquivalentTo(3))
+				print := r.Members()[1].Print
+				_, err := secrets.Update(context.Background(), secret("b", labels, "kubeconfig", access("token: b", "")), metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				Expect(r.Members()[1].Print).NotTo(Equal(print), "another access is to be told apart")
+				Expect(secrets.Delete(context.Background(), "b", metav1.DeleteOptions{})).To(Succeed())
+				time.Sleep(time.Second)
+				Expect(listed(r)).To(Equal("a KubeconfigInvalid, c KubeconfigInvalid"))
+			})
+	})
+})
+
+var _ = Describe("The registry of ClusterProfiles", func() {
+	It("has one cluster for each, with the access that a Secret gives", func() {
+		registered(func(s *sim.Server) Registry {
+			config := s.ConfigFor("hub")
+			return NewProfiles(dynamic.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), ns)
+		}, func(s *sim.Server, r Registry, changes *atomic.Int32) {
+			config := s.ConfigFor("user")
+			profiles := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}).Namespace(ns)
+			for _, name := range []string{"munich", "paris"} {
+				_, err := profiles.Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile", "metadata": map[string]any{"name": name, "labels": map[string]any{"in": name}},
+				}}, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			time.Sleep(time.Second)
+			Expect(listed(r)).To(Equal("munich NoAccess, paris NoAccess"))
+			_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets(ns).Create(context.Background(), secret("any", map[string]string{ProfileLabel: "paris"}, "Config", access("token: a", "")), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(listed(r)).To(Equal("munich NoAccess, paris"))
+			Expect(r.Members()[1].Labels).To(HaveKeyWithValue("in", "paris"))
+			Expect(changes.Load()).To(BeEquivalentTo(3))
+		})
+	})
+})
