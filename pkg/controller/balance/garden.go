@@ -29,7 +29,7 @@ var (
 
 // gardenRetry is how often the API server is asked for a Gardener's kinds while it does not serve them: in most clusters
 // that stays so.
-const gardenRetry = 30 * time.Second
+const gardenRetry = time.Minute
 
 // garden watches what a Gardener says of a namespace, from when its kinds are served.
 type garden struct {

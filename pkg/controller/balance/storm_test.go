@@ -62,7 +62,7 @@ func (c *cluster) disturb(random *rand.Rand, p *storm.Process) {
 
 var _ = Describe("Storms", func() {
 	It("1 and 9: change no sum, leave what is even, and then nothing is written", func() {
-		storm.Seeds(suite, 25, func(seed uint64) {
+		storm.Seeds(suite, 10, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -93,7 +93,7 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("2: split all growth that is asked for in them, no replica more or less", func() {
-		storm.Seeds(suite, 25, func(seed uint64) {
+		storm.Seeds(suite, 10, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 2))
@@ -188,7 +188,7 @@ var _ = Describe("Wherever the controller is killed", func() {
 
 var _ = Describe("Two instances", func() {
 	It("end a move that the first was killed in the middle of, also where its last write is still under way", func() {
-		storm.Seeds(suite, 20, func(seed uint64) {
+		storm.Seeds(suite, 8, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			c.deployAll([]change{continuous}, 5, 2, 2)
@@ -198,9 +198,7 @@ var _ = Describe("Two instances", func() {
 			time.Sleep(5 * time.Minute)
 			first := c.Start("balance-1", controller())
 			random := rand.New(rand.NewPCG(seed, 3))
-			var second *storm.Process
-			writes := 0
-			after := 1 + random.IntN(8)
+			writes, after := 0, 1+random.IntN(8)
 			handed := make(chan struct{})
 			c.AfterWrite(func(w sim.Write) error {
 				if w.User == "balance-1" && w.Resource == "machinedeployments" && !w.NoOp() {
@@ -212,8 +210,7 @@ var _ = Describe("Two instances", func() {
 				return nil
 			})
 			<-handed
-			second = c.Start("balance-2", controller())
-			_ = second
+			c.Start("balance-2", controller())
 			c.settle()
 			Expect(c.sizes(abc...)).To(Equal("3/3/3"))
 			Expect(c.ready(false, abc...)).To(Equal("3/3/3"))
@@ -225,7 +222,7 @@ var _ = Describe("Two instances", func() {
 	})
 
 	It("that both work, since nobody elected one, move each replica once all the same", func() {
-		storm.Seeds(suite, 20, func(seed uint64) {
+		storm.Seeds(suite, 8, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 4))
