@@ -154,6 +154,7 @@ var _ = Describe("What is seen of a target", func() {
 			c.settle()
 			s := c.balancer("shop").Status
 			Expect([]int32{s.Targets[0].Observed, s.Targets[1].Observed}).To(Equal([]int32{5, 0}))
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"), "its own status says enough")
 		})
 	})
 
