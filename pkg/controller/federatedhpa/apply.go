@@ -25,7 +25,8 @@ func (c *Controller) apply(v View, p Plan, d drawings) {
 			continue // it has just gone; the ledger goes on counting
 		}
 		m.board.change(key, func(n *note) {
-			n.order, n.wanted, n.rejected, n.generation = o, d.blueprint.autoscaler(v.Object, *o), 0, v.Object.Generation
+			n.order, n.wanted, n.sent = o, d.blueprint.autoscaler(v.Object, *o), v.Now
+			n.rejected, n.generation = 0, v.Object.Generation
 		})
 		m.loop.Add(key)
 		if o.Bounds != o.Was {

@@ -19,6 +19,7 @@ type board struct {
 // note is about one object in one cluster, by the key of the federated object.
 type note struct {
 	order   *Order
+	sent    time.Time
 	wanted  *unstructured.Unstructured
 	placing *placement
 	// answered is the cluster's latest answer about the autoscaler, removed the uid of one that it has removed.

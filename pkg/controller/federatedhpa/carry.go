@@ -3,6 +3,7 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,9 @@ import (
 const (
 	firstRefusal = time.Minute
 	lastRefusal  = time.Hour
+	// firstFailure is for what is the cluster's own fault. It is told of only from telling on.
+	firstFailure = time.Second
+	telling      = 8 * time.Second
 )
 
 // carryOut does what the order on the board says, and notes what became of it.
@@ -58,20 +62,32 @@ func write(ctx context.Context, client dynamic.ResourceInterface, o Order, name 
 		}
 		return made, nil
 	case Change:
-		is, err := client.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		if is.GetResourceVersion() != o.Version || string(is.GetUID()) != o.UID {
-			return is, errUnclaimed
-		}
-		if claimed, err := claim(ctx, client, is); err != nil || claimed != is {
-			return claimed, errors.Join(err, errUnclaimed)
+		if o.Unclaimed {
+			return prepare(ctx, client, o, name)
 		}
 		return client.Apply(ctx, name, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	default:
 		return nil, client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(o.UID)), ResourceVersion: &o.Version}})
 	}
+}
+
+// prepare claims an autoscaler, so that the next order can be applied to what comes of that.
+func prepare(ctx context.Context, client dynamic.ResourceInterface, o Order, name string) (*unstructured.Unstructured, error) {
+	is, err := client.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if string(is.GetUID()) == o.UID {
+		if is, err = claim(ctx, client, is); err != nil {
+			return nil, err
+		}
+	}
+	return is, errUnclaimed
+}
+
+// unclaimed fields are those that we have created and not applied.
+func unclaimed(f metav1.ManagedFieldsEntry) bool {
+	return f.Manager == fieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" && f.FieldsV1 != nil
 }
 
 // claim has us own by server-side apply what we created, since what we leave out of a later apply would else stay. The
@@ -81,7 +97,7 @@ func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructure
 	fields, changed := u.GetManagedFields(), false
 	for i := range fields {
 		f := &fields[i]
-		if f.Manager != fieldManager || f.Operation != metav1.ManagedFieldsOperationUpdate || f.Subresource != "" || f.FieldsV1 == nil {
+		if !unclaimed(*f) {
 			continue
 		}
 		set := map[string]any{}
@@ -118,7 +134,7 @@ func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface,
 		after = func(n *note) { n.removed, n.answered = o.UID, nil }
 	case err == nil:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "deed", o.Deed, "from", o.Was, "to", o.Bounds)
-		after = func(n *note) { n.answered, n.fault, n.pause = answer, Hold{}, 0 }
+		after = func(n *note) { n.answered, n.fault, n.pause, n.due = answer, Hold{}, 0, time.Time{} }
 	case errors.Is(err, errUnclaimed):
 		after = func(n *note) {
 			n.rejected = o.Epoch
@@ -137,8 +153,13 @@ func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface,
 		}
 	case refused(err):
 		log.Error(err, "A cluster refuses an autoscaler", "object", key, "deed", o.Deed)
-		now := m.o.Clock.Now()
-		after = func(n *note) { n.refuse(o, err, now) }
+		after = func(n *note) {
+			n.rejected = o.Epoch
+			n.fail(err, firstRefusal, m.o.Clock.Now())
+		}
+	case answered(err):
+		log.Error(err, "A cluster fails to take an autoscaler", "object", key, "deed", o.Deed)
+		after = func(n *note) { n.fail(err, firstFailure, m.o.Clock.Now()) }
 	default:
 		log.Error(err, "A write to a cluster got no answer", "object", key, "deed", o.Deed)
 		m.health.silent()
@@ -146,12 +167,19 @@ func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface,
 	m.board.ended(key, after)
 }
 
-func (n *note) refuse(o Order, err error, now time.Time) {
-	n.rejected = o.Epoch
-	if n.pause = min(2*n.pause, lastRefusal); n.pause == 0 {
-		n.pause = firstRefusal
+// fail has the cluster left alone with this object, longer each time.
+func (n *note) fail(err error, first time.Duration, now time.Time) {
+	n.pause = min(max(first, 2*n.pause), lastRefusal)
+	n.due, n.fault = now.Add(n.pause), Hold{}
+	if n.pause >= telling {
+		n.fault = Hold{"Refused" + cmp.Or(string(apierrors.ReasonForError(err)), "ByServer"), "the cluster does not take the autoscaler: " + err.Error()}
 	}
-	n.fault, n.due = Hold{"Refused" + string(apierrors.ReasonForError(err)), "the cluster does not take the autoscaler: " + err.Error()}, now.Add(n.pause)
+}
+
+// answered tells whether an error is what the cluster said, and not that it said nothing.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
 }
 
 func nameOf(key string) string {

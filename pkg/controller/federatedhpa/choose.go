@@ -67,7 +67,7 @@ func (s *Seat) candidate() bool {
 		// One that has vanished from the registry keeps its place as long as its share is held for it.
 		return (c.Selected || !c.Registered) && !s.Lent
 	}
-	return c.Selected && c.Reachable && c.Absent && c.Foreign == Hold{} && c.Fault == Hold{}
+	return c.Selected && c.Reachable && c.Absent && !c.Pausing && c.Foreign == Hold{} && c.Fault == Hold{}
 }
 
 func (s *Seat) rank() int {

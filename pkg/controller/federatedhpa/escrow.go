@@ -28,6 +28,7 @@ type Order struct {
 	Bounds
 	Was          Bounds
 	Version, UID string
+	Unclaimed    bool
 	// Epoch goes along with the write, so that it changes something even where the bounds stay.
 	Epoch int64
 }
@@ -39,6 +40,7 @@ func (p *Plan) grant(r rules, now time.Time) {
 	spare := p.spareMinima(r)
 	// Where raises wait for nothing but room, a maximum falls at once, and takes the minimum along.
 	pressing := budget < 0 || budget == 0 && len(raises) > 0
+	more := p.moreToCome(now)
 	for _, s := range p.seats() {
 		if s.fixed() || s.Lent {
 			continue
@@ -46,7 +48,10 @@ func (p *Plan) grant(r rules, now time.Time) {
 		to := Bounds{Max: s.Aim.Max}
 		switch {
 		case s.Aim.Max > s.Counted.Max:
-			to.Max = s.Counted.Max + raises[s.Name]
+			if to.Max = s.Counted.Max + raises[s.Name]; more && to.Max < s.Aim.Max {
+				to.Max = s.Counted.Max // one raise instead of several
+				p.Again = sooner(p.Again, awhile)
+			}
 		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it is counted already, but too much is
 			to.Max = max(1, s.Confirmed.Max)
 		}
@@ -60,6 +65,26 @@ func (p *Plan) grant(r rules, now time.Time) {
 		to.Min = min(to.Min, to.Max)
 		p.order(s, to, r, now)
 	}
+}
+
+// awhile is how long a raise waits for lowerings under way, so that it is made at once. One that takes longer delays nobody.
+const awhile = time.Second
+
+// moreToCome tells whether lowerings are sent now, or may be confirmed at any moment.
+func (p *Plan) moreToCome(now time.Time) bool {
+	for _, s := range p.seats() {
+		c := s.cluster
+		switch {
+		case s.Lent || !c.Reachable:
+		case c.InFlight != nil:
+			if c.InFlight.Max < s.Confirmed.Max && now.Sub(c.Sent) < awhile {
+				return true
+			}
+		case !s.fixed() && s.Aim.Max < s.Confirmed.Max:
+			return true
+		}
+	}
+	return false
 }
 
 // raises shares out the budget, which is what the counted maxima leave. Below 0 they are too much already.
@@ -116,11 +141,11 @@ func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
 		if o.Bounds = (Bounds{min(r.least(), s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
 			return
 		}
-		o.Deed, o.Version, o.UID = Change, l.Version, l.UID
+		o.Deed, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed
 	case to == s.Confirmed && !l.Drifted && !doubt:
 		return
 	default:
-		o.Deed, o.Version, o.UID = Change, l.Version, l.UID
+		o.Deed, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed
 	}
 	if doubt || o.Max > s.Confirmed.Max || o.Min < s.Confirmed.Min {
 		s.promise(o)

@@ -104,7 +104,7 @@ func (f *fleet) view() View {
 			c.Absent = true
 		}
 		if m.inFlight != nil {
-			c.InFlight = ptr.To(m.inFlight.Bounds)
+			c.InFlight, c.Sent = ptr.To(m.inFlight.Bounds), m.inFlight.at
 			if m.inFlight.Deed == Remove {
 				c.InFlight = &Bounds{}
 			}

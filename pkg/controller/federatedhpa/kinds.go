@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -150,12 +151,18 @@ func autoscalers(client dynamic.Interface, namespace string) cache.SharedIndexIn
 	return informer
 }
 
-// stripAutoscaler drops what nobody reads here.
+// stripAutoscaler drops what nobody reads here: of who owns which field only what is yet to be claimed is kept.
 func stripAutoscaler(item any) (any, error) {
-	u, ok := item.(*unstructured.Unstructured)
+	u, ok := unstructuredOf(item)
 	if !ok {
 		return item, nil
 	}
-	u.SetManagedFields(nil)
+	var kept []metav1.ManagedFieldsEntry
+	for _, f := range u.GetManagedFields() {
+		if unclaimed(f) {
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}})
+		}
+	}
+	u.SetManagedFields(kept)
 	return u, nil
 }

@@ -3,7 +3,9 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -62,13 +64,13 @@ func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint,
 		c.Fault = Hold{"ListRefused", trouble.Error()}
 	}
 	if n.order != nil {
-		c.InFlight = &n.order.Bounds
+		c.InFlight, c.Sent = &n.order.Bounds, n.sent
 		if n.order.Deed == Remove {
 			c.InFlight = &Bounds{}
 		}
 	}
-	if n.fault != (Hold{}) && n.generation == o.Generation && m.o.Clock.Now().Before(n.due) {
-		c.Fault = n.fault
+	if n.generation == o.Generation && m.o.Clock.Now().Before(n.due) {
+		c.Fault, c.Pausing = cmp.Or(n.fault, c.Fault), true
 	}
 	if !m.hpas.HasSynced() {
 		return c
@@ -92,6 +94,7 @@ func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPod
 			return
 		}
 		c.Local = localOf(hpa)
+		c.Local.Unclaimed = slices.ContainsFunc(u.GetManagedFields(), unclaimed)
 		c.Local.Drifted = !owns(o, u) || b.typed != nil && b.drifted(hpa)
 	}
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))

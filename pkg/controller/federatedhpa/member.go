@@ -40,7 +40,7 @@ type member struct {
 }
 
 // carriers are how many orders one cluster is given at the same time.
-const carriers = 4
+const carriers = 8
 
 var hpaResource = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 

@@ -131,7 +131,8 @@ func (s *Seat) frozen() bool { return s.cluster.Local != nil && s.cluster.Local.
 
 // fixed tells that nothing can be written to it now; held is the maximum that it keeps meanwhile.
 func (s *Seat) fixed() bool {
-	return !s.cluster.Reachable || s.cluster.InFlight != nil || s.cluster.Fault != Hold{}
+	c := s.cluster
+	return !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
 }
 
 func (s *Seat) held() Bounds {

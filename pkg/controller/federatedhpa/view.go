@@ -38,14 +38,17 @@ type Cluster struct {
 	Since time.Time
 	// Fault says why nothing can be written to it though it can be reached.
 	Fault Hold
+	// Pausing says that the last write went wrong, and that the next one waits a little.
+	Pausing bool
 	// Local is its autoscaler of the object's name, if that is ours or may be adopted; Absent says that there certainly is
 	// none of that name. With neither, nothing is known.
 	Local  *Local
 	Absent bool
 	// Foreign says which autoscaler of somebody else is on the workload, or has the name.
 	Foreign Hold
-	// InFlight is what is being written at this moment.
+	// InFlight is what is being written at this moment, and Sent since when.
 	InFlight *Bounds
+	Sent     time.Time
 	// Rejected is the epoch of the last write, if that certainly had no effect.
 	Rejected int64
 	Workload Workload
@@ -65,6 +68,8 @@ type Local struct {
 	Inactive Hold
 	// Drifted says that something other than its bounds is not as it should be.
 	Drifted bool
+	// Unclaimed says that its fields have yet to be made ours by server-side apply.
+	Unclaimed bool
 }
 
 // Workload is what the autoscaler scales.
