@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"os"
+	"regexp"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+var _ = Describe("Conditions", func() {
+	before, now := metav1.NewTime(born), metav1.NewTime(noon)
+	stored := func(kind mcm.MachineDeploymentConditionType, status mcm.ConditionStatus, reason string) v1alpha1.MachineDeploymentCondition {
+		return v1alpha1.MachineDeploymentCondition{Type: kind, Status: status, Reason: reason, Message: "m", LastUpdateTime: before, LastTransitionTime: before}
+	}
+	wanted := func(status bool, reason string) []Condition {
+		return []Condition{{Type: ConditionBalanced, Status: status, Reason: reason, Message: "m"}}
+	}
+	theirs := stored("Available", mcm.ConditionTrue, "x")
+
+	It("are added beside those of others", func() {
+		is, differs := NewConditions([]v1alpha1.MachineDeploymentCondition{theirs}, wanted(true, "Even"), now)
+		Expect(differs).To(BeTrue())
+		Expect(is).To(Equal([]v1alpha1.MachineDeploymentCondition{theirs, {Type: ConditionBalanced, Status: mcm.ConditionTrue, Reason: "Even", Message: "m", LastUpdateTime: now, LastTransitionTime: now}}))
+	})
+
+	It("stay to the letter where nothing changes", func() {
+		was := []v1alpha1.MachineDeploymentCondition{stored(ConditionBalanced, mcm.ConditionTrue, "Even"), theirs}
+		is, differs := NewConditions(was, wanted(true, "Even"), now)
+		Expect(differs).To(BeFalse())
+		Expect(is).To(Equal(was))
+	})
+
+	It("keep their time where only the reason changes", func() {
+		is, differs := NewConditions([]v1alpha1.MachineDeploymentCondition{stored(ConditionBalanced, mcm.ConditionFalse, "Moving")}, wanted(false, "Waiting"), now)
+		Expect(differs).To(BeTrue())
+		Expect(is[0].LastTransitionTime).To(Equal(before))
+		Expect(is[0].LastUpdateTime).To(Equal(now))
+	})
+
+	It("have a new time where the status changes", func() {
+		is, _ := NewConditions([]v1alpha1.MachineDeploymentCondition{stored(ConditionBalanced, mcm.ConditionFalse, "Moving")}, wanted(true, "Even"), now)
+		Expect(is[0].LastTransitionTime).To(Equal(now))
+	})
+
+	It("go when there is nothing to say", func() {
+		is, differs := NewConditions([]v1alpha1.MachineDeploymentCondition{theirs, stored(ConditionShare, mcm.ConditionTrue, "Spread")}, nil, now)
+		Expect(differs).To(BeTrue())
+		Expect(is).To(Equal([]v1alpha1.MachineDeploymentCondition{theirs}))
+	})
+
+	It("do not flap: the same view says the same", func() {
+		v := view(zones(continuous, 4, 1)...)
+		Expect(NewPlan(v).Outcomes).To(Equal(NewPlan(v).Outcomes))
+	})
+
+	It("have every reason on the page about zones", func() {
+		page, err := os.ReadFile("../../../docs/zones.md")
+		Expect(err).NotTo(HaveOccurred())
+		reason := regexp.MustCompile(`(?:not\(|reason: |r\.wait\([a-z, ]*)"([A-Z][A-Za-z]+)"|"([A-Z][A-Za-z]+): |return "([A-Z][A-Za-z]+)"`)
+		found := 0
+		for _, file := range []string{"shares.go", "split.go", "finish.go", "even.go", "places.go", "plan.go", "status.go"} {
+			code, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			for _, match := range reason.FindAllSubmatch(code, -1) {
+				found++
+				Expect(string(page)).To(ContainSubstring("`"+string(match[1])+string(match[2])+string(match[3])+"`"), file)
+			}
+		}
+		Expect(found).To(BeNumerically(">", 12))
+	})
+})
+
+var _ = Describe("Again", func() {
+	It("is when a zone that fails may be tried, a try is over, or a machine should be ready", func() {
+		v := view(member("a", 1), member("b", 1))
+		Expect(NewPlan(v).Again).To(BeZero())
+		v.Memory.Paused = map[string]time.Time{"a": noon.Add(3 * time.Minute)}
+		Expect(NewPlan(v).Again).To(Equal(3 * time.Minute))
+		v.Memory.Ill = map[string]Ill{"b": {Failures: 1, Since: born, Until: noon.Add(2 * time.Minute)}}
+		Expect(NewPlan(v).Again).To(Equal(2 * time.Minute))
+		machines(machine("x", phase(mcm.MachinePending), bornAt(noon.Add(-9*time.Minute))))(&v.Members[0])
+		Expect(NewPlan(v).Again).To(Equal(time.Minute))
+	})
+})
