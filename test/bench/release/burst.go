@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+)
+
+// writers create the pods of a burst.
+const writers = 16
+
+// burst creates pods at once and returns how long each took from then until it was bound. At the first that is found
+// unschedulable something may be done about it.
+func (b *bench) burst(ctx context.Context, pods int, zone, priority string, react func(context.Context) error) ([]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	b.bursts++
+	label := fmt.Sprintf("burst=%d", b.bursts)
+	o := &observer{created: map[string]time.Time{}, bound: map[string]time.Time{}, pods: pods, react: react, ended: make(chan error, 2)}
+	stop, err := b.watch(ctx, label, o)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if err := b.create(ctx, pods, zone, priority, o); err != nil {
+		return nil, err
+	}
+	select {
+	case err = <-o.ended:
+	case <-ctx.Done():
+		err = fmt.Errorf("only %d of %d pods were bound: %w", len(o.took()), pods, ctx.Err())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.took(), b.clear(ctx, label)
+}
+
+// watch has an observer see pods until it is stopped.
+func (b *bench) watch(ctx context.Context, label string, o *observer) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	factory := informers.NewSharedInformerFactoryWithOptions(b.kube, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = label }))
+	informer := factory.Core().V1().Pods().Informer()
+	see := func(item any) {
+		if pod, ok := item.(*corev1.Pod); ok {
+			o.see(ctx, pod)
+		}
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, is any) { see(is) }})
+	factory.StartWithContext(ctx)
+	cache.WaitFor(ctx, "", informer.HasSyncedChecker())
+	return func() { cancel(); factory.Shutdown() }, err
+}
+
+func (b *bench) create(ctx context.Context, pods int, zone, priority string, o *observer) error {
+	names := make(chan string, pods)
+	for i := range pods {
+		names <- fmt.Sprintf("burst-%d-%d", b.bursts, i)
+	}
+	close(names)
+	failures := make(chan error, pods)
+	var running sync.WaitGroup
+	for range min(writers, pods) {
+		running.Go(func() {
+			for name := range names {
+				o.begin(name)
+				_, err := b.kube.CoreV1().Pods(namespace).Create(ctx, workload(name, zone, priority, fmt.Sprint(b.bursts)), metav1.CreateOptions{})
+				failures <- err
+			}
+		})
+	}
+	running.Wait()
+	close(failures)
+	for err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workload is a pod of one CPU.
+func workload(name, zone, priority, burst string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"burst": burst}},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelTopologyZone: zone}, PriorityClassName: priority,
+			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			}}},
+		},
+	}
+}
+
+// clear removes the pods of a burst and waits until they are gone.
+func (b *bench) clear(ctx context.Context, label string) error {
+	pods := b.kube.CoreV1().Pods(namespace)
+	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{LabelSelector: label}); err != nil {
+		return err
+	}
+	return poll(ctx, func() (bool, error) {
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: label})
+		return err == nil && len(list.Items) == 0, err
+	})
+}
+
+// observer sees what becomes of pods.
+type observer struct {
+	pods  int
+	react func(context.Context) error
+	ended chan error
+
+	mu             sync.Mutex
+	created, bound map[string]time.Time
+}
+
+func (o *observer) begin(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.created[name] = time.Now()
+}
+
+// see a pod as it is. Called for one at a time.
+func (o *observer) see(ctx context.Context, pod *corev1.Pod) {
+	if react := o.react; react != nil && unschedulable(pod) {
+		o.react = nil
+		go func() {
+			if err := react(ctx); err != nil {
+				o.ended <- err
+			}
+		}()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.bound[pod.Name]; known || pod.Spec.NodeName == "" {
+		return
+	}
+	o.bound[pod.Name] = time.Now()
+	if len(o.bound) == o.pods {
+		o.ended <- nil
+	}
+}
+
+func (o *observer) took() []time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []time.Duration
+	for name, at := range o.bound {
+		all = append(all, at.Sub(o.created[name]))
+	}
+	return all
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return true
+		}
+	}
+	return false
+}
+
+// poll looks again and again until it is true.
+func poll(ctx context.Context, look func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if done, err := look(); err != nil || done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

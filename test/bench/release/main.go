@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command release measures how long pods wait that find no place, on a local cluster with a real scheduler: from when they
+// are created until they are bound. It compares
+//
+//	floor          the taint of a machine in reserve is taken off by hand when the first pod is found unschedulable
+//	instant        what we do: replicas are raised, the machine-taint controller frees the machines
+//	autoscaler     a reserve, and a real cluster-autoscaler that drives replicas, instant release off
+//	preemption     pause pods of low priority make room
+//	no reserve     replicas are raised by hand when the first pod is found unschedulable, and machines boot
+//
+// It is a benchmark: it judges nothing. The autoscaler takes part where CLUSTER_AUTOSCALER is the path of its binary.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+const (
+	namespace = "default"
+	manager   = "machine-controller-manager"
+	driver    = "machine-controller"
+	// perMachine is how many pods of one CPU a machine holds.
+	perMachine = 10
+	// largest is the largest burst.
+	largest = 100
+	// patience is for whatever takes longest: machines that boot.
+	patience = 4 * time.Minute
+)
+
+// sizes of bursts, and how often each is measured.
+var sizes = []struct{ pods, rounds int }{{1, 10}, {10, 6}, {largest, 3}}
+
+func main() {
+	boot := flag.Duration("boot", 10*time.Second, "how long a machine boots that is not in reserve")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *boot)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-release:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is the cluster and its clients.
+type bench struct {
+	cluster *localcluster.Cluster
+	kube    kubernetes.Interface
+	ours    versioned.Interface
+	bursts  int
+}
+
+// way is one of getting room.
+type way struct {
+	name string
+	// rounds bounds how often each size is measured; 0 is as usual.
+	rounds int
+	// begin prepares for a burst and returns what to do when the first pod is found unschedulable.
+	begin func(ctx context.Context, pods int) (zone string, priority string, react func(context.Context) error, err error)
+	// end makes everything as it was, and says how many machines were used.
+	end func(ctx context.Context) (machines int, err error)
+}
+
+func run(ctx context.Context, boot time.Duration) error {
+	cluster, err := localcluster.Start(ctx, localcluster.Options{Name: "bench-release", Out: os.Stderr, UnsafeNoFsync: true})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := cluster.Reset(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench-release:", err)
+		}
+	}()
+	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {
+		return err
+	}
+	config := cluster.Config()
+	config.QPS = -1 // the scheduler's own limit is what counts
+	b := &bench{cluster: cluster}
+	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if b.ours, err = versioned.NewForConfig(config); err != nil {
+		return err
+	}
+	if _, err := cluster.RunProgram(ctx, localcluster.Program{Name: driver, Binary: "bench-release-driver", Package: "./cmd/" + driver, Flags: rates}); err != nil {
+		return err
+	}
+	if err := b.prepare(ctx, boot); err != nil {
+		return err
+	}
+	return b.compare(ctx)
+}
+
+// rates are Gardener's.
+var rates = []string{"--kube-api-qps=150", "--kube-api-burst=200"}
+
+// manage runs our machine-controller-manager with some flags more.
+func (b *bench) manage(ctx context.Context, flags ...string) error {
+	_, err := b.cluster.RunProgram(ctx, localcluster.Program{
+		Name: manager, Binary: "bench-release-manager", Package: "./cmd/" + manager,
+		Flags: append(append([]string{"--concurrent-syncs=30", "--v=2"}, rates...), flags...),
+	})
+	return err
+}
+
+// compare measures one way after the other, and prints a table.
+func (b *bench) compare(ctx context.Context) error {
+	var t table
+	for _, w := range []way{b.floor(), b.instant(), b.preemption(), b.unprepared()} {
+		if err := b.measure(ctx, w, &t); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	if path := os.Getenv("CLUSTER_AUTOSCALER"); path != "" {
+		if err := b.autoscaled(ctx, path, &t); err != nil {
+			return fmt.Errorf("autoscaler: %w", err)
+		}
+	}
+	t.print(os.Stdout)
+	return nil
+}
+
+func (b *bench) measure(ctx context.Context, w way, t *table) error {
+	for _, size := range sizes {
+		rounds := size.rounds
+		if w.rounds > 0 {
+			rounds = min(rounds, w.rounds)
+		}
+		row := row{way: w.name, pods: size.pods}
+		for range rounds {
+			zone, priority, react, err := w.begin(ctx, size.pods)
+			if err != nil {
+				return err
+			}
+			took, err := b.burst(ctx, size.pods, zone, priority, react)
+			if err != nil {
+				return err
+			}
+			machines, err := w.end(ctx)
+			if err != nil {
+				return err
+			}
+			row.took, row.machines = append(row.took, took...), max(row.machines, machines)
+		}
+		fmt.Fprintln(os.Stderr, row)
+		*t = append(*t, row)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// withBounds lets pods that wait raise replicas.
+func withBounds(bounds string) func(*machine.MachineDeployment) {
+	return func(md *machine.MachineDeployment) {
+		md.Annotations = map[string]string{machine.BoundsAnnotation: bounds}
+	}
+}
+
+func (p pool) replicas(ctx context.Context) int {
+	GinkgoHelper()
+	return int(must(p.deployment(ctx)).Spec.Replicas)
+}
+
+var _ = Describe("Pods that wait", Label("ours"), func() {
+	It("get a machine of the reserve by themselves, up to max, and not a machine too many", func(ctx context.Context) {
+		p := newPool(ctx, "released", 1, withBounds("1:4:2"))
+		p.rests(ctx, 1, 2, "Complete")
+		p.work(ctx, 1)
+		before := namesOf(p.machines(ctx))
+
+		By("one pod, and a second that the first machine cannot hold")
+		p.moreWork(ctx, 2)
+		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(2))
+		Expect(p.replicas(ctx)).To(Equal(2))
+		Expect(before).To(ContainElements(p.busy(ctx)), "nobody waited for a machine to be made")
+		p.rests(ctx, 2, 2, "Complete")
+		Expect(kubectl(ctx, "get", "events", "--field-selector=involvedObject.name="+p.name+",reason=ReserveNeeded")).
+			To(ContainSubstring("Raised replicas from 1 to 2"))
+
+		By("more than there may be machines")
+		p.moreWork(ctx, 6)
+		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(4))
+		p.rests(ctx, 4, 0, "AtMax")
+		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(4))
+
+		By("fewer: who raised replicas is not who lowers them")
+		p.moreWork(ctx, 1)
+		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(4))
+	})
+
+	It("get nothing where nobody would take it back: without bounds", func(ctx context.Context) {
+		p := newPool(ctx, "unbounded", 1, excess(1))
+		p.rests(ctx, 1, 1, "Complete")
+		p.work(ctx, 1)
+		p.moreWork(ctx, 2)
+		Consistently(func() int { return len(p.busy(ctx)) }, 3*time.Second).Should(Equal(1))
+		Expect(p.replicas(ctx)).To(Equal(1))
+	})
+})
