@@ -18,13 +18,11 @@ type slice struct {
 var (
 	cpuSlices    = []slice{{1000, 60}, {1000, 10}, {2000, 5}, {1 << 40, 2}} // millicores
 	memorySlices = []slice{{4 << 30, 250}, {4 << 30, 200}, {8 << 30, 100}, {112 << 30, 60}, {1 << 60, 20}}
+	diskSlices   = []slice{{1 << 60, 100}} // below that a kubelet evicts pods
 )
 
-const (
-	// evictionMemory is what a kubelet keeps free by evicting pods, unless told otherwise; of a disk it is a tenth.
-	evictionMemory   = 100 << 20
-	evictionPromille = 100
-)
+// evictionMemory is what a kubelet keeps free by evicting pods, unless told otherwise.
+const evictionMemory = 100 << 20
 
 // allocatable is what pods can have of a capacity: all but what is reserved, or but the usual, for what nothing is said of.
 func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
@@ -49,7 +47,7 @@ func usual(name corev1.ResourceName, capacity resource.Quantity) resource.Quanti
 	case corev1.ResourceMemory:
 		return *resource.NewQuantity(keep(capacity.Value(), memorySlices)+evictionMemory, resource.BinarySI)
 	case corev1.ResourceEphemeralStorage:
-		return *resource.NewQuantity(capacity.Value()/1000*evictionPromille, resource.BinarySI)
+		return *resource.NewQuantity(keep(capacity.Value(), diskSlices), resource.BinarySI)
 	}
 	return resource.Quantity{}
 }

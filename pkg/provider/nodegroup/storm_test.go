@@ -109,8 +109,9 @@ var _ = Describe("Storms", func() {
 			for i, resource := range []string{"machinedeployments", "machines", "nodes"} {
 				c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, 3*time.Second), serving)
 			}
+			slow := rand.New(rand.NewPCG(seed, 2))
 			c.LatencyOf(func(sim.Request) (time.Duration, time.Duration) {
-				return time.Duration(random.IntN(20)) * time.Millisecond, time.Duration(random.IntN(20)) * time.Millisecond
+				return time.Duration(slow.IntN(20)) * time.Millisecond, time.Duration(slow.IntN(20)) * time.Millisecond
 			})
 			c.FailWrites(0.3, sim.Either, serving)
 			c.process = c.Start(serving, server(c.wire))

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package autoscaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// pool is one MachineDeployment, alone in a zone of its own.
+type pool struct{ name, workers string }
+
+// newPool makes a pool of machines with 4 CPUs. Its Nodes carry the label workers, by which pods choose.
+func newPool(ctx context.Context, name, workers, bounds string, replicas int32) pool {
+	GinkgoHelper()
+	p := pool{name, workers}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"userData": "none"}}
+	_, err := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	p.newClass(ctx, name)
+	md := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{machine.BoundsAnnotation: bounds}}}
+	md.Spec.Replicas, md.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}
+	md.Spec.Strategy = machine.MachineDeploymentStrategy{Type: "RollingUpdate", RollingUpdate: &machine.RollingUpdateMachineDeployment{
+		UpdateConfiguration: machine.UpdateConfiguration{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}}}
+	md.Spec.Template.Labels = map[string]string{"name": name}
+	md.Spec.Template.Spec.Class = machine.ClassSpec{Kind: "MachineClass", Name: name}
+	md.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"workers": workers}
+	_, err = ours.MachineDeployments(namespace).Create(ctx, md, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(p.remove)
+	return p
+}
+
+// remove a pool and wait until nothing of it is left: the next spec's autoscaler looks at all Nodes.
+func (p pool) remove(ctx context.Context) {
+	Expect(ours.MachineDeployments(namespace).Delete(ctx, p.name, metav1.DeleteOptions{})).To(Succeed())
+	Eventually(func() ([]machine.Machine, error) { return p.machines(ctx) }).Should(BeEmpty())
+}
+
+func (p pool) newClass(ctx context.Context, name string) {
+	GinkgoHelper()
+	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":"virtual.large","capacity":{"cpu":"4","memory":"16Gi"},"bootDelay":{"from":"500ms","to":"1500ms"}}`, p.name)
+	_, err := ours.MachineClasses(namespace).Create(ctx, &machine.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provider: "virtual", ProviderSpec: runtime.RawExtension{Raw: []byte(spec)},
+		SecretRef: &corev1.SecretReference{Name: p.name, Namespace: namespace},
+		NodeTemplate: &machine.NodeTemplate{
+			Capacity:     corev1.ResourceList{"cpu": resource.MustParse("4"), "gpu": resource.MustParse("0"), "memory": resource.MustParse("16Gi")},
+			InstanceType: "virtual.large", Region: "local", Zone: p.name, Architecture: ptr.To("amd64"),
+		},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (p pool) patch(ctx context.Context, format string, args ...any) {
+	GinkgoHelper()
+	_, err := ours.MachineDeployments(namespace).Patch(ctx, p.name, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (p pool) replicas(ctx context.Context) (int32, error) {
+	md, err := ours.MachineDeployments(namespace).Get(ctx, p.name, metav1.GetOptions{})
+	if err != nil {
+		return -1, err
+	}
+	return md.Spec.Replicas, nil
+}
+
+func (p pool) machines(ctx context.Context) ([]machine.Machine, error) {
+	list, err := ours.Machines(namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + p.name})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// counts are replicas, machines that serve and run, machines in reserve that run, and all others, as in "R3 2+1+1".
+func (p pool) counts(ctx context.Context) string {
+	replicas, err := p.replicas(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	list, err := p.machines(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	serving, reserve, others := 0, 0, 0
+	for _, m := range list {
+		_, marked := m.Annotations[machine.ReserveAnnotation]
+		switch {
+		case m.Status.CurrentStatus.Phase != "Running" || m.DeletionTimestamp != nil:
+			others++
+		case marked:
+			reserve++
+		default:
+			serving++
+		}
+	}
+	return fmt.Sprintf("R%d %d+%d+%d", replicas, serving, reserve, others)
+}
+
+// becomes waits for counts.
+func (p pool) becomes(ctx context.Context, want string) {
+	GinkgoHelper()
+	Eventually(func() string { return p.counts(ctx) }).WithContext(ctx).Should(Equal(want))
+}
+
+// workload is a Deployment of pods that each take most of a machine.
+func workload(ctx context.Context, name, workers string, replicas int32, change ...func(*appsv1.Deployment)) {
+	GinkgoHelper()
+	labels := map[string]string{"app": name}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	d.Spec.Replicas, d.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec = corev1.PodSpec{
+		NodeSelector: map[string]string{"workers": workers}, TerminationGracePeriodSeconds: ptr.To[int64](0),
+		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1Gi")}}}},
+	}
+	for _, f := range change {
+		f(d)
+	}
+	_, err := kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) {
+		foreground := metav1.DeletePropagationForeground
+		err := kube.AppsV1().Deployments(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+		Expect(err == nil || apierrors.IsNotFound(err)).To(BeTrue())
+		Eventually(func() []string { return pods(ctx, name) }).Should(BeEmpty())
+	})
+}
+
+// demand changes how many pods a workload wants.
+func demand(ctx context.Context, name string, replicas int32) {
+	GinkgoHelper()
+	_, err := kube.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// pods of a workload, by phase.
+func pods(ctx context.Context, name string) []string {
+	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	all := []string{}
+	for _, p := range list.Items {
+		all = append(all, string(p.Status.Phase))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func run(ctx context.Context, name string) int {
+	return strings.Count(strings.Join(pods(ctx, name), " "), "Running")
+}
+
+// runs waits until so many pods of a workload run.
+func runs(ctx context.Context, name string, n int) {
+	GinkgoHelper()
+	Eventually(func() int { return run(ctx, name) }).WithContext(ctx).Should(Equal(n))
+}

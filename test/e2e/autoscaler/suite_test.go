@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package autoscaler holds node groups against a real control plane: our machine-controller-manager with its server of node groups,
+// virtual machines, the real scheduler, and, where CLUSTER_AUTOSCALER names its binary, an unmodified cluster-autoscaler.
+// Without that there are only the specs that speak the protocol themselves.
+package autoscaler
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+const (
+	namespace = "default"
+	soon      = 2 * time.Minute
+
+	manager    = "machine-controller-manager"
+	autoscaler = "cluster-autoscaler"
+)
+
+// binary is cluster-autoscaler, as its makers release it, built for external gRPC providers.
+var binary = os.Getenv("CLUSTER_AUTOSCALER")
+
+var (
+	cluster *localcluster.Cluster
+	kube    kubernetes.Interface
+	ours    machineclient.MachineV1alpha1Interface
+	groups  pb.CloudProviderClient
+	address string
+)
+
+func TestAutoscaler(t *testing.T) {
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
+	RegisterFailHandler(Fail)
+	if binary == "" {
+		fmt.Println("CLUSTER_AUTOSCALER names no binary: specs with a real cluster-autoscaler are left out")
+	}
+	RunSpecs(t, "cluster-autoscaler")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "autoscaler", Out: GinkgoWriter, UnsafeNoFsync: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		if os.Getenv("EVENKEEL_E2E_KEEP") != "" {
+			Expect(cluster.Stop()).To(Succeed())
+			return
+		}
+		Expect(cluster.Reset()).To(Succeed())
+	})
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+	port, err := cluster.Port("node-groups")
+	Expect(err).NotTo(HaveOccurred())
+	address = "127.0.0.1:" + strconv.Itoa(port)
+	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=3"}
+	for _, program := range []localcluster.Program{
+		{Name: "machine-controller", Flags: append(rates, "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s")},
+		{Name: manager, Flags: append(rates, "--concurrent-syncs=30", "--autoscaler-listen-address="+address)},
+	} {
+		_, err := cluster.RunProgram(ctx, program)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	connect()
+})
+
+func connect() {
+	config := rest.CopyConfig(cluster.Config())
+	config.QPS, config.Burst = 100, 200
+	kube, ours = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config).MachineV1alpha1()
+	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(connection.Close)
+	groups = pb.NewCloudProviderClient(connection)
+}
+
+// autoscale runs cluster-autoscaler until the spec ends, hurried by flags of its own. The first are those that a user must set.
+func autoscale(flags ...string) *localcluster.Process {
+	GinkgoHelper()
+	config := filepath.Join(GinkgoT().TempDir(), "cloud-config.yaml")
+	Expect(os.WriteFile(config, fmt.Appendf(nil, "address: %q\ngrpc_timeout: 20s\n", address), 0o600)).To(Succeed())
+	port, err := cluster.Port(autoscaler)
+	Expect(err).NotTo(HaveOccurred())
+	process, err := cluster.Run(autoscaler, binary, append([]string{
+		"--cloud-provider=externalgrpc", "--cloud-config=" + config, "--kubeconfig=" + cluster.Kubeconfig(),
+		"--balance-similar-node-groups=true", "--force-ds=true", "--balancing-ignore-label=node.gardener.cloud/machine-name",
+		"--max-node-provision-time=25m",
+		"--leader-elect=false", "--address=127.0.0.1:" + strconv.Itoa(port), "--v=4", "--scan-interval=1s",
+		"--scale-down-unneeded-time=5s", "--scale-down-delay-after-add=5s", "--scale-down-delay-after-failure=5s",
+		"--unremovable-node-recheck-timeout=5s", "--node-delete-delay-after-taint=1s",
+	}, flags...)...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(process.Stop()).To(Succeed()) })
+	return process
+}
