@@ -96,7 +96,7 @@ bench-similar: ## Grouping by hashing beside comparing every pair
 
 .PHONY: bench-federation
 bench-federation: ## 100 federated autoscalers over 10 clusters in virtual time: time, calls and memory, and beside a cluster that hangs
-	go test -count=1 ./pkg/controller/federatedhpa -run=TestFederatedHPA -objects=100 -members=10 -ginkgo.focus='A fleet' -ginkgo.v -ginkgo.no-color
+	go test -v -count=1 ./pkg/controller/federatedhpa -run=TestFederatedHPA -objects=100 -members=10 -ginkgo.focus='A fleet' -ginkgo.v -ginkgo.no-color
 
 .PHONY: e2e-federation
 e2e-federation: ## Short end-to-end specs of federation: a hub and three members, each a control plane of its own

@@ -3,6 +3,7 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -117,15 +118,23 @@ func (s *Seat) bound(r rules, now time.Time, needed bool, hold hold) {
 	}
 }
 
-// want sets what joining clusters want: an even part of what is to spare.
+// want sets what joining clusters want: by weight a part of what is to spare, as long as nobody comes first.
 func (p *Plan) want(hands []*Seat) {
-	spare := p.Room
+	if len(hands) == 0 {
+		return
+	}
+	first := slices.MinFunc(hands, func(a, b *Seat) int { return cmp.Compare(a.tier, b.tier) }).tier
+	spare, weights := p.Room, int64(0)
 	for _, s := range hands {
-		spare -= s.floor
+		if spare -= s.floor; s.tier == first {
+			weights += s.weight
+		}
 	}
 	for _, s := range hands {
-		if s.role == joining {
-			s.want = min(s.cap, max(s.floor, spare/int64(len(hands))))
+		if s.role == joining && s.tier == first {
+			s.want = min(s.cap, max(s.floor, spare*s.weight/weights))
+		} else if s.role == joining {
+			s.want = s.floor
 		}
 	}
 }

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// moved is a view in which a cluster's bounds changed some time ago.
+func moved(v View, name string, before time.Duration) View {
+	entry(&v, name).MovedAt = ago(before)
+	return v
+}
+
+// remembers is a view with a ledger that says so of a cluster.
+func remembers(v View, name string, say func(*v1alpha1.ClusterStatus)) View {
+	say(entry(&v, name))
+	return v
+}
+
+func confirmed(lo, hi int32) func(*v1alpha1.ClusterStatus) {
+	return func(s *v1alpha1.ClusterStatus) { s.ConfirmedMinReplicas, s.ConfirmedMaxReplicas = lo, hi }
+}
+
+func outstanding(lo, hi int32, base string) func(*v1alpha1.ClusterStatus) {
+	return func(s *v1alpha1.ClusterStatus) {
+		s.Epoch, s.Outstanding = 4, &v1alpha1.Outstanding{MinReplicas: lo, MaxReplicas: hi, Base: base}
+	}
+}
+
+func condition(v View, kind string) string {
+	c := meta.FindStatusCondition(NewStatus(v, NewPlan(v)).Conditions, kind)
+	return string(c.Status) + " " + c.Reason
+}
+
+var _ = Describe("Maxima", func() {
+	DescribeTable("go where they are needed",
+		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
+		Entry("by weight", view(federated(2, 12, prefer("a", weight(2))), none("a"), none("b")), "8/4"),
+		Entry("by tier", view(federated(2, 12, prefer("b", tier(1))), none("a"), none("b")), "11/1"),
+		Entry("up to a preference", view(federated(2, 12, prefer("a", atMost(3))), none("a"), none("b")), "3/9"),
+		Entry("up to a preference for all", view(federated(2, 12, prefer("*", atMost(4))), none("a"), none("b")), "4/4"),
+		Entry("not beyond a preference, however limited", view(federated(2, 12, prefer("a", atMost(6))), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "6/6"),
+		Entry("down to a preference", view(federated(2, 12, prefer("a", atMost(4))), has("a", 1, 6, 5), has("b", 1, 6, 1)), "4/8"),
+		Entry("not from who keeps headroom", view(federated(2, 12, func(s *spec) { rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "8/4"),
+		Entry("not from who has just got some", moved(view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute), "6/6"),
+		Entry("from who got some long ago", moved(view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", 3*time.Minute), "10/2"),
+		Entry("step by step", view(federated(2, 12, func(s *spec) { rebalance(s).MaxStepPercent = ptr.To[int32](20) }), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "9/3"),
+		Entry("not from a frozen one", view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1, inactive)), "6/6"),
+		Entry("from a frozen one if the maximum was lowered", view(federated(2, 8), has("a", 1, 6, 6), has("b", 1, 6, 1, inactive)), "6/2"),
+		Entry("evenly from what runs, if so little is left", view(federated(2, 8), has("a", 1, 10, 10), has("b", 1, 10, 10)), "4/4"),
+		Entry("to nobody who only grows as fast as allowed", view(federated(2, 12), has("a", 1, 6, 6, func(c *Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
+		Entry("to nobody who exactly fits", view(federated(2, 12), has("a", 1, 6, 6), has("b", 1, 6, 1)), "6/6"),
+	)
+
+	It("wait for a giver to cool down, and say when", func() {
+		v := moved(view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute)
+		Expect(NewPlan(v).Again).To(Equal(time.Minute))
+	})
+
+	It("are missing, and the condition says how many", func() {
+		v := view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 6, wants(8)))
+		Expect(NewPlan(v).Missing).To(BeEquivalentTo(16))
+		Expect(condition(v, "Limited")).To(Equal("True TooFewReplicas"))
+	})
+})
+
+var _ = Describe("Clusters", func() {
+	DescribeTable("are chosen",
+		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
+		Entry("by tier, then name", view(federated(2, 10, strict, prefer("a", tier(1))), none("a"), none("b"), none("c")), "-/5/5"),
+		Entry("if they are used already", view(federated(2, 10, strict), none("a"), has("b", 1, 5, 1), has("c", 1, 5, 1)), "-/5/5"),
+		Entry("not while others may answer first", view(federated(1, 10, strict), func() Cluster { c := none("a"); c.Starting, c.Reachable, c.Absent = true, false, false; return c }(), none("b")), "-/-"),
+		Entry("not if they cannot be reached", view(federated(2, 10), func() Cluster { c := none("a"); c.Reachable = false; return c }(), none("b")), "-/10"),
+		Entry("not if somebody else scales there", view(federated(2, 10), func() Cluster { c := none("a"); c.Foreign = Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
+		Entry("not if they refuse", view(federated(2, 10), func() Cluster { c := none("a"); c.Fault = Hold{Reason: "RefusedForbidden"}; return c }(), none("b")), "-/10"),
+		Entry("in need only, not before", view(federated(1, 10, strict, onDemand), has("a", 1, 10, 9), none("b")), "10/-"),
+		Entry("in need only, not where nothing is left", view(federated(1, 10, strict, onDemand), has("a", 1, 10, 10, wants(20)), none("b")), "10/-"),
+		Entry("in need, beyond a preference", view(federated(1, 10, strict, onDemand, prefer("a", atMost(6))), has("a", 1, 6, 6, wants(20)), none("b")), "6/4"),
+		Entry("in need, when one is stuck", isStuck(view(federated(1, 10, strict, onDemand, prefer("other", tier(1))), none("other"), has("stuck", 1, 10, 8, ready(4)))), "5/5"),
+		Entry("in need, while one is out of reach", view(federated(1, 10, strict, onDemand, prefer("a", atMost(6))), has("a", 1, 6, 3, away), none("b")), "6/4"),
+		Entry("not without the wish", isStuck(view(federated(1, 10, strict), none("other"), has("stuck", 1, 10, 8, ready(4)))), "-/10"),
+	)
+
+	It("leave when they are not needed any more, after a quiet time", func() {
+		v := view(federated(1, 10, strict, onDemand), has("a", 1, 5, 3), has("b", 1, 5, 1))
+		entry(&v, "b").OnDemand = true
+		p := NewPlan(v)
+		Expect(aims(p)).To(Equal("5/5"))
+		Expect(p.Again).To(Equal(10 * time.Minute))
+		v.Object.Status = NewStatus(v, p)
+		v.Now = noon.Add(10 * time.Minute)
+		Expect(orders(NewPlan(v))).To(Equal([]string{"b gone"}), "the rest goes to a once that is confirmed")
+	})
+
+	It("do not leave while they run more than one", func() {
+		v := view(federated(1, 10, strict, onDemand), has("a", 1, 5, 3), has("b", 1, 5, 2))
+		entry(&v, "b").OnDemand, entry(&v, "b").QuietSince = true, ago(time.Hour)
+		Expect(aims(NewPlan(v))).To(Equal("5/5"))
+		Expect(NewStatus(v, NewPlan(v)).Clusters[1].QuietSince).To(BeNil())
+	})
+
+	It("get zero where that is asked for", func() {
+		v := view(federated(1, 10, func(s *spec) { s.MinPolicy = v1alpha1.AllowZero }), none("a"), none("b"))
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..5", "b 0..5"}))
+	})
+
+	It("exceed the minimum together, and say so", func() {
+		v := view(federated(1, 10), none("a"), none("b"), none("c"))
+		Expect(condition(v, "MinExceeded")).To(Equal("True MinimaExceedIt"))
+		Expect(least(NewPlan(v))).To(Equal("1/1/1"))
+	})
+})
+
+var _ = Describe("Escrow", func() {
+	raising := func() View {
+		return view(federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 10, 1))
+	}
+
+	It("lowers before it raises", func() {
+		Expect(orders(NewPlan(raising()))).To(Equal([]string{"b 1..2"}))
+	})
+
+	It("counts a giver with what it had until it confirms", func() {
+		v := raising()
+		v.Clusters[1].InFlight, v.Clusters[1].Sent = &Bounds{Min: 1, Max: 2}, noon
+		Expect(orders(NewPlan(v))).To(BeEmpty())
+		v.Clusters[1].InFlight = nil
+		v.Clusters[1].Local.Bounds, v.Clusters[1].Local.Version = Bounds{Min: 1, Max: 2}, "101"
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..18"}))
+	})
+
+	It("enters a raise before it is sent, and knows that it was after a restart", func() {
+		v := view(federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 2, 1))
+		p := NewPlan(v)
+		Expect(orders(p)).To(Equal([]string{"a 1..18"}))
+		s := NewStatus(v, p)
+		Expect(s.Clusters[0].Outstanding).To(Equal(&v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 18, Base: "100"}))
+		Expect(s.Clusters[0].Epoch).To(BeEquivalentTo(1))
+		Expect(s.CountedReplicas).To(BeEquivalentTo(20))
+		v.Object.Status = s
+		v.Clusters[0].Reachable = false
+		Expect(NewStatus(v, NewPlan(v)).CountedReplicas).To(BeEquivalentTo(20), "it may have arrived")
+	})
+
+	It("does not take a raise of unknown end for lost because it is not there yet", func() {
+		v := remembers(view(federated(2, 20), has("a", 1, 10, 2), has("b", 1, 2, 2, wants(9))), "a", outstanding(1, 18, "100"))
+		p := NewPlan(v)
+		Expect(p.Seats[0].Counted.Max).To(BeEquivalentTo(18))
+		Expect(orders(p)).To(Equal([]string{"a 1..10"}), "a write that lands makes sure of it; its bounds are counted")
+		s := NewStatus(v, p)
+		Expect(s.Clusters[0].Outstanding).To(Equal(&v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 18, Base: "100", Repeated: true}))
+		Expect(s.Clusters[0].Epoch).To(BeEquivalentTo(5))
+	})
+
+	It("takes it for lost as soon as the cluster shows a later version", func() {
+		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "99"))
+		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(10))
+		Expect(NewStatus(v, NewPlan(v)).Clusters[0].Outstanding).To(BeNil())
+	})
+
+	It("takes it for lost if it was refused, unless something was sent before on the same base", func() {
+		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
+		v.Clusters[0].Rejected = 4
+		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(10))
+		entry(&v, "a").Outstanding.Repeated = true
+		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(18))
+	})
+
+	It("writes even where the bounds stay, to be certain", func() {
+		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
+		Expect(orders(NewPlan(v))).To(ContainElement("a 1..10"))
+	})
+
+	It("makes an autoscaler that nobody wants any more, if one may have been made, to remove it in certainty", func() {
+		c := none("a")
+		c.Selected = false
+		v := remembers(view(federated(1, 12), c), "a", outstanding(1, 9, ""))
+		p := NewPlan(v)
+		Expect(orders(p)).To(Equal([]string{"a 1..1"}))
+		v.Object.Status = NewStatus(v, p)
+		obey(&v, p.Orders[0])
+		v.Now = noon.Add(time.Minute)
+		p = NewPlan(v)
+		Expect(orders(p)).To(BeEmpty(), "the other creation may still arrive once this one is removed")
+		Expect(p.Again).To(Equal(2 * time.Minute))
+		v.Now = noon.Add(3 * time.Minute)
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a gone"}))
+	})
+
+	It("raises a minimum before it lowers another, and lowers it before it is confirmed nowhere", func() {
+		v := view(federated(6, 20, minima), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7))
+		Expect(orders(NewPlan(v))).To(Equal([]string{"b 5..10"}))
+		v.Clusters[1].Local.Bounds = Bounds{Min: 5, Max: 10}
+		p := NewPlan(v)
+		Expect(orders(p)).To(Equal([]string{"a 1..10"}))
+		Expect(NewStatus(v, p).Clusters[0].Outstanding.MinReplicas).To(BeEquivalentTo(1), "it counts as lowered from now on")
+	})
+
+	It("never grows a sum that is too high already", func() {
+		v := view(federated(2, 8), has("a", 1, 10, 1), has("b", 1, 3, 3, wants(9)))
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..2"}))
+	})
+
+	It("waits a moment for all givers, and not for a slow one", func() {
+		v := view(federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
+		v.Clusters[2].InFlight, v.Clusters[2].Sent = &Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)
+		p := NewPlan(v)
+		Expect(orders(p)).To(BeEmpty())
+		Expect(p.Again).To(Equal(time.Second))
+		v.Clusters[2].Sent = noon.Add(-2 * time.Second)
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..17"}))
+	})
+})
+
+var _ = Describe("A cluster out of reach", func() {
+	lending := func(s *spec) {
+		s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](600)}
+	}
+	gone := func(change func(*spec), before time.Duration) View {
+		v := view(federated(2, 20, change), has("a", 1, 10, 10, wants(25)), has("b", 1, 10, 4, away))
+		entry(&v, "b").UnreachableSince = ago(before)
+		return v
+	}
+
+	It("keeps its share", func() {
+		v := gone(func(*spec) {}, 24*time.Hour)
+		Expect(orders(NewPlan(v))).To(BeEmpty())
+		Expect(condition(v, "ClustersUnreachable")).To(Equal("True OutOfReach"))
+		Expect(condition(v, "OverCommitted")).To(Equal("False Within"))
+	})
+
+	It("lends it after a time, if that is asked for, and says when", func() {
+		v := gone(lending, time.Minute)
+		Expect(NewPlan(v).Again).To(Equal(9 * time.Minute))
+		Expect(orders(NewPlan(v))).To(BeEmpty())
+		v = gone(lending, 10*time.Minute)
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 2..20"}))
+		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedIt"))
+	})
+
+	It("gives it away if it was given up", func() {
+		v := gone(func(s *spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"b"}} }, 0)
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 2..20"}))
+	})
+
+	It("is lowered first when it returns", func() {
+		v := view(federated(2, 20, lending), has("a", 2, 20, 12), has("b", 1, 10, 4))
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..13", "b 1..7"}), "both keep what they run, and the sum is 20 again")
+		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedIt"))
+	})
+
+	It("is remembered by the ledger where nothing can be seen", func() {
+		c := Cluster{Name: "b"}
+		v := remembers(view(federated(2, 20), has("a", 1, 10, 10, wants(25)), c), "b", confirmed(1, 10))
+		Expect(orders(NewPlan(v))).To(BeEmpty())
+		Expect(NewPlan(v).Seats[1].Counted.Max).To(BeEquivalentTo(10))
+	})
+})
+
+var _ = It("decides without looking outside", func() {
+	files, err := filepath.Glob("*.go")
+	Expect(err).NotTo(HaveOccurred())
+	pure := []string{"choose.go", "escrow.go", "maxima.go", "minima.go", "placing.go", "plan.go", "rules.go", "seat.go", "signals.go", "status.go", "view.go"}
+	for _, name := range pure {
+		Expect(files).To(ContainElement(name))
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		Expect(err).NotTo(HaveOccurred())
+		for _, i := range file.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			Expect(slices.ContainsFunc([]string{"context", "sync", "os", "net", "k8s.io/client-go", "k8s.io/klog"}, func(effect string) bool {
+				return path == effect || strings.HasPrefix(path, effect+"/")
+			})).To(BeFalse(), "%s imports %s", name, path)
+		}
+	}
+})
