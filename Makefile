@@ -68,6 +68,11 @@ e2e-stock: ## The short end-to-end specs of what stock has too, against stock ma
 	@$(UP) build
 	EVENKEEL_E2E_MCM=stock go tool ginkgo --procs=4 --label-filter='!long && !ours' --timeout=15m --no-color ./test/e2e
 
+.PHONY: e2e-autoscaler
+e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path also what an unmodified cluster-autoscaler makes of them
+	@$(UP) build
+	go test -count=1 -timeout=60m ./test/e2e/autoscaler -ginkgo.no-color
+
 .PHONY: bench-overcreation
 bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours
 	go test -count=1 ./pkg/lens -run=TestLens -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
@@ -89,6 +94,11 @@ laws-distribute: ## Each law of the distribution kernel over 100,000 random prob
 bench-release: ## How long pods wait: the floor, instant release, pause pods, no reserve; with CLUSTER_AUTOSCALER=path the autoscaler, too
 	@$(UP) build
 	go run ./test/bench/release
+
+.PHONY: bench-nodegroup
+bench-nodegroup: ## What cluster-autoscaler waits for: each call at 1000 nodes in 30 groups, a whole loop, and the floor of those that write
+	@$(UP) build
+	go run ./test/bench/nodegroup
 
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair

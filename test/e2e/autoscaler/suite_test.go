@@ -8,6 +8,8 @@ package autoscaler
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -111,4 +113,19 @@ func autoscale(flags ...string) *localcluster.Process {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(process.Stop()).To(Succeed()) })
 	return process
+}
+
+// fetch is what a URL answers.
+func fetch(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
 }
