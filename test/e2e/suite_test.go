@@ -44,6 +44,9 @@ var (
 	kube     kubernetes.Interface
 	machines versioned.Interface
 	apis     dynamic.Interface
+	// config and kubeconfigPath are for clients of other kinds.
+	config         *rest.Config
+	kubeconfigPath string
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -90,7 +93,9 @@ func programs() []localcluster.Program {
 }
 
 func connect(kubeconfig []byte) {
-	config, err := clientcmd.BuildConfigFromFlags("", string(kubeconfig))
+	var err error
+	kubeconfigPath = string(kubeconfig)
+	config, err = clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	Expect(err).NotTo(HaveOccurred())
 	config.QPS, config.Burst = 100, 200
 	connectTo(config)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var _ = Describe("A reserve", Label("ours"), func() {
+	It("waits beside the machines that work, is there at once when it is needed, and goes without harm", func(ctx context.Context) {
+		p := newPool(ctx, "reserved", 3, excess(2))
+		p.rests(ctx, 3, 2, "Complete")
+		w := p.witness(ctx)
+		reserve := p.reserve(ctx)
+		expectNewest(must(p.machines(ctx)), reserve)
+		Expect(kubectl(ctx, "get", "machine", reserve[0])).To(ContainSubstring("RESERVE"))
+		Expect(kubectl(ctx, "describe", "machine", reserve[0])).To(And(ContainSubstring(machine.ReserveTaintKey), ContainSubstring(machine.ReserveAnnotation)))
+		p.work(ctx, 3)
+		Expect(p.busy(ctx)).To(ConsistOf(p.serving(ctx)))
+
+		By("growing: a node of the reserve takes work before the new machine has a node")
+		before := namesOf(p.machines(ctx))
+		p.scale(ctx, 4)
+		p.moreWork(ctx, 4)
+		Eventually(func() int { return len(p.busy(ctx)) }).Should(Equal(4))
+		Expect(before).To(ContainElements(p.busy(ctx)))
+		p.rests(ctx, 4, 2, "Complete")
+		Expect(before).To(ContainElements(p.serving(ctx)))
+
+		By("shrinking: unnamed, a machine that serves goes; named, exactly that one")
+		reserve = p.reserve(ctx)
+		p.moreWork(ctx, 2)
+		p.scale(ctx, 3)
+		p.rests(ctx, 3, 2, "Complete")
+		Expect(p.reserve(ctx)).To(ConsistOf(reserve))
+		serving := p.serving(ctx)
+		p.shrinkBy(ctx, 2, serving[0])
+		p.rests(ctx, 2, 2, "Complete")
+		Expect(p.serving(ctx)).To(ConsistOf(serving[1:]))
+
+		By("wanting none any more: exactly the reserve goes, and nothing ever ran there")
+		opened := w.opened()
+		p.want(ctx, 0)
+		p.rests(ctx, 2, 0, "")
+		Expect(p.serving(ctx)).To(ConsistOf(serving[1:]))
+		Expect(w.opened()).To(Equal(opened))
+		Expect(w.crimes).To(BeEmpty())
+	})
+
+	It("is taken up beside busy machines, and wanted again at once, without touching one", func(ctx context.Context) {
+		p := newPool(ctx, "taken-up", 2)
+		p.rests(ctx, 2, 0, "")
+		p.work(ctx, 2)
+		busy := p.busy(ctx)
+		p.want(ctx, 2)
+		p.rests(ctx, 2, 2, "Complete")
+		Expect(p.busy(ctx)).To(Equal(busy))
+		for range 3 {
+			p.want(ctx, 0)
+			p.want(ctx, 2)
+		}
+		p.rests(ctx, 2, 2, "Complete")
+		Expect(p.busy(ctx)).To(Equal(busy))
+	})
+
+	It("stands in for a machine that is not ready, and makes room when that is back", func(ctx context.Context) {
+		p := newPool(ctx, "stand-in", 2, excess(1), repairedAfter(10*time.Minute))
+		p.rests(ctx, 2, 1, "Complete")
+		p.work(ctx, 2)
+		w := p.witness(ctx)
+		sick, spare := p.serving(ctx)[0], p.reserve(ctx)[0]
+		setFault(ctx, "machines", sick, "ready: Unknown")
+		Eventually(func() ([]string, error) { serving, _, err := p.split(ctx); return serving, err }).WithContext(ctx).Should(ContainElement(spare))
+		setFault(ctx, "machines", sick, "")
+		p.rests(ctx, 2, 1, "Complete")
+		Expect(w.podsLost()).To(BeZero(), "nobody was evicted")
+	})
+
+	It("survives a client that does not know its field", func(ctx context.Context) {
+		p := newPool(ctx, "wiped", 2, excess(1))
+		p.rests(ctx, 2, 1, "Complete")
+		before := namesOf(p.machines(ctx))
+		stockScales(ctx, p.name, 3)
+		Eventually(func() (*int32, error) {
+			md, err := p.deployment(ctx)
+			return md.Spec.ExcessReplicas, err
+		}).Should(HaveValue(BeEquivalentTo(1)))
+		p.rests(ctx, 3, 1, "Complete")
+		Expect(namesOf(p.machines(ctx))).To(ContainElements(before), "no machine was deleted")
+		Eventually(func() ([]string, error) { return p.events(ctx) }).Should(ContainElement("ExcessRestored"))
+	})
+})
+
+// expectNewest says that no machine is newer than those of the reserve, but for one second: those of one batch are made
+// at the same time.
+func expectNewest(list []machine.Machine, reserve []string) {
+	GinkgoHelper()
+	var oldest, newest time.Time
+	for _, m := range list {
+		switch at := m.CreationTimestamp.Time; {
+		case !slices.Contains(reserve, m.Name):
+			newest = later(newest, at)
+		case oldest.IsZero() || at.Before(oldest):
+			oldest = at
+		}
+	}
+	Expect(newest).NotTo(BeTemporally(">", oldest.Add(time.Second)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// shrinkBy names a machine for deletion as an autoscaler does, in one write with fewer replicas.
+func (p pool) shrinkBy(ctx context.Context, replicas int, victim string) {
+	GinkgoHelper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	p.patch(ctx, fmt.Sprintf(`{"spec":{"replicas":%d},"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"%s~%s","machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"}}}`,
+		replicas, victim, now, now))
+}
+
+// events are the reasons of those about a pool.
+func (p pool) events(ctx context.Context) ([]string, error) {
+	list, err := kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=MachineDeployment,involvedObject.name=" + p.name})
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	for _, e := range list.Items {
+		reasons = append(reasons, e.Reason)
+	}
+	return reasons, nil
+}
+
+// stockScales writes a whole MachineDeployment as a client does that knows machine-controller-manager's own types only.
+func stockScales(ctx context.Context, name string, replicas int32) {
+	GinkgoHelper()
+	client, err := stock.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		md, err := client.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		md.Spec.Replicas = replicas
+		_, err = client.MachineV1alpha1().MachineDeployments(namespace).Update(ctx, md, metav1.UpdateOptions{})
+		return err
+	})).To(Succeed())
+}
+
+// kubectl is what a user sees.
+func kubectl(ctx context.Context, arguments ...string) string {
+	GinkgoHelper()
+	output, err := exec.CommandContext(ctx, filepath.Join("..", "..", ".local", "bin", "kubectl"), append([]string{"--kubeconfig", kubeconfigPath}, arguments...)...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	return string(output)
+}
