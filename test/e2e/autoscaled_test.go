@@ -58,7 +58,7 @@ var _ = Describe("A HorizontalPodAutoscaler on a Balancer", Label("ours", "long"
 	It("does not take stand-ins for wanted replicas", func(ctx context.Context) {
 		s := newShop(ctx, "stand-ins", 2)
 		story := s.record(ctx)
-		s.balance(ctx, 20, byShare(90, 10))
+		s.balance(ctx, 20, byShare(90, 10), quick)
 		s.comesTo(ctx, "18/2", "18/2")
 		s.outage(ctx, "b")
 		s.comesTo(ctx, "20/0", "20/2")
@@ -75,7 +75,7 @@ var _ = Describe("A HorizontalPodAutoscaler on a Balancer", Label("ours", "long"
 	It("scales up in time if only a probe waits in a blocked target, and not if all replicas do", func(ctx context.Context) {
 		s := newShop(ctx, "damped", 2)
 		story := s.record(ctx)
-		s.balance(ctx, 10, byShare(50, 50))
+		s.balance(ctx, 10, byShare(50, 50), quick)
 		s.comesTo(ctx, "5/5", "5/5")
 		s.outage(ctx, "a")
 		s.comesTo(ctx, "0/10", "5/10")

@@ -68,7 +68,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 	It("goes elsewhere when a zone fails, and comes back without a pod less", func(ctx context.Context) {
 		s := newShop(ctx, "outage-of-a-zone", 2)
 		story := s.record(ctx)
-		s.balance(ctx, 6, byShare(50, 50))
+		s.balance(ctx, 6, byShare(50, 50), quick)
 		s.comesTo(ctx, "3/3", "3/3")
 		over := s.outage(ctx, "a")
 		s.comesTo(ctx, "0/6", "3/6")
@@ -87,7 +87,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 			}
 		})
 		limit(ctx, s.name, "shop-quota", 2)
-		s.balance(ctx, 8, byShare(50, 50))
+		s.balance(ctx, 8, byShare(50, 50), quick)
 		s.comesTo(ctx, "2/6", "4/6")
 		s.says(ctx, balancer.ConditionFallbackActive, "True TargetsBlocked")
 		unlimit(ctx, s.name, "shop-quota")

@@ -91,10 +91,14 @@ func (s shop) balancers() balancerclient.BalancerInterface {
 	return machines.BalancerV1alpha1().Balancers(s.name)
 }
 
-// balance makes the Balancer, with a fallback after some seconds.
+// quick is a fallback after some seconds. Specs that do not need it do without: on a slow machine pods take that long.
+func quick(b *balancer.Balancer) {
+	b.Spec.Policy.Fallback = &balancer.Fallback{StartupTimeoutSeconds: ptr.To[int32](5), RecoveryDelaySeconds: ptr.To[int32](2)}
+}
+
+// balance makes the Balancer.
 func (s shop) balance(ctx context.Context, replicas int32, policy balancer.BalancerPolicy, changes ...func(*balancer.Balancer)) {
 	GinkgoHelper()
-	policy.Fallback = &balancer.Fallback{StartupTimeoutSeconds: ptr.To[int32](5), RecoveryDelaySeconds: ptr.To[int32](2)}
 	b := &balancer.Balancer{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
 	b.Spec = balancer.BalancerSpec{Replicas: &replicas, Policy: policy, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": s.name}}}
 	for _, zone := range s.zones {
