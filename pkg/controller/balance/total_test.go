@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+// texts are what annotations may hold, sense and nonsense.
+var texts = map[string][]string{
+	v1alpha1.BalanceAnnotation:         {"Off", "ScaleUp", "Continuous", "", "on"},
+	v1alpha1.AppliedReplicasAnnotation: {"0", "1", "3", "2147483647", "-1", "many", ""},
+	v1alpha1.ShareAnnotation:           {"0", "1", "2", "2147483647", "-1", "x"},
+	v1alpha1.BoundsAnnotation:          {"0:0", "1:3", "1:3:2", "2:1", "0:2147483647:10%", "x", "1:3:cpu=4"},
+	v1alpha1.GivenBoundsAnnotation:     {"1:3", "1:3:2", "x"},
+	v1alpha1.OwnExcessAnnotation:       {"0", "2", "x"},
+	v1alpha1.MoveAnnotation: {
+		`{"id":"1","to":{"a":1}}`, `{"id":"1","to":{"b":2,"c":1}}`, `{"id":"1","to":{"gone":1}}`, `{"id":"1","to":{"b":1},"machine":"a-0"}`,
+		`{"id":"1","from":"a"}`, `{"id":"1","from":"a","reserve":1}`, `{"id":"1","from":"a","taken":1}`, `{"id":"2","from":"gone","taken":2}`, `{"id":"2","from":"b","reserve":2147483647}`, `{`, ``,
+	},
+}
+
+func drawMember(t *rapid.T, name string) Member {
+	m := member(name, rapid.IntRange(0, 4).Draw(t, "replicas"))
+	for _, key := range []string{
+		v1alpha1.BalanceAnnotation, v1alpha1.AppliedReplicasAnnotation, v1alpha1.ShareAnnotation, v1alpha1.BoundsAnnotation,
+		v1alpha1.GivenBoundsAnnotation, v1alpha1.OwnExcessAnnotation, v1alpha1.MoveAnnotation,
+	} {
+		if rapid.Bool().Draw(t, "set") {
+			annotate(key, rapid.SampledFrom(texts[key]).Draw(t, key))(&m)
+		}
+	}
+	if rapid.Bool().Draw(t, "pooled") {
+		labelled("p")(&m)
+	}
+	if rapid.Bool().Draw(t, "wants") {
+		excess(rapid.SampledFrom([]string{"0", "3", "10%", "cpu=9", "licence=1", "2147483647", "", "x"}).Draw(t, "excess"))(&m)
+	}
+	if rapid.Bool().Draw(t, "field") {
+		field(int32(rapid.IntRange(-1, 3).Draw(t, "excess")))(&m)
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		unknownTemplate(&m)
+	case 1:
+		paused(&m)
+	case 2:
+		now := metav1.NewTime(noon)
+		m.Object.DeletionTimestamp = &now
+	case 3:
+		m.Rollout = true
+	case 4:
+		m.Object.Spec.Replicas = -1
+	case 5:
+		m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionTrue}}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "machines") {
+		x := machine(fmt.Sprintf("%s-x%d", name, i), rapid.SampledFrom([]func(*Machine){inReserve, exhausted, leaving, phase(""), phase(mcm.MachineUnknown), phase(mcm.MachinePending)}).Draw(t, "machine"))
+		m.Machines = append(m.Machines, x)
+	}
+	return m
+}
+
+var _ = Describe("A plan, by law", func() {
+	draw := func(t *rapid.T) View {
+		var members []Member
+		for i := range rapid.IntRange(0, 4).Draw(t, "members") {
+			members = append(members, drawMember(t, string(rune('a'+i))))
+		}
+		v := view(members...)
+		v.Garden.Known = rapid.Bool().Draw(t, "known")
+		v.Garden.Hibernated = rapid.IntRange(0, 9).Draw(t, "asleep") == 0
+		if rapid.Bool().Draw(t, "worker") {
+			v.Garden.Bounds = map[string]v1alpha1.Bounds{"a": between(0, 2), "b": between(1, 1)}
+		}
+		v.Settings.Enabled = rapid.IntRange(0, 9).Draw(t, "enabled") > 0
+		return v
+	}
+
+	It("10: there is one for every view, with something for every member, and none for what is being deleted", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			p := NewPlan(v)
+			if len(p.Outcomes) != len(v.Members) {
+				t.Fatalf("%d outcomes for %d members", len(p.Outcomes), len(v.Members))
+			}
+			for i, o := range p.Outcomes {
+				d := v.Members[i].Object
+				if o.Name != d.Name || d.DeletionTimestamp != nil && !o.Write.None() {
+					t.Fatalf("%s: %+v", d.Name, o)
+				}
+				if o.Write.Replicas != nil && *o.Write.Replicas < 0 {
+					t.Fatalf("%d replicas", *o.Write.Replicas)
+				}
+			}
+		})
+	})
+
+	It("9 and 10: it comes to rest from wherever it starts, and leaves no move behind", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			w := newWorld(v.Members...)
+			w.Garden, w.Settings = v.Garden, v.Settings
+			for i := range w.Members {
+				for _, x := range w.Members[i].Machines {
+					x.Object.CreationTimestamp = metav1.NewTime(w.Now)
+				}
+			}
+			w.pass(20 * time.Minute)
+			if left := writes(NewPlan(w.View)); left != "" {
+				t.Fatalf("not at rest: %s", left)
+			}
+		})
+	})
+
+	It("changes nothing in the view it is made of", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			before := fmt.Sprintf("%+v", objects(v))
+			NewPlan(v)
+			if after := fmt.Sprintf("%+v", objects(v)); after != before {
+				t.Fatalf("%s became %s", before, after)
+			}
+		})
+	})
+
+	It("8: bounds of a user stay", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			p := NewPlan(v)
+			for i, o := range p.Outcomes {
+				was := v.Members[i].Object.Annotations
+				text, set := was[v1alpha1.BoundsAnnotation]
+				if _, written := o.Write.Annotations[v1alpha1.BoundsAnnotation]; set && text != was[v1alpha1.GivenBoundsAnnotation] && written {
+					t.Fatalf("%q was %q and became %q", o.Name, text, o.Write.Annotations[v1alpha1.BoundsAnnotation])
+				}
+			}
+		})
+	})
+})
+
+func objects(v View) []any {
+	var all []any
+	for _, m := range v.Members {
+		all = append(all, *m.Object)
+		for _, x := range m.Machines {
+			all = append(all, *x.Object)
+		}
+	}
+	return all
+}
+
+var _ = It("9: the same view gives the same plan", func() {
+	rapid.Check(GinkgoT(), func(t *rapid.T) {
+		m := drawMember(t, "a")
+		n := drawMember(t, "b")
+		Expect(NewPlan(view(m, n))).To(Equal(NewPlan(view(m, n))))
+	})
+})
