@@ -21,7 +21,7 @@ const writers = 16
 
 // burst creates pods at once and returns how long each took from then until it was bound. At the first that is found
 // unschedulable something may be done about it.
-func (b *bench) burst(ctx context.Context, pods int, zone, priority string, react func(context.Context) error) ([]time.Duration, error) {
+func (b *bench) burst(ctx context.Context, pods int, zone, priority string, react func(context.Context) error, keep bool) ([]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	b.bursts++
@@ -42,6 +42,9 @@ func (b *bench) burst(ctx context.Context, pods int, zone, priority string, reac
 	}
 	if err != nil {
 		return nil, err
+	}
+	if keep {
+		return o.took(), nil
 	}
 	return o.took(), b.clear(ctx, label)
 }
@@ -92,7 +95,7 @@ func (b *bench) create(ctx context.Context, pods int, zone, priority string, o *
 // workload is a pod of one CPU.
 func workload(name, zone, priority, burst string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"burst": burst}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"burst": burst, "zone": zone}},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{corev1.LabelTopologyZone: zone}, PriorityClassName: priority,
 			TerminationGracePeriodSeconds: ptr.To[int64](0),

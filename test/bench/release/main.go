@@ -67,6 +67,8 @@ type way struct {
 	name string
 	// rounds bounds how often each size is measured; 0 is as usual.
 	rounds int
+	// keep has pods stay when they have been measured.
+	keep bool
 	// begin prepares for a burst and returns what to do when the first pod is found unschedulable.
 	begin func(ctx context.Context, pods int) (zone string, priority string, react func(context.Context) error, err error)
 	// end makes everything as it was, and says how many machines were used.
@@ -145,7 +147,7 @@ func (b *bench) measure(ctx context.Context, w way, t *table) error {
 			if err != nil {
 				return err
 			}
-			took, err := b.burst(ctx, size.pods, zone, priority, react)
+			took, err := b.burst(ctx, size.pods, zone, priority, react, w.keep)
 			if err != nil {
 				return err
 			}

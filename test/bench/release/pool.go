@@ -19,8 +19,8 @@ import (
 
 const (
 	reservePool, barePool = "reserved", "unreserved"
-	// spare is the reserve: what the largest burst needs, and two more.
-	spare = largest/perMachine + 2
+	// spare is the reserve: what all rounds take, since nothing goes back between them.
+	spare = 80
 )
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
@@ -32,11 +32,11 @@ func (b *bench) prepare(ctx context.Context, boot time.Duration) error {
 	if _, err := b.kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	// With no room above replicas and excess, no machine is made when one is released, and the next round begins at once.
+	// With no room above replicas and excess, no machine is made when one is released: that would be in the way of others.
 	if err := b.pool(ctx, reservePool, 1, fmt.Sprintf("1:%d:%d", 1+spare, spare), time.Second); err != nil {
 		return err
 	}
-	if err := b.pool(ctx, barePool, 0, fmt.Sprintf("0:%d:0", spare), boot); err != nil {
+	if err := b.pool(ctx, barePool, 0, fmt.Sprintf("0:%d:0", largest/perMachine), boot); err != nil {
 		return err
 	}
 	if err := b.manage(ctx); err != nil {
@@ -45,7 +45,8 @@ func (b *bench) prepare(ctx context.Context, boot time.Duration) error {
 	if err := b.ready(ctx, reservePool, spare); err != nil {
 		return fmt.Errorf("wait for the reserve: %w", err)
 	}
-	return b.fill(ctx)
+	_, err := b.fill(ctx)
+	return err
 }
 
 func (b *bench) pool(ctx context.Context, name string, replicas int32, bounds string, boot time.Duration) error {
@@ -93,16 +94,24 @@ func (b *bench) ready(ctx context.Context, name string, n int) error {
 	})
 }
 
-// fill leaves no room on the machine that serves.
-func (b *bench) fill(ctx context.Context) error {
-	for i := range perMachine {
-		if _, err := b.kube.CoreV1().Pods(namespace).Create(ctx, workload(fmt.Sprintf("fill-%d", i), reservePool, "", "fill"), metav1.CreateOptions{}); err != nil {
-			return err
+// fill leaves no room on the machines that serve, and returns how many those are.
+func (b *bench) fill(ctx context.Context) (machines int, err error) {
+	if machines, err = b.replicas(ctx, reservePool); err != nil {
+		return 0, err
+	}
+	pods := b.kube.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "zone=" + reservePool})
+	if err != nil {
+		return 0, err
+	}
+	for i := len(list.Items); i < machines*perMachine; i++ {
+		if _, err := pods.Create(ctx, workload(fmt.Sprintf("fill-%d", i), reservePool, "", "fill"), metav1.CreateOptions{}); err != nil {
+			return 0, err
 		}
 	}
-	return poll(ctx, func() (bool, error) {
-		list, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "burst=fill", FieldSelector: "spec.nodeName!="})
-		return err == nil && len(list.Items) == perMachine, err
+	return machines, poll(ctx, func() (bool, error) {
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "zone=" + reservePool, FieldSelector: "spec.nodeName!="})
+		return err == nil && len(list.Items) == machines*perMachine, err
 	})
 }
 
@@ -119,26 +128,20 @@ func (b *bench) replicas(ctx context.Context, name string) (int, error) {
 	return int(d.Spec.Replicas), nil
 }
 
-// instant leaves everything to our controllers.
+// instant leaves everything to our controllers. The pods stay, and what they leave free is filled.
 func (b *bench) instant() way {
+	before := 0
 	return way{
-		name: "instant release",
-		begin: func(context.Context, int) (string, string, func(context.Context) error, error) {
-			return reservePool, "", nil, nil
+		name: "instant release", keep: true,
+		begin: func(ctx context.Context, _ int) (zone string, priority string, react func(context.Context) error, err error) {
+			before, err = b.replicas(ctx, reservePool)
+			return reservePool, "", nil, err
 		},
-		end: func(ctx context.Context) (int, error) { return b.restore(ctx) },
+		end: func(ctx context.Context) (int, error) {
+			after, err := b.fill(ctx)
+			return after - before, err
+		},
 	}
-}
-
-// restore has the machines that were released go back into reserve.
-func (b *bench) restore(ctx context.Context) (machines int, err error) {
-	if machines, err = b.replicas(ctx, reservePool); err != nil {
-		return 0, err
-	}
-	if err := b.scale(ctx, reservePool, 1); err != nil {
-		return 0, err
-	}
-	return machines - 1, b.ready(ctx, reservePool, spare)
 }
 
 // unprepared has machines made when pods wait.
