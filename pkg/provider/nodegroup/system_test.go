@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/mcm"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// whole is the process as the binary runs it: machine-controller-manager's controllers behind the lens, the machine-taint
+// controller, and the server of node groups.
+const whole = "evenkeel"
+
+func everything(w *wire) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		running.Go(func() { _ = server(w)(ctx, config) })
+		return mcm.RunControllers(ctx, config, config, func(ctx context.Context, inner stock.Interface) mcm.Lens {
+			return (&together{inner: inner, ctx: ctx, config: config, running: &running}).look()
+		})
+	}
+}
+
+// together is the lens with the controller that it needs.
+type together struct {
+	*lens.Consistent
+	inner   stock.Interface
+	ctx     context.Context
+	config  *rest.Config
+	running *sync.WaitGroup
+	taint   *machinetaint.Controller
+	bound   machineinformers.Interface
+}
+
+func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interface, error) {
+	var err error
+	if t.bound, err = t.Consistent.Bind(in); err != nil {
+		return nil, err
+	}
+	client, target := versioned.NewForConfigOrDie(t.config), kubernetes.NewForConfigOrDie(t.config)
+	machines, core := externalversions.NewSharedInformerFactory(client, 0), coreinformers.NewSharedInformerFactory(target, 0)
+	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},
+		machinetaint.Informers{Machine: machines.Machine().V1alpha1(), Seen: t.bound, Nodes: core.Core().V1().Nodes(), Pods: core.Core().V1().Pods()},
+		&record.FakeRecorder{}, machinetaint.Options{})
+	if err != nil {
+		return nil, err
+	}
+	machines.StartWithContext(t.ctx)
+	core.StartWithContext(t.ctx)
+	t.running.Go(func() {
+		defer machines.Shutdown()
+		defer core.Shutdown()
+		t.taint.Run(t.ctx)
+	})
+	cache.WaitFor(t.ctx, "", t.taint.Raw()...)
+	return t.bound, nil
+}
+
+func (t *together) look() *together {
+	shown := view.New(t.ctx, t.inner, view.Options{Births: view.Births{
+		Born: func(b view.Birth) *v1alpha1.Reserve { return t.taint.Born(b) },
+		Seen: func(version string) bool { return t.taint.Seen(version) },
+		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
+			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
+		},
+	}})
+	t.Consistent = lens.New(t.ctx, shown, lens.Options{})
+	return t
+}
+
+const bootTime, drainTime = 3 * time.Minute, 30 * time.Second
+
+// inhabit starts everything on a cluster, and a pool that is at rest.
+func (c *cluster) inhabit(bounds string, replicas int32) {
+	GinkgoHelper()
+	c.Latency(2 * time.Millisecond) // without it machine-controller-manager's two queues overtake each other as they never do in life
+	c.process = c.Start(whole, everything(c.wire))
+	c.Start("machines", func(ctx context.Context, config *rest.Config) error {
+		config.QPS = -1
+		return mcm.Machines{
+			Boot:  func(*mcmapi.Machine) time.Duration { return bootTime },
+			Drain: func(*mcmapi.Machine) time.Duration { return drainTime },
+		}.Run(ctx, config, config)
+	})
+	plain := gen.MachineDeployment("pool", replicas)
+	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: bounds}
+	_, err := c.ours.MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	c.rest()
+}
+
+// rest waits until nothing happens any more: no machine takes as long to boot.
+func (c *cluster) rest() {
+	GinkgoHelper()
+	Expect(c.Settle(4*time.Minute, 12*time.Hour)).To(Succeed())
+}
+
+func dwell(bounds string, replicas int32, body func(c *cluster)) {
+	GinkgoHelper()
+	storm.Bubble(suite, func() {
+		c := adopt(storm.NewWorld(sim.Options{Seed: 1}))
+		defer c.end()
+		c.inhabit(bounds, replicas)
+		body(c)
+	})
+}
+
+// lists are the names of machines that serve and of those in reserve.
+func (c *cluster) lists() (serves, reserve []string) {
+	for _, o := range c.Objects(machinesGVR) {
+		m := &v1alpha1.Machine{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m); err != nil {
+			panic(err) // it was written by a typed client
+		}
+		if marked(m) {
+			reserve = append(reserve, m.Name)
+		} else {
+			serves = append(serves, m.Name)
+		}
+	}
+	return serves, reserve
+}
+
+// shape is replicas, and machines that serve and wait, as in "4: 4+2".
+func (c *cluster) shape() string {
+	serves, reserve := c.lists()
+	return fmt.Sprintf("%d: %d+%d", c.replicas("pool"), len(serves), len(reserve))
+}
+
+// most keeps the largest number of machines, terminating ones included.
+func (c *cluster) most() *int {
+	most, there := new(int), map[string]bool{}
+	for _, o := range c.Objects(machinesGVR) {
+		there[o.GetName()] = true
+	}
+	c.AfterWrite(func(w sim.Write) error {
+		if w.Resource == "machines" && w.Verb == "create" {
+			there[w.Name] = true
+		}
+		if w.Resource == "machines" && w.Effect == sim.Deleted {
+			delete(there, w.Name)
+		}
+		*most = max(*most, len(there))
+		return nil
+	})
+	return most
+}
+
+var _ = Describe("Beside machine-controller-manager and the reserve", func() {
+	It("1:10:2: a raise takes a reserve machine within seconds, and no second call is needed", func() {
+		dwell("1:10:2", 3, func(c *cluster) {
+			Expect(c.shape()).To(Equal("3: 3+2"))
+			_, waiting := c.lists()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(4))
+			time.Sleep(2 * time.Second)
+			serves, _ := c.lists()
+			Expect(serves).To(ContainElement(BeElementOf(waiting)), "minutes before a new machine could boot")
+			Expect(c.said("pool")).To(HaveLen(4), "target and instances agree")
+			Expect(c.target("pool")).To(BeEquivalentTo(4), "refilling does not move the target")
+			c.rest()
+			Expect(c.shape()).To(Equal("4: 4+2"))
+		})
+	})
+
+	It("1:5:2: at max the reserve gives way, and the sum never passes max", func() {
+		dwell("1:5:2", 3, func(c *cluster) {
+			most := c.most()
+			for _, want := range []string{"4: 4+1", "5: 5+0"} {
+				Expect(c.begin()).To(Succeed())
+				Expect(c.increase("pool", 1)).To(Succeed())
+				c.rest()
+				Expect(c.shape()).To(Equal(want))
+			}
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.OutOfRange))
+			Expect(*most).To(BeNumerically("<=", 5))
+		})
+	})
+
+	It("0:6:2: from zero, the first pod finds a machine", func() {
+		dwell("0:6:2", 0, func(c *cluster) {
+			Expect(c.shape()).To(Equal("0: 0+2"))
+			Expect(c.said("pool")).To(BeEmpty())
+			Expect(c.increase("pool", 1)).To(Succeed())
+			time.Sleep(2 * time.Second)
+			Expect(c.said("pool")).To(ConsistOf(HaveSuffix(" Running")))
+			c.rest()
+			Expect(c.shape()).To(Equal("1: 1+2"))
+		})
+	})
+
+	It("1:5:2: five times up to max and down again, exactly the named machines go, and each call is made once", func() {
+		dwell("1:5:2", 3, func(c *cluster) {
+			most := c.most()
+			for range 5 {
+				Expect(c.begin()).To(Succeed())
+				Expect(c.increase("pool", 2)).To(Succeed())
+				c.rest()
+				Expect(c.shape()).To(Equal("5: 5+0"))
+				serves, _ := c.lists()
+				var named sync.WaitGroup
+				failed := make([]error, 2)
+				for i := range 2 { // in background, one call for each Node
+					named.Go(func() { failed[i] = c.remove("pool", serves[i]) })
+				}
+				named.Wait()
+				Expect(failed).To(HaveEach(Succeed()))
+				Expect(c.target("pool")).To(BeEquivalentTo(3))
+				c.rest()
+				Expect(c.shape()).To(Equal("3: 3+2"))
+				left, reserve := c.lists()
+				Expect(left).To(ConsistOf(serves[2:]))
+				Expect(reserve).NotTo(ContainElements(serves[:2]))
+			}
+			Expect(*most).To(BeNumerically("<=", 5))
+		})
+	})
+
+	It("1:9:1: a machine that never joins is withdrawn once: 3, 4, 3, and no healthy one goes", func() {
+		dwell("1:9:1", 3, func(c *cluster) {
+			serves, _ := c.lists()
+			Expect(c.increase("pool", 3)).To(Succeed())
+			time.Sleep(10 * time.Second)
+			var missing []string
+			for _, line := range c.said("pool") {
+				if id := line[:len(line)-len(" Creating")]; line[len(id):] == " Creating" {
+					missing = append(missing, id)
+				}
+			}
+			Expect(missing).To(HaveLen(2), "one was taken from the reserve")
+			Expect(c.decrease("pool", -2)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(6), "what exists is not withdrawn")
+			Expect(c.remove("pool", missing...)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(4))
+			c.rest()
+			Expect(c.shape()).To(Equal("4: 4+1"))
+			left, _ := c.lists()
+			Expect(left).To(ContainElements(serves))
+		})
+	})
+
+	It("ends the same wherever the process is killed, up to max and down", func() {
+		story := func(w *storm.World) {
+			c := adopt(w)
+			defer c.hangUp()
+			c.inhabit("1:3:1", 2)
+			until := func(act func(*cluster) error) {
+				for c.loop(act) != nil {
+					time.Sleep(10 * time.Second)
+				}
+				c.rest()
+			}
+			until(func(c *cluster) error { return c.wish(3) })
+			serves, _ := c.lists()
+			slices.Sort(serves)
+			until(func(c *cluster) error { return c.remove("pool", serves[0]) })
+		}
+		end := func(w *storm.World) any { return (&cluster{World: w}).shape() }
+		Expect(storm.CrashPoints(suite, storm.Scenario{Options: sim.Options{Seed: 5}, Story: story, End: end}, whole)).To(Succeed())
+	})
+})
