@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"context"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+var _ = Describe("The controller", func() {
+	none := machinetaint.Options{}
+
+	It("writes the status of a reserve at rest, and then nothing", func() {
+		onItsOwn(2, 2, none, func(a *alone) {
+			Expect(a.wrote(0)).To(Equal([]string{"machinedeployments pool status"}))
+			Expect(a.heard()).To(ConsistOf(ContainSubstring("Normal ReserveHeld 2 of 2 machines serve, 2 of 2 in reserve, 2 of these ready")))
+			Expect(a.counted("evenkeel_reserve_machines")).To(BeEquivalentTo(2))
+			since := len(a.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(a.wrote(since)).To(BeEmpty())
+		})
+	})
+
+	It("writes nothing at all where there is no excess", func() {
+		onItsOwn(3, 0, none, func(a *alone) {
+			a.patch(`{"spec":{"replicas":2}}`)
+			Expect(a.wrote(0)).To(BeEmpty())
+			Expect(a.heard()).To(BeEmpty())
+		})
+	})
+
+	It("frees a Node before its Machine, and tells", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.heard()
+			since := len(a.Writes())
+			a.patch(`{"spec":{"replicas":3}}`)
+			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
+			Expect(a.heard()).To(ContainElement("Normal ReserveReleased Machine c serves now (Released)"))
+			Expect(a.counted("evenkeel_reserve_releases_total")).To(BeEquivalentTo(1))
+			Expect(a.counted("evenkeel_reserve_release_seconds")).To(BeEquivalentTo(1))
+			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Spec.Taints).To(BeEmpty())
+			Expect(node.Annotations).To(BeEmpty())
+		})
+	})
+
+	It("restores a field that has vanished, and leaves an explicit 0", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.heard()
+			a.patch(`{"spec":{"excessReplicas":null}}`)
+			a.wrote(0)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)))
+			Expect(a.heard()).To(ContainElement(ContainSubstring("Normal ExcessRestored spec.excessReplicas had vanished and is 1 again")))
+			Expect(a.counted("evenkeel_reserve_restorations_total")).To(BeEquivalentTo(1))
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			a.wrote(0)
+			d, err = a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(0)))
+			Expect(d.Annotations).NotTo(HaveKey(api.WantedExcessAnnotation))
+		})
+	})
+
+	It("works from what it remembers where the API server drops the field, and says so", func() {
+		onServer(pruning(), 2, 1, none, func(a *alone) {
+			a.wrote(0)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Spec.ExcessReplicas).To(BeNil())
+			Expect(d.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("does not keep spec.excessReplicas"))))
+			since := len(a.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(a.wrote(since)).To(BeEmpty())
+		})
+	})
+
+	It("lets a machine serve that workload runs on, whatever its mark says", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			since := len(a.Writes())
+			_, err := a.core.CoreV1().Pods(gen.Namespace).Create(context.Background(), gen.Pod("stray", func(p *corev1.Pod) { p.Spec.NodeName = "c" }), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
+		})
+	})
+
+	It("leaves a machine in reserve with pods that tolerate its taint, or do not count", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			since := len(a.Writes())
+			for name, change := range map[string]func(*corev1.Pod){
+				"tolerant": func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
+				"daemon":   func(p *corev1.Pod) { p.OwnerReferences = ownedBy("DaemonSet", "daemon", "1") },
+				"mirror":   func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+				"finished": func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+			} {
+				ctx, pods := context.Background(), a.core.CoreV1().Pods(gen.Namespace)
+				made, err := pods.Create(ctx, gen.Pod(name, change), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				change(made)
+				made, err = pods.UpdateStatus(ctx, made, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				made.Spec.NodeName = "c"
+				_, err = pods.Update(ctx, made, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			Expect(a.wrote(since)).To(BeEmpty())
+		})
+	})
+
+	It("adds NoExecute where that is asked for", func() {
+		both := machinetaint.Options{Settings: machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		onItsOwn(2, 1, both, func(a *alone) {
+			a.wrote(0)
+			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Spec.Taints).To(ConsistOf(HaveField("Effect", corev1.TaintEffectNoSchedule), HaveField("Effect", corev1.TaintEffectNoExecute)))
+			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Spec.NodeTemplateSpec.Spec.Taints).To(HaveLen(2))
+		})
+	})
+
+	It("gives every reserve up when it is to drain", func() {
+		onItsOwn(2, 1, machinetaint.Options{Settings: machinetaint.Settings{Drain: true}}, func(a *alone) {
+			a.wrote(0)
+			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Annotations).To(HaveKeyWithValue("machinepriority.machine.sapcloud.io", "2"))
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
+			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)), "the wish stays")
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(machinetaint.Draining))))
+		})
+	})
+})
+
+var _ = Describe("What the controller is asked by the lens", func() {
+	key := types.NamespacedName{Namespace: gen.Namespace, Name: "pool"}
+
+	It("a machine is born in reserve where excess is applied and enough serve", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			mark := a.taint.Born(view.Birth{Deployment: key})
+			Expect(mark).NotTo(BeNil())
+			Expect(mark.Taints).To(ConsistOf(corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}))
+			Expect(mark.Annotations).To(HaveLen(2))
+			a.patch(`{"spec":{"replicas":5}}`)
+			a.wrote(0)
+			Expect(a.taint.Born(view.Birth{Deployment: key})).To(BeNil(), "three serve and five are wanted")
+			inFlight := []view.UnderWay{{Name: "x"}, {Name: ""}}
+			Expect(a.taint.Born(view.Birth{Deployment: key, UnderWay: inFlight})).NotTo(BeNil(), "with those on their way it is five")
+			Expect(a.taint.Born(view.Birth{Deployment: key, UnderWay: []view.UnderWay{{Name: "a"}, {Name: "b"}}})).To(BeNil(), "which the store shows already")
+			Expect(a.taint.Seen(a.Writes()[0].ResourceVersion)).To(BeTrue())
+			Expect(a.taint.Seen("999999")).To(BeFalse())
+		})
+	})
+
+	It("serves from birth where no excess is applied", func() {
+		onItsOwn(2, 0, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			Expect(a.taint.Born(view.Birth{Deployment: key})).To(BeNil())
+			Expect(a.taint.Born(view.Birth{Deployment: types.NamespacedName{Namespace: "x", Name: "y"}})).To(BeNil())
+		})
+	})
+
+	It("a MachineSet shrinks only by decision on the excess applied now", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			set, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			ask := func(replicas int32, decidedFor string) error {
+				after := set.DeepCopy()
+				after.Spec.Replicas, after.Annotations = replicas, map[string]string{"deployment.kubernetes.io/desired-replicas": decidedFor}
+				ended, err := a.taint.Guards().Shrink(after)
+				if err == nil {
+					ended(after, nil)
+				}
+				return err
+			}
+			Expect(ask(2, "2")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask(3, "2")).To(Succeed(), "that is no shrink")
+			Expect(ask(2, "3")).To(Succeed(), "a rollout")
+		})
+	})
+
+	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func(name string) error { _, err := a.taint.Guards().Remove(gen.Namespace, name); return err }
+			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			m.Status.CurrentStatus.Phase = mcmapi.MachineFailed
+			_, err = a.stock.MachineV1alpha1().Machines(gen.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask("a")).To(Succeed())
+			_, err = a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask("b")).To(Succeed())
+			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "one of two is on its way")
+		})
+	})
+})
