@@ -29,7 +29,7 @@ func setFault(ctx context.Context, level, name, fault string) {
 func lostRace(err error) bool { return errors.IsConflict(err) || errors.IsAlreadyExists(err) }
 
 func editFaults(ctx context.Context, level, name, fault string) error {
-	configs := kube.CoreV1().ConfigMaps(namespace)
+	configs := control.CoreV1().ConfigMaps(namespace)
 	config, err := configs.Get(ctx, virtual.FaultsConfigMap, metav1.GetOptions{})
 	if errors.IsNotFound(err) {
 		config, err = configs.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: virtual.FaultsConfigMap}}, metav1.CreateOptions{})

@@ -32,7 +32,7 @@ func newPool(ctx context.Context, name string, replicas int32, changes ...func(*
 	GinkgoHelper()
 	p := pool{name}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"userData": "none"}}
-	_, err := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
+	_, err := control.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	p.newClass(ctx, name)
 	md := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -104,7 +104,7 @@ func (p pool) nodes(ctx context.Context) ([]corev1.Node, error) {
 
 // vms are the machines that the virtual cloud knows of in the pool's zone.
 func (p pool) vms(ctx context.Context) ([]string, error) {
-	records, err := kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: virtual.RecordLabel})
+	records, err := control.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: virtual.RecordLabel})
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func (p pool) shrinkBy(ctx context.Context, replicas int, victim string) {
 
 // events are the reasons of those about a pool.
 func (p pool) events(ctx context.Context) ([]string, error) {
-	list, err := kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=MachineDeployment,involvedObject.name=" + p.name})
+	list, err := control.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=MachineDeployment,involvedObject.name=" + p.name})
 	if err != nil {
 		return nil, err
 	}

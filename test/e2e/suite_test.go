@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,6 +45,8 @@ var (
 	kube     kubernetes.Interface
 	machines versioned.Interface
 	apis     dynamic.Interface
+	// control is for what lies beside the machines: Secrets, ConfigMaps, events. It is kube where there is one cluster.
+	control kubernetes.Interface
 	// config and kubeconfigPath are for clients of other kinds.
 	config         *rest.Config
 	kubeconfigPath string
@@ -81,13 +84,12 @@ func startCluster(ctx context.Context) []byte {
 
 // programs are what is under test, with timeouts fit for a test and Gardener's request rates.
 func programs() []localcluster.Program {
-	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=3"}
-	under := localcluster.Program{Name: mcm, Flags: append(rates, "--concurrent-syncs=30")}
+	under := localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{"--v=3", "--concurrent-syncs=30"})}
 	if os.Getenv("EVENKEEL_E2E_MCM") == "stock" {
 		under.Package, under.Binary = stockMCM, "stock-"+mcm
 	}
 	return []localcluster.Program{
-		{Name: machineController, Flags: append(rates, "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s")},
+		{Name: machineController, Flags: slices.Concat(rates, []string{"--v=3", "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s"})},
 		under,
 	}
 }
@@ -103,4 +105,5 @@ func connect(kubeconfig []byte) {
 
 func connectTo(config *rest.Config) {
 	kube, machines, apis = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
+	control = kube
 }
