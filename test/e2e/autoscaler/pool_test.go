@@ -26,7 +26,8 @@ import (
 // pool is one MachineDeployment, alone in a zone of its own.
 type pool struct{ name, workers string }
 
-// newPool makes a pool of machines with 4 CPUs. Its Nodes carry the label workers, by which pods choose.
+// newPool makes a pool of machines with 4 CPUs. Pods choose it by workers, its instance type: a label that Nodes have when they register. What
+// machine-controller-manager gives them comes seconds later, and until then cluster-autoscaler finds no room there and raises again.
 func newPool(ctx context.Context, name, workers, bounds string, replicas int32) pool {
 	GinkgoHelper()
 	p := pool{name, workers}
@@ -40,7 +41,6 @@ func newPool(ctx context.Context, name, workers, bounds string, replicas int32) 
 		UpdateConfiguration: machine.UpdateConfiguration{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}}}
 	md.Spec.Template.Labels = map[string]string{"name": name}
 	md.Spec.Template.Spec.Class = machine.ClassSpec{Kind: "MachineClass", Name: name}
-	md.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"workers": workers}
 	_, err = ours.MachineDeployments(namespace).Create(ctx, md, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.remove)
@@ -55,13 +55,13 @@ func (p pool) remove(ctx context.Context) {
 
 func (p pool) newClass(ctx context.Context, name string) {
 	GinkgoHelper()
-	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":"virtual.large","capacity":{"cpu":"4","memory":"16Gi"},"bootDelay":{"from":"500ms","to":"1500ms"}}`, p.name)
+	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":%q,"capacity":{"cpu":"4","memory":"16Gi"},"bootDelay":{"from":"500ms","to":"1500ms"}}`, p.name, p.workers)
 	_, err := ours.MachineClasses(namespace).Create(ctx, &machine.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Provider: "virtual", ProviderSpec: runtime.RawExtension{Raw: []byte(spec)},
 		SecretRef: &corev1.SecretReference{Name: p.name, Namespace: namespace},
 		NodeTemplate: &machine.NodeTemplate{
 			Capacity:     corev1.ResourceList{"cpu": resource.MustParse("4"), "gpu": resource.MustParse("0"), "memory": resource.MustParse("16Gi")},
-			InstanceType: "virtual.large", Region: "local", Zone: p.name, Architecture: ptr.To("amd64"),
+			InstanceType: p.workers, Region: "local", Zone: p.name, Architecture: ptr.To("amd64"),
 		},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -128,7 +128,7 @@ func workload(ctx context.Context, name, workers string, replicas int32, change 
 	d.Spec.Replicas, d.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
 	d.Spec.Template.Spec = corev1.PodSpec{
-		NodeSelector: map[string]string{"workers": workers}, TerminationGracePeriodSeconds: ptr.To[int64](0),
+		NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: workers}, TerminationGracePeriodSeconds: ptr.To[int64](0),
 		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1Gi")}}}},
 	}
