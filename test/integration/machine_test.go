@@ -123,14 +123,15 @@ var _ = Describe("MachineDeployment", func() {
 })
 
 var _ = Describe("Machine", func() {
-	It("shows since when it has been in reserve", func(ctx context.Context) {
-		m := &machine.Machine{ObjectMeta: metav1.ObjectMeta{Name: "held", Annotations: map[string]string{machine.ReserveAnnotation: "2026-01-01T00:00:00Z"}}}
+	It("shows how long it has been in reserve", func(ctx context.Context) {
+		m := &machine.Machine{ObjectMeta: metav1.ObjectMeta{Name: "held"}}
+		m.Spec.NodeTemplateSpec.Annotations = map[string]string{machine.ReserveAnnotation: time.Now().Add(-90 * time.Minute).UTC().Format(time.RFC3339)}
 		_, err := machines().Machines("default").Create(ctx, m, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx context.Context) {
 			Expect(machines().Machines("default").Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 		})
-		Expect(kubectl("", "get", "mc", "held")).To(MatchRegexp(`NAME +STATUS +AGE +NODE +RESERVE\nheld .*2026-01-01T00:00:00Z`))
+		Expect(kubectl("", "get", "mc", "held")).To(MatchRegexp(`NAME +STATUS +AGE +NODE +RESERVE\nheld .* 90m`))
 	})
 })
 
