@@ -56,26 +56,32 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 })
 
 // controller is the program under test.
-func controller(change ...func(*Settings)) storm.Program {
+func controller(change ...func(*Settings)) storm.Program { return program(true, change...) }
+
+func program(target bool, change ...func(*Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
 		machines := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(ns))
-		target := coreinformers.NewSharedInformerFactory(core, 0)
+		nodes := coreinformers.NewSharedInformerFactory(core, 0)
+		informers := Informers{Machines: machines.Machine().V1alpha1()}
+		if target {
+			informers.Target = nodes
+		}
 		s := settings()
 		for _, c := range change {
 			c(&s)
 		}
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)},
-			Informers{Machines: machines.Machine().V1alpha1(), Target: target}, &scribe{core: core}, Options{Namespace: ns, Settings: s})
+			informers, &scribe{core: core}, Options{Namespace: ns, Settings: s})
 		if err != nil {
 			return err
 		}
 		machines.StartWithContext(ctx)
 		defer machines.Shutdown()
-		target.StartWithContext(ctx)
-		defer target.Shutdown()
+		nodes.StartWithContext(ctx)
+		defer nodes.Shutdown()
 		c.Run(ctx)
 		return nil
 	}

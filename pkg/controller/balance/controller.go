@@ -40,7 +40,7 @@ type Clients struct {
 }
 
 // Informers are shared ones that have not been started. Target is nil where there is no target cluster: then nothing
-// is known of pods, and only shares are spread.
+// is known of pods, and replicas are left alone.
 type Informers struct {
 	Machines machineinformers.Interface
 	Target   coreinformers.SharedInformerFactory
@@ -80,6 +80,9 @@ type Controller struct {
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if informers.Target == nil {
+		o.Settings.Enabled = false
 	}
 	c := &Controller{clients: clients, options: o, recorder: recorder, clock: o.Clock, metrics: newMetrics(o.Registerer)}
 	c.templates = newTemplates(o.Clock.Now())

@@ -64,6 +64,16 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("spreads shares without a target cluster, and leaves replicas alone", func() {
+		play(func(c *cluster) {
+			c.deployAll([]change{continuous, labelled("p"), excess("3")}, 6, 1, 1)
+			c.Start("balance", program(false))
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("6/1/1"))
+			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("1/1/1"))
+		})
+	})
+
 	It("leaves what others applied alone", func() {
 		play(func(c *cluster) {
 			c.deployAll([]change{scaleUp}, 2, 2, 2)

@@ -166,6 +166,26 @@ var _ = Describe("What is uneven", func() {
 		Expect(w.member("a").Object.Annotations).NotTo(HaveKey(v1alpha1.AppliedReplicasAnnotation))
 	})
 
+	It("has no machine made in vain again at once", func() {
+		w := newWorld(zones(continuous, 3, 1)...)
+		for i, name := range []string{"a-0", "a-1", "a-2"} {
+			w.put("a", i, pod(name, name, app("q")))
+			w.Nodes = append(w.Nodes, fit.Node{Object: node(name), Pods: w.Members[0].Machines[i].Pods})
+		}
+		w.Budgets = []Budget{budget("q", 1)}
+		w.carry()
+		Expect(w.moves()).To(ContainSubstring("reserve"))
+		w.Budgets = []Budget{budget("q", 0)}
+		w.carry()
+		Expect(w.moves()).To(Equal("-/-"), "nobody may go any more")
+		w.Budgets = []Budget{budget("q", 1)}
+		w.Now = w.Now.Add(4 * time.Minute)
+		Expect(w.carry()).To(BeFalse())
+		w.Now = w.Now.Add(2 * time.Minute)
+		Expect(w.carry()).To(BeTrue())
+		Expect(w.moves()).To(ContainSubstring("reserve"))
+	})
+
 	It("tries a zone that fails once, and later again", func() {
 		w := newWorld(zones(continuous, 4, 1)...)
 		w.out["b"] = true

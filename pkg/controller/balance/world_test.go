@@ -262,10 +262,16 @@ func (w *world) running(reserve bool) string {
 	})
 }
 
-// place puts pods on the machines of a member, one each.
-func (w *world) place(name string, pods ...*fit.Pod) {
-	m := w.member(name)
-	for i, p := range pods {
-		hold(&m.Machines[i], p)
-	}
+// put puts pods on one machine of a member.
+func (w *world) put(name string, at int, pods ...*fit.Pod) {
+	hold(&w.member(name).Machines[at], pods...)
+}
+
+func (w *world) moves() string {
+	return w.each(func(m Member) string {
+		if text := m.Object.Annotations[v1alpha1.MoveAnnotation]; text != "" {
+			return text
+		}
+		return "-"
+	})
 }
