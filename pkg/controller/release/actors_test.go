@@ -85,22 +85,23 @@ func (c *cluster) keep(ctx context.Context, core kubernetes.Interface, ours vers
 	if growing {
 		return 0
 	}
-	again := time.Duration(0)
+	again, all := time.Duration(0), c.machines()
 	for _, d := range c.deployments() {
-		for _, m := range c.of(d.Name) {
+		machines := of(d.Name, all)
+		for _, m := range machines {
 			if left := c.bootstrap(ctx, core, ours, m); left > 0 && (again == 0 || left < again) {
 				again = left
 			}
 		}
-		c.release(ctx, core, ours, d)
-		c.refill(ctx, ours, d)
+		c.release(ctx, core, ours, d, machines)
+		c.refill(ctx, ours, d, len(machines))
 	}
 	return again
 }
 
 // of are the machines of a pool, the oldest first.
-func (c *cluster) of(pool string) []mcm.Machine {
-	all := slices.DeleteFunc(c.machines(), func(m mcm.Machine) bool { return m.Labels["name"] != pool })
+func of(pool string, all []mcm.Machine) []mcm.Machine {
+	all = slices.DeleteFunc(slices.Clone(all), func(m mcm.Machine) bool { return m.Labels["name"] != pool })
 	slices.SortFunc(all, func(a, b mcm.Machine) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
@@ -131,9 +132,8 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 
 func inReserve(m mcm.Machine) bool { return m.Annotations[v1alpha1.ReserveAnnotation] != "" }
 
-func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, d v1alpha1.MachineDeployment) {
+func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, d v1alpha1.MachineDeployment, machines []mcm.Machine) {
 	wanted := int(d.Spec.Replicas)
-	machines := c.of(d.Name)
 	for _, m := range machines {
 		if !inReserve(m) {
 			wanted--
@@ -159,12 +159,12 @@ func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours v
 	}
 }
 
-func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alpha1.MachineDeployment) {
+func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alpha1.MachineDeployment, there int) {
 	wanted := int(d.Spec.Replicas) + int(ptr.Deref(d.Spec.ExcessReplicas, 0))
 	if bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation]); err == nil {
 		wanted = max(int(d.Spec.Replicas), min(wanted, int(bounds.Max)))
 	}
-	for range wanted - len(c.of(d.Name)) {
+	for range wanted - there {
 		_, _ = ours.MachineV1alpha1().Machines(ns).Create(ctx, c.machine(d.Name, true), metav1.CreateOptions{})
 	}
 }

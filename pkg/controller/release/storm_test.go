@@ -78,7 +78,7 @@ var _ = Describe("Storms", func() {
 			Expect(c.waiting()).To(BeZero())
 			Expect(c.replicas()).To(Equal(fmt.Sprintf("a=%d", 1+(total+3)/4)), "four pods to a machine")
 			before := len(c.Writes())
-			time.Sleep(24 * time.Hour)
+			time.Sleep(2 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
 		})
 	})
@@ -107,7 +107,7 @@ var _ = Describe("Storms", func() {
 				Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), "%d wait, %s", c.waiting(), c.replicas())
 			}
 			before := len(c.Writes())
-			time.Sleep(24 * time.Hour)
+			time.Sleep(2 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
 		})
 	})
