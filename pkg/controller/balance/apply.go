@@ -48,8 +48,7 @@ func (c *Controller) write(ctx context.Context, d *v1alpha1.MachineDeployment, w
 	if err != nil {
 		return nil, fmt.Errorf("write MachineDeployment %s: %w", d.Name, err)
 	}
-	log := klog.FromContext(ctx).V(2)
-	log.Info("Wrote", "machineDeployment", d.Name, "why", w.Why, "replicas", w.Replicas, "annotations", w.Annotations, "gone", w.Gone)
+	klog.FromContext(ctx).V(2).Info("Wrote", "machineDeployment", d.Name, "why", w.Why, "replicas", w.Replicas, "annotations", w.Annotations, "gone", w.Gone)
 	return written, nil
 }
 

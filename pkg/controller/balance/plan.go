@@ -3,6 +3,7 @@
 package balance
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -89,58 +90,55 @@ func NewPlan(v View) Plan {
 	return r.plan()
 }
 
-// gather finds pools and groups.
+// gather finds groups: similar members, of which those that are balanced. Who is like no other is a group alone.
 func (r *round) gather() {
 	var templates []similar.Template
+	var alike [][]*zone
 	for _, z := range r.zones {
-		if z.Template != nil {
-			templates = append(templates, *z.Template)
+		if z.Template == nil {
+			alike = append(alike, []*zone{z})
+			continue
 		}
-	}
-	pools := map[string][]*zone{}
-	var order []string
-	seen := map[*zone]bool{}
-	join := func(pool string, z *zone) {
-		if seen[z] {
-			return
-		}
-		seen[z] = true
-		if pools[pool] == nil {
-			order = append(order, pool)
-		}
-		pools[pool] = append(pools[pool], z)
-	}
-	for _, z := range r.zones {
-		if z.pool != "" {
-			join("pool "+z.pool, z)
-		}
+		templates = append(templates, *z.Template)
 	}
 	for _, names := range similar.Groups(templates, r.Settings.Similar) {
-		var group []*zone
+		var members []*zone
 		for _, name := range names {
-			z := r.byName[name]
-			join("like "+names[0], z)
-			if z.balanced() {
-				group = append(group, z)
-			}
+			members = append(members, r.byName[name])
 		}
+		alike = append(alike, members)
+	}
+	for _, members := range alike {
+		group := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() })
 		if len(group) > 0 {
 			r.groups = append(r.groups, group)
 		}
 	}
+	r.gatherPools(alike)
+}
+
+// gatherPools finds pools: who says of which he is, and of the others who are alike.
+func (r *round) gatherPools(alike [][]*zone) {
+	named := map[string][]*zone{}
 	for _, z := range r.zones {
-		join("only "+z.name, z)
-		if z.Template == nil && z.balanced() {
-			r.groups = append(r.groups, []*zone{z})
+		if z.pool != "" {
+			named[z.pool] = append(named[z.pool], z)
 		}
 	}
-	for _, pool := range order {
-		members := pools[pool]
-		pooled := slices.ContainsFunc(members, func(z *zone) bool { return z.excess != nil })
-		for _, z := range members {
+	for _, pool := range slices.Sorted(maps.Keys(named)) {
+		r.pools = append(r.pools, named[pool])
+	}
+	for _, members := range alike {
+		rest := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return z.pool != "" })
+		if len(rest) > 0 {
+			r.pools = append(r.pools, rest)
+		}
+	}
+	for _, pool := range r.pools {
+		pooled := slices.ContainsFunc(pool, func(z *zone) bool { return z.excess != nil })
+		for _, z := range pool {
 			z.pooled = pooled
 		}
-		r.pools = append(r.pools, members)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -21,7 +20,6 @@ const unbounded = math.MaxInt32
 type zone struct {
 	Member
 	name string
-	id   types.UID
 	mode v1alpha1.BalanceMode
 	// pool is its pool's name, empty where it has none.
 	pool string
@@ -62,61 +60,65 @@ type draft struct {
 	why  string
 }
 
-// read takes a member apart. What cannot be understood counts as not said, and is a trouble.
+// read takes a member apart. What cannot be understood counts as not said; of what a user writes it is a trouble.
 func read(m Member, s Settings) *zone {
 	d := m.Object
-	z := &zone{Member: m, name: d.Name, id: d.UID, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: max(0, int(d.Spec.Replicas))}
-	trouble := func(err error) bool {
-		if err != nil {
-			z.troubles = append(z.troubles, err.Error())
-		}
-		return err == nil
-	}
-	if text, set := d.Annotations[v1alpha1.BalanceAnnotation]; set {
-		mode, err := v1alpha1.ParseBalanceMode(text)
-		trouble(err)
-		z.mode = mode
-	}
-	if !s.Enabled {
-		z.mode = v1alpha1.BalanceOff
-	}
+	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: max(0, int(d.Spec.Replicas))}
+	z.readWishes(s)
 	z.applied = z.replicas
-	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
-		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
-			z.applied, z.held = int(n), true
-		}
+	if n, err := said(d.Annotations, v1alpha1.AppliedReplicasAnnotation, v1alpha1.ParseAppliedReplicas); n != nil && err == nil {
+		z.applied, z.held = int(*n), true
 	}
-	if text, set := d.Annotations[v1alpha1.ShareAnnotation]; set {
-		if n, err := v1alpha1.ParseShare(text); err == nil {
-			share := int(n)
-			z.share = &share
-		}
+	if n, err := said(d.Annotations, v1alpha1.ShareAnnotation, v1alpha1.ParseShare); n != nil && err == nil {
+		share := int(*n)
+		z.share = &share
 	}
-	if text, set := d.Annotations[v1alpha1.MoveAnnotation]; set {
-		if move, err := v1alpha1.ParseMove(text); err == nil {
-			z.move = &move
-		}
+	if n, err := said(d.Annotations, v1alpha1.OwnExcessAnnotation, v1alpha1.ParseShare); n != nil && err == nil {
+		z.kept = int(*n)
 	}
-	if text, set := d.Annotations[v1alpha1.BoundsAnnotation]; set {
-		if bounds, err := v1alpha1.ParseBounds(text); trouble(err) {
-			z.bounds = &bounds
-		}
-	}
-	if text, set := d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PoolExcessAnnotation]; set {
-		if excess, err := v1alpha1.ParseExcess(text); trouble(err) {
-			z.excess = &excess
-		}
+	if move, err := said(d.Annotations, v1alpha1.MoveAnnotation, v1alpha1.ParseMove); err == nil {
+		z.move = move
 	}
 	z.given = d.Annotations[v1alpha1.GivenBoundsAnnotation]
 	z.derived = derived(z.share, d.Annotations[v1alpha1.BoundsAnnotation])
-	if n, err := v1alpha1.ParseShare(d.Annotations[v1alpha1.OwnExcessAnnotation]); err == nil {
-		z.kept = int(n)
-	}
 	z.next = draft{
 		replicas: z.replicas, applied: z.applied, held: z.held, share: z.share, move: z.move,
 		bounds: d.Annotations[v1alpha1.BoundsAnnotation], given: z.given,
 	}
 	return z
+}
+
+// readWishes reads what users write.
+func (z *zone) readWishes(s Settings) {
+	d := z.Object
+	trouble := func(err error) {
+		if err != nil {
+			z.troubles = append(z.troubles, err.Error())
+		}
+	}
+	mode, err := said(d.Annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
+	if trouble(err); err != nil || !s.Enabled {
+		z.mode = v1alpha1.BalanceOff
+	} else if mode != nil {
+		z.mode = *mode
+	}
+	z.bounds, err = said(d.Annotations, v1alpha1.BoundsAnnotation, v1alpha1.ParseBounds)
+	trouble(err)
+	z.excess, err = said(d.Spec.Template.Spec.NodeTemplateSpec.Annotations, v1alpha1.PoolExcessAnnotation, v1alpha1.ParseExcess)
+	trouble(err)
+}
+
+// said is what an annotation says, nil where it is not there or cannot be understood.
+func said[T any](annotations map[string]string, key string, parse func(string) (T, error)) (*T, error) {
+	text, set := annotations[key]
+	if !set {
+		return nil, nil
+	}
+	value, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &value, nil
 }
 
 // poolOf is the pool that a MachineDeployment says it is of.
