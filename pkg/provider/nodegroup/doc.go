@@ -11,6 +11,7 @@
 // Writes: spec.replicas of a MachineDeployment with bounds, by compare-and-swap; with it the names of machines that are to
 // go, in the annotation of machine-controller-manager that is made for it, and the replicas that may be acted on, where
 // growth is being split.
+// A machine that was named and is still there ten seconds later is seen to by one more write, the only one that no call asks for.
 // Never: a Machine or a Node; a MachineDeployment without bounds; spec.excessReplicas.
 //
 // The reserve is outside of all numbers. cluster-autoscaler can always raise a group to its max, and what of the reserve has

@@ -49,27 +49,40 @@ func (g Group) message() *pb.NodeGroup {
 	}
 }
 
-// applied is how many machines machine-controller-manager is asked to run beyond replicas now, as the lens shows it.
-func (g Group) applied() int64 {
+// applied is how many machines machine-controller-manager is asked to run beyond replicas now.
+func (g Group) applied() int64 { return g.shown(g.Replicas()) - int64(g.Replicas()) }
+
+// shown is how many machines the lens shows machine-controller-manager for so many replicas.
+func (g Group) shown(replicas int32) int64 {
+	n := int64(replicas)
 	a, err := v1alpha1.ParseAppliedExcess(g.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation])
 	if err != nil {
-		return 0
+		return n
 	}
 	excess := int64(a.Machines)
 	if a.Max != nil {
-		excess = min(excess, max(0, int64(*a.Max)-int64(g.Replicas())))
+		excess = min(excess, max(0, int64(*a.Max)-n))
 	}
-	return excess
+	return n + excess
 }
 
-// names are the machines that a MachineDeployment names for deletion, as machine-controller-manager reads them.
+// named are the machines that a MachineDeployment names for deletion, as machine-controller-manager reads them, and when they were.
+func named(d *v1alpha1.MachineDeployment) map[string]time.Time {
+	all := map[string]time.Time{}
+	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
+		name, text, timed := strings.Cut(item, "~")
+		if at, err := time.Parse(time.RFC3339, text); name != "" && (!timed || err == nil) {
+			all[name] = at
+		}
+	}
+	return all
+}
+
+// names are the machines that a MachineDeployment names for deletion.
 func names(d *v1alpha1.MachineDeployment) map[string]bool {
 	all := map[string]bool{}
-	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
-		name, at, timed := strings.Cut(item, "~")
-		if _, err := time.Parse(time.RFC3339, at); name != "" && (!timed || err == nil) {
-			all[name] = true
-		}
+	for name := range named(d) {
+		all[name] = true
 	}
 	return all
 }

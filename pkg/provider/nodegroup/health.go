@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -72,10 +73,26 @@ func (s *Server) listen(ctx context.Context) {
 		for _, p := range s.probes() {
 			s.ask(ctx, p)
 		}
+		s.remind()
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
+		}
+	}
+}
+
+// remind sees to machines that were named and do not go.
+func (s *Server) remind() {
+	for _, g := range s.memory.groups() {
+		if len(names(g.Deployment)) == 0 {
+			continue
+		}
+		err := s.change(s.life, g.Deployment.Name, func(g Group) (Change, error) {
+			return NewReminder(g, s.memory.alive(g), s.options.Clock.Now()), nil
+		})
+		if err != nil {
+			klog.FromContext(s.life).Info("Cannot remind of machines that are named for deletion", "group", g.Deployment.Name, "because", err)
 		}
 	}
 }

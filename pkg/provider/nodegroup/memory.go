@@ -101,6 +101,19 @@ func (m *memory) behind() string {
 	return ""
 }
 
+// alive are the names of those machines of a group that nobody has begun to delete.
+func (m *memory) alive(g Group) map[string]bool {
+	all := map[string]bool{}
+	for _, set := range owned[*v1alpha1.MachineSet](m.sets, g.Deployment) {
+		for _, machine := range owned[*v1alpha1.Machine](m.machines, set) {
+			if machine.DeletionTimestamp == nil {
+				all[machine.Name] = true
+			}
+		}
+	}
+	return all
+}
+
 func owned[T any](index cache.Indexer, owner metav1.Object) []T {
 	found, err := index.ByIndex(byOwner, string(owner.GetUID()))
 	if err != nil {

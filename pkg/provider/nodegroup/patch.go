@@ -59,5 +59,6 @@ func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
 
 // dated tells whether our write would show by its time: machine-controller-manager takes names out as soon as their machines terminate.
 func (c Change) dated(base *v1alpha1.MachineDeployment) bool {
-	return len(c.Names) > 0 && base.Annotations[changedAt] != c.Annotations[changedAt]
+	at, ours := c.Annotations[changedAt]
+	return ours && base.Annotations[changedAt] != at
 }

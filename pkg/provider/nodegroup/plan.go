@@ -68,7 +68,7 @@ func NewRemoval(g Group, members []Member, going map[string]bool, now time.Time)
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d machines of %s, which has %d: min is %d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
 	}
 	c := resized(g, replicas-serving)
-	c.name(g.Deployment, leave, now)
+	c.name(g, leave, now)
 	return c, nil
 }
 
@@ -121,14 +121,12 @@ func resized(g Group, to int32) Change {
 	return c
 }
 
-// name adds machines to those that machine-controller-manager is to delete. It deletes them whatever the number of replicas if
-// they were named no later than replicas were changed: hence one time for both, which never goes back.
-func (c *Change) name(d *v1alpha1.MachineDeployment, leave []Member, now time.Time) {
-	now = now.UTC().Truncate(time.Second)
-	if last, err := time.Parse(time.RFC3339, d.Annotations[changedAt]); err == nil && last.After(now) {
-		now = last.UTC()
-	}
-	at := now.Format(time.RFC3339)
+// name adds machines to those that machine-controller-manager is to delete. They go first when it has fewer machines to run. Where
+// it has as many as before, because the reserve takes their place, it deletes them only if they were named no later than
+// replicas were changed: then the time of that is written too. Otherwise it is not, since machine-controller-manager acts on the time
+// before it acts on the number, and in between makes machines in the place of those it has deleted.
+func (c *Change) name(g Group, leave []Member, now time.Time) {
+	d, at := g.Deployment, stamp(g.Deployment, now)
 	var items []string
 	if text := d.Annotations[machineutils.TriggerDeletionByMCM]; text != "" {
 		items = append(items, text)
@@ -139,5 +137,32 @@ func (c *Change) name(d *v1alpha1.MachineDeployment, leave []Member, now time.Ti
 		items = append(items, m.Name+"~"+at)
 	}
 	c.Annotations[machineutils.TriggerDeletionByMCM] = strings.Join(items, ",")
-	c.Annotations[changedAt] = at
+	if g.shown(c.To) >= g.shown(c.From) {
+		c.Annotations[changedAt] = at
+	}
+}
+
+// stamp is a time in whole seconds that is never before the last one: machines named by another clock go too.
+func stamp(d *v1alpha1.MachineDeployment, now time.Time) string {
+	now = now.UTC().Truncate(time.Second)
+	if last, err := time.Parse(time.RFC3339, d.Annotations[changedAt]); err == nil && last.After(now) {
+		now = last.UTC()
+	}
+	return now.Format(time.RFC3339)
+}
+
+// overdueAfter is how long machine-controller-manager may take to delete a named machine by itself.
+const overdueAfter = 10 * time.Second
+
+// NewReminder writes the time of the change where machines are overdue that were named before it: somebody has raised replicas
+// since, so that there are none too many.
+func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
+	c := Change{From: g.Replicas(), To: g.Replicas()}
+	last, _ := time.Parse(time.RFC3339, g.Deployment.Annotations[changedAt]) // none is long ago
+	for name, at := range named(g.Deployment) {
+		if machines[name] && at.After(last) && now.Sub(at) >= overdueAfter {
+			c.Annotations = map[string]string{changedAt: stamp(g.Deployment, now)}
+		}
+	}
+	return c
 }

@@ -56,23 +56,24 @@ var _ = Describe("A removal", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(c.String()).To(Equal(want))
 		},
-		Entry("of one", group("1:5", 3), "SSS", "b", "3>2 b~"+noonText+" "+noonText),
-		Entry("of several, sorted", group("1:5", 3), "SSS", "cb", "3>1 b~"+noonText+",c~"+noonText+" "+noonText),
+		Entry("of one", group("1:5", 3), "SSS", "b", "3>2 b~"+noonText),
+		Entry("of several, sorted", group("1:5", 3), "SSS", "cb", "3>1 b~"+noonText+",c~"+noonText),
 		Entry("at the cap, with an applied excess that keeps the sum (trap 6)", group("1:5:2", 5, excess+"2,max=5"), "SSSSS", "a", "5>4 a~"+noonText+" "+noonText),
+		Entry("where the reserve gives room to fewer machines than go, the number says it", group("1:5:2", 4, excess+"2,max=5"), "SSSSR", "ab", "4>2 a~"+noonText+",b~"+noonText),
 		Entry("after others that are on their way", group("1:5", 3, trigger+"x~2026-03-01T11:00:00Z"), "SSS", "a",
-			"3>2 x~2026-03-01T11:00:00Z,a~"+noonText+" "+noonText),
+			"3>2 x~2026-03-01T11:00:00Z,a~"+noonText),
 		Entry("by a clock that is behind the last one", group("1:5", 3, scaled+"2026-03-01T12:00:09Z"), "SSS", "a",
-			"3>2 a~2026-03-01T12:00:09Z 2026-03-01T12:00:09Z"),
+			"3>2 a~2026-03-01T12:00:09Z"),
 		Entry("of one that leaves already: nothing", group("1:5", 2), "SSL", "c", "2>2"),
 		Entry("of one that terminates: nothing", group("1:5", 2), "SST", "c", "2>2"),
 		Entry("of one that is gone: nothing", group("1:5", 2), "SS", "", "2>2"),
-		Entry("twice for the same: the second half only", group("1:5", 3), "SSSL", "cd", "3>2 c~"+noonText+" "+noonText),
+		Entry("twice for the same: the second half only", group("1:5", 3), "SSSL", "cd", "3>2 c~"+noonText),
 		Entry("of one in reserve: it goes, replicas stay", group("1:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
 		Entry("of one in reserve at min", group("3:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
-		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText+" "+noonText),
-		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+" "+noonText+" 4"),
-		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+" "+noonText+" 4"),
-		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText+" "+noonText),
+		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText),
+		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+" 4"),
+		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+" 4"),
+		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText),
 	)
 
 	DescribeTable("is refused whole",
@@ -85,6 +86,23 @@ var _ = Describe("A removal", func() {
 		Entry("below min by the last of several", group("2:5", 3), "SSS", "ab"),
 		Entry("of a preserved machine", group("1:5", 3), "SSP", "ac"),
 		Entry("during a rollout", group("1:5", 3), "SSO", "a"),
+	)
+})
+
+var _ = Describe("A reminder", func() {
+	DescribeTable("writes the time that makes machines go whatever the number is",
+		func(want string, notes ...string) {
+			c := NewReminder(group("1:9", 3, notes...), going("a"), noon)
+			Expect(c.String()).To(Equal(want))
+			Expect(c.Empty()).To(Equal(want == "3>3"))
+		},
+		Entry("of one that is overdue", "3>3 "+noonText, trigger+"a~2026-03-01T11:59:50Z"),
+		Entry("not before", "3>3", trigger+"a~2026-03-01T11:59:51Z"),
+		Entry("not for one that is gone or deleted", "3>3", trigger+"b~2026-03-01T11:00:00Z"),
+		Entry("not twice", "3>3", trigger+"a~2026-03-01T11:00:00Z", scaled+"2026-03-01T11:00:00Z"),
+		Entry("again for one that was named since", "3>3 "+noonText, trigger+"a~2026-03-01T11:00:01Z", scaled+"2026-03-01T11:00:00Z"),
+		Entry("not where there are none", "3>3"),
+		Entry("not for what nobody can read", "3>3", trigger+"a~soon,a"),
 	)
 })
 

@@ -108,7 +108,7 @@ const bootTime, drainTime = 3 * time.Minute, 30 * time.Second
 // inhabit starts everything on a cluster, and a pool that is at rest.
 func (c *cluster) inhabit(bounds string, replicas int32) {
 	GinkgoHelper()
-	c.Latency(2 * time.Millisecond) // without it machine-controller-manager's two queues overtake each other as they never do in life
+	c.Latency(2 * time.Millisecond) // without it machine-controller-manager's two queues overtake each other as they seldom do in life
 	c.process = c.Start(whole, everything(c.wire))
 	c.Start("machines", func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1

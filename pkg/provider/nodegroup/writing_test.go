@@ -255,7 +255,7 @@ func (c *cluster) named(pool string) []string {
 }
 
 var _ = Describe("Removing", func() {
-	It("is one patch of replicas, names and time, and of no Machine", func() {
+	It("is one patch of replicas and names, and of no Machine", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.running("pool", "a", "b", "c")
@@ -264,7 +264,7 @@ var _ = Describe("Removing", func() {
 			Expect(c.target("pool")).To(BeEquivalentTo(1))
 			Expect(c.said("pool")).To(Equal([]string{"virtual:///node-a Running", "virtual:///node-b Deleting", "virtual:///node-c Deleting"}))
 			Expect(c.named("pool")).To(ConsistOf("b", "c"))
-			Expect(c.deployment("pool").Annotations).To(HaveKey(changedAt))
+			Expect(c.deployment("pool").Annotations).NotTo(HaveKey(changedAt))
 			Expect(c.writes()).To(Equal([]string{"patch machinedeployments pool"}))
 		})
 	})
@@ -283,6 +283,23 @@ var _ = Describe("Removing", func() {
 			c.Release("", serving)
 			Expect(c.remove("pool", "node-c", "requested://d")).To(Succeed())
 			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.writes()).To(HaveLen(2))
+		})
+	})
+
+	It("reminds of machines that stay, because somebody has raised replicas since, and does so once", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			c.others(1)
+			Expect(c.deployment("pool").Annotations).NotTo(HaveKey(changedAt))
+			time.Sleep(time.Minute)
+			Expect(c.deployment("pool").Annotations).To(HaveKey(changedAt))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+			Expect(c.writes()).To(HaveLen(2))
+			time.Sleep(time.Hour)
 			Expect(c.writes()).To(HaveLen(2))
 		})
 	})
