@@ -77,6 +77,19 @@ var _ = Describe("Groups", func() {
 		})
 	})
 
+	It("are none any more as soon as they are being deleted", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:5", 3, func(d *v1alpha1.MachineDeployment) { d.Finalizers = []string{"example.org/slow"} })
+			c.running("pool", "a")
+			Expect(c.ours.MachineDeployments(ns).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			Expect(c.all()).To(BeEmpty())
+			Expect(c.homeOf(c.nodeOf("a"))).To(BeNil())
+			Expect(code(c.increase("pool", 1))).To(Equal(codes.NotFound))
+		})
+	})
+
 	It("hold Nodes by what the request and the record say (rule 2)", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
