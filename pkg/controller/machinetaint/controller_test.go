@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -56,6 +57,37 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(BeEmpty())
 			Expect(node.Annotations).To(BeEmpty())
+		})
+	})
+
+	It("takes from a Node only what it put there", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			ctx := context.Background()
+			_, err := a.core.CoreV1().Nodes().Patch(ctx, "c", types.StrategicMergePatchType,
+				[]byte(`{"metadata":{"annotations":{"their":"own","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"}},"spec":{"taints":[{"key":"their","effect":"NoSchedule"},{"key":"`+api.ReserveTaintKey+`","effect":"NoSchedule"}]}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.wrote(0)
+			a.patch(`{"spec":{"replicas":3}}`)
+			a.wrote(0)
+			node, err := a.core.CoreV1().Nodes().Get(ctx, "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Spec.Taints).To(ConsistOf(HaveField("Key", "their")))
+			Expect(node.Annotations).To(Equal(map[string]string{"their": "own",
+				"cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm": "true", api.ScaleDownDisabledAnnotation: "true"}), "a rollout wants it kept")
+		})
+	})
+
+	It("does not restore from a store that is late what somebody has set meanwhile", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser)
+			a.patch(`{"spec":{"excessReplicas":null}}`)
+			time.Sleep(50 * time.Millisecond)
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			a.wrote(0)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(0)))
 		})
 	})
 

@@ -202,11 +202,13 @@ var _ = Describe("A crash between any two writes", func() {
 		Expect(storm.CrashPoints(suite, storm.Scenario{
 			Options: sim.Options{Seed: 1, Resources: served},
 			Story: func(w *storm.World) {
-				c := adopt(w, machinetaint.Options{})
+				c := adoptAs(w, "before", machinetaint.Options{})
 				c.Latency(2 * time.Millisecond)
 				c.work(3)
 				c.pool(3, excess(2))
 				c.settle()
+				Expect(c.process.Stop()).To(Succeed())
+				c.process = w.Start(evenkeel, program(machinetaint.Options{}))
 				story(c)
 				c.settle()
 			},

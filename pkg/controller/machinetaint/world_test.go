@@ -132,13 +132,16 @@ type cluster struct {
 	pulse   *pulse
 }
 
-func adopt(w *storm.World, o machinetaint.Options) *cluster {
+func adopt(w *storm.World, o machinetaint.Options) *cluster { return adoptAs(w, evenkeel, o) }
+
+// adoptAs runs the process by another name.
+func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
 	config := w.ConfigFor("user")
 	config.QPS = -1
 	c := &cluster{World: w, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), pulse: newPulse()}
 	c.cloud = &cloud{pulse: c.pulse}
 	w.AfterWrite(c.pulse.wrote)
-	c.process = w.Start(evenkeel, program(o))
+	c.process = w.Start(name, program(o))
 	w.Start("machines", c.cloud.run)
 	w.Start("workload", c.workload)
 	return c
