@@ -28,8 +28,8 @@ var (
 )
 
 // gardenRetry is how often the API server is asked for a Gardener's kinds while it does not serve them: in most clusters
-// that stays so.
-const gardenRetry = time.Minute
+// that stays so, and where there is a Gardener its kinds are there before we are.
+const gardenRetry = 5 * time.Minute
 
 // garden watches what a Gardener says of a namespace, from when its kinds are served.
 type garden struct {
@@ -66,7 +66,7 @@ func (g *garden) await(ctx context.Context) {
 			g.watch(ctx)
 			return
 		}
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && !g.look().Known {
 			g.note(func() { g.absent = true })
 		}
 		select {
