@@ -95,7 +95,7 @@ func machinesFor(pods int) int { return (pods + perMachine - 1) / perMachine }
 func (b *bench) preemption() way {
 	made := 0
 	return way{
-		name: "pause pods preempted",
+		name: "pause pods preempted", rounds: 3,
 		begin: func(ctx context.Context, _ int) (string, string, func(context.Context) error, error) {
 			pods := b.kube.CoreV1().Pods(namespace)
 			return pauseZone, busy, nil, poll(ctx, func() (bool, error) {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -16,14 +17,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// writers create the pods of a burst.
-const writers = 16
+const (
+	// writers create the pods of a burst.
+	writers = 16
+	// tooLong is what a pod counts for that is not bound by then.
+	tooLong = time.Minute
+)
 
 // burst creates pods at once and returns how long each took from then until it was bound. At the first that is found
 // unschedulable something may be done about it.
 func (b *bench) burst(ctx context.Context, pods int, zone, priority string, react func(context.Context) error, keep bool) ([]time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	b.bursts++
 	label := fmt.Sprintf("burst=%d", b.bursts)
 	o := &observer{created: map[string]time.Time{}, bound: map[string]time.Time{}, pods: pods, react: react, ended: make(chan error, 2)}
@@ -37,16 +40,22 @@ func (b *bench) burst(ctx context.Context, pods int, zone, priority string, reac
 	}
 	select {
 	case err = <-o.ended:
+	case <-time.After(tooLong):
+		fmt.Fprintf(os.Stderr, "only %d of %d pods were bound after %v\n", len(o.took()), pods, tooLong)
 	case <-ctx.Done():
-		err = fmt.Errorf("only %d of %d pods were bound: %w", len(o.took()), pods, ctx.Err())
+		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if keep {
-		return o.took(), nil
+	took := o.took()
+	for range pods - len(took) {
+		took = append(took, tooLong)
 	}
-	return o.took(), b.clear(ctx, label)
+	if keep {
+		return took, nil
+	}
+	return took, b.clear(ctx, label)
 }
 
 // watch has an observer see pods until it is stopped.

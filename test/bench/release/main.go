@@ -121,6 +121,7 @@ func (b *bench) manage(ctx context.Context, flags ...string) error {
 // compare measures one way after the other, and prints a table.
 func (b *bench) compare(ctx context.Context) error {
 	var t table
+	defer func() { t.print(os.Stdout) }() // what there is, whatever happened
 	for _, w := range []way{b.floor(), b.instant(), b.preemption(), b.unprepared()} {
 		if err := b.measure(ctx, w, &t); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
@@ -131,7 +132,6 @@ func (b *bench) compare(ctx context.Context) error {
 			return fmt.Errorf("autoscaler: %w", err)
 		}
 	}
-	t.print(os.Stdout)
 	return nil
 }
 
@@ -143,6 +143,9 @@ func (b *bench) measure(ctx context.Context, w way, t *table) error {
 		}
 		row := row{way: w.name, pods: size.pods}
 		for range rounds {
+			if err := pause(ctx); err != nil {
+				return err
+			}
 			zone, priority, react, err := w.begin(ctx, size.pods)
 			if err != nil {
 				return err
@@ -161,4 +164,14 @@ func (b *bench) measure(ctx context.Context, w way, t *table) error {
 		*t = append(*t, row)
 	}
 	return nil
+}
+
+// pause lets the scheduler's client regain its burst of requests, so that rounds start alike.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(3 * time.Second):
+		return nil
+	}
 }
