@@ -4,7 +4,6 @@ package nodegroup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -245,80 +243,6 @@ var _ = Describe("The other answers", func() {
 			c.lull()
 			_, err = c.template("pool")
 			Expect(code(err)).To(Equal(codes.Unimplemented), "of another class nobody knows")
-		})
-	})
-})
-
-var _ = Describe("Refresh", func() {
-	It("says so while an API server does not answer, and again when it does", func() {
-		play(func(c *cluster) {
-			Expect(c.begin()).To(Succeed())
-			c.Down(true, serving)
-			time.Sleep(25 * time.Second)
-			Expect(c.begin()).To(Succeed(), "a short break is none")
-			time.Sleep(15 * time.Second)
-			Expect(code(c.begin())).To(Equal(codes.Unavailable))
-			c.Down(false, serving)
-			time.Sleep(15 * time.Second)
-			Expect(c.begin()).To(Succeed())
-		})
-	})
-
-	It("says so while the watch does not show what was written, and answers from what was written", func() {
-		play(func(c *cluster) {
-			c.pool("pool", "1:9", 3)
-			c.lull()
-			c.Hold("machinedeployments", serving)
-			Expect(c.increase("pool", 1)).To(Succeed())
-			time.Sleep(20 * time.Second)
-			Expect(c.begin()).To(Succeed())
-			time.Sleep(20 * time.Second)
-			Expect(code(c.begin())).To(Equal(codes.Unavailable))
-			Expect(c.target("pool")).To(BeEquivalentTo(4))
-			c.Release("machinedeployments", serving)
-			c.lull()
-			Expect(c.begin()).To(Succeed())
-		})
-	})
-
-	It("does not wait for ever for a MachineDeployment that was written and then deleted", func() {
-		play(func(c *cluster) {
-			c.pool("pool", "1:9", 3)
-			c.lull()
-			Expect(c.increase("pool", 1)).To(Succeed())
-			Expect(c.ours.MachineDeployments(ns).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
-			time.Sleep(time.Minute)
-			Expect(c.begin()).To(Succeed())
-		})
-	})
-
-	It("says so while machine-controller-manager is not well", func() {
-		wrong := errors.New("the controllers have stopped")
-		var sick error
-		play(func(c *cluster) {
-			Expect(c.begin()).To(Succeed())
-			sick = wrong
-			Expect(c.begin()).To(MatchError(ContainSubstring("mcm: the controllers have stopped")))
-		}, func(o *Options) { o.Healthy = map[string]func() error{"mcm": func() error { return sick }} })
-	})
-})
-
-var _ = Describe("Reading", func() {
-	It("asks the API server nothing (law 9)", func() {
-		play(func(c *cluster) {
-			c.pool("pool", "1:9", 3)
-			c.running("pool", "a", "b", "c")
-			c.lull()
-			time.Sleep(deafAfter)
-			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) { return time.Hour, 0 })
-			begun := time.Now()
-			Expect(c.begin()).To(Succeed())
-			Expect(c.all()).To(HaveLen(1))
-			Expect(c.target("pool")).To(BeEquivalentTo(3))
-			Expect(c.said("pool")).To(HaveLen(3))
-			Expect(c.homeOf(gen.Node("node-a")).GetId()).To(Equal("pool"))
-			Expect(time.Since(begun)).To(BeZero(), "whatever is asked takes an hour")
-			c.LatencyOf(nil)
 		})
 	})
 })

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// named is the annotation that names machines for deletion, without times.
+func (c *cluster) named(pool string) []string {
+	return slices.Sorted(maps.Keys(names(c.deployment(pool))))
+}
+
+var _ = Describe("Removing", func() {
+	It("is one patch of replicas and names, and of no Machine", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-b", "node-c")).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(1))
+			Expect(c.said("pool")).To(Equal([]string{"virtual:///node-a Running", "virtual:///node-b Deleting", "virtual:///node-c Deleting"}))
+			Expect(c.named("pool")).To(ConsistOf("b", "c"))
+			Expect(c.deployment("pool").Annotations).NotTo(HaveKey(changedAt))
+			Expect(c.writes()).To(Equal([]string{"patch machinedeployments pool"}))
+		})
+	})
+
+	It("twice is once, whatever the caller still remembers (double DeleteNodes, stale Nodes cache)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.running("pool", "a", "b", "c")
+			c.machine("pool", "d", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+			c.lull()
+			c.Hold("", serving)
+			for range 3 { // create errors come back in every loop
+				Expect(c.remove("pool", "requested://d")).To(Succeed())
+			}
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			c.Release("", serving)
+			Expect(c.remove("pool", "node-c", "requested://d")).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.writes()).To(HaveLen(2))
+		})
+	})
+
+	It("reminds of machines that stay, because somebody has raised replicas since, and does so once", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			c.others(1)
+			Expect(c.deployment("pool").Annotations).NotTo(HaveKey(changedAt))
+			time.Sleep(time.Minute)
+			Expect(c.deployment("pool").Annotations).To(HaveKey(changedAt))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+			Expect(c.writes()).To(HaveLen(2))
+			time.Sleep(time.Hour)
+			Expect(c.writes()).To(HaveLen(2))
+		})
+	})
+
+	It("of a machine that is gone, or terminates, is a success that changes nothing", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a")
+			c.machine("pool", "b", mcm.MachineTerminating)
+			c.lull()
+			Expect(c.remove("pool", "node-gone", "requested://gone", "requested://b")).To(Succeed())
+			Expect(c.writes()).To(BeEmpty())
+		})
+	})
+
+	It("of a machine whose name MCM has taken out already, while our watch of Machines is late, is a success that changes nothing", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			c.Hold("machines", serving)
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Deleting"))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			c.Release("machines", serving)
+			c.lull()
+			Expect(c.said("pool")).To(HaveLen(2))
+		})
+	})
+
+	DescribeTable("refuses what makes no sense, and nothing changes",
+		func(id string, want codes.Code, nodes ...string) {
+			play(func(c *cluster) {
+				c.pool("pool", "2:9", 3)
+				c.pool("other", "1:9", 1)
+				c.running("pool", "a", "b", "c")
+				c.machine("pool", "p", mcm.MachineRunning, func(m *v1alpha1.Machine) {
+					m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: time.Now().Add(time.Hour)}
+				})
+				c.running("other", "o")
+				c.patchNode("node-o", `{"metadata":{"labels":{"x":"y"}}}`)
+				c.lull()
+				_, err := c.core.CoreV1().Nodes().Create(context.Background(), standIn("node-alien"), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				c.lull()
+				Expect(code(c.remove(id, nodes...))).To(Equal(want))
+				Expect(c.writes()).To(BeEmpty())
+			})
+		},
+		Entry("below min", "pool", codes.FailedPrecondition, "node-a", "node-b"),
+		Entry("a preserved machine", "pool", codes.FailedPrecondition, "node-p"),
+		Entry("a machine of another group", "pool", codes.InvalidArgument, "node-o"),
+		Entry("one of several, of another group", "pool", codes.InvalidArgument, "node-a", "node-o"),
+		Entry("a Node with no machine behind it", "pool", codes.NotFound, "node-alien"),
+		Entry("of an unknown group", "nobody", codes.NotFound, "node-a"),
+		Entry("nothing of an unknown group", "nobody", codes.NotFound),
+	)
+
+	It("waits for the end of a rollout", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 2)
+			c.running("pool", "a", "b")
+			d := c.deployment("pool")
+			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
+			next, err := c.ours.MachineSets(ns).Create(context.Background(), next, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			m := machineIn("")
+			m.Name, m.OwnerReferences = "n", []metav1.OwnerReference{ownedBy("MachineSet", next)}
+			_, err = c.ours.Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.lull()
+			Expect(code(c.remove("pool", "node-a"))).To(Equal(codes.FailedPrecondition))
+			Expect(c.increase("pool", 1)).To(Succeed(), "growing is possible all the time")
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "n", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(c.remove("pool", "node-a")).To(Succeed())
+		})
+	})
+
+	It("by ten calls at once lowers replicas by ten", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "0:20", 12)
+			var all []string
+			for i := range 12 {
+				all = append(all, fmt.Sprintf("m%02d", i))
+			}
+			c.running("pool", all...)
+			c.lull()
+			c.Hold("", serving)
+			c.Latency(3 * time.Millisecond)
+			var calls sync.WaitGroup
+			failed := make([]error, 10)
+			for i := range 10 {
+				calls.Go(func() { failed[i] = c.remove("pool", fmt.Sprintf("node-m%02d", i)) })
+			}
+			calls.Wait()
+			Expect(errors.Join(failed...)).NotTo(HaveOccurred())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.named("pool")).To(HaveLen(10))
+			Expect(c.writes()).To(HaveLen(10), "no patch in vain")
+			c.Release("", serving)
+		})
+	})
+
+	DescribeTable("happens once, though its answer is lost (law 5)",
+		func(moment sim.Moment, times int) {
+			play(func(c *cluster) {
+				c.pool("pool", "1:9", 3)
+				c.running("pool", "a", "b", "c")
+				c.lull()
+				c.fail(times, moment, errLost)
+				Expect(c.remove("pool", "node-c")).To(Succeed())
+				Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+				Expect(c.named("pool")).To(ConsistOf("c"))
+			})
+		},
+		Entry("before", sim.Before, 1), Entry("before, several times", sim.Before, 5), Entry("after", sim.After, 1),
+	)
+})
+
+var _ = Describe("Withdrawing", func() {
+	It("takes back what does not exist, touches no Machine, and always succeeds (trap 5)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.running("pool", "a", "b")
+			c.machine("pool", "c", mcm.MachinePending)
+			c.lull()
+			Expect(c.decrease("pool", -2)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+			By("and the placeholder, deleted later, counts once: 3 -> 4 -> 3, never 2")
+			Expect(c.remove("pool", "requested://c")).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2))
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2))
+		})
+	})
+
+	It("of nothing, or of an unknown group, is refused", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.lull()
+			Expect(code(c.decrease("pool", 0))).To(Equal(codes.InvalidArgument))
+			Expect(code(c.decrease("pool", 1))).To(Equal(codes.InvalidArgument))
+			Expect(code(c.decrease("nobody", -1))).To(Equal(codes.NotFound))
+			Expect(c.writes()).To(BeEmpty())
+		})
+	})
+})
+
+var _ = Describe("The end", func() {
+	It("closes connections, ends calls under way, and writes nothing after (law 11)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == serving && r.Verb == "patch" {
+					return time.Second, 0
+				}
+				return 0, 0
+			})
+			ended := make(chan error, 1)
+			go func() { ended <- c.increaseOnly("pool", 1) }()
+			time.Sleep(100 * time.Millisecond)
+			begun := time.Now()
+			Expect(c.process.Stop()).To(Succeed())
+			Expect(<-ended).To(HaveOccurred())
+			Expect(time.Since(begun)).To(BeNumerically("<", time.Second))
+			Expect(code(c.begin())).To(Equal(codes.Unavailable))
+			time.Sleep(time.Minute)
+			Expect(c.writes()).To(BeEmpty())
+			c.LatencyOf(nil)
+		})
+	})
+
+	It("comes at once while the caches are not filled", func() {
+		play(func(c *cluster) {
+			Expect(c.process.Stop()).To(Succeed())
+			c.Down(true, serving)
+			again := c.Start(serving, server(c.wire))
+			time.Sleep(time.Minute)
+			Expect(again.Stop()).To(Succeed())
+		})
+	})
+})
