@@ -95,6 +95,21 @@ var _ = Describe("A reserve", func() {
 		}
 	})
 
+	It("shrinks without harm though its field is wiped at any moment of that", func() {
+		for _, after := range []time.Duration{0, 4 * time.Millisecond, 8 * time.Millisecond, 16 * time.Millisecond, 40 * time.Millisecond, 5 * time.Second} {
+			story(func(c *cluster) {
+				serving := c.busy()
+				c.want(1)
+				time.Sleep(after)
+				c.typed(func(*mcmapi.MachineDeployment) {})
+				c.settle()
+				Expect(c.deployment().Spec.ExcessReplicas).To(HaveValue(Or(BeEquivalentTo(1), BeEquivalentTo(2))), "what it said last, as far as was seen")
+				Expect(c.numbers()).To(HavePrefix("3+"))
+				Expect(c.busy()).To(Equal(serving))
+			})
+		}
+	})
+
 	It("is not what goes when replicas shrink, unless it was named", func() {
 		story(func(c *cluster) {
 			serving, reserve := c.names()
