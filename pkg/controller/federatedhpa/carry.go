@@ -101,7 +101,7 @@ func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructure
 			continue
 		}
 		set := map[string]any{}
-		if err := json.Unmarshal(f.FieldsV1.Raw, &set); err != nil {
+		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &set); err != nil {
 			return nil, fmt.Errorf("read managed fields: %w", err)
 		}
 		unstructured.RemoveNestedField(set, "f:spec", "f:replicas")
@@ -109,7 +109,8 @@ func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructure
 		if err != nil {
 			return nil, err
 		}
-		f.Operation, f.FieldsV1.Raw, changed = metav1.ManagedFieldsOperationApply, raw, true
+		f.Operation, changed = metav1.ManagedFieldsOperationApply, true
+		f.FieldsV1.SetRawBytes(raw)
 	}
 	if !changed {
 		return u, nil

@@ -40,7 +40,7 @@ func (p *Plan) grant(r rules, now time.Time) {
 	spare := p.spareMinima(r)
 	// Where raises wait for nothing but room, a maximum falls at once, and takes the minimum along.
 	pressing := budget < 0 || budget == 0 && len(raises) > 0
-	more := p.moreToCome(now)
+	more := p.moreToCome()
 	for _, s := range p.seats() {
 		if s.fixed() || s.Lent {
 			continue
@@ -71,13 +71,13 @@ func (p *Plan) grant(r rules, now time.Time) {
 const awhile = time.Second
 
 // moreToCome tells whether lowerings are sent now, or may be confirmed at any moment.
-func (p *Plan) moreToCome(now time.Time) bool {
+func (p *Plan) moreToCome() bool {
 	for _, s := range p.seats() {
 		c := s.cluster
 		switch {
 		case s.Lent || !c.Reachable:
 		case c.InFlight != nil:
-			if c.InFlight.Max < s.Confirmed.Max && now.Sub(c.Sent) < awhile {
+			if c.InFlight.Max < s.Confirmed.Max && s.fresh {
 				return true
 			}
 		case !s.fixed() && s.Aim.Max < s.Confirmed.Max:

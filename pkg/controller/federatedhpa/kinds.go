@@ -160,7 +160,7 @@ func stripAutoscaler(item any) (any, error) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, f := range u.GetManagedFields() {
 		if unclaimed(f) {
-			kept = append(kept, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}})
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, FieldsV1: metav1.NewFieldsV1("{}")})
 		}
 	}
 	u.SetManagedFields(kept)

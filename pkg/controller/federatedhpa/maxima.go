@@ -13,7 +13,7 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 	room, moving := r.max, false
 	var hands []*Seat
 	for _, s := range p.seats() {
-		moving = moving || s.cluster.Reachable && s.cluster.InFlight != nil
+		moving = moving || s.fresh
 		switch {
 		case s.Lent:
 			s.Aim = s.Confirmed

@@ -50,6 +50,9 @@ func NewPlan(v View) Plan {
 		p.grant(r, v.Now)
 		p.place(r)
 	}
+	if len(p.Orders) > 0 {
+		p.Again = sooner(p.Again, awhile) // who has not answered by then is planned without
+	}
 	return p
 }
 

@@ -40,6 +40,8 @@ type Seat struct {
 	preference
 	role           role
 	limited, stuck bool
+	// fresh says that what is under way to it has just been sent, so that it can be planned with.
+	fresh bool
 	// floor, cap and want bound its maximum while that is divided.
 	floor, cap, want int64
 }
@@ -62,6 +64,7 @@ func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Sea
 		s.Counted = Bounds{min(s.Confirmed.Min, int64(o.MinReplicas)), max(s.Confirmed.Max, int64(o.MaxReplicas))}
 	}
 	s.Aim = s.Confirmed
+	s.fresh = c.Reachable && c.InFlight != nil && now.Sub(c.Sent) < awhile
 	s.away(r, now)
 	s.judge(r, now)
 	return s
@@ -129,14 +132,15 @@ func (s *Seat) has() bool { return s.Counted.Max > 0 }
 // frozen tells that its autoscaler has no opinion.
 func (s *Seat) frozen() bool { return s.cluster.Local != nil && s.cluster.Local.Inactive != Hold{} }
 
-// fixed tells that nothing can be written to it now; held is the maximum that it keeps meanwhile.
+// fixed tells that nothing can be written to it now; held is what it keeps meanwhile. What is not answered at once counts
+// for no more than what is out of reach.
 func (s *Seat) fixed() bool {
 	c := s.cluster
 	return !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
 }
 
 func (s *Seat) held() Bounds {
-	if s.cluster.Reachable && s.cluster.InFlight != nil {
+	if s.fresh {
 		return *s.cluster.InFlight
 	}
 	return s.Counted

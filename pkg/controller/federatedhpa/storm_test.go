@@ -215,11 +215,12 @@ var _ = Describe("A cluster that hangs", func() {
 	})
 })
 
-// follow is how long two clusters take to follow their load, beside a third that may hang.
+// follow is how long two clusters take to begin to follow their load, beside a third that may hang.
 func follow(hangs bool) (took time.Duration) {
 	play(func(f *federation) {
 		f.start()
 		f.create(federated(3, 30))
+		f.loads("shop", 10, 1, 1)
 		f.settle()
 		if hangs {
 			f.clusters[2].LatencyOf(func(r sim.Request) (before, after time.Duration) {
@@ -229,10 +230,13 @@ func follow(hangs bool) (took time.Duration) {
 				return 0, 0
 			})
 		}
+		f.loads("shop", 40, 1, 1) // so that both of the others have to give
+		for f.clusters[0].hpa("shop").Status.Conditions[1].Reason != "TooManyReplicas" {
+			time.Sleep(10 * time.Millisecond)
+		}
 		begun := time.Now()
-		f.loads("shop", 15, 2, 2)
-		for f.clusters[0].hpa("shop").Spec.MaxReplicas < 15 {
-			time.Sleep(100 * time.Millisecond)
+		for f.clusters[0].hpa("shop").Spec.MaxReplicas <= 10 {
+			time.Sleep(10 * time.Millisecond)
 		}
 		took = time.Since(begun)
 		f.clusters[2].LatencyOf(nil)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+var _ = Describe("Workloads from a template", func() {
+	template := func(image string) func(*spec) {
+		return func(s *spec) {
+			s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: fmt.Appendf(nil,
+				`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"replicas":7,"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":{"containers":[{"name":"a","image":%q}]}}}}`, image)}}
+		}
+	}
+
+	It("are made with one replica, kept up to date but for replicas, and removed where they are not wanted any more", func() {
+		play(func(f *federation) {
+			for _, c := range f.clusters {
+				Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			}
+			f.clusters[0].deploy("shop") // somebody else's
+			var born []int32
+			f.clusters[1].AfterWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "deployments" {
+					born = append(born, 1)
+				}
+				return nil
+			})
+			f.start()
+			f.create(federated(1, 10, template("one")))
+			time.Sleep(10 * time.Second)
+			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(1))
+			f.loads("shop", 4, 4)
+			f.settle()
+			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(4))
+			f.change("shop", template("two"))
+			time.Sleep(2 * time.Second) // before its autoscaler could make up for it
+			Expect(f.clusters[1].image("shop")).To(Equal("two"))
+			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(4))
+			f.settle()
+			Expect(f.clusters[0].image("shop")).To(BeEmpty(), "it is somebody else's")
+			Expect(born).To(HaveLen(2))
+			f.change("shop", func(s *spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+		}, "c1", "c2")
+	})
+
+	It("go with the object", func() {
+		play(func(f *federation) {
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.start()
+			f.create(federated(1, 10, template("one")))
+			f.settle()
+			f.remove("shop")
+			f.settle()
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+		}, "c1")
+	})
+})
+
+// withMetric is an external metric of so much per replica.
+func withMetric(value string) func(*spec) {
+	return func(s *spec) {
+		s.Metrics = []runtime.RawExtension{{Raw: fmt.Appendf(nil, `{"type":"External","external":{"metric":{"name":"load"},"target":{"type":"AverageValue","averageValue":%q}}}`, value)}}
+	}
+}
+
+func (c *cluster) edit(name string, change func(*autoscalingv2.HorizontalPodAutoscaler)) {
+	h := c.hpa(name)
+	change(h)
+	_, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).Update(context.Background(), h, metav1.UpdateOptions{})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) deployment(name string) *appsv1.Deployment {
+	raw := c.Get(deploymentGVR, ns, name)
+	ExpectWithOffset(2, raw).NotTo(BeNil())
+	d := &appsv1.Deployment{}
+	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, d)).To(Succeed())
+	return d
+}
+
+func (c *cluster) replicas(name string) int32 { return *c.deployment(name).Spec.Replicas }
+
+func (c *cluster) image(name string) string {
+	for _, container := range c.deployment(name).Spec.Template.Spec.Containers {
+		return container.Image
+	}
+	return ""
+}
