@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// The page for operators lists what the code says, and nothing that it does not say.
+var _ = Describe("The page about the reserve", func() {
+	page := read("../../../docs/reserve.md")
+	sources := []string{read("../../reserve/standing.go")}
+	for _, file := range files(".") {
+		sources = append(sources, read(file))
+	}
+	code := strings.Join(sources, "\n")
+
+	It("explains each reason of the condition, and no other", func() {
+		Expect(found(`(?m)^\| (?:True|False) \| .([A-Za-z]+).`, page)).To(Equal(found(`(?m)Reason\s+= "([A-Za-z]+)"`, code)))
+	})
+
+	It("lists each event, and no other", func() {
+		recorded := found(`(?s)recorder\.Event(?:f)?\([^"]*?EventType[A-Za-z]+, "([A-Za-z]+)"`, code)
+		reported := found(`return corev1\.EventType[A-Za-z]+, "([A-Za-z]+)"`, code)
+		Expect(code).To(ContainSubstring("EventTypeWarning, string(BoundsInvalid)"), "the one event that is named after its reason")
+		wanted := slices.Concat(recorded, reported, []string{"BoundsInvalid"})
+		slices.Sort(wanted)
+		Expect(found("(?m)^\\| `([A-Za-z]+)` \\| (?:Normal|Warning) \\|", page)).To(Equal(slices.Compact(wanted)))
+	})
+
+	It("lists each metric, and no other", func() {
+		Expect(found("(?m)^\\| `(evenkeel_[a-z_]+)", page)).To(Equal(found(`"(evenkeel_[a-z_]+)"`, code)))
+	})
+
+	It("lists each flag with its default, and no other", func() {
+		flags := read("../../../cmd/machine-controller-manager/app/machinetaint.go")
+		Expect(found("(?m)^\\| `--([a-z-]+)` \\|", page)).To(Equal(found(`flags\.[A-Za-z]+\(&o\.[A-Za-z]+, "([a-z-]+)"`, flags)))
+		Expect(page).To(And(ContainSubstring("`--surplus-patience` | 10m"), ContainSubstring("`--reserve-boot-patience` | 15m"), ContainSubstring("`--reserve-concurrent-syncs` | 5")))
+		Expect(code).To(And(ContainSubstring("DefaultSurplusPatience = 10 * time.Minute"), ContainSubstring("DefaultBootPatience    = 15 * time.Minute")))
+		Expect(flags).To(ContainSubstring(`"reserve-concurrent-syncs", 5`))
+	})
+
+	It("and the page of the API name each annotation", func() {
+		spec := read("../../../docs/spec/machinedeployment.md")
+		for _, file := range []string{"annotations.go", "held.go", "zones.go"} {
+			for _, name := range found(`AnnotationPrefix \+ "([a-z-]+)"`, read("../../apis/machine/v1alpha1/"+file)) {
+				Expect(spec).To(ContainSubstring("`"+name+"`"), file)
+			}
+		}
+	})
+})
+
+func read(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// files are those of a folder that are no tests.
+func files(folder string) []string {
+	all, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		panic(err)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+}
+
+// found is what a pattern captures in a text: sorted, each once.
+func found(pattern, text string) []string {
+	var all []string
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
