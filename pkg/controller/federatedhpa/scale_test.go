@@ -72,6 +72,7 @@ var _ = Describe("A fleet", func() {
 		AddReportEntry("with one that hangs", hanging)
 		Expect(hanging.median).To(BeNumerically("<=", calm.median*3/2))
 		Expect(hanging.longest).To(BeNumerically("<=", calm.longest*3/2))
+		Expect(calm.moving["PATCH"]).To(BeNumerically("<", 12**manyObjects), "a raise is not repeated before its cluster has seen it")
 	})
 })
 

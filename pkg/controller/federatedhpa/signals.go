@@ -30,6 +30,10 @@ func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 			l.Limit = limits[c.Reason]
 		}
 	}
+	// What it says is about the bounds that it saw. Until it has seen new ones, it is not limited by them.
+	if l.Limit == v1alpha1.ByMax && l.Desired < l.Max || l.Limit == v1alpha1.ByMin && l.Desired > l.Min {
+		l.Limit = ""
+	}
 	l.Demand = demandOf(hpa, l)
 	return l
 }

@@ -64,6 +64,9 @@ func inContainer(target, current int32) reading {
 func says(reason string, all ...reading) *autoscalingv2.HorizontalPodAutoscaler {
 	h := &autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: ptr.To[int32](2), MaxReplicas: 10}}
 	h.Status.CurrentReplicas, h.Status.DesiredReplicas = 10, 10
+	if reason == "TooFewReplicas" {
+		h.Status.DesiredReplicas = 2
+	}
 	h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingLimited, Status: corev1.ConditionTrue, Reason: reason}}
 	for _, r := range all {
 		h.Spec.Metrics, h.Status.CurrentMetrics = append(h.Spec.Metrics, r.spec), append(h.Status.CurrentMetrics, r.status)
@@ -93,6 +96,16 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("fewer than its minimum", says("TooFewReplicas", utilization(50, 5)), "Min", 1),
 		Entry("nothing known, below its minimum", says("TooFewReplicas"), "Min", 0),
 	)
+
+	It("is not limited by bounds that it has not seen yet", func() {
+		raised := says("TooManyReplicas", utilization(50, 120))
+		raised.Spec.MaxReplicas = 12
+		Expect(LocalOf(raised).Limit).To(BeEmpty())
+		Expect(LocalOf(raised).Demand).To(BeEquivalentTo(10))
+		lowered := says("TooFewReplicas", utilization(50, 5))
+		*lowered.Spec.MinReplicas = 1
+		Expect(LocalOf(lowered).Limit).To(BeEmpty())
+	})
 
 	It("has no opinion where it is not active", func() {
 		h := says("TooManyReplicas")
