@@ -4,6 +4,8 @@
 CLUSTER ?= evenkeel
 # Machines that `make scale` brings up and down.
 N ?= 500
+# How long `make scale-reserve` looks for writes at rest.
+REST ?= 2m
 
 export CLUSTER
 UP := go run ./hack/up
@@ -99,6 +101,17 @@ bench-release: ## How long pods wait: the floor, instant release, pause pods, no
 bench-nodegroup: ## What cluster-autoscaler waits for: each call at 1000 nodes in 30 groups, a whole loop, and the floor of those that write
 	@$(UP) build
 	go run ./test/bench/nodegroup
+
+.PHONY: bench-reserve
+bench-reserve: ## 50 releases: from the answer to who raised replicas to a Node without the taint, beside the floor
+	@$(UP) build
+	go run ./test/bench/reserve
+
+.PHONY: scale-reserve
+scale-reserve: N = 1000
+scale-reserve: ## A reserve of 100 for N=1000 machines: time to the marks, memory, CPU, writes in REST=2m, beside stock and a bare client
+	@$(UP) build
+	go run ./test/bench/reserve -n $(N) -rest $(REST)
 
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair

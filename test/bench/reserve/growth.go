@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+const (
+	pools = 20
+	// each pool gets so many machines more, all of them grown.
+	each  = 5
+	grown = pools * each
+)
+
+// growth is how long it took until all Machines, and all Nodes, were seen as they should be.
+type growth struct{ machines, nodes time.Duration }
+
+// place is where machines come to be: a namespace, and a region of Nodes.
+type place struct{ namespace, region string }
+
+var fleet, nowhere = place{namespace, "pools"}, place{bare, bare}
+
+// watched has do ask for machines, and waits until it sees as many Machines and Nodes that are so.
+func (l *lab) watched(ctx context.Context, in place, so func(watch.Event) bool, do func(context.Context) error) (g growth, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	machines, nodes, err := l.watch(ctx, in)
+	if err != nil {
+		return g, err
+	}
+	begin := time.Now()
+	err = together(3, func(i int) (err error) {
+		switch i {
+		case 0:
+			g.machines, err = sighted(ctx, begin, machines, so)
+		case 1:
+			g.nodes, err = sighted(ctx, begin, nodes, so)
+		default:
+			if err = do(ctx); err != nil {
+				cancel()
+			}
+		}
+		return err
+	})
+	return g, err
+}
+
+// watch shows what happens to Machines and Nodes from now on.
+func (l *lab) watch(ctx context.Context, in place) (machines, nodes watch.Interface, err error) {
+	now := metav1.ListOptions{Limit: 1}
+	machineList, err := l.machines.MachineV1alpha1().Machines(in.namespace).List(ctx, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodeList, err := l.kube.CoreV1().Nodes().List(ctx, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if machines, err = l.machines.MachineV1alpha1().Machines(in.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: machineList.ResourceVersion}); err != nil {
+		return nil, nil, err
+	}
+	nodes, err = l.kube.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
+		ResourceVersion: nodeList.ResourceVersion, LabelSelector: corev1.LabelTopologyRegion + "=" + in.region})
+	return machines, nodes, err
+}
+
+// sighted waits until a watch has shown all that is grown to be so, and says how long that took.
+func sighted(ctx context.Context, begin time.Time, w watch.Interface, so func(watch.Event) bool) (time.Duration, error) {
+	seen := map[string]bool{}
+	_, err := watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
+		if o, ok := e.Object.(metav1.Object); ok && so(e) {
+			seen[o.GetName()] = true
+		}
+		return len(seen) == grown, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%d of %d seen: %w", len(seen), grown, err)
+	}
+	return time.Since(begin), nil
+}
+
+func isMarked(e watch.Event) bool { return marked(e.Object) }
+func isNew(e watch.Event) bool    { return e.Type == watch.Added }
+
+// together does n things at the same time.
+func together(n int, do func(i int) error) error {
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() { errs[i] = do(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// raise asks for more of something in all pools at once.
+func (l *lab) raise(ctx context.Context, fleet []pool, field string, value func(pool) int) error {
+	return together(len(fleet), func(i int) error { return l.patch(ctx, fleet[i].Name, field, value(fleet[i])) })
+}
+
+// growBare is the floor: as many Machines created and Nodes marked, by a client with the same limits that knows what to write.
+func (l *lab) growBare(ctx context.Context) (growth, error) {
+	names := bareNodes()
+	return l.watched(ctx, nowhere, isMarked, func(ctx context.Context) error {
+		if err := together(grown, func(i int) error {
+			_, err := l.bare.machines.MachineV1alpha1().Machines(bare).Create(ctx, newMachine(names[i]), metav1.CreateOptions{})
+			return err
+		}); err != nil {
+			return err
+		}
+		return together(grown, func(i int) error { return l.bare.write(ctx, names[i], hold) })
+	})
+}
+
+func bareNodes() []string {
+	names := make([]string, grown)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", bare, i)
+	}
+	return names
+}
+
+// newMachine is one as it is born in reserve.
+func newMachine(name string) *mcm.Machine {
+	m := &mcm.Machine{}
+	m.Name, m.Labels = name, map[string]string{"name": bare, "node": name}
+	m.Annotations = map[string]string{machine.ReserveAnnotation: bare}
+	m.Spec.Class = mcm.ClassSpec{Kind: "MachineClass", Name: bare}
+	m.Spec.NodeTemplateSpec.Annotations = map[string]string{machine.ReserveAnnotation: bare, machine.ScaleDownDisabledAnnotation: "true"}
+	m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+	return m
+}
