@@ -46,7 +46,7 @@ func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
 		"How long a machine in reserve may take to become ready before the reserve does without it and tries again later. Less than --machine-creation-timeout of the machine controller. 0 is for ever.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
-		"Give up every reserve, workload untouched, and make none. The log says when the last is gone; then stock machine-controller-manager can take over.")
+		"Give up every reserve, workload untouched, and make none. The log says of each MachineDeployment when its reserve is gone; after the last, stock machine-controller-manager can take over.")
 	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 5, "How many MachineDeployments' reserves are looked at at the same time.")
 }
 

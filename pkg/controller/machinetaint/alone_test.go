@@ -41,7 +41,6 @@ type alone struct {
 	events   *record.FakeRecorder
 	metrics  *prometheus.Registry
 	taint    *machinetaint.Controller
-	stop     func()
 	machines int
 }
 

@@ -236,6 +236,19 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a machine that serves does not go before those in reserve where all annotations were lost", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", controllerUser)
+			a.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
+			time.Sleep(10 * time.Millisecond)
+			ask := func(name string) error { _, err := a.taint.Guards().Remove(gen.Namespace, name); return err }
+			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask("c")).To(Succeed())
+			a.Release("machines", controllerUser)
+		})
+	})
+
 	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

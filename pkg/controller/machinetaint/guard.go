@@ -106,17 +106,19 @@ func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.newestLocked(key)
-	if d == nil || d.DeletionTimestamp != nil || applied(d).Excess == 0 || goesAnyway(m, named(d)) {
+	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, named(d)) {
 		return nothing, nil
 	}
-	present := 0
-	for _, other := range owned[*mcm.Machine](c.stores.seenMachines, set) {
-		if !going(other) && !c.removals[namespace+"/"+other.Name] {
-			present++
-		}
-	}
-	if present <= int(set.Spec.Replicas) {
+	present, reserve := c.staying(set)
+	switch {
+	case applied(d).Excess > 0 && present <= int(set.Spec.Replicas):
 		return nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
+	case applied(d).Excess > 0:
+	case reserve == 0 || set.Spec.Replicas == 0 || c.isMarked(m):
+		return nothing, nil
+	default:
+		// The annotation was lost, with all others: a whole object was written without them.
+		return nil, stale("machines", name, "%d machines are still in reserve and go first", reserve)
 	}
 	c.removals[namespace+"/"+name] = true
 	return func(error) {
@@ -124,6 +126,27 @@ func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
 		defer c.mu.Unlock()
 		delete(c.removals, namespace+"/"+name)
 	}, nil
+}
+
+// staying counts the machines of a MachineSet that are not going, and those in reserve among them. It is called with the
+// lock held.
+func (c *Controller) staying(set *mcm.MachineSet) (present, reserve int) {
+	for _, other := range owned[*mcm.Machine](c.stores.seenMachines, set) {
+		if going(other) || c.removals[other.Namespace+"/"+other.Name] {
+			continue
+		}
+		present++
+		if c.isMarked(other) {
+			reserve++
+		}
+	}
+	return present, reserve
+}
+
+// isMarked looks at the Machine as it is: the one that machine-controller-manager sees lacks its mark.
+func (c *Controller) isMarked(shown *mcm.Machine) bool {
+	m, found := find[*mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
+	return found && Machine{Object: m}.marked()
 }
 
 // goesAnyway says that a machine goes however many are wanted: it has failed, or was named.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -27,6 +28,9 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 		return ignoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
 	c.noted(deploymentID(d.Namespace+"/"+d.Name), d.ResourceVersion, answer.ResourceVersion)
+	if c.settings.Drain && p.Report.Silent {
+		klog.FromContext(ctx).Info("The reserve is given up")
+	}
 	if kind, reason := news(condition(d), p.Report); reason != "" {
 		c.recorder.Event(reference(d), kind, reason, p.Report.Message)
 	}
