@@ -11,6 +11,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -37,7 +38,7 @@ var fleet, nowhere = place{namespace, "pools"}, place{bare, bare}
 func (l *lab) watched(ctx context.Context, in place, so func(watch.Event) bool, do func(context.Context) error) (g growth, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	machines, nodes, err := l.watch(ctx, in)
+	machines, nodes, err := l.views(ctx, in)
 	if err != nil {
 		return g, err
 	}
@@ -58,33 +59,61 @@ func (l *lab) watched(ctx context.Context, in place, so func(watch.Event) bool, 
 	return g, err
 }
 
-// watch shows what happens to Machines and Nodes from now on.
-func (l *lab) watch(ctx context.Context, in place) (machines, nodes watch.Interface, err error) {
-	now := metav1.ListOptions{Limit: 1}
-	machineList, err := l.machines.MachineV1alpha1().Machines(in.namespace).List(ctx, now)
-	if err != nil {
-		return nil, nil, err
-	}
-	nodeList, err := l.kube.CoreV1().Nodes().List(ctx, now)
-	if err != nil {
-		return nil, nil, err
-	}
-	if machines, err = l.machines.MachineV1alpha1().Machines(in.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: machineList.ResourceVersion}); err != nil {
-		return nil, nil, err
-	}
-	nodes, err = l.kube.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
-		ResourceVersion: nodeList.ResourceVersion, LabelSelector: corev1.LabelTopologyRegion + "=" + in.region})
-	return machines, nodes, err
+// view is what happens to objects of one kind after a version.
+type view struct {
+	version string
+	open    func(ctx context.Context, version string) (watch.Interface, error)
 }
 
-// sighted waits until a watch has shown all that is grown to be so, and says how long that took.
-func sighted(ctx context.Context, begin time.Time, w watch.Interface, so func(watch.Event) bool) (time.Duration, error) {
+// views show what happens to Machines and Nodes from now on.
+func (l *lab) views(ctx context.Context, in place) (machines, nodes view, err error) {
+	m, n := l.machines.MachineV1alpha1().Machines(in.namespace), l.kube.CoreV1().Nodes()
+	machineList, err := m.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return machines, nodes, err
+	}
+	nodeList, err := n.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return machines, nodes, err
+	}
+	machines = view{machineList.ResourceVersion, func(ctx context.Context, version string) (watch.Interface, error) {
+		return m.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	}}
+	nodes = view{nodeList.ResourceVersion, func(ctx context.Context, version string) (watch.Interface, error) {
+		return n.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: corev1.LabelTopologyRegion + "=" + in.region})
+	}}
+	return machines, nodes, nil
+}
+
+// until looks until it is done. An API server that is busy drops watches: it goes on at once where one ended.
+func (v view) until(ctx context.Context, done func(watch.Event, metav1.Object) bool) error {
+	for {
+		w, err := v.open(ctx, v.version)
+		if err != nil {
+			return err
+		}
+		_, err = watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
+			o, ok := e.Object.(metav1.Object)
+			if !ok {
+				return false, apierrors.FromObject(e.Object)
+			}
+			v.version = o.GetResourceVersion()
+			return done(e, o), nil
+		})
+		if !errors.Is(err, watchtools.ErrWatchClosed) {
+			return err
+		}
+	}
+}
+
+// sighted waits until all that is grown has been seen to be so, and says how long that took.
+func sighted(ctx context.Context, begin time.Time, v view, so func(watch.Event) bool) (time.Duration, error) {
 	seen := map[string]bool{}
-	_, err := watchtools.UntilWithoutRetry(ctx, w, func(e watch.Event) (bool, error) {
-		if o, ok := e.Object.(metav1.Object); ok && so(e) {
+	err := v.until(ctx, func(e watch.Event, o metav1.Object) bool {
+		if so(e) {
 			seen[o.GetName()] = true
 		}
-		return len(seen) == grown, nil
+		return len(seen) == grown
 	})
 	if err != nil {
 		return 0, fmt.Errorf("%d of %d seen: %w", len(seen), grown, err)

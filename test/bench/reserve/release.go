@@ -143,6 +143,7 @@ func (l *lab) byHand(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, errors.Join(err, context.Cause(ctx))
 	}
+	<-answered // the Node may be seen before its writer has its answer
 	return end.Sub(begin), nil
 }
 
