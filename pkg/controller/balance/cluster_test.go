@@ -39,7 +39,6 @@ const ns = gen.Namespace
 var (
 	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
 	machineGVR    = v1alpha1.SchemeGroupVersion.WithResource("machines")
-	podGVR        = corev1.SchemeGroupVersion.WithResource("pods")
 	eventGVR      = corev1.SchemeGroupVersion.WithResource("events")
 )
 

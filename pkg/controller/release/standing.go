@@ -20,8 +20,8 @@ var reserveTaint = []string{v1alpha1.ReserveTaintKey}
 type kind int
 
 const (
-	// other is a node of no pool here: it is what it is.
-	other kind = iota
+	// A node of no pool here is what it is.
+	_ kind = iota
 	// serving is for workload.
 	serving
 	// coming is owed to workload: it is released next whatever is decided here, or it boots for that.

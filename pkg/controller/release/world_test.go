@@ -40,7 +40,6 @@ var (
 	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
 	machineGVR    = v1alpha1.SchemeGroupVersion.WithResource("machines")
 	podGVR        = corev1.SchemeGroupVersion.WithResource("pods")
-	nodeGVR       = corev1.SchemeGroupVersion.WithResource("nodes")
 	eventGVR      = corev1.SchemeGroupVersion.WithResource("events")
 )
 
