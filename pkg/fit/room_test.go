@@ -98,7 +98,9 @@ var _ = DescribeTable("A pod on node n",
 	Entry("what leaves does not count", Fits, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a")), pod("p-1", "", leaving)), on(node("m", in("b")))),
 	Entry("what is of another namespace does not count", Fits, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a")), pod("p-1", "", namespaced("other"))), on(node("m", in("b")))),
 	Entry("zones that it does not select do not count", Fits, pod("p", "", spread(zone, 1, "p"), selecting(zone, "a")), on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
-	Entry("unless they are to", Uneven, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore) }), selecting(zone, "a")),
+	Entry("unless they are to", Uneven, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) {
+		c.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
+	}), selecting(zone, "a")),
 		on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
 	Entry("a closed node is a place too", Uneven, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a")), pod("p-1", "")), Node{Object: node("m", in("b"), tainted(reserved)), Closed: true}),
 	Entry("places by their taints", Undecided, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor) })), on(node("n", in("a")))),
