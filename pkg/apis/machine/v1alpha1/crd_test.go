@@ -41,7 +41,7 @@ var _ = Describe("The CRDs", Ordered, func() {
 		},
 		Entry(nil, "machinedeployments", []string{"excessReplicas"}, []string{"excessReplicas", "readyExcessReplicas"},
 			[]string{"Excess .spec.excessReplicas", "Reserve .status.readyExcessReplicas"}),
-		Entry(nil, "machines", nil, nil, []string{`Reserve .metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`}),
+		Entry(nil, "machines", nil, nil, []string{`Reserve .spec.nodeTemplate.metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`}),
 		Entry(nil, "machinesets", nil, nil, nil),
 		Entry(nil, "machineclasses", nil, nil, nil),
 	)
