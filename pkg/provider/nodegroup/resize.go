@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// attempts bounds how often a call decides anew because somebody else wrote meanwhile.
-	attempts = 10
+	// attempts bounds how often a call decides anew because somebody else wrote meanwhile: who writes as fast as he can wins most
+	// rounds, but not so many. The time that the call may take is bounded besides.
+	attempts = 200
 	// usualBudget is how long a call without a deadline of its own may take; longestBudget is for one that has a distant one.
 	usualBudget, longestBudget = 4 * time.Second, 10 * time.Second
 	// spell is how long one request to the API server may take: then its outcome is asked for.
