@@ -258,14 +258,18 @@ func (s *shop) sum(ctx context.Context) (sum int64, versions []string) {
 	return sum, versions
 }
 
-// held wants that the sum was never above the limit.
+// held wants that the sum was never above the limit, in some reads at least: a quick story may be over before them.
 func (g *guard) held() {
 	GinkgoHelper()
+	Eventually(func() int {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.reads
+	}).Should(BeNumerically(">", 3))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	AddReportEntry("highest sum of maxima", fmt.Sprintf("%d of %d, in %d reads", g.worst, g.limit, g.reads))
 	Expect(g.worst).To(BeNumerically("<=", g.limit))
-	Expect(g.reads).To(BeNumerically(">", 3))
 }
 
 func (g *guard) stop() {
