@@ -7,6 +7,8 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // Unbounded is the Max of a MachineDeployment without bounds.
@@ -52,6 +54,18 @@ type Machine struct {
 // Applied is the excess that machine-controller-manager is being asked to run, with the max it was computed for.
 type Applied struct {
 	Excess, Max int
+}
+
+// AppliedOf reads the excess applied from a MachineDeployment's annotations. What cannot be understood is none.
+func AppliedOf(annotations map[string]string) Applied {
+	a, err := machine.ParseAppliedExcess(annotations[machine.AppliedExcessAnnotation])
+	switch {
+	case err != nil:
+		return Applied{Max: Unbounded}
+	case a.Max == nil:
+		return Applied{Excess: int(a.Machines), Max: Unbounded}
+	}
+	return Applied{Excess: int(a.Machines), Max: int(*a.Max)}
 }
 
 // Retry is what is known of reserve machines that could not be made.

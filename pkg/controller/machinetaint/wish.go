@@ -142,13 +142,4 @@ func replicas(d *v1alpha1.MachineDeployment) int {
 }
 
 // applied is what machine-controller-manager is being asked for beyond replicas.
-func applied(d *v1alpha1.MachineDeployment) reserve.Applied {
-	a, err := v1alpha1.ParseAppliedExcess(d.Annotations[v1alpha1.AppliedExcessAnnotation])
-	if err != nil {
-		return reserve.Applied{Max: reserve.Unbounded}
-	}
-	if a.Max == nil {
-		return reserve.Applied{Excess: int(a.Machines), Max: reserve.Unbounded}
-	}
-	return reserve.Applied{Excess: int(a.Machines), Max: int(*a.Max)}
-}
+func applied(d *v1alpha1.MachineDeployment) reserve.Applied { return reserve.AppliedOf(d.Annotations) }

@@ -61,13 +61,8 @@ func (m material) pool(now time.Time) Pool {
 			p.Applied = &n
 		}
 	}
-	p.Reserve = reserve.View{Max: p.Max, CurrentSet: m.current, Now: now, Applied: reserve.Applied{Max: reserve.Unbounded}}
-	if a, err := v1alpha1.ParseAppliedExcess(d.Annotations[v1alpha1.AppliedExcessAnnotation]); err == nil {
-		p.Reserve.Applied.Excess, p.Reserve.Wish = int(a.Machines), int(a.Machines)
-		if a.Max != nil {
-			p.Reserve.Applied.Max = int(*a.Max)
-		}
-	}
+	p.Reserve = reserve.View{Max: p.Max, CurrentSet: m.current, Now: now, Applied: reserve.AppliedOf(d.Annotations)}
+	p.Reserve.Wish = p.Reserve.Applied.Excess
 	for set, machines := range m.machines {
 		for _, machine := range machines {
 			p.Reserve.Machines = append(p.Reserve.Machines, plain(machine, set, d, now))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Group is a MachineDeployment with bounds.
@@ -54,16 +55,7 @@ func (g Group) applied() int64 { return g.shown(g.Replicas()) - int64(g.Replicas
 
 // shown is how many machines the lens shows machine-controller-manager for so many replicas.
 func (g Group) shown(replicas int32) int64 {
-	n := int64(replicas)
-	a, err := v1alpha1.ParseAppliedExcess(g.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation])
-	if err != nil {
-		return n
-	}
-	excess := int64(a.Machines)
-	if a.Max != nil {
-		excess = min(excess, max(0, int64(*a.Max)-n))
-	}
-	return n + excess
+	return int64(reserve.Shown(int(replicas), reserve.AppliedOf(g.Deployment.Annotations)))
 }
 
 // named are the machines that a MachineDeployment names for deletion, as machine-controller-manager reads them, and when they were.
