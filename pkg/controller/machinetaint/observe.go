@@ -5,6 +5,7 @@ package machinetaint
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
@@ -16,7 +17,8 @@ import (
 )
 
 // observe gathers the view of a MachineDeployment. It is false where there is nothing to decide: it is gone or going,
-// or a store does not yet show what we wrote, and its event will bring the next look.
+// or a store does not yet show what we wrote, and its event will bring the next look. Most MachineDeployments of most
+// clusters have no reserve, and every change of theirs comes here: for them no more is gathered than shows that.
 func (c *Controller) observe(key string) (View, bool) {
 	d, found := c.stores.deployment(key)
 	if !found || d.DeletionTimestamp != nil {
@@ -39,12 +41,11 @@ func (c *Controller) observe(key string) (View, bool) {
 			v.Machines = append(v.Machines, machine)
 		}
 	}
-	slices.SortFunc(v.Machines, func(a, b Machine) int {
-		if a.Object.Name < b.Object.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(v.Machines, func(a, b Machine) int { return strings.Compare(a.Object.Name, b.Object.Name) })
+	if idle(v, wishOf(v)) {
+		return v, true
+	}
+	c.populate(v.Machines)
 	v.CurrentSet, v.Rollout = rollout(d, sets, v.Machines)
 	v.Wanted, v.Behind = c.seen(d, v.Machines)
 	v.Allocatable = c.allocatable(v)
@@ -86,8 +87,16 @@ func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) (Machine, bool
 		return Machine{}, false
 	}
 	machine.Node = node
-	machine.Pods, machine.Strangers = c.guests(name)
 	return machine, true
+}
+
+// populate counts the pods on each machine.
+func (c *Controller) populate(machines []Machine) {
+	for i := range machines {
+		if m := &machines[i]; m.Node != nil {
+			m.Pods, m.Strangers = c.guests(m.Node.Name)
+		}
+	}
 }
 
 // blind counts a machine as busy whose pods cannot be seen, unless it cannot have any.

@@ -5,6 +5,7 @@ package machinetaint
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,12 +127,7 @@ func owned[T metav1.Object](store cache.Indexer, owner metav1.Object) []T {
 			all = append(all, object)
 		}
 	}
-	slices.SortFunc(all, func(a, b T) int {
-		if a.GetName() < b.GetName() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return all
 }
 
