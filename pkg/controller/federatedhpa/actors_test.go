@@ -23,6 +23,9 @@ func (c *cluster) deploy(name string) {
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
+// lookPeriod is how often a cluster's own autoscaler looks.
+const lookPeriod = 15 * time.Second
+
 // act is what a cluster's own autoscaler and its workloads' controller do, until ctx ends.
 func (c *cluster) act(ctx context.Context) {
 	for {
@@ -36,7 +39,7 @@ func (c *cluster) act(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(15 * time.Second):
+		case <-time.After(lookPeriod):
 		}
 	}
 }
@@ -64,7 +67,8 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 	h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue, Reason: "ValidMetricFound"}, limited}
 	h.Status.CurrentMetrics = nil
 	for _, m := range h.Spec.Metrics {
-		average := resource.NewMilliQuantity(load*1000/int64(max(1, current)), resource.DecimalSI)
+		n := int64(max(1, current))
+		average := resource.NewMilliQuantity((load*1000+n-1)/n, resource.DecimalSI) // rounded up, as the real one does
 		h.Status.CurrentMetrics = append(h.Status.CurrentMetrics, autoscalingv2.MetricStatus{Type: m.Type, External: &autoscalingv2.ExternalMetricStatus{
 			Metric: m.External.Metric, Current: autoscalingv2.MetricValueStatus{AverageValue: average},
 		}})

@@ -32,6 +32,19 @@ var _ = Describe("The controller", func() {
 		}, "c1", "c2", "c3")
 	})
 
+	It("moves minima to where load is at once, a cooldown and two looks of the autoscalers after it came", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(9, 30, minima))
+			f.loads("shop", 3, 3, 3)
+			time.Sleep(2 * time.Second)
+			Expect(f.bounds("shop")).To(Equal("3..10/3..10/3..10"))
+			f.loads("shop", 8, 1, 3)
+			time.Sleep(2*time.Minute + 2*lookPeriod)
+			Expect(f.bounds("shop")).To(Equal("5..10/1..10/3..10"), "by way of 4..10/2..10 it would take another cooldown")
+		}, "c1", "c2", "c3")
+	})
+
 	It("decides on nothing older than its own writes", func() {
 		play(func(f *federation) {
 			f.Lag("federatedhorizontalpodautoscalers", sim.Constantly(7*time.Second), "federatedhpa")

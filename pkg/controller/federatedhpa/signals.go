@@ -64,13 +64,21 @@ func demandOf(hpa *autoscalingv2.HorizontalPodAutoscaler, l *Local) int64 {
 
 // ratioOf is how far a metric is above its target.
 func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) float64 {
+	rounded := 0.0
+	if is.External != nil || is.Object != nil {
+		rounded = averageUnit
+	}
 	for _, wanted := range all {
 		if target, current := pair(is, wanted); target != nil {
-			return quotient(*target, *current)
+			return quotient(*target, *current, rounded)
 		}
 	}
 	return 0
 }
+
+// averageUnit is what autoscalers round the average of a total up to. Taken at its word, such an average times what runs is
+// a little more than the total, and so calls for one replica more than the autoscaler itself would run.
+const averageUnit = 0.001
 
 // pair finds the target and the current value of a metric, nil where the two are of different metrics.
 func pair(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (*autoscalingv2.MetricTarget, *autoscalingv2.MetricValueStatus) {
@@ -92,12 +100,13 @@ func pair(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (*autoscali
 	return nil, nil
 }
 
-func quotient(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) float64 {
+// quotient of a current value and its target. An average may be too high by what it was rounded up by.
+func quotient(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus, rounded float64) float64 {
 	switch {
 	case target.AverageUtilization != nil && current.AverageUtilization != nil && *target.AverageUtilization > 0:
 		return float64(*current.AverageUtilization) / float64(*target.AverageUtilization)
 	case target.AverageValue != nil && current.AverageValue != nil && !target.AverageValue.IsZero():
-		return current.AverageValue.AsApproximateFloat64() / target.AverageValue.AsApproximateFloat64()
+		return max(0, current.AverageValue.AsApproximateFloat64()-rounded) / target.AverageValue.AsApproximateFloat64()
 	case target.Value != nil && current.Value != nil && !target.Value.IsZero():
 		return current.Value.AsApproximateFloat64() / target.Value.AsApproximateFloat64()
 	}

@@ -53,6 +53,14 @@ func onObject(target, current string) reading {
 	}
 }
 
+// inTotal is a metric of the whole workload with a target per pod. Autoscalers round its average up to a thousandth.
+func inTotal(target, average string) reading {
+	r := external(target, average)
+	r.spec.External.Target = autoscalingv2.MetricTarget{AverageValue: quantity(target)}
+	r.status.External.Current = autoscalingv2.MetricValueStatus{AverageValue: quantity(average)}
+	return r
+}
+
 func inContainer(target, current int32) reading {
 	return reading{
 		autoscalingv2.MetricSpec{Type: "ContainerResource", ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: "cpu", Container: "a", Target: autoscalingv2.MetricTarget{AverageUtilization: &target}}},
@@ -86,6 +94,9 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("a value per pod", says("TooManyReplicas", perPod("100m", "150m")), "Max", 15),
 		Entry("a value", says("TooManyReplicas", external("10", "13")), "Max", 13),
 		Entry("a value on an object", says("TooManyReplicas", onObject("10", "17")), "Max", 17),
+		Entry("its part of a total", says("TooManyReplicas", inTotal("1", "2500m")), "Max", 25),
+		Entry("no more than the total of 43329m, though its average is rounded up", says("TooManyReplicas", inTotal("3333m", "4333m")), "Max", 13),
+		Entry("nothing, where the total is nothing", says("TooFewReplicas", inTotal("1", "0")), "Min", 0),
 		Entry("the most of several", says("TooManyReplicas", utilization(50, 60), external("10", "19"), perPod("1", "1500m")), "Max", 19),
 		Entry("at most four times what runs, since metrics are noisy", says("TooManyReplicas", external("1", "1000")), "Max", 40),
 		Entry("one more than it may have, where metrics say nothing", says("TooManyReplicas"), "Max", 11),
