@@ -22,6 +22,8 @@ type Overview struct {
 	PodsWaiting int `json:"podsWaiting"`
 	// Troubles are what is wrong, the worst first.
 	Troubles []Trouble `json:"troubles"`
+	// Missing says what could not be read, in a line each.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Pool is the MachineDeployments that differ in nothing but their zone.
@@ -95,9 +97,10 @@ var States = []State{Working, Booting, ReserveReady, ReserveBooting, Leaving, Fa
 
 // Machine is one machine.
 type Machine struct {
-	Name  string    `json:"name"`
-	Node  string    `json:"node,omitempty"`
-	State State     `json:"state"`
+	Name  string `json:"name"`
+	Node  string `json:"node,omitempty"`
+	State State  `json:"state"`
+	// Since is when it went into reserve, began to leave or failed, and otherwise when it was created.
 	Since time.Time `json:"since"`
 	// Pods is how many pods are on it that would have to move; -1 where pods could not be read.
 	Pods int `json:"pods"`
@@ -148,6 +151,10 @@ type Cluster struct {
 	Current int `json:"current"`
 	Desired int `json:"desired"`
 	Ready   int `json:"ready"`
+	// State is what the cluster is to the autoscaler: Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Unreachable.
+	State string `json:"state,omitempty"`
+	// Why says why it is in that state, where that is not plain.
+	Why string `json:"why,omitempty"`
 	// Reachable says that the cluster answers; what is shown of one that does not is old.
 	Reachable bool `json:"reachable"`
 	// Limited says that it would scale further, and its max forbids.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// attendance is how long an object may be without any answer of its controller.
+const attendance = 3 * time.Minute
+
+// young says that an object has not been there for long enough to wonder about what is missing.
+func (r *reading) young(o metav1.Object) bool {
+	return r.At.Sub(o.GetCreationTimestamp().Time) < attendance
+}
+
+// inspect looks for what is wrong with a MachineDeployment.
+func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
+	object := ref("machinedeployment", d.Namespace, d.Name)
+	r.inspectMachines(d, z)
+	r.inspectReserve(object, d, z)
+	if z.Bounds != nil && z.Replicas > z.Bounds.Max && z.ReserveReady.Reason != "AboveMax" {
+		r.note(noted, object, fmt.Sprintf("replicas %d are above max %d", z.Replicas, z.Bounds.Max), "raise max in the bounds, or lower replicas")
+	}
+	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || d.Labels["freeze"] == "True" {
+		r.note(broken, object, "frozen by machine-controller-manager: it makes no machines", "see why in its log: too many machines, or an API server out of reach")
+	}
+	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {
+		what, do := split(c.Message)
+		r.note(lacking, object, "pool's excess: "+what, cmp.Or(do, "see docs/zones.md, reason "+c.Reason))
+	}
+	if c := conditionOf(d, "ZonesBalanced"); c.Status == "False" && c.Reason != "Moving" && c.Reason != "Waiting" {
+		r.note(noted, object, "zones are not even: "+brief(c.Message), "see docs/zones.md, reason "+c.Reason)
+	}
+}
+
+// inspectReserve reads the condition of the reserve, or finds that nobody writes one.
+func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z Zone) {
+	c := z.ReserveReady
+	if _, _, err := wishesOf(d); err != nil && c.Reason != "BoundsInvalid" {
+		what, do := split(err.Error())
+		r.note(lacking, object, what+" cannot be understood", do)
+		return
+	}
+	switch c.Status {
+	case "":
+		if z.Excess > 0 && !r.young(d) {
+			r.note(lacking, object, fmt.Sprintf("excess %d is wanted and nobody says how it stands", z.Excess),
+				"see that machine-controller-manager runs with --controllers=*, machinetaint among them")
+		}
+	case "False":
+		cure := remedies[c.Reason]
+		if cure.passing && r.At.Sub(c.Since) < r.BootPatience {
+			return
+		}
+		do := cmp.Or(cure.do, "kubectl -n %s describe machinedeployment %s")
+		r.note(lacking, object, fmt.Sprintf("reserve %s: %s", c.Reason, brief(c.Message)), about(do, d))
+	}
+}
+
+// inspectMachines says in one line for each state what is wrong with machines, however many they are.
+func (r *reading) inspectMachines(d *v1alpha1.MachineDeployment, z Zone) {
+	for _, state := range States {
+		var bad []Machine
+		for _, m := range z.Machines {
+			if m.State == state && m.Why != "" {
+				bad = append(bad, m)
+			}
+		}
+		if len(bad) == 0 {
+			continue
+		}
+		what := fmt.Sprintf("%s %s: %s", bad[0].Name, gripe[state], bad[0].Why)
+		if more := len(bad) - 1; more > 0 {
+			what = fmt.Sprintf("%s; %d more", what, more)
+		}
+		g := broken
+		if state != Failed {
+			g = lacking
+		}
+		r.note(g, ref("machinedeployment", d.Namespace, d.Name), what, fmt.Sprintf("kubectl -n %s describe machine %s", d.Namespace, bad[0].Name))
+	}
+}
+
+// gripe is what a state with something wrong is called.
+var gripe = map[State]string{
+	Working: "serves", Booting: "does not become ready", ReserveReady: "in reserve",
+	ReserveBooting: "in reserve does not become ready", Leaving: "hangs", Failed: "failed",
+}
+
+// about fills in the namespace and the name of what a command is about.
+func about(command string, o metav1.Object) string {
+	for _, word := range []string{o.GetNamespace(), o.GetName()} {
+		command = strings.Replace(command, "%s", word, 1)
+	}
+	return command
+}
+
+// split takes a message apart that says what, a colon, and what to do.
+func split(message string) (what, do string) {
+	what, do, _ = strings.Cut(message, ": ")
+	return brief(what), brief(do)
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// sample is a machine in reserve that is ready, for all of its zone.
+type sample struct {
+	node *corev1.Node
+	zone Zone
+	// deployment is its MachineDeployment, namespace first.
+	namespace, deployment string
+}
+
+func (r *reading) sampleOf(d *v1alpha1.MachineDeployment, z Zone) {
+	for _, m := range z.Machines {
+		if n := r.nodes[m.Node]; n != nil && m.State == ReserveReady {
+			r.samples = append(r.samples, sample{n, z, d.Namespace, d.Name})
+			return
+		}
+	}
+}
+
+// mostShapes bounds how many kinds of pods are held against the reserve.
+const mostShapes = 64
+
+// inspectWaiting says of pods that wait whether the reserve could hold them, and what it takes.
+func (r *reading) inspectWaiting() {
+	slices.SortFunc(r.samples, func(a, b sample) int {
+		return slices.Compare([]string{a.namespace, a.deployment}, []string{b.namespace, b.deployment})
+	})
+	verdicts := map[string]outlook{}
+	helpless, held := []*corev1.Pod{}, map[string][]*corev1.Pod{}
+	obstacle := fit.Fits
+	for _, p := range r.waiting {
+		o := r.outlook(p, verdicts)
+		switch {
+		case o.at != "":
+			held[o.at] = append(held[o.at], p)
+		default:
+			if len(helpless) == 0 {
+				obstacle = o.obstacle
+			}
+			helpless = append(helpless, p)
+		}
+	}
+	if len(helpless) > 0 {
+		first := helpless[0]
+		r.note(broken, ref("pod", first.Namespace, first.Name), helplessness(len(helpless), obstacle, len(r.samples)),
+			fmt.Sprintf("kubectl -n %s describe pod %s", first.Namespace, first.Name))
+	}
+	for _, s := range r.samples {
+		if pods := held[s.namespace+"/"+s.deployment]; len(pods) > 0 {
+			r.noteHeld(s, pods)
+		}
+	}
+}
+
+// outlook is what the reserve is to a pod: the MachineDeployment that could hold it, or the first obstacle.
+type outlook struct {
+	at       string
+	obstacle fit.Obstacle
+}
+
+func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
+	pod := fit.NewPod(p, nil)
+	shape := pod.Shape()
+	o, there := known[shape]
+	if there || len(known) >= mostShapes {
+		return o
+	}
+	for _, s := range r.samples {
+		obstacle := fit.On(pod, s.node, v1alpha1.ReserveTaintKey)
+		if obstacle == fit.Fits {
+			o = outlook{at: s.namespace + "/" + s.deployment}
+			break
+		}
+		if o.obstacle == fit.Fits {
+			o.obstacle = obstacle
+		}
+	}
+	known[shape] = o
+	return o
+}
+
+func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
+	what := count(pods, "pod") + " found no room, and "
+	switch {
+	case samples == 0:
+		return what + "no machine in reserve is ready"
+	case obstacle == fit.Fits || obstacle == fit.Undecided:
+		return what + "it cannot be told whether the reserve could hold them"
+	}
+	return what + fmt.Sprintf("no machine in reserve could hold them (%s)", obstacle)
+}
+
+// noteHeld says what keeps machines in reserve from pods that they could hold.
+func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
+	object := ref("machinedeployment", s.namespace, s.deployment)
+	what := fmt.Sprintf("%s found no room, which the reserve here has", count(len(pods), "pod"))
+	switch b := s.zone.Bounds; {
+	case b == nil:
+		r.note(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens by itself",
+			s.namespace, s.deployment, s.zone.Replicas+1))
+	case s.zone.Replicas >= b.Max:
+		r.note(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
+	default:
+		r.note(noted, object, what, "wait: it is released in a moment, if machine-controller-manager runs with release")
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+)
+
+// complaint is a condition that says that something is wrong while it has a status.
+type complaint struct {
+	kind   string
+	status metav1.ConditionStatus
+	grade  grade
+	// do is what to do where the message does not say.
+	do string
+}
+
+var balancerComplaints = []complaint{
+	{balancer.ConditionTargetsResolved, metav1.ConditionFalse, broken, "see that the targets exist and may be scaled"},
+	{balancer.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe balancer %s"},
+	{balancer.ConditionWithinLimits, metav1.ConditionFalse, lacking, "change the bounds of targets, or replicas"},
+	{balancer.ConditionFallbackActive, metav1.ConditionTrue, lacking, "see why pods do not start there: kubectl -n %s describe pods"},
+}
+
+func (r *reading) inspectBalancer(o *balancer.Balancer) {
+	object := ref("balancer", o.Namespace, o.Name)
+	said := false
+	for _, c := range balancerComplaints {
+		met := find(o.Status.Conditions, c)
+		// Ready sums up: it says nothing that another condition has not said.
+		if met == nil || c.kind == balancer.ConditionReady && said && met.Reason != "Paused" {
+			continue
+		}
+		said = true
+		what, do := split(met.Message)
+		switch {
+		case met.Reason == "Paused":
+			r.note(noted, object, "paused, nothing is written to targets", "take spec.paused away when you are done")
+			continue
+		case c.kind == balancer.ConditionFallbackActive || c.kind == balancer.ConditionReady || strings.HasPrefix(what, "target "):
+			what, do = brief(met.Message), ""
+		}
+		r.note(c.grade, object, what, cmp.Or(do, about(c.do, o)))
+	}
+	if len(o.Status.Conditions) == 0 && !r.young(o) {
+		r.note(lacking, object, "nobody attends to it", "see that machine-controller-manager runs with --controllers=*, balancer among them")
+	}
+}
+
+var federatedComplaints = []complaint{
+	{autoscaling.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe fhpa %s"},
+	{autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, broken, "see to the way there; if they are lost for good name them in spec.unreachable.released"},
+	{autoscaling.ConditionOverCommitted, metav1.ConditionTrue, broken, "bring the clusters out of reach back, or lower maxReplicas"},
+	{autoscaling.ConditionLimited, metav1.ConditionTrue, lacking, "raise maxReplicas, or the limits of single clusters"},
+	{autoscaling.ConditionJoiningBlocked, metav1.ConditionTrue, lacking, "raise maxReplicas"},
+	{autoscaling.ConditionMinExceeded, metav1.ConditionTrue, noted, "raise minReplicas, or change minPolicy, if that is not meant"},
+}
+
+func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscaler) {
+	object := ref("fhpa", o.Namespace, o.Name)
+	for _, c := range federatedComplaints {
+		met := find(o.Status.Conditions, c)
+		switch {
+		case met == nil:
+		case met.Reason == "Paused":
+			r.note(noted, object, "paused, nothing is written to clusters", "take spec.paused away when you are done")
+		default:
+			r.note(c.grade, object, brief(met.Message), about(c.do, o))
+		}
+	}
+	for _, s := range o.Status.Clusters {
+		if s.State == autoscaling.Frozen || s.Reason == "Stuck" {
+			r.note(lacking, object, fmt.Sprintf("cluster %s: %s", s.Name, brief(cmp.Or(s.Message, s.Reason))), "see to the autoscaler and the pods of that cluster")
+		}
+	}
+	if len(o.Status.Conditions) == 0 && !r.young(o) {
+		r.note(lacking, object, "nobody attends to it", "see that machine-controller-manager runs with --controllers=*, federatedhpa among them")
+	}
+}
+
+// find is the condition that a complaint is about, nil where there is nothing to complain about.
+func find(conditions []metav1.Condition, c complaint) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == c.kind && conditions[i].Status == c.status {
+			return &conditions[i]
+		}
+	}
+	return nil
+}

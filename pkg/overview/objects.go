@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Objects are what an Overview is made of, in any order. Nothing in them is changed.
+type Objects struct {
+	// At is when they were read.
+	At time.Time
+
+	// Those of the control cluster.
+	Deployments []*v1alpha1.MachineDeployment
+	Sets        []*mcm.MachineSet
+	Machines    []*mcm.Machine
+	Classes     []*mcm.MachineClass
+	Balancers   []*balancer.Balancer
+	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
+
+	// Those of the target cluster.
+	Nodes []*corev1.Node
+	Pods  []*corev1.Pod
+	// PodsUnknown says that pods could not be read.
+	PodsUnknown bool
+
+	// Missing says what could not be read, in a line each.
+	Missing []string
+	// PoolLabels name pools; the first that a MachineDeployment has counts.
+	PoolLabels []string
+	// BootPatience is how long a machine may take to become ready.
+	BootPatience time.Duration
+}
+
+// Defaults of what the controllers are told by flags.
+const (
+	DefaultPoolLabel    = "worker.gardener.cloud/pool"
+	DefaultBootPatience = 15 * time.Minute
+)
+
+// New makes an Overview. It is total: what cannot be understood is shown as what is wrong.
+func New(o Objects) Overview {
+	if o.PoolLabels == nil {
+		o.PoolLabels = []string{DefaultPoolLabel}
+	}
+	o.BootPatience = cmp.Or(o.BootPatience, DefaultBootPatience)
+	r := newReading(o)
+	v := Overview{
+		At: o.At, Pools: r.pools(), Balancers: r.balancers(), Federated: r.federated(),
+		PodsWaiting: r.waitingPods(), Missing: slices.Clone(o.Missing),
+	}
+	v.Troubles = r.troubles()
+	return v
+}
+
+// reading finds objects by what belongs together.
+type reading struct {
+	Objects
+	sets     map[types.UID][]*mcm.MachineSet
+	machines map[types.UID][]*mcm.Machine
+	classes  map[string]*mcm.MachineClass
+	nodes    map[string]*corev1.Node
+	// pods are those of each Node; waiting those that the scheduler found no room for.
+	pods    map[string][]*corev1.Pod
+	waiting []*corev1.Pod
+	// samples are a machine in reserve that is ready, with its Node, of each zone that has one.
+	samples []sample
+	found   []finding
+}
+
+func newReading(o Objects) *reading {
+	r := &reading{
+		Objects: o, sets: map[types.UID][]*mcm.MachineSet{}, machines: map[types.UID][]*mcm.Machine{},
+		classes: map[string]*mcm.MachineClass{}, nodes: map[string]*corev1.Node{}, pods: map[string][]*corev1.Pod{},
+	}
+	for _, s := range o.Sets {
+		if owner := metav1.GetControllerOfNoCopy(s); owner != nil {
+			r.sets[owner.UID] = append(r.sets[owner.UID], s)
+		}
+	}
+	for _, m := range o.Machines {
+		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+			r.machines[owner.UID] = append(r.machines[owner.UID], m)
+		}
+	}
+	for _, c := range o.Classes {
+		r.classes[c.Namespace+"/"+c.Name] = c
+	}
+	for _, n := range o.Nodes {
+		r.nodes[n.Name] = n
+	}
+	for _, p := range o.Pods {
+		if p.Spec.NodeName != "" {
+			r.pods[p.Spec.NodeName] = append(r.pods[p.Spec.NodeName], p)
+		} else if waits(p) {
+			r.waiting = append(r.waiting, p)
+		}
+	}
+	slices.SortFunc(r.waiting, byName)
+	return r
+}
+
+// machinesOf are the machines of a MachineDeployment, and whether more than one of its MachineSets is in use.
+func (r *reading) machinesOf(d *v1alpha1.MachineDeployment) (all []*mcm.Machine, rollout bool) {
+	used := 0
+	for _, set := range r.sets[d.UID] {
+		machines := r.machines[set.UID]
+		all = append(all, machines...)
+		if set.Spec.Replicas > 0 || set.Status.Replicas > 0 || len(machines) > 0 {
+			used++
+		}
+	}
+	return all, used > 1
+}
+
+// byName orders objects.
+func byName[T metav1.Object](a, b T) int {
+	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+}

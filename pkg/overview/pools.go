@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// pools are found as the balance controller finds them: who says of which pool he is, and of the others who are alike.
+func (r *reading) pools() []Pool {
+	pools := []Pool{}
+	spaces := map[string][]*v1alpha1.MachineDeployment{}
+	for _, d := range r.Deployments {
+		spaces[d.Namespace] = append(spaces[d.Namespace], d)
+	}
+	for _, deployments := range spaces {
+		slices.SortFunc(deployments, byName)
+		named, rest := r.named(deployments)
+		for name, members := range named {
+			pools = append(pools, r.pool(name, members))
+		}
+		for _, members := range r.alike(rest) {
+			pools = append(pools, r.pool(stem(members), members))
+		}
+	}
+	slices.SortFunc(pools, func(a, b Pool) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Zones[0].Name, b.Zones[0].Name))
+	})
+	return pools
+}
+
+// named are those that say of which pool they are, by its name, and the rest.
+func (r *reading) named(deployments []*v1alpha1.MachineDeployment) (pools map[string][]*v1alpha1.MachineDeployment, rest []*v1alpha1.MachineDeployment) {
+	pools = map[string][]*v1alpha1.MachineDeployment{}
+	for _, d := range deployments {
+		if name := r.poolOf(d); name != "" {
+			pools[name] = append(pools[name], d)
+		} else {
+			rest = append(rest, d)
+		}
+	}
+	return pools, rest
+}
+
+func (r *reading) poolOf(d *v1alpha1.MachineDeployment) string {
+	for _, key := range r.PoolLabels {
+		if pool := cmp.Or(d.Labels[key], d.Spec.Template.Spec.NodeTemplateSpec.Labels[key]); pool != "" {
+			return pool
+		}
+	}
+	return ""
+}
+
+// alike are groups whose machines differ in nothing but the zone. Who is like no other, or of whom that cannot be told,
+// is a group alone.
+func (r *reading) alike(deployments []*v1alpha1.MachineDeployment) [][]*v1alpha1.MachineDeployment {
+	var groups [][]*v1alpha1.MachineDeployment
+	var templates []similar.Template
+	byName := map[string]*v1alpha1.MachineDeployment{}
+	for _, d := range deployments {
+		if t, known := r.template(d); known {
+			templates, byName[d.Name] = append(templates, t), d
+		} else {
+			groups = append(groups, []*v1alpha1.MachineDeployment{d})
+		}
+	}
+	for _, names := range similar.Groups(templates, similar.Defaults()) {
+		var members []*v1alpha1.MachineDeployment
+		for _, name := range slices.Sorted(slices.Values(names)) {
+			members = append(members, byName[name])
+		}
+		groups = append(groups, members)
+	}
+	return groups
+}
+
+// template is what a fresh machine offers: as a Node shows it, else by the MachineClass.
+func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, bool) {
+	machines, _ := r.machinesOf(d)
+	var candidates []similar.Candidate
+	for _, m := range machines {
+		if n := r.nodes[m.Labels[mcm.NodeLabelKey]]; n != nil {
+			held := m.Annotations[v1alpha1.ReserveAnnotation] != ""
+			candidates = append(candidates, similar.Candidate{Node: n, Pods: r.pods[n.Name], Reserve: held})
+		}
+	}
+	if t, known := similar.Choose(d.Name, candidates, r.At); known {
+		return t, true
+	}
+	class := r.classOf(d)
+	if class == nil {
+		return similar.Template{}, false
+	}
+	return similar.FromClass(d.Name, class.NodeTemplate, d.Spec.Template.Spec.NodeTemplateSpec.Labels)
+}
+
+// stem is a name for those that have no label: what their names begin with in common, without the zone's first letters.
+func stem(members []*v1alpha1.MachineDeployment) string {
+	name := members[0].Name
+	if len(members) == 1 {
+		return name
+	}
+	for _, d := range members[1:] {
+		n := 0
+		for n < len(name) && n < len(d.Name) && name[n] == d.Name[n] {
+			n++
+		}
+		name = name[:n]
+	}
+	if i := strings.LastIndex(name, "-"); i > 0 {
+		name = name[:i]
+	}
+	return cmp.Or(strings.TrimRight(name, "-."), members[0].Name)
+}
+
+func (r *reading) pool(name string, members []*v1alpha1.MachineDeployment) Pool {
+	p := Pool{Namespace: members[0].Namespace, Name: name, Excess: poolExcess(members)}
+	for _, d := range members {
+		p.Zones = append(p.Zones, r.zone(d))
+	}
+	slices.SortStableFunc(p.Zones, func(a, b Zone) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Name, b.Name))
+	})
+	byReplicas := func(a, b Zone) int { return cmp.Compare(a.Replicas, b.Replicas) }
+	p.Skew = slices.MaxFunc(p.Zones, byReplicas).Replicas - slices.MinFunc(p.Zones, byReplicas).Replicas
+	return p
+}
+
+// poolExcess is what members ask for their pool. They say the same, but for moments while one after the other is
+// changed: then all of it is shown.
+func poolExcess(members []*v1alpha1.MachineDeployment) string {
+	said := map[string]bool{}
+	for _, d := range members {
+		if text, set := d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PoolExcessAnnotation]; set {
+			said[text] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(said)), " or ")
+}
