@@ -172,8 +172,9 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("gives every reserve up when it is to drain", func() {
-		onItsOwn(2, 1, machinetaint.Options{Settings: machinetaint.Settings{Drain: true}}, func(a *alone) {
+	DescribeTable("gives a reserve up when it is to drain", func(drain bool, annotation string) {
+		onItsOwn(2, 1, machinetaint.Options{Settings: machinetaint.Settings{Drain: drain}}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":%q}}}`, annotation)
 			a.wrote(0)
 			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -183,6 +184,22 @@ var _ = Describe("The controller", func() {
 			Expect(d.Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)), "the wish stays")
 			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(machinetaint.Draining))))
+		})
+	},
+		Entry("everywhere", true, "false"),
+		Entry("here", false, "true"),
+	)
+
+	It("takes a reserve up again when it is not to drain any more", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"true"}}}`, api.DrainReserveAnnotation)
+			a.wrote(0)
+			a.patch(`{"metadata":{"annotations":{%q:"no"}}}`, api.DrainReserveAnnotation)
+			a.wrote(0)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
+			Expect(d.Annotations).To(HaveKeyWithValue(api.WantedExcessAnnotation, "1"))
 		})
 	})
 })

@@ -30,7 +30,7 @@ func report(v View, w wish, rule reserve.Plan) Report {
 	switch {
 	case w.trouble != nil:
 		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until then the reserve stays as it is: "+s.Message
-	case v.Settings.Drain && (s.Reserve > 0 || rule.Applied.Excess > 0):
+	case v.draining() && (s.Reserve > 0 || rule.Applied.Excess > 0):
 		r.Reason, r.Message = Draining, "the reserve is being given up: "+s.Message
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
 		r.Silent = true

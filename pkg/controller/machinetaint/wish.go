@@ -36,7 +36,7 @@ const (
 	BoundsInvalid reserve.Reason = "BoundsInvalid"
 	// CapacityUnknown: an excess in resources cannot be turned into machines yet.
 	CapacityUnknown reserve.Reason = "CapacityUnknown"
-	// Draining: the reserve is being given up because the controller was told to.
+	// Draining: the reserve is being given up because the controller was told to, or the MachineDeployment was.
 	Draining reserve.Reason = "Draining"
 )
 
@@ -64,10 +64,15 @@ func wishOf(v View) wish {
 	if derived {
 		w.show(d.Spec.ExcessReplicas, v.Pruned)
 	}
-	if v.Settings.Drain {
+	if v.draining() {
 		w.Wish, w.Excess = 0, 0
 	}
 	return w
+}
+
+// draining says that the reserve is to be given up, whatever is wished for.
+func (v View) draining() bool {
+	return v.Settings.Drain || v.Deployment.Annotations[v1alpha1.DrainReserveAnnotation] == "true"
 }
 
 func wishes(d *v1alpha1.MachineDeployment) (reserve.Wishes, error) {

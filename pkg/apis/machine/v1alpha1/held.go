@@ -20,6 +20,11 @@ const (
 	// controller writes it.
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 
+	// DrainReserveAnnotation, on a MachineDeployment, says with the value "true" that no reserve is wanted there, whatever
+	// else asks for one: what is wished for stays written down, and counts again when the annotation is taken away. Any
+	// other value means nothing. The user writes it, or kubectl evenkeel drain-reserve.
+	DrainReserveAnnotation = AnnotationPrefix + "drain-reserve"
+
 	// ReturnedAnnotation, on a MachineDeployment, names machines in reserve that were named for deletion and for which
 	// replicas was given back, separated by commas: once each. The machine-taint controller writes it.
 	ReturnedAnnotation = AnnotationPrefix + "returned"
