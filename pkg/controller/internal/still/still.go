@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package still lets a controller look at objects that are given, at a time that is given: for previews of what it would
+// do. Nothing is watched, and nothing moves.
+package still
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// Clock stands where it was set. Its timers are real, and nobody who only looks starts one.
+type Clock struct {
+	clock.RealClock
+	at time.Time
+}
+
+// Set moves the clock.
+func (c *Clock) Set(at time.Time) { c.at = at }
+
+// Now is where the clock was set.
+func (c *Clock) Now() time.Time { return c.at }
+
+// Since is measured from there.
+func (c *Clock) Since(t time.Time) time.Duration { return c.at.Sub(t) }
+
+// Ended is a context that has ended: what is run with it gives back all that it holds, and returns.
+func Ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// Informer is complete from the beginning, and shows what it was made of. It cannot be run.
+type Informer struct {
+	cache.SharedIndexInformer
+	store cache.Indexer
+}
+
+// NewInformer shows objects by namespace and name, and by the indices given.
+func NewInformer[T any](objects []T, by cache.Indexers) (Informer, error) {
+	i := Informer{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, by)}
+	return i, Show(i.store, objects)
+}
+
+// HasSynced is true.
+func (i Informer) HasSynced() bool { return true }
+
+// GetStore holds the objects.
+func (i Informer) GetStore() cache.Store { return i.store }
+
+// GetIndexer holds the objects.
+func (i Informer) GetIndexer() cache.Indexer { return i.store }
+
+// LastSyncResourceVersion is unknown.
+func (i Informer) LastSyncResourceVersion() string { return "" }
+
+// Show has a store hold these objects and no others.
+func Show[T any](store cache.Store, objects []T) error {
+	items := make([]any, 0, len(objects))
+	for _, o := range objects {
+		items = append(items, o)
+	}
+	if err := store.Replace(items, ""); err != nil {
+		return fmt.Errorf("fill store: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stockinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	ourinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// Preview is a controller that looks at objects which are given, with machine-controller-manager up to date, and writes
+// nothing. What its plans come to is for the caller to show it: see [View.After].
+type Preview struct {
+	c     *Controller
+	clock *still.Clock
+}
+
+// Objects are all that there is to see. None of them is changed.
+type Objects struct {
+	Deployments []*v1alpha1.MachineDeployment
+	Sets        []*mcm.MachineSet
+	Machines    []*mcm.Machine
+	Classes     []*mcm.MachineClass
+	Nodes       []*corev1.Node
+	Pods        []*corev1.Pod
+}
+
+// NewPreview returns a preview that has been shown nothing yet. Where target is false there is no target cluster.
+func NewPreview(s Settings, target bool) (*Preview, error) {
+	i := Informers{
+		Machine: ourinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
+		Seen:    stockinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
+	}
+	if target {
+		core := informers.NewSharedInformerFactory(nil, 0).Core().V1()
+		i.Nodes, i.Pods = core.Nodes(), core.Pods()
+	}
+	p := &Preview{clock: &still.Clock{}}
+	var err error
+	if p.c, err = New(Clients{}, i, nil, Options{Settings: s, Clock: p.clock}); err != nil {
+		return nil, err
+	}
+	p.c.Run(still.Ended())
+	return p, nil
+}
+
+// Show has the preview see these objects and no others.
+func (p *Preview) Show(o Objects, now time.Time) error {
+	p.clock.Set(now)
+	s := p.c.stores
+	errs := []error{
+		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets), still.Show(s.machines, o.Machines),
+		still.Show(s.classes, o.Classes), still.Show(s.seenSets, o.Sets), still.Show(s.seenMachines, o.Machines),
+	}
+	if s.nodes != nil {
+		errs = append(errs, still.Show(s.nodes, o.Nodes), still.Show(s.pods, o.Pods))
+	}
+	return errors.Join(errs...)
+}
+
+// Plan is what the controller would do about a MachineDeployment now; false where there is nothing to decide.
+func (p *Preview) Plan(namespace, name string) (View, Plan, bool) {
+	v, ok := p.c.observe(namespace + "/" + name)
+	if !ok {
+		return View{}, Plan{}, false
+	}
+	return v, NewPlan(v), true
+}
+
+// Remember has the next View hold what a plan said to remember.
+func (p *Preview) Remember(v View, plan Plan) {
+	p.c.remember(v.Deployment.Namespace+"/"+v.Deployment.Name, plan.Memory)
+}
+
+// Birth is a Machine as it is born in a MachineDeployment at this moment.
+func (p *Preview) Birth(namespace, deployment string, m *mcm.Machine) *mcm.Machine {
+	mark := p.c.Born(view.Birth{Deployment: types.NamespacedName{Namespace: namespace, Name: deployment}, Machine: m})
+	if mark == nil {
+		return m
+	}
+	return view.Mark(m, *mark)
+}
+
+// After is what objects are when a plan has been carried out: those that differ. Deployment has the new status, too.
+type After struct {
+	Deployment *v1alpha1.MachineDeployment
+	Machines   []*mcm.Machine
+	Nodes      []*corev1.Node
+}
+
+// After carries out a plan in copies of what it was made of.
+func (v View) After(p Plan) (After, error) {
+	a := After{Deployment: v.Deployment}
+	if p.Idle {
+		return a, nil
+	}
+	for _, change := range p.Machines {
+		a.Machines = append(a.Machines, changed(v.machine(change.Name), change, v))
+	}
+	for _, n := range p.Nodes {
+		a.Nodes = append(a.Nodes, n.after())
+	}
+	if !p.Deployment.none() {
+		d := &v1alpha1.MachineDeployment{}
+		if err := still.Merge(v.Deployment, deploymentPatch(v.Deployment, p.Deployment), d); err != nil {
+			return After{}, fmt.Errorf("change machine deployment %s: %w", v.Deployment.Name, err)
+		}
+		a.Deployment = d
+	}
+	d := *a.Deployment
+	d.Status = NewStatus(&d, p.Report, metav1.NewTime(v.Now))
+	a.Deployment = &d
+	return a, nil
+}
+
+// Steady says that a plan writes nothing but status.
+func (p Plan) Steady() bool {
+	return p.Idle || len(p.Machines)+len(p.Nodes) == 0 && p.Deployment.none()
+}
+
+func (c NodeChange) after() *corev1.Node {
+	node := c.Machine.Node.DeepCopy()
+	node.Spec.Taints = c.Taints
+	if node.Annotations = maps.Clone(node.Annotations); node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	for key, value := range c.Annotations {
+		if node.Annotations[key] = value; value == "" {
+			delete(node.Annotations, key)
+		}
+	}
+	return node
+}

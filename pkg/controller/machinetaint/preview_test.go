@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+)
+
+// all are the objects of a server.
+func (a *alone) all() (o machinetaint.Objects) {
+	GinkgoHelper()
+	ctx, list := context.Background(), metav1.ListOptions{}
+	deployments, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).List(ctx, list)
+	Expect(err).NotTo(HaveOccurred())
+	sets, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).List(ctx, list)
+	Expect(err).NotTo(HaveOccurred())
+	machines, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).List(ctx, list)
+	Expect(err).NotTo(HaveOccurred())
+	nodes, err := a.core.CoreV1().Nodes().List(ctx, list)
+	Expect(err).NotTo(HaveOccurred())
+	pods, err := a.core.CoreV1().Pods("").List(ctx, list)
+	Expect(err).NotTo(HaveOccurred())
+	o.Deployments, o.Sets, o.Machines = each(deployments.Items), each(sets.Items), each(machines.Items)
+	o.Nodes, o.Pods = each(nodes.Items), each(pods.Items)
+	return o
+}
+
+func each[T any](items []T) (all []*T) {
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return all
+}
+
+// said is what the controller writes of an object, so that two can be compared.
+type said struct {
+	annotations map[string]string
+	taints      []corev1.Taint
+	field       *int32
+	conditions  int
+}
+
+func of(o machinetaint.Objects) map[string]said {
+	all := map[string]said{}
+	for _, d := range o.Deployments {
+		all["deployment "+d.Name] = said{d.Annotations, nil, d.Spec.ExcessReplicas, len(d.Status.Conditions)}
+	}
+	for _, m := range o.Machines {
+		all["machine "+m.Name] = said{m.Annotations, m.Spec.NodeTemplateSpec.Spec.Taints, nil, 0}
+	}
+	for _, n := range o.Nodes {
+		all["node "+n.Name] = said{n.Annotations, n.Spec.Taints, nil, 0}
+	}
+	for name, s := range all {
+		// As they are read from a server, which leaves out what is empty.
+		if len(s.annotations) == 0 {
+			s.annotations = nil
+		}
+		if len(s.taints) == 0 {
+			s.taints = nil
+		}
+		all[name] = s
+	}
+	return all
+}
+
+// put replaces objects by those of the same names.
+func put(o machinetaint.Objects, after machinetaint.After) machinetaint.Objects {
+	o.Deployments = []*api.MachineDeployment{after.Deployment}
+	for i, m := range o.Machines {
+		if at := slices.IndexFunc(after.Machines, func(x *mcmapi.Machine) bool { return x.Name == m.Name }); at >= 0 {
+			o.Machines[i] = after.Machines[at]
+		}
+	}
+	for i, n := range o.Nodes {
+		if at := slices.IndexFunc(after.Nodes, func(x *corev1.Node) bool { return x.Name == n.Name }); at >= 0 {
+			o.Nodes[i] = after.Nodes[at]
+		}
+	}
+	return o
+}
+
+var _ = Describe("A preview", func() {
+	DescribeTable("comes to what the controller then writes, and writes nothing itself",
+		func(serving, reserve int, patch string) {
+			storm.Bubble(suite, func() {
+				server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine)})
+				defer server.Close()
+				config := server.ConfigFor("user")
+				config.QPS = -1
+				a := &alone{Server: server, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
+				a.pool(serving, reserve)
+				a.patch("%s", patch)
+
+				preview, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+				Expect(err).NotTo(HaveOccurred())
+				o, before := a.all(), len(a.Writes())
+				for range 3 {
+					Expect(preview.Show(o, time.Now())).To(Succeed())
+					v, plan, ok := preview.Plan(gen.Namespace, "pool")
+					Expect(ok).To(BeTrue())
+					after, err := v.After(plan)
+					Expect(err).NotTo(HaveOccurred())
+					preview.Remember(v, plan)
+					o = put(o, after)
+				}
+				Expect(of(o)).NotTo(Equal(of(a.all())), "there was something to do")
+				Expect(a.Writes()).To(HaveLen(before))
+
+				end := a.start(machinetaint.Options{})
+				a.wrote(0)
+				end()
+				Expect(of(o)).To(Equal(of(a.all())))
+			})
+		},
+		Entry("of a reserve that grows", 2, 1, `{"spec":{"excessReplicas":3}}`),
+		Entry("of a reserve that shrinks", 2, 2, `{"spec":{"excessReplicas":1}}`),
+		Entry("of a reserve that serves", 2, 2, `{"spec":{"replicas":3}}`),
+		Entry("of bounds", 2, 2, `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"1:3:2"}}}`),
+		Entry("of a reserve that is drained", 2, 2, `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":"true"}}}`),
+	)
+
+	It("sees what is born in reserve, and what serves", func() {
+		preview, err := machinetaint.NewPreview(machinetaint.Settings{}, false)
+		Expect(err).NotTo(HaveOccurred())
+		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: gen.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
+		for replicas, born := range map[int32]bool{0: true, 1: false} {
+			d.Spec.Replicas = replicas
+			Expect(preview.Show(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
+			m := preview.Birth(gen.Namespace, "pool", gen.Machine("a"))
+			Expect(m.Annotations[api.ReserveAnnotation] != "").To(Equal(born))
+		}
+	})
+})
