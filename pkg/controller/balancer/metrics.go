@@ -4,10 +4,10 @@ package balancer
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 )
 
 // metrics count writes, and show the status of every Balancer when they are read.
@@ -35,14 +35,7 @@ func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 }
 
 func (m *metrics) wrote(what string, err error) {
-	end := "done"
-	switch {
-	case apierrors.IsConflict(err):
-		end = "conflict"
-	case err != nil:
-		end = "error"
-	}
-	m.writes.WithLabelValues(what, end).Inc()
+	m.writes.WithLabelValues(what, written.End(err)).Inc()
 }
 
 // Describe is for prometheus.

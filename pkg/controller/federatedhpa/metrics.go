@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 )
 
 // metrics count writes, and show the status of every object when they are read.
@@ -44,21 +44,11 @@ func newMetrics(r prometheus.Registerer, objects cache.Store) *metrics {
 }
 
 func (m *metrics) wrote(cluster, what string, err error, took time.Duration) {
-	m.writes.WithLabelValues(cluster, what, end(err)).Inc()
+	m.writes.WithLabelValues(cluster, what, written.End(err)).Inc()
 	m.seconds.WithLabelValues(cluster).Observe(took.Seconds())
 }
 
-func (m *metrics) reported(err error) { m.writes.WithLabelValues("", "status", end(err)).Inc() }
-
-func end(err error) string {
-	switch {
-	case err == nil:
-		return "done"
-	case apierrors.IsConflict(err):
-		return "conflict"
-	}
-	return "error"
-}
+func (m *metrics) reported(err error) { m.writes.WithLabelValues("", "status", written.End(err)).Inc() }
 
 // Describe is for prometheus.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {

@@ -8,8 +8,8 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -53,14 +53,7 @@ func newMetrics(r prometheus.Registerer, s *stores) *metrics {
 }
 
 func (m *metrics) wrote(what string, err error) {
-	end := "done"
-	switch {
-	case apierrors.IsConflict(err):
-		end = "conflict"
-	case err != nil:
-		end = "error"
-	}
-	m.writes.WithLabelValues(what, end).Inc()
+	m.writes.WithLabelValues(what, written.End(err)).Inc()
 }
 
 func (m *metrics) freed(after time.Duration) { m.untainted.Observe(after.Seconds()) }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 )
 
 type metrics struct {
@@ -52,14 +53,8 @@ func (m *metrics) decided(p Plan, took time.Duration) {
 }
 
 func (m *metrics) raised(r Raise, err error) {
-	end := "done"
-	switch {
-	case err == nil:
+	if err == nil {
 		m.machines.WithLabelValues(r.Pool.Key).Add(float64(r.By))
-	case apierrors.IsConflict(err):
-		end = "conflict"
-	default:
-		end = "error"
 	}
-	m.raises.WithLabelValues(end).Inc()
+	m.raises.WithLabelValues(written.End(err)).Inc()
 }
