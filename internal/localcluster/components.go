@@ -84,7 +84,7 @@ func (c *Cluster) apiServerArgs() []string {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	if c.options.Audit {
-		args = append(args, "--audit-policy-file="+c.auditPolicy(), "--audit-log-path="+c.AuditLog())
+		args = append(args, "--audit-policy-file="+c.auditPolicy(), "--audit-log-path="+c.AuditLog(), "--audit-log-maxsize=100000") // one file, however much it holds
 	}
 	return args
 }

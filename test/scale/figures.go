@@ -3,13 +3,13 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/audit"
 )
 
 // figures are what one run took.
@@ -26,56 +26,22 @@ type writes struct {
 	all, refused, machinesCreated int
 }
 
-// auditEvent is what we read of a line of the audit log.
-type auditEvent struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	User  struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	ObjectRef struct {
-		Resource string `json:"resource"`
-	} `json:"objectRef"`
-	ResponseStatus struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
-
-func countWrites(log, user string) (w writes, err error) {
-	file, err := os.Open(log)
+func countWrites(path, user string) (w writes, err error) {
+	log, err := audit.Open(path)
 	if err != nil {
 		return w, err
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return w, fmt.Errorf("read %s: %w", log, err)
-		}
-		if e.Stage == "ResponseComplete" && e.User.Username == user {
-			w.add(e)
+	defer log.Close()
+	requests, err := log.Read(func(r audit.Request) bool { return r.User == user && r.Writes() })
+	for _, r := range requests {
+		w.all++
+		if r.Refused() {
+			w.refused++
+		} else if r.Verb == "create" && r.Resource == "machines" {
+			w.machinesCreated++
 		}
 	}
-	return w, lines.Err()
-}
-
-func (w *writes) add(e auditEvent) {
-	switch e.Verb {
-	case "create", "update", "patch", "delete":
-	default:
-		return
-	}
-	if e.ObjectRef.Resource == "leases" || e.ObjectRef.Resource == "events" {
-		return
-	}
-	w.all++
-	if e.ResponseStatus.Code >= 400 {
-		w.refused++
-	} else if e.Verb == "create" && e.ObjectRef.Resource == "machines" {
-		w.machinesCreated++
-	}
+	return w, err
 }
 
 // usage reads a process' peak memory in MiB and its CPU time.

@@ -72,8 +72,6 @@ func newClients(config *rest.Config) (c clients, err error) {
 func inLab(ctx context.Context, contestant localcluster.Program, do func(*lab) error) (err error) {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		Name: "bench-reserve", Out: os.Stderr, Audit: true, UnsafeNoFsync: true,
-		// One file, whatever its size: it is read while it grows.
-		ExtraArgs: map[string][]string{localcluster.APIServer: {"--audit-log-maxsize=100000"}},
 	})
 	if err != nil {
 		return err

@@ -3,19 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"github.com/evenkeel/evenkeel/internal/audit"
 )
 
 // footprint is what a process has taken: at most so many MiB of memory, and time of CPUs.
@@ -70,68 +66,43 @@ const breath = 10 * time.Second
 
 // listen waits until our identity has stopped writing, for three minutes at most, and then counts what it writes.
 func (l *lab) listen(ctx context.Context, rest time.Duration) (s silence, err error) {
-	file, err := os.Open(l.cluster.AuditLog())
+	log, err := audit.Open(l.cluster.AuditLog())
 	if err != nil {
 		return s, err
 	}
-	defer file.Close()
-	if _, err := file.Seek(0, io.SeekEnd); err != nil {
+	defer log.Close()
+	if _, err := written(log); err != nil {
 		return s, err
 	}
-	t := trail{lines: bufio.NewReader(file)}
 	begin := time.Now()
 	for quiet := false; !quiet && time.Since(begin) < 3*time.Minute; {
-		writes, err := t.during(ctx, breath)
+		writes, err := during(ctx, breath, log)
 		if err != nil {
 			return s, err
 		}
 		quiet = len(writes) == 0
 	}
 	s.settled, s.lasted = time.Since(begin), rest
-	s.writes, err = t.during(ctx, rest)
+	s.writes, err = during(ctx, rest, log)
 	return s, err
 }
 
-// trail is an audit log that grows, from where it was when it was opened.
-type trail struct {
-	lines *bufio.Reader
-	begun []byte // a line without its end, so far
-}
-
 // during counts what is written in some time.
-func (t *trail) during(ctx context.Context, d time.Duration) (map[string]int, error) {
+func during(ctx context.Context, d time.Duration, log *audit.Log) (map[string]int, error) {
 	select {
 	case <-time.After(d):
-		return t.writes()
+		return written(log)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// writes are those of our identity since it was last asked, but for Leases and Events.
-func (t *trail) writes() (map[string]int, error) {
+// written counts what our identity has written since the log was last read.
+func written(log *audit.Log) (map[string]int, error) {
+	requests, err := log.Read(func(r audit.Request) bool { return r.User == identity && r.Writes() })
 	writes := map[string]int{}
-	for {
-		part, err := t.lines.ReadBytes('\n')
-		t.begun = append(t.begun, part...)
-		if errors.Is(err, io.EOF) {
-			return writes, nil
-		} else if err != nil {
-			return nil, err
-		}
-		var e auditv1.Event
-		if err := json.Unmarshal(t.begun, &e); err != nil {
-			return nil, fmt.Errorf("read the audit log: %w", err)
-		}
-		t.begun = t.begun[:0]
-		if written(e) {
-			writes[e.Verb+" "+e.ObjectRef.Resource]++
-		}
+	for _, r := range requests {
+		writes[r.Verb+" "+r.Resource]++
 	}
-}
-
-func written(e auditv1.Event) bool {
-	return e.Stage == auditv1.StageResponseComplete && e.User.Username == identity && e.ObjectRef != nil &&
-		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
-		e.ObjectRef.Resource != "leases" && e.ObjectRef.Resource != "events"
+	return writes, err
 }
