@@ -133,6 +133,18 @@ func (s *shop) state(ctx context.Context, cluster string) func() string {
 	}
 }
 
+// moves of bounds that the object tells of, as in "c1: from 1..10 to 1..24".
+func (s *shop) moves(ctx context.Context) []string {
+	GinkgoHelper()
+	all, err := hubCore.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=Moved,involvedObject.name=" + s.name})
+	Expect(err).NotTo(HaveOccurred())
+	var moves []string
+	for i := range all.Items {
+		moves = append(moves, all.Items[i].Message)
+	}
+	return moves
+}
+
 // load is how many replicas each member needs from now on.
 func (s *shop) load(replicas ...int64) {
 	for i, n := range replicas {

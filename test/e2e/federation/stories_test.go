@@ -43,6 +43,7 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 		begun := time.Now()
 		Eventually(s.bounds(ctx), cooldown*time.Second+2*hpaPeriod+slow).Should(HavePrefix("5..10/1..10/3"))
 		AddReportEntry("from load to minima", time.Since(begun))
+		Eventually(s.moves).WithContext(ctx).Should(ConsistOf("c1: from 3..10 to 5..10", "c2: from 3..10 to 1..10"), "in one go: a second would be a cooldown later")
 		Eventually(s.replicas(ctx)).Should(Equal("8/1/3"))
 	})
 })
