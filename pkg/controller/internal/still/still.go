@@ -35,7 +35,7 @@ func Ended() context.Context {
 	return ctx
 }
 
-// Informer is complete from the beginning, and shows what it was made of. It cannot be run.
+// Informer shows what it was made of, and is complete from the beginning. It cannot be run. The zero value never fills.
 type Informer struct {
 	cache.SharedIndexInformer
 	store cache.Indexer
@@ -47,8 +47,8 @@ func NewInformer[T any](objects []T, by cache.Indexers) (Informer, error) {
 	return i, Show(i.store, objects)
 }
 
-// HasSynced is true.
-func (i Informer) HasSynced() bool { return true }
+// HasSynced says whether it was made of anything.
+func (i Informer) HasSynced() bool { return i.store != nil }
 
 // GetStore holds the objects.
 func (i Informer) GetStore() cache.Store { return i.store }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+)
+
+// Preview is a controller that looks at objects which are given, and writes nothing. What its plans come to is for the
+// caller to show it: see [View.After]. It has been running for ever, so nothing was in reserve a moment ago that is not.
+type Preview struct {
+	c     *Controller
+	clock *still.Clock
+}
+
+// Objects of one namespace, and of the target cluster, are all that there is to see. None of them is changed.
+type Objects struct {
+	Deployments []*v1alpha1.MachineDeployment
+	Sets        []*mcm.MachineSet
+	Machines    []*mcm.Machine
+	Classes     []*mcm.MachineClass
+
+	Nodes          []*corev1.Node
+	Pods           []*corev1.Pod
+	Budgets        []*policyv1.PodDisruptionBudget
+	Claims         []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Drivers        []*storagev1.CSIDriver
+
+	// Garden says that a Gardener's kinds are served.
+	Garden            bool
+	Workers, Clusters []*unstructured.Unstructured
+}
+
+// NewPreview returns a preview that has been shown nothing yet. Where target is false there is no target cluster.
+func NewPreview(namespace string, s Settings, target bool) (*Preview, error) {
+	i := Informers{Machines: machineinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1()}
+	if target {
+		i.Target = informers.NewSharedInformerFactory(nil, 0)
+	}
+	p := &Preview{clock: &still.Clock{}}
+	var err error
+	if p.c, err = New(Clients{}, i, nil, Options{Namespace: namespace, Settings: s, Clock: p.clock}); err != nil {
+		return nil, err
+	}
+	p.c.Run(still.Ended())
+	return p, nil
+}
+
+// Show has the preview see these objects and no others.
+func (p *Preview) Show(o Objects, now time.Time) error {
+	p.clock.Set(now)
+	s := p.c.stores
+	errs := []error{
+		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
+		still.Show(s.machines, o.Machines), still.Show(s.classes, o.Classes), p.c.garden.show(o),
+	}
+	if s.nodes != nil {
+		errs = append(errs, still.Show(s.nodes, o.Nodes), still.Show(s.pods, o.Pods), still.Show(s.budgets, o.Budgets),
+			still.Show(s.claims, o.Claims), still.Show(s.volumes, o.Volumes),
+			still.Show(s.storageClasses, o.StorageClasses), still.Show(s.drivers, o.Drivers))
+	}
+	return errors.Join(errs...)
+}
+
+func (g *garden) show(o Objects) error {
+	if !o.Garden {
+		return nil
+	}
+	workers, errWorkers := still.NewInformer(o.Workers, cache.Indexers{})
+	clusters, errClusters := still.NewInformer(o.Clusters, cache.Indexers{})
+	g.workers, g.clusters = workers, clusters
+	return errors.Join(errWorkers, errClusters)
+}
+
+// Plan is what the controller would do now. The next one remembers it.
+func (p *Preview) Plan() (View, Plan) {
+	v, _ := p.c.observe() // with no writes of its own it is current
+	plan := NewPlan(v)
+	p.c.memory = plan.Memory
+	return v, plan
+}
+
+// After is what MachineDeployments are when a plan has been carried out: those that differ, with their conditions.
+func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
+	var all []*v1alpha1.MachineDeployment
+	for i, o := range p.Outcomes {
+		before := v.Members[i].Object
+		after := *before
+		if !o.Write.None() {
+			patch, err := json.Marshal(patchOf(before, o.Write, v.Now))
+			if err != nil {
+				return nil, fmt.Errorf("encode patch: %w", err)
+			}
+			after = v1alpha1.MachineDeployment{}
+			if err := still.Merge(before, patch, &after); err != nil {
+				return nil, fmt.Errorf("change machine deployment %s: %w", o.Name, err)
+			}
+		}
+		conditions, differs := NewConditions(before.Status.Conditions, o.Conditions, metav1.NewTime(v.Now))
+		if after.Status.Conditions = conditions; differs || !o.Write.None() {
+			all = append(all, &after)
+		}
+	}
+	return all, nil
+}

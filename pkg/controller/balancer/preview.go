@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+)
+
+// Preview is a controller that looks at objects which are given, and writes nothing. What its plans come to is for the
+// caller to show it: see [View.After]. Of the API server it asks no more than what kinds there are, and their scale.
+type Preview struct {
+	c     *Controller
+	clock *still.Clock
+}
+
+// Objects are all that there is to see. None of them is changed.
+type Objects struct {
+	Balancers   []*v1alpha1.Balancer
+	Pods        []*corev1.Pod
+	Autoscalers []*autoscalingv2.HorizontalPodAutoscaler
+	// Workloads are those of each resource that could be listed; see [Preview.Resources].
+	Workloads map[schema.GroupVersionResource][]*unstructured.Unstructured
+}
+
+// NewPreview returns a preview that has been shown nothing yet. Clients need no Balancers.
+func NewPreview(clients Clients) (*Preview, error) {
+	core, ours := informers.NewSharedInformerFactory(nil, 0), balancerinformers.NewSharedInformerFactory(nil, 0)
+	p := &Preview{clock: &still.Clock{}}
+	var err error
+	p.c, err = New(clients, Informers{
+		Balancers: ours.Balancer().V1alpha1().Balancers(), Pods: core.Core().V1().Pods(),
+		Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(),
+	}, nil, Options{Clock: p.clock})
+	if err != nil {
+		return nil, err
+	}
+	p.c.Run(still.Ended())
+	return p, nil
+}
+
+// Resources are those whose objects have to be shown for a Balancer: its targets', and the machines that these make.
+func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource {
+	var all []schema.GroupVersionResource
+	for _, t := range b.Spec.Targets {
+		resource, hold, _ := p.c.resource(t.ScaleTargetRef)
+		if hold != (Hold{}) {
+			continue
+		}
+		if all = append(all, resource); resource.Group == machineGroup {
+			all = append(all, resource.GroupVersion().WithResource("machines"))
+		}
+	}
+	return all
+}
+
+// Show has the preview see these objects and no others.
+func (p *Preview) Show(o Objects, now time.Time) error {
+	p.clock.Set(now)
+	errs := []error{still.Show(p.c.balancers, o.Balancers), still.Show(p.c.pods, o.Pods), still.Show(p.c.autoscalers, o.Autoscalers)}
+	caches := map[schema.GroupVersionResource]*kindCache{}
+	for _, b := range o.Balancers {
+		for _, resource := range p.Resources(b) {
+			// What could not be listed never fills.
+			caches[resource] = &kindCache{informer: still.Informer{}}
+		}
+	}
+	for resource, objects := range o.Workloads {
+		informer, err := still.NewInformer(objects, cache.Indexers{byLabel: indexByLabel})
+		caches[resource] = &kindCache{informer: informer}
+		errs = append(errs, err)
+	}
+	p.c.watches.caches = caches
+	return errors.Join(errs...)
+}
+
+// Plan is what the controller would do about a Balancer now; false where it is gone or going.
+func (p *Preview) Plan(ctx context.Context, namespace, name string) (View, Plan, bool, error) {
+	b, ok := p.c.get(namespace + "/" + name)
+	if !ok {
+		return View{}, Plan{}, false, nil
+	}
+	v, wait, err := p.c.observe(ctx, b)
+	if err != nil {
+		return View{}, Plan{}, false, fmt.Errorf("look at Balancer %s: %w", name, err)
+	}
+	plan := NewPlan(v)
+	plan.Again = sooner(wait, plan.Again)
+	return v, plan, true, nil
+}
+
+// Ask is one write of a workload's scale.
+type Ask struct {
+	// Target is its name in the Balancer.
+	Target   string
+	Object   Object
+	From, To int64
+}
+
+// After is a Balancer when a plan has been carried out, and what was written for that.
+func (v View) After(p Plan) (*v1alpha1.Balancer, []Ask) {
+	var o Outcome
+	var asks []Ask
+	for i, s := range p.Shares {
+		o = append(o, s.Current)
+		if s.Moving() && p.Stop == (Hold{}) && !v.Balancer.Spec.Paused {
+			o[i] = s.Next
+			asks = append(asks, Ask{s.Name, v.Targets[i].Object, s.Current, s.Next})
+		}
+	}
+	b := v.Balancer.DeepCopy()
+	b.Status = NewStatus(v, p, o)
+	return b, asks
+}
+
+// Blocked says that the target does not start what it was given.
+func (s Share) Blocked() bool { return s.health.blocked }

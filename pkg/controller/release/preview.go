@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/informers"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+)
+
+// Preview is a controller that looks at objects which are given, and writes nothing.
+type Preview struct {
+	c     *Controller
+	clock *still.Clock
+}
+
+// Objects are all that there is to see. None of them is changed.
+type Objects struct {
+	Deployments    []*v1alpha1.MachineDeployment
+	Sets           []*mcm.MachineSet
+	Machines       []*mcm.Machine
+	MachineClasses []*mcm.MachineClass
+
+	Pods    []*corev1.Pod
+	Nodes   []*corev1.Node
+	Claims  []*corev1.PersistentVolumeClaim
+	Volumes []*corev1.PersistentVolume
+	Classes []*storagev1.StorageClass
+	Drivers []*storagev1.CSIDriver
+	Daemons []*appsv1.DaemonSet
+}
+
+// NewPreview returns a preview that has been shown nothing yet.
+func NewPreview(s Settings) (*Preview, error) {
+	target := informers.NewSharedInformerFactory(nil, 0)
+	core, storage := target.Core().V1(), target.Storage().V1()
+	p := &Preview{clock: &still.Clock{}}
+	var err error
+	p.c, err = New(nil, Informers{
+		Machines: machineinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
+		Pods:     core.Pods(), Nodes: core.Nodes(), Claims: core.PersistentVolumeClaims(), Volumes: core.PersistentVolumes(),
+		Classes: storage.StorageClasses(), Drivers: storage.CSIDrivers(), Daemons: target.Apps().V1().DaemonSets(),
+	}, nil, Options{Settings: s, Clock: p.clock})
+	if err != nil {
+		return nil, err
+	}
+	p.c.Run(still.Ended())
+	return p, nil
+}
+
+// Show has the preview see these objects and no others.
+func (p *Preview) Show(o Objects, now time.Time) error {
+	p.clock.Set(now)
+	s := &p.c.stores
+	return errors.Join(
+		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
+		still.Show(s.machines, o.Machines), still.Show(s.machineClasses, o.MachineClasses),
+		still.Show(s.pods, o.Pods), still.Show(s.nodes, o.Nodes), still.Show(s.claims, o.Claims),
+		still.Show(s.volumes, o.Volumes), still.Show(s.classes, o.Classes), still.Show(s.drivers, o.Drivers),
+		still.Show(s.daemons, o.Daemons),
+	)
+}
+
+// Plan is what the controller would do now. The next one remembers it.
+func (p *Preview) Plan() Plan {
+	waiting := p.c.waiting()
+	if len(waiting) == 0 {
+		p.c.memory = nil
+		return Plan{}
+	}
+	plan := NewPlan(p.c.observe(waiting, p.clock.Now()))
+	p.c.memory = plan.Memory
+	return plan
+}
