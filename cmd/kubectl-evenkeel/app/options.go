@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
+)
+
+// noTarget says that there is no cluster with Nodes and pods.
+const noTarget = "none"
+
+// options are what all commands have in common.
+type options struct {
+	genericiooptions.IOStreams
+	config *genericclioptions.ConfigFlags
+	// target is a path to a kubeconfig, empty where Nodes and pods are in the same cluster.
+	target string
+	// everywhere reads all namespaces.
+	everywhere bool
+	noColor    bool
+	poolLabels []string
+}
+
+func newOptions(streams genericiooptions.IOStreams) *options {
+	return &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()}
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	o.config.AddFlags(flags)
+	flags.StringVar(&o.target, "target-kubeconfig", "", "kubeconfig of the cluster with Nodes and pods, or \"none\"; by default it is the same cluster")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "look at all namespaces")
+	flags.BoolVar(&o.noColor, "no-color", false, "print without colors; so does the environment variable NO_COLOR")
+	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, as the controllers were told (default worker.gardener.cloud/pool)")
+}
+
+// clusters connects to where the flags say.
+func (o *options) clusters() (read.Clusters, error) {
+	control, err := o.config.ToRESTConfig()
+	if err != nil {
+		return read.Clusters{}, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, err := o.namespace()
+	if err != nil {
+		return read.Clusters{}, err
+	}
+	target, err := o.targetConfig(control)
+	if err != nil {
+		return read.Clusters{}, err
+	}
+	return read.New(control, target, namespace)
+}
+
+// namespace is empty for all of them.
+func (o *options) namespace() (string, error) {
+	if o.everywhere {
+		return "", nil
+	}
+	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+func (o *options) targetConfig(control *rest.Config) (*rest.Config, error) {
+	switch o.target {
+	case "":
+		return control, nil
+	case noTarget:
+		return nil, nil
+	}
+	target, err := clientcmd.BuildConfigFromFlags("", o.target)
+	if err != nil {
+		return nil, fmt.Errorf("read the target kubeconfig: %w", err)
+	}
+	return target, nil
+}

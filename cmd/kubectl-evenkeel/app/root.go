@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app has the plugin's commands, one file each.
+package app
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// NewRoot is the whole command line.
+func NewRoot(streams genericiooptions.IOStreams) *cobra.Command {
+	o := newOptions(streams)
+	root := &cobra.Command{
+		Use:   "kubectl-evenkeel",
+		Short: "Look at machines, their reserve, Balancers and federated autoscalers",
+		Long: `Look at machines, their reserve, Balancers and federated autoscalers.
+
+MachineDeployments are read in the namespace that kubectl would use; -A reads all of them. Where Nodes and pods are in
+another cluster, --target-kubeconfig says how to reach it.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evenkeel"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          known,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	o.addFlags(root.PersistentFlags())
+	root.AddCommand(newStatus(o))
+	return root
+}
+
+// known refuses what is no command.
+func known(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q: see kubectl evenkeel --help", args[0])
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("unknown command %q: did you mean %s?", args[0], near[0])
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"strconv"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// balancer is a Balancer as it is drawn.
+type balancer struct {
+	overview.Balancer
+	Rows []share
+}
+
+// share is one line of a Balancer or a federated autoscaler: what a target or a cluster has, out of what it may have.
+type share struct {
+	Name  string
+	Scale bar
+	// Numbers say in words what the bar shows, Range what it may have at least and at most.
+	Ready, Current, Wanted int
+	Range                  string
+	// Why says what is wrong; empty where nothing is.
+	Why string
+}
+
+func newBalancers(all []overview.Balancer) []balancer {
+	shown := make([]balancer, len(all))
+	for i, b := range all {
+		shown[i] = balancer{b, newTargets(b)}
+	}
+	return shown
+}
+
+// newTargets draws the targets of a Balancer on one scale.
+func newTargets(b overview.Balancer) []share {
+	end := 1
+	for _, t := range b.Targets {
+		end = max(end, t.Wanted, t.Current, t.Ready)
+		if t.Max != nil && *t.Max <= b.Replicas {
+			end = max(end, *t.Max)
+		}
+	}
+	shares := make([]share, len(b.Targets))
+	for i, t := range b.Targets {
+		s := share{Name: t.Name, Scale: newBar(end), Ready: t.Ready, Current: t.Current, Wanted: t.Wanted, Why: t.Why, Range: "from " + strconv.Itoa(t.Min)}
+		if t.Max != nil {
+			s.Range = strconv.Itoa(t.Min) + " to " + strconv.Itoa(*t.Max)
+			s.Scale.fill("room", 0, *t.Max)
+		} else {
+			s.Scale.fill("room", 0, end)
+		}
+		s.fill()
+		shares[i] = s
+	}
+	return shares
+}
+
+// fill draws what there is, ready or not, and marks what is wanted.
+func (s *share) fill() {
+	s.Scale.fill("ready", 0, min(s.Ready, s.Current))
+	s.Scale.fill("unready", min(s.Ready, s.Current), s.Current)
+	s.Scale.mark("wanted", s.Wanted)
+}
+
+// federated is a federated autoscaler as it is drawn.
+type federated struct {
+	overview.Federated
+	Rows []share
+}
+
+func newFederated(all []overview.Federated) []federated {
+	shown := make([]federated, len(all))
+	for i, f := range all {
+		shown[i] = federated{f, newClusters(f)}
+	}
+	return shown
+}
+
+// newClusters draws the clusters of a federated autoscaler on one scale.
+func newClusters(f overview.Federated) []share {
+	end := 1
+	for _, c := range f.Clusters {
+		end = max(end, c.Max, c.Current, c.Desired)
+	}
+	shares := make([]share, len(f.Clusters))
+	for i, c := range f.Clusters {
+		s := share{
+			Name: c.Name, Scale: newBar(end), Ready: c.Ready, Current: c.Current, Wanted: c.Desired, Why: clusterTrouble(c),
+			Range: strconv.Itoa(c.Min) + " to " + strconv.Itoa(c.Max),
+		}
+		s.Scale.fill("room", 0, c.Max)
+		s.fill()
+		shares[i] = s
+	}
+	return shares
+}
+
+func clusterTrouble(c overview.Cluster) string {
+	switch {
+	case !c.Reachable:
+		return "out of reach: these numbers are old"
+	case c.Limited:
+		return "would scale further, and its maximum forbids"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// How often the timeline goes on where nothing changes: twice per step, so that no step is left out.
+const beat = step / 2
+
+// board holds the newest scene and tells those who look when there is a newer one.
+type board struct {
+	source Source
+	clock  clock.WithTicker
+	// pace is the least time between two scenes.
+	pace time.Duration
+
+	mu sync.Mutex
+	// now is the newest scene; nil until the first has been read.
+	now *scene
+	// newer is closed when now is replaced.
+	newer chan struct{}
+}
+
+func newBoard(source Source, clock clock.WithTicker, pace time.Duration) *board {
+	return &board{source: source, clock: clock, pace: pace, newer: make(chan struct{})}
+}
+
+// run reads scenes until ctx ends.
+func (b *board) run(ctx context.Context) {
+	ticker := b.clock.NewTicker(beat)
+	defer ticker.Stop()
+	var past history
+	for {
+		seen := b.source.Read()
+		past = past.add(seen)
+		b.show(newScene(seen, past))
+		if !b.rest(ctx) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.source.Changed:
+		case <-ticker.C():
+		}
+	}
+}
+
+// rest waits for as long as the pace says, or until ctx ends, which it tells by false.
+func (b *board) rest(ctx context.Context) bool {
+	timer := b.clock.NewTimer(b.pace)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+func (b *board) show(s *scene) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = s
+	close(b.newer)
+	b.newer = make(chan struct{})
+}
+
+func (b *board) newest() (*scene, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now, b.newer
+}
+
+// scenes are the newest scene, then each one that is newest when the caller comes back for it, until ctx ends.
+func (b *board) scenes(ctx context.Context) iter.Seq[*scene] {
+	return func(yield func(*scene) bool) {
+		var last *scene
+		for {
+			now, newer := b.newest()
+			if now != last && !yield(now) {
+				return
+			}
+			last = now
+			select {
+			case <-ctx.Done():
+				return
+			case <-newer:
+			}
+		}
+	}
+}

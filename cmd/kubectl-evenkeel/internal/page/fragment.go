@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// fragment is a section of the page: an element with this id, whose HTML is replaced where it differs.
+type fragment struct {
+	ID   string
+	HTML template.HTML
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("page").Funcs(template.FuncMap{"class": class, "moment": moment, "ago": ago, "states": states}).ParseFS(templateFiles, "templates/*.html"))
+
+// draw makes the fragments of a view, in the order in which they stand on the page. It makes none of an object that
+// does not exist.
+func draw(o overview.Overview, past history, v view) ([]fragment, error) {
+	var d drawer
+	if v == (view{}) {
+		d.everything(o, past)
+	} else if pool, zone, found := find(o, v); found {
+		d.machines(pool, zone, o)
+	}
+	return d.fragments, d.err
+}
+
+// drawer collects fragments until the first error.
+type drawer struct {
+	fragments []fragment
+	err       error
+}
+
+func (d *drawer) everything(o overview.Overview, past history) {
+	if len(o.Missing) > 0 {
+		d.add("missing", "missing", o.Missing)
+	}
+	d.add("totals", "totals", newTotals(o))
+	d.add("troubles", "troubles", newTroubles(o.Troubles))
+	d.add("timeline", "timeline", newTimeline(past, o.At))
+	d.add("pools", "pools", len(o.Pools))
+	for _, pool := range o.Pools {
+		shown := newPool(pool)
+		d.add(shown.ID, "pool", shown)
+	}
+	if len(o.Balancers) > 0 {
+		d.add("balancers", "balancers", newBalancers(o.Balancers))
+	}
+	if len(o.Federated) > 0 {
+		d.add("federated", "federated", newFederated(o.Federated))
+	}
+	d.add("read", "read", o.At)
+}
+
+func (d *drawer) machines(pool overview.Pool, zone overview.Zone, o overview.Overview) {
+	d.add("zone", "zone", newZone(pool, zone, len(zone.Machines)))
+	d.add("machines", "machines", newRows(zone.Machines))
+	d.add("read", "read", o.At)
+}
+
+func (d *drawer) add(id, name string, shown any) {
+	if d.err != nil {
+		return
+	}
+	var text strings.Builder
+	if err := templates.ExecuteTemplate(&text, name, shown); err != nil {
+		d.err = fmt.Errorf("draw %s: %w", id, err)
+		return
+	}
+	// A template made this, which escaped everything it was given.
+	d.fragments = append(d.fragments, fragment{id, template.HTML(strings.TrimSpace(text.String()))})
+}
+
+func find(o overview.Overview, v view) (overview.Pool, overview.Zone, bool) {
+	for _, pool := range o.Pools {
+		if pool.Namespace != v.namespace {
+			continue
+		}
+		for _, zone := range pool.Zones {
+			if zone.Name == v.name {
+				return pool, zone, true
+			}
+		}
+	}
+	return overview.Pool{}, overview.Zone{}, false
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"net"
+	"net/http"
+	"slices"
+)
+
+// policy lets a browser load what comes from this server and nothing else, and lets nobody frame the page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// guarded keeps laws 1 to 3: it answers GET alone, and alone to pages that this server sent or a person who opens one.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		switch {
+		case r.Method != http.MethodGet:
+			header.Set("Allow", http.MethodGet)
+			http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+		case !loopback(r.Host):
+			http.Error(w, "open this page as http://127.0.0.1 or http://localhost", http.StatusForbidden)
+		case foreign(r):
+			http.Error(w, "another page must not read this one", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// loopback tells whether a Host names this machine and nothing that a name server decides. Its port is left open: a
+// tunnel may end at another one.
+func loopback(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	return slices.Contains([]string{"127.0.0.1", "localhost", "::1", "[::1]"}, name)
+}
+
+// foreign tells whether a page of another origin makes the request. A link to this page may be followed from anywhere:
+// who holds the link learns nothing by that.
+func foreign(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+		return true
+	}
+	followed := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	default:
+		return !followed
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+const (
+	// How far back the timeline goes.
+	span = time.Hour
+	// What one step of the timeline stands for.
+	step = 10 * time.Second
+	// How many steps the timeline has.
+	steps = int(span / step)
+)
+
+// sample is what one step of the timeline shows.
+type sample struct {
+	// at is when the step begins.
+	at               time.Time
+	replicas, excess int
+	// ready is the fewest, waiting the most that were seen during the step: what lasted a moment shows. Waiting is -1
+	// where pods could not be read.
+	ready, waiting int
+}
+
+// history is the last hour in steps, the oldest first. Steps during which nothing was read are left out.
+type history struct {
+	// since is when the first overview was read.
+	since time.Time
+	past  []sample
+}
+
+// add takes in what was seen, and forgets what is too old. What was returned by earlier calls stays as it is.
+func (h history) add(o overview.Overview) history {
+	next := history{since: h.since}
+	if next.since.IsZero() {
+		next.since = o.At
+	}
+	now := newSample(o)
+	oldest := now.at.Add(step - span)
+	next.past = make([]sample, 0, len(h.past)+1)
+	for _, s := range h.past {
+		if !s.at.Before(oldest) && s.at.Before(now.at) {
+			next.past = append(next.past, s)
+		}
+	}
+	if last := h.last(); last.at.Equal(now.at) {
+		now.ready = min(now.ready, last.ready)
+		now.waiting = max(now.waiting, last.waiting)
+	}
+	next.past = append(next.past, now)
+	return next
+}
+
+func (h history) last() sample {
+	if len(h.past) == 0 {
+		return sample{}
+	}
+	return h.past[len(h.past)-1]
+}
+
+// at returns what was seen in the step that holds t, if anything was.
+func (h history) at(t time.Time) (sample, bool) {
+	i, found := slices.BinarySearchFunc(h.past, t.Truncate(step), func(s sample, t time.Time) int { return s.at.Compare(t) })
+	if !found {
+		return sample{}, false
+	}
+	return h.past[i], true
+}
+
+func newSample(o overview.Overview) sample {
+	s := sample{at: o.At.Truncate(step), waiting: o.PodsWaiting}
+	for _, pool := range o.Pools {
+		for _, zone := range pool.Zones {
+			s.replicas += zone.Replicas
+			s.excess += zone.Excess
+			s.ready += zone.Count[overview.ReserveReady]
+		}
+	}
+	return s
+}

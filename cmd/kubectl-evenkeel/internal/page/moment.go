@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"html/template"
+	"time"
+)
+
+// moment shows a time in the zone of this machine, which is the reader's. An unknown time shows nothing.
+func moment(t time.Time) template.HTML { return shownTime(`<time`, t) }
+
+// ago shows a time for which the page's script says how long ago it is.
+func ago(t time.Time) template.HTML { return shownTime(`<time class="ago"`, t) }
+
+func shownTime(tag string, t time.Time) template.HTML {
+	if t.IsZero() {
+		return ""
+	}
+	return template.HTML(tag + ` datetime="` + t.UTC().Format(time.RFC3339) + `">` + t.Local().Format(time.DateTime) + `</time>`)
+}

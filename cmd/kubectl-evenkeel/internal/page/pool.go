@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// pool is a pool as it is drawn.
+type pool struct {
+	ID, Namespace, Name, Asked            string
+	Replicas, Excess, Ready, Skew int
+	Zones                                 []zone
+}
+
+func newPool(p overview.Pool) pool {
+	shown := pool{
+		ID: "pool/" + p.Namespace + "/" + p.Name, Namespace: p.Namespace, Name: p.Name, Asked: p.Excess, Skew: p.Skew,
+	}
+	most := 0
+	for _, z := range p.Zones {
+		most = max(most, len(z.Machines))
+	}
+	for _, z := range p.Zones {
+		shown.Replicas += z.Replicas
+		shown.Excess += z.Excess
+		shown.Ready += z.Count[overview.ReserveReady]
+		shown.Zones = append(shown.Zones, newZone(p, z, most))
+	}
+	return shown
+}
+
+// zone is a MachineDeployment as it is drawn.
+type zone struct {
+	overview.Zone
+	Namespace, Pool, Href, Place string
+	Counts                       []count
+	Scale                        bar
+	Tiles                        tiles
+}
+
+// count is how many machines are in a state.
+type count struct {
+	State overview.State
+	N     int
+}
+
+// newZone draws a zone with tiles of the size that the largest zone beside it needs, so that areas compare.
+func newZone(p overview.Pool, z overview.Zone, most int) zone {
+	shown := zone{
+		Zone: z, Namespace: p.Namespace, Pool: p.Name, Place: z.Zone, Href: zoneHref(p.Namespace, z.Name), Scale: zoneScale(z),
+	}
+	if shown.Place == "" {
+		shown.Place = z.Name
+	}
+	for _, state := range overview.States {
+		if n := z.Count[state]; n > 0 {
+			shown.Counts = append(shown.Counts, count{state, n})
+		}
+	}
+	shown.Tiles = newTiles(z.Machines, shown.Counts, most)
+	return shown
+}
+
+func zoneHref(namespace, name string) string {
+	return "/zone/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+}
+
+// zoneScale shows replicas and excess within bounds.
+func zoneScale(z overview.Zone) bar {
+	wanted := z.Replicas + z.Excess
+	end := max(wanted, z.Replicas+z.Applied, 1)
+	if z.Bounds != nil {
+		end = max(end, z.Bounds.Max)
+	}
+	b := newBar(end)
+	b.fill("replicas", 0, z.Replicas)
+	b.fill("excess", z.Replicas, wanted)
+	if z.Bounds != nil {
+		b.mark("limit", z.Bounds.Min)
+		b.mark("limit", z.Bounds.Max)
+	}
+	return b
+}
+
+// class is the name of a state in the style sheet and of the symbol that stands for it.
+func class(s overview.State) string { return strings.ReplaceAll(string(s), " ", "-") }
+
+func states() []overview.State { return overview.States }

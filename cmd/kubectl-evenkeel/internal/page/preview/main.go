@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command preview serves the plugin's page of overviews that it reads as JSON, one after the other. It prints the
+// page's address. Tests and those who work on the page see with it what no cluster at hand would show:
+//
+//	kubectl evenkeel status -o json | go run ./cmd/kubectl-evenkeel/internal/page/preview
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/page"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+func main() {
+	port := flag.Int("port", 0, "port on 127.0.0.1; 0 means a free one")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *port)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "preview:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, port int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	listener, err := page.Listen(ctx, port)
+	if err != nil {
+		return err
+	}
+	overviews, changed := make(chan overview.Overview, 1), make(chan struct{})
+	go func() {
+		if err := feed(ctx, json.NewDecoder(os.Stdin), overviews, changed); err != nil {
+			cancel(err)
+		}
+	}()
+	fmt.Printf("http://%s/\n", listener.Addr())
+	// Each overview is one step of the past: none is left out, however fast they come.
+	server := page.New("preview", page.Source{Read: reader(ctx, overviews), Changed: changed}, clock.RealClock{}, time.Millisecond)
+	err = server.Serve(ctx, listener)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	return err
+}
+
+// feed hands over one overview after the other. After the last one the page stays as it is.
+func feed(ctx context.Context, decoder *json.Decoder, overviews chan<- overview.Overview, changed chan<- struct{}) error {
+	for {
+		var next overview.Overview
+		if err := decoder.Decode(&next); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read overview: %w", err)
+		}
+		select {
+		case overviews <- next:
+		case <-ctx.Done():
+			return nil
+		}
+		select {
+		case changed <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reader waits for the first overview. Later it takes the next one if there is one.
+func reader(ctx context.Context, overviews <-chan overview.Overview) func() overview.Overview {
+	var last overview.Overview
+	return func() overview.Overview {
+		if last.At.IsZero() {
+			select {
+			case last = <-overviews:
+			case <-ctx.Done():
+			}
+			return last
+		}
+		select {
+		case last = <-overviews:
+		default:
+		}
+		return last
+	}
+}

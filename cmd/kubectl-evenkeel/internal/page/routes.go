@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"embed"
+	"net/http"
+	"net/url"
+
+	"k8s.io/klog/v2"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// handler answers what a browser may ask for.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.everything)
+	mux.HandleFunc("GET /zone/{namespace}/{name}", s.machines)
+	mux.HandleFunc("GET /events", s.stream)
+	mux.Handle("GET /assets/", http.FileServerFS(assets))
+	return guarded(mux)
+}
+
+func (s *Server) everything(w http.ResponseWriter, r *http.Request) { s.serve(w, r, view{}) }
+
+func (s *Server) machines(w http.ResponseWriter, r *http.Request) {
+	s.serve(w, r, view{r.PathValue("namespace"), r.PathValue("name")})
+}
+
+// document is a whole page.
+type document struct {
+	// Name is what the page shows of, Object what of it; empty for everything.
+	Name, Object string
+	// Stream is where updates come from.
+	Stream    string
+	Fragments []fragment
+}
+
+// serve answers with a whole page of a view. The first one may have to wait until there is something to see.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, v view) {
+	for now := range s.board.scenes(r.Context()) {
+		fragments, err := now.fragments(v)
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		s.write(w, r, v, fragments)
+		return
+	}
+}
+
+func (s *Server) write(w http.ResponseWriter, r *http.Request, v view, fragments []fragment) {
+	page := document{Name: s.name, Object: v.name, Stream: v.stream(), Fragments: fragments}
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, "document", page); err != nil {
+		fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if len(fragments) == 0 {
+		w.WriteHeader(http.StatusNotFound)
+	}
+	// Nobody is left to tell where the browser went away.
+	_, _ = text.WriteTo(w)
+}
+
+// stream is where a view's updates come from.
+func (v view) stream() string {
+	if v == (view{}) {
+		return "/events"
+	}
+	return "/events?" + url.Values{"namespace": {v.namespace}, "name": {v.name}}.Encode()
+}
+
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	klog.FromContext(r.Context()).Error(err, "Page not drawn")
+	http.Error(w, err.Error(), http.StatusInternalServerError)
+}

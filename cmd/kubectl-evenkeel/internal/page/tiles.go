@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// tiles are machines as squares, row by row. Their sizes are in CSS pixels.
+type tiles struct {
+	Width, Height, Size int
+	// Label says in words what the picture shows.
+	Label string
+	Tiles []tile
+}
+
+// tile is one machine.
+type tile struct {
+	Name, Symbol, Title string
+	X, Y                int
+}
+
+// grids are how tiles are laid out for up to so many machines; the last one serves for any number.
+var grids = []struct{ upTo, columns, pitch, size int }{
+	{16, 8, 35, 28},
+	{60, 12, 23, 19},
+	{400, 20, 14, 11},
+	{0, 35, 8, 7},
+}
+
+func newTiles(machines []overview.Machine, counts []count, most int) tiles {
+	grid := grids[len(grids)-1]
+	for _, g := range grids {
+		if most <= g.upTo {
+			grid = g
+			break
+		}
+	}
+	rows := (len(machines) + grid.columns - 1) / grid.columns
+	gap := grid.pitch - grid.size
+	t := tiles{Width: grid.columns*grid.pitch - gap, Height: max(rows*grid.pitch-gap, 0), Size: grid.size, Label: label(counts)}
+	t.Tiles = make([]tile, len(machines))
+	for i, m := range machines {
+		t.Tiles[i] = tile{
+			Name: m.Name, Symbol: class(m.State), Title: title(m),
+			X: i % grid.columns * grid.pitch, Y: i / grid.columns * grid.pitch,
+		}
+	}
+	return t
+}
+
+func label(counts []count) string {
+	words := make([]string, len(counts))
+	for i, c := range counts {
+		words[i] = fmt.Sprintf("%d %s", c.N, c.State)
+	}
+	if len(words) == 0 {
+		return "no machines"
+	}
+	return strings.Join(words, ", ")
+}
+
+// title is what a pointer that rests on a tile shows.
+func title(m overview.Machine) string {
+	lines := []string{m.Name, string(m.State)}
+	if !m.Since.IsZero() {
+		lines[1] += " since " + m.Since.Local().Format(time.DateTime)
+	}
+	if m.Pods >= 0 && m.Node != "" {
+		lines = append(lines, fmt.Sprintf("pods: %d", m.Pods))
+	}
+	if m.Why != "" {
+		lines = append(lines, m.Why)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// row is one machine in the list of a zone's machines.
+type row struct {
+	overview.Machine
+	ID string
+}
+
+func newRows(machines []overview.Machine) []row {
+	rows := make([]row, len(machines))
+	for i, m := range machines {
+		rows[i] = row{m, "machine/" + m.Name}
+	}
+	return rows
+}

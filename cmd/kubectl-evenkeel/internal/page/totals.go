@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import "github.com/evenkeel/evenkeel/pkg/overview"
+
+// totals are the numbers at the top of the page.
+type totals struct {
+	// Serving is how many machines work, Replicas how many should; Ready and Excess the same of the reserve.
+	Serving, Replicas, Ready, Excess int
+	// Coming are machines that boot, Leaving those that go.
+	Coming, Leaving, Failed int
+	// Waiting is -1 where pods could not be read.
+	Waiting int
+	// Wrong is how many troubles there are.
+	Wrong int
+}
+
+func newTotals(o overview.Overview) totals {
+	t := totals{Waiting: o.PodsWaiting, Wrong: len(o.Troubles)}
+	for _, pool := range o.Pools {
+		for _, zone := range pool.Zones {
+			t.Replicas += zone.Replicas
+			t.Excess += zone.Excess
+			t.Serving += zone.Count[overview.Working]
+			t.Ready += zone.Count[overview.ReserveReady]
+			t.Coming += zone.Count[overview.Booting] + zone.Count[overview.ReserveBooting]
+			t.Leaving += zone.Count[overview.Leaving]
+			t.Failed += zone.Count[overview.Failed]
+		}
+	}
+	return t
+}
+
+// shownTroubles is how many troubles are shown before the rest are folded.
+const shownTroubles = 6
+
+// troubles are what is wrong, the worst first.
+type troubles struct {
+	All          int
+	First, Later []overview.Trouble
+}
+
+func newTroubles(all []overview.Trouble) troubles {
+	first := min(len(all), shownTroubles)
+	return troubles{len(all), all[:first], all[first:]}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"context"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// pods is the kind that one can best do without, and most often has to.
+const pods = "pods"
+
+// kind is one kind of objects to read.
+type kind struct {
+	// name is its plural, as in a URL.
+	name string
+	// control says that it is in the control cluster.
+	control bool
+	example runtime.Object
+	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// client is what all typed clients have.
+type client[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func of[L runtime.Object](name string, control bool, example runtime.Object, c client[L]) kind {
+	return kind{
+		name: name, control: control, example: example, watch: c.Watch,
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.List(ctx, o) },
+	}
+}
+
+// kinds are all that there are to read.
+func (c Clusters) kinds() []kind {
+	machines := c.Control.MachineV1alpha1()
+	all := []kind{
+		of("machinedeployments", true, &v1alpha1.MachineDeployment{}, machines.MachineDeployments(c.Namespace)),
+		of("machinesets", true, &mcm.MachineSet{}, machines.MachineSets(c.Namespace)),
+		of("machines", true, &mcm.Machine{}, machines.Machines(c.Namespace)),
+		of("machineclasses", true, &mcm.MachineClass{}, machines.MachineClasses(c.Namespace)),
+		of("balancers", true, &balancer.Balancer{}, c.Control.BalancerV1alpha1().Balancers(c.Namespace)),
+		of("federatedhorizontalpodautoscalers", true, &autoscaling.FederatedHorizontalPodAutoscaler{},
+			c.Control.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(c.Namespace)),
+	}
+	if c.Target != nil {
+		core := c.Target.CoreV1()
+		all = append(all, of("nodes", false, &corev1.Node{}, core.Nodes()), of(pods, false, &corev1.Pod{}, core.Pods("")))
+	}
+	return all
+}
+
+// collect puts an object where it belongs.
+func collect(o *overview.Objects, item any) {
+	switch item := item.(type) {
+	case *v1alpha1.MachineDeployment:
+		o.Deployments = append(o.Deployments, item)
+	case *mcm.MachineSet:
+		o.Sets = append(o.Sets, item)
+	case *mcm.Machine:
+		o.Machines = append(o.Machines, item)
+	case *mcm.MachineClass:
+		o.Classes = append(o.Classes, item)
+	case *balancer.Balancer:
+		o.Balancers = append(o.Balancers, item)
+	case *autoscaling.FederatedHorizontalPodAutoscaler:
+		o.Federated = append(o.Federated, item)
+	case *corev1.Node:
+		o.Nodes = append(o.Nodes, item)
+	case *corev1.Pod:
+		o.Pods = append(o.Pods, item)
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package read reads the objects that an overview is made of: once, all kinds at the same time and in pages, or
+// again and again by watching. It writes nothing.
+//
+// What is not there, or may not be read, is left out and said in a line; the rest is shown. Of what is read only that
+// is kept which somebody looks at, so that thousands of pods cost little memory.
+package read
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// Clusters are where to read.
+type Clusters struct {
+	// Control has MachineDeployments, Balancers and federated autoscalers; Target has Nodes and pods. Target is nil
+	// where there is none.
+	Control versioned.Interface
+	Target  kubernetes.Interface
+	// Namespace of the control cluster to look at; all of them where it is empty.
+	Namespace string
+	Clock     clock.PassiveClock
+}
+
+// New makes the clients. Without a target configuration Nodes and pods are not read.
+func New(control, target *rest.Config, namespace string) (Clusters, error) {
+	c := Clusters{Namespace: namespace, Clock: clock.RealClock{}}
+	client, err := versioned.NewForConfig(eager(control))
+	if err != nil {
+		return Clusters{}, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	c.Control = client
+	if target == nil {
+		return c, nil
+	}
+	compact := eager(target)
+	compact.ContentType = runtime.ContentTypeProtobuf
+	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if c.Target, err = kubernetes.NewForConfig(compact); err != nil {
+		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
+	}
+	return c, nil
+}
+
+// eager is a configuration without a limit of its own: all kinds are read at the same time, and the server has limits.
+func eager(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return config
+}
+
+const (
+	// pageSize is how many objects are asked for at once.
+	pageSize = 500
+	// patience bounds how long a single look may take: after that a cluster counts as one that does not answer.
+	patience = 20 * time.Second
+)
+
+// Once reads everything there is now. The error says that the control cluster does not answer.
+func (c Clusters) Once(ctx context.Context) (overview.Objects, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	kinds := c.kinds()
+	lists, errs := make([][]runtime.Object, len(kinds)), make([]error, len(kinds))
+	var reading sync.WaitGroup
+	for i, k := range kinds {
+		reading.Go(func() { lists[i], errs[i] = k.all(ctx) })
+	}
+	reading.Wait()
+	o := overview.Objects{At: c.Clock.Now()}
+	for _, list := range lists {
+		for _, item := range list {
+			collect(&o, item)
+		}
+	}
+	return o, c.absent(&o, kinds, errs)
+}
+
+// all lists every object of a kind, slimmed.
+func (k kind) all(ctx context.Context) ([]runtime.Object, error) {
+	var all []runtime.Object
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return k.list(ctx, o) })
+	pages.PageSize, pages.PageBufferSize = pageSize, 1
+	err := pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		all = append(all, slim(item))
+		return nil
+	})
+	return all, err
+}
+
+// absent says what is missing, and why. It is an error where the control cluster does not answer.
+func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error {
+	lines := map[string][]string{}
+	for i, err := range errs {
+		k := kinds[i]
+		if err == nil {
+			continue
+		}
+		o.PodsUnknown = o.PodsUnknown || k.name == pods
+		why := reason(k, err)
+		if why == "" && k.control {
+			return fmt.Errorf("list %s: %w", k.name, err)
+		}
+		why = cmp.Or(why, "the target cluster does not answer: "+err.Error())
+		lines[why] = append(lines[why], k.name)
+	}
+	if c.Target == nil {
+		o.PodsUnknown = true
+		lines["there is no target cluster"] = []string{"nodes", pods}
+	}
+	for why, names := range lines {
+		slices.Sort(names)
+		o.Missing = append(o.Missing, strings.Join(names, ", ")+": "+why)
+	}
+	slices.Sort(o.Missing)
+	return nil
+}
+
+// reason is why a kind cannot be read, as far as one can do without it; empty where nobody answers.
+func reason(k kind, err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsNotFound(err):
+		return "not installed in this cluster"
+	case apierrors.IsForbidden(err):
+		return "no rights to list them"
+	case apierrors.IsUnauthorized(err):
+		return ""
+	case errors.As(err, &status) && !k.control:
+		return status.Status().Message
+	}
+	return ""
+}
