@@ -11,9 +11,9 @@ import (
 
 // pool is a pool as it is drawn.
 type pool struct {
-	ID, Namespace, Name, Asked            string
+	ID, Namespace, Name, Asked    string
 	Replicas, Excess, Ready, Skew int
-	Zones                                 []zone
+	Zones                         []zone
 }
 
 func newPool(p overview.Pool) pool {
