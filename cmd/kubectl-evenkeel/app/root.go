@@ -23,14 +23,16 @@ another cluster, --target-kubeconfig says how to reach it.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evenkeel"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          known,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		// As cobra has it for commands below others.
+		SuggestionsMinimumDistance: 2,
+		Args:                       known,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(newStatus(o))
+	root.AddCommand(newStatus(o), newUI(o))
 	return root
 }
 

@@ -20,7 +20,7 @@ type fragment struct {
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-var templates = template.Must(template.New("page").Funcs(template.FuncMap{"class": class, "moment": moment, "ago": ago, "states": states}).ParseFS(templateFiles, "templates/*.html"))
+var templates = template.Must(template.New("page").Funcs(template.FuncMap{"class": class, "moment": moment, "clock": timeOfDay, "ago": ago, "states": states}).ParseFS(templateFiles, "templates/*.html"))
 
 // draw makes the fragments of a view, in the order in which they stand on the page. It makes none of an object that
 // does not exist.
@@ -62,7 +62,7 @@ func (d *drawer) everything(o overview.Overview, past history) {
 }
 
 func (d *drawer) machines(pool overview.Pool, zone overview.Zone, o overview.Overview) {
-	d.add("zone", "zone", newZone(pool, zone, len(zone.Machines)))
+	d.add("zone", "zone", newZone(pool, zone, len(zone.Machines), zoneEnd(zone)))
 	d.add("machines", "machines", newRows(zone.Machines))
 	d.add("read", "read", o.At)
 }

@@ -8,14 +8,17 @@ import (
 )
 
 // moment shows a time in the zone of this machine, which is the reader's. An unknown time shows nothing.
-func moment(t time.Time) template.HTML { return shownTime(`<time`, t) }
+func moment(t time.Time) template.HTML { return shownTime(`<time`, t, time.DateTime) }
+
+// timeOfDay is enough for what was less than a day ago.
+func timeOfDay(t time.Time) template.HTML { return shownTime(`<time`, t, time.TimeOnly) }
 
 // ago shows a time for which the page's script says how long ago it is.
-func ago(t time.Time) template.HTML { return shownTime(`<time class="ago"`, t) }
+func ago(t time.Time) template.HTML { return shownTime(`<time class="ago"`, t, time.DateTime) }
 
-func shownTime(tag string, t time.Time) template.HTML {
+func shownTime(tag string, t time.Time, layout string) template.HTML {
 	if t.IsZero() {
 		return ""
 	}
-	return template.HTML(tag + ` datetime="` + t.UTC().Format(time.RFC3339) + `">` + t.Local().Format(time.DateTime) + `</time>`)
+	return template.HTML(tag + ` datetime="` + t.UTC().Format(time.RFC3339) + `">` + t.Local().Format(layout) + `</time>`)
 }

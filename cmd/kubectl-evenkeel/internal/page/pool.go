@@ -20,15 +20,15 @@ func newPool(p overview.Pool) pool {
 	shown := pool{
 		ID: "pool/" + p.Namespace + "/" + p.Name, Namespace: p.Namespace, Name: p.Name, Asked: p.Excess, Skew: p.Skew,
 	}
-	most := 0
+	most, end := 0, 1
 	for _, z := range p.Zones {
-		most = max(most, len(z.Machines))
+		most, end = max(most, len(z.Machines)), max(end, zoneEnd(z))
 	}
 	for _, z := range p.Zones {
 		shown.Replicas += z.Replicas
 		shown.Excess += z.Excess
 		shown.Ready += z.Count[overview.ReserveReady]
-		shown.Zones = append(shown.Zones, newZone(p, z, most))
+		shown.Zones = append(shown.Zones, newZone(p, z, most, end))
 	}
 	return shown
 }
@@ -48,10 +48,11 @@ type count struct {
 	N     int
 }
 
-// newZone draws a zone with tiles of the size that the largest zone beside it needs, so that areas compare.
-func newZone(p overview.Pool, z overview.Zone, most int) zone {
+// newZone draws a zone with tiles of the size that the largest zone beside it needs, on a scale with the end that the
+// widest needs, so that zones compare.
+func newZone(p overview.Pool, z overview.Zone, most, end int) zone {
 	shown := zone{
-		Zone: z, Namespace: p.Namespace, Pool: p.Name, Place: z.Zone, Href: zoneHref(p.Namespace, z.Name), Scale: zoneScale(z),
+		Zone: z, Namespace: p.Namespace, Pool: p.Name, Place: z.Zone, Href: zoneHref(p.Namespace, z.Name), Scale: zoneScale(z, end),
 	}
 	if shown.Place == "" {
 		shown.Place = z.Name
@@ -69,16 +70,20 @@ func zoneHref(namespace, name string) string {
 	return "/zone/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }
 
-// zoneScale shows replicas and excess within bounds.
-func zoneScale(z overview.Zone) bar {
-	wanted := z.Replicas + z.Excess
-	end := max(wanted, z.Replicas+z.Applied, 1)
+// zoneEnd is the largest number that a zone's scale has to show.
+func zoneEnd(z overview.Zone) int {
+	end := z.Replicas + max(z.Excess, z.Applied)
 	if z.Bounds != nil {
 		end = max(end, z.Bounds.Max)
 	}
+	return end
+}
+
+// zoneScale shows replicas and excess within bounds.
+func zoneScale(z overview.Zone, end int) bar {
 	b := newBar(end)
 	b.fill("replicas", 0, z.Replicas)
-	b.fill("excess", z.Replicas, wanted)
+	b.fill("excess", z.Replicas, z.Replicas+z.Excess)
 	if z.Bounds != nil {
 		b.mark("limit", z.Bounds.Min)
 		b.mark("limit", z.Bounds.Max)

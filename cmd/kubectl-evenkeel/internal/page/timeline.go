@@ -54,7 +54,7 @@ func newTimeline(h history, now time.Time) timeline {
 	ready := func(s sample) int { return s.ready }
 	waiting := func(s sample) int { return s.waiting }
 	return timeline{
-		Since: h.since, Short: now.Sub(h.since) < span, Steps: steps, Table: newTable(h, now),
+		Since: h.since, Short: now.Sub(h.since) < span-step, Steps: steps, Table: newTable(h, now),
 		Strips: []strip{
 			newStrip("Replicas", "replicas", strconv.Itoa(last.replicas), window, series{"line replicas", replicas, false}),
 			newStrip("Reserve ready", "reserve", fmt.Sprintf("%d of %d", last.ready, last.excess), window, series{"area ready", ready, true}, series{"line excess", excess, false}),

@@ -33,15 +33,16 @@ func newTotals(o overview.Overview) totals {
 }
 
 // shownTroubles is how many troubles are shown before the rest are folded.
-const shownTroubles = 6
+const shownTroubles = 4
 
 // troubles are what is wrong, the worst first.
 type troubles struct {
-	All          int
+	// All is how many there are, Next the number of the first that is folded.
+	All, Next    int
 	First, Later []overview.Trouble
 }
 
 func newTroubles(all []overview.Trouble) troubles {
 	first := min(len(all), shownTroubles)
-	return troubles{len(all), all[:first], all[first:]}
+	return troubles{len(all), first + 1, all[:first], all[first:]}
 }
