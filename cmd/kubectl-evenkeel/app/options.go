@@ -27,10 +27,14 @@ type options struct {
 	everywhere bool
 	noColor    bool
 	poolLabels []string
+	// connect makes the clients; tests have others.
+	connect func() (read.Clusters, error)
 }
 
 func newOptions(streams genericiooptions.IOStreams) *options {
-	return &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()}
+	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
+	o.connect = o.clusters
+	return o
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {

@@ -3,31 +3,87 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/pkg/overview"
 )
 
+// formats of -o; the empty one is the screen.
+var formats = []string{"json", "yaml", "wide"}
+
 func newStatus(o *options) *cobra.Command {
-	return &cobra.Command{
+	var format string
+	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show everything on one screen",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			clusters, err := o.clusters()
-			if err != nil {
-				return err
-			}
-			objects, err := clusters.Once(c.Context())
-			if err != nil {
-				return err
-			}
-			objects.PoolLabels = o.poolLabels
-			encoder := json.NewEncoder(o.Out)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(overview.New(objects))
-		},
+		Short: "Show everything on one screen, and what is wrong",
+		Long: `Show pools by zones with a block for each machine, Balancers and federated autoscalers with their targets as bars, and
+what is wrong with what to do about it.
+
+R is replicas, X the excess wanted, A the excess applied: what machine-controller-manager runs on top of R now.`,
+		Example: `  # the namespace of the kubeconfig
+  kubectl evenkeel status
+
+  # all namespaces, each machine in a line
+  kubectl evenkeel status -A -o wide`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.status(c.Context(), format) },
 	}
+	c.Flags().StringVarP(&format, "output", "o", "", "json, yaml or wide")
+	complete(c, "output", formats...)
+	return c
+}
+
+func (o *options) status(ctx context.Context, format string) error {
+	if format != "" && !slices.Contains(formats, format) {
+		return fmt.Errorf("output %q: write %s", format, strings.Join(formats, ", "))
+	}
+	v, err := o.look(ctx)
+	if err != nil {
+		return err
+	}
+	switch format {
+	case "json", "yaml":
+		return o.encode(v, format)
+	}
+	style := o.style()
+	style.Wide = format == "wide"
+	_, err = fmt.Fprintln(o.Out, strings.Join(screen.Status(v, style), "\n"))
+	return err
+}
+
+// look reads everything once.
+func (o *options) look(ctx context.Context) (overview.Overview, error) {
+	clusters, err := o.connect()
+	if err != nil {
+		return overview.Overview{}, err
+	}
+	objects, err := clusters.Once(ctx)
+	if err != nil {
+		return overview.Overview{}, err
+	}
+	objects.PoolLabels = o.poolLabels
+	return overview.New(objects), nil
+}
+
+// encode prints a value for programs.
+func (o *options) encode(value any, format string) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if format == "yaml" {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+	}
+	_, err = fmt.Fprintln(o.Out, strings.TrimRight(string(text), "\n"))
+	return err
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+)
+
+// usualWidth is that of a screen of which nobody knows.
+const usualWidth = 80
+
+// style is how to draw for where the output goes.
+func (o *options) style() screen.Style {
+	s := screen.Style{Width: usualWidth, Spaces: o.everywhere, ASCII: !unicode(os.Getenv)}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		s.Width = n
+	}
+	file, terminal := o.terminal()
+	if !terminal {
+		return s
+	}
+	if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+		s.Width = columns
+	}
+	s.Color = !o.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return s
+}
+
+// terminal is the output, if it is one.
+func (o *options) terminal() (*os.File, bool) {
+	file, ok := o.Out.(*os.File)
+	return file, ok && term.IsTerminal(int(file.Fd()))
+}
+
+// unicode says that the locale has all characters. Where nothing is said of one, today's terminals have them.
+func unicode(environment func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := strings.ToLower(environment(name)); locale != "" {
+			return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+		}
+	}
+	return true
+}

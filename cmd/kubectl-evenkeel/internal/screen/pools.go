@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// columns are how wide those of the table of zones are; all pools have the same ones, so that they stand in line.
+type columns struct {
+	name, zone, number, bounds, blocks int
+}
+
+// roomForBlocks is what names leave at least: enough for each state with its number.
+const roomForBlocks = 22
+
+func (s Style) columns(pools []overview.Pool) columns {
+	c := columns{name: len("ZONE"), number: 3, bounds: len("BOUNDS")}
+	for _, p := range pools {
+		c.name = max(c.name, widest(s.Width, texts(p.Zones, func(z overview.Zone) string { return z.Name })...))
+		c.zone = max(c.zone, widest(s.Width, texts(p.Zones, func(z overview.Zone) string { return z.Zone })...))
+		c.bounds = max(c.bounds, widest(s.Width, texts(p.Zones, boundsText)...))
+		for _, z := range p.Zones {
+			c.number = max(c.number, width(strconv.Itoa(max(z.Replicas, z.Excess, z.Applied))))
+		}
+	}
+	if c.zone > 0 {
+		c.zone = max(c.zone, len("ZONE"))
+	}
+	fixed := 2 + 2 + 2 + 3*(c.number+1) + 2 + c.bounds + 2
+	room := max(s.Width-fixed-roomForBlocks, 12)
+	if c.name+c.zone > room {
+		c.zone = min(c.zone, max(room/3, room-c.name))
+		c.name = min(c.name, room-c.zone)
+	}
+	c.blocks = s.Width - fixed - c.name - c.zone
+	return c
+}
+
+func (s Style) pools(v overview.Overview) []string {
+	c := s.columns(v.Pools)
+	var lines []string
+	for i, p := range v.Pools {
+		if i > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, s.poolHead(p), s.zoneHead(c))
+		for _, z := range p.Zones {
+			lines = append(lines, s.zone(z, c))
+		}
+		if s.Wide {
+			lines = append(lines, s.machines(v, p)...)
+		}
+	}
+	return lines
+}
+
+// poolHead sums a pool up.
+func (s Style) poolHead(p overview.Pool) string {
+	var total overview.Zone
+	states := map[overview.State]int{}
+	for _, z := range p.Zones {
+		total.Replicas += z.Replicas
+		total.Excess += z.Excess
+		for state, n := range z.Count {
+			states[state] += n
+		}
+	}
+	facts := fmt.Sprintf("%d of %d serve", states[overview.Working], total.Replicas)
+	if total.Excess > 0 || states[overview.ReserveReady] > 0 {
+		facts += fmt.Sprintf(", %d of %d in reserve ready", states[overview.ReserveReady], total.Excess)
+	}
+	if p.Excess != "" {
+		facts += fmt.Sprintf(", excess %s", clean(p.Excess))
+	}
+	if len(p.Zones) > 1 {
+		facts += fmt.Sprintf(", skew %d", p.Skew)
+	}
+	facts = s.clip(facts, s.Width-12)
+	name := s.clip(s.name(p.Namespace, p.Name), s.Width-width(facts)-8)
+	return s.paint(bold, "POOL "+name) + "   " + facts
+}
+
+func (s Style) zoneHead(c columns) string {
+	line := "  " + left("NAME", c.name)
+	if c.zone > 0 {
+		line += "  " + left("ZONE", c.zone)
+	}
+	for _, letter := range []string{"R", "X", "A"} {
+		line += right(letter, c.number+1)
+	}
+	return s.paint(dim, line+"  "+left("BOUNDS", c.bounds)+"  MACHINES")
+}
+
+func (s Style) zone(z overview.Zone, c columns) string {
+	line := "  " + left(s.clip(z.Name, c.name), c.name)
+	if c.zone > 0 {
+		line += "  " + left(s.clip(z.Zone, c.zone), c.zone)
+	}
+	for _, n := range []int{z.Replicas, z.Excess, z.Applied} {
+		line += right(strconv.Itoa(n), c.number+1)
+	}
+	return strings.TrimRight(line+"  "+left(boundsText(z), c.bounds)+"  "+s.blocks(z, c.blocks), " ")
+}
+
+func boundsText(z overview.Zone) string {
+	if z.Bounds == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d:%d", z.Bounds.Min, z.Bounds.Max)
+}
+
+// blocks has one for each machine, or, where they do not fit, one for each state with its number.
+func (s Style) blocks(z overview.Zone, room int) string {
+	var each []string
+	columns := -1
+	for _, state := range overview.States {
+		if n := z.Count[state]; n > 0 {
+			columns += n + 1
+			if columns > room {
+				return s.grouped(z, room)
+			}
+			each = append(each, s.paint(looks[state].hue, strings.Repeat(s.block(state), n)))
+		}
+	}
+	return strings.Join(each, " ")
+}
+
+// grouped is as many states with their numbers as there is room for.
+func (s Style) grouped(z overview.Zone, room int) string {
+	var groups []string
+	columns := -1
+	for _, state := range overview.States {
+		if n := z.Count[state]; n > 0 {
+			number := strconv.Itoa(n)
+			if columns += width(number) + 2; columns > room {
+				return strings.Join(groups, " ") + s.marks().dots
+			}
+			groups = append(groups, s.paint(looks[state].hue, s.block(state))+number)
+		}
+	}
+	return strings.Join(groups, " ")
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// Status is everything, in lines.
+func Status(v overview.Overview, s Style) []string {
+	s.Width = max(s.Width, Narrowest)
+	lines := []string{s.title(v)}
+	for _, section := range [][]string{s.pools(v), s.balancers(v), s.federated(v), s.troubles(v), s.missing(v)} {
+		if len(section) > 0 {
+			lines = append(append(lines, ""), section...)
+		}
+	}
+	if len(v.Pools) > 0 {
+		lines = append(append(lines, ""), s.legend()...)
+	}
+	return lines
+}
+
+// title sums up what there is.
+func (s Style) title(v overview.Overview) string {
+	machines := 0
+	for _, p := range v.Pools {
+		for _, z := range p.Zones {
+			machines += len(z.Machines)
+		}
+	}
+	parts := []string{v.At.UTC().Format("15:04:05 UTC"), count(len(v.Pools), "pool"), count(machines, "machine")}
+	if len(v.Balancers) > 0 {
+		parts = append(parts, count(len(v.Balancers), "Balancer"))
+	}
+	if len(v.Federated) > 0 {
+		parts = append(parts, count(len(v.Federated), "federated HPA"))
+	}
+	if v.PodsWaiting > 0 {
+		parts = append(parts, count(v.PodsWaiting, "pod")+" waiting")
+	}
+	title := strings.Join(parts, "   ")
+	if width(title) > s.Width {
+		title = strings.Join(parts, ", ")
+	}
+	return s.paint(bold, s.clip(title, s.Width))
+}
+
+func (s Style) missing(v overview.Overview) []string {
+	var lines []string
+	for _, m := range v.Missing {
+		for i, line := range wrap("not shown: "+m, s.Width-2) {
+			if i > 0 {
+				line = "  " + line
+			}
+			lines = append(lines, s.paint(dim, line))
+		}
+	}
+	return lines
+}
+
+// legend explains the blocks, in as few lines as it takes.
+func (s Style) legend() []string {
+	var lines []string
+	line, columns := "", 0
+	for _, state := range overview.States {
+		text := s.block(state) + " " + string(state)
+		if columns > 0 && columns+2+width(text) > s.Width {
+			lines, line, columns = append(lines, line), "", 0
+		}
+		if columns > 0 {
+			line, columns = line+"  ", columns+2
+		}
+		line += s.paint(looks[state].hue, s.block(state)) + s.paint(dim, " "+string(state))
+		columns += width(text)
+	}
+	return append(lines, line)
+}
+
+// name is an object's, with its namespace where that is not plain.
+func (s Style) name(namespace, name string) string {
+	if s.Spaces {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// widest is the width of the widest of some texts, but not more than most.
+func widest(most int, texts ...string) int {
+	n := 0
+	for _, text := range texts {
+		n = max(n, width(text))
+	}
+	return min(n, most)
+}
+
+// texts are what each of some things says.
+func texts[T any](all []T, say func(T) string) []string {
+	said := make([]string, 0, len(all))
+	for _, one := range all {
+		said = append(said, say(one))
+	}
+	return slices.Clip(said)
+}

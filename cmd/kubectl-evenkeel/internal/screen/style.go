@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package screen draws overviews as text: machines as blocks, replicas as bars, and what is wrong in words. No line is
+// longer than the screen is wide, and nothing is said by colour alone.
+package screen
+
+import "github.com/evenkeel/evenkeel/pkg/overview"
+
+// Style is how to draw.
+type Style struct {
+	// Width of the screen in columns; at least [Narrowest].
+	Width int
+	Color bool
+	// ASCII draws without characters that not every terminal has.
+	ASCII bool
+	// Wide lists each machine.
+	Wide bool
+	// Spaces says that objects of more than one namespace are shown, so that each has to say of which it is.
+	Spaces bool
+}
+
+// Narrowest is the least width that is drawn for.
+const Narrowest = 60
+
+// hue is a colour of terminals.
+type hue string
+
+const (
+	plain  hue = ""
+	bold   hue = "1"
+	dim    hue = "2"
+	red    hue = "31"
+	green  hue = "32"
+	yellow hue = "33"
+	blue   hue = "34"
+	cyan   hue = "36"
+)
+
+// paint is text in a colour, where there are colours.
+func (s Style) paint(h hue, text string) string {
+	if !s.Color || h == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(h) + "m" + text + "\x1b[0m"
+}
+
+// look is how a state is drawn.
+type look struct {
+	block, ascii string
+	hue          hue
+}
+
+var looks = map[overview.State]look{
+	overview.Working:        {"■", "#", green},
+	overview.Booting:        {"◧", "+", blue},
+	overview.ReserveReady:   {"□", "o", cyan},
+	overview.ReserveBooting: {"◌", ".", cyan},
+	overview.Leaving:        {"↓", "v", yellow},
+	overview.Failed:         {"✗", "x", red},
+}
+
+func (s Style) block(state overview.State) string {
+	if s.ASCII {
+		return looks[state].ascii
+	}
+	return looks[state].block
+}
+
+// marks are the other characters that ASCII lacks.
+type marks struct{ full, part, gap, dots, arrow, bullet string }
+
+func (s Style) marks() marks {
+	if s.ASCII {
+		return marks{"#", "+", ".", "~", "->", "!"}
+	}
+	return marks{"█", "▒", "·", "…", "→", "●"}
+}

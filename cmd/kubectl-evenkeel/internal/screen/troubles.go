@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// mostTroubles is how many are shown: who has more than that begins with these.
+const mostTroubles = 20
+
+// troubles says what is wrong and what to do, or that nothing is.
+func (s Style) troubles(v overview.Overview) []string {
+	if len(v.Troubles) == 0 {
+		return []string{s.paint(green, "Nothing is wrong.")}
+	}
+	lines := []string{s.paint(bold, fmt.Sprintf("WRONG (%d)", len(v.Troubles)))}
+	for i, t := range v.Troubles {
+		if i == mostTroubles {
+			return append(lines, fmt.Sprintf("  and %d more: -o json has all of them", len(v.Troubles)-i))
+		}
+		lines = append(lines, s.trouble(t)...)
+	}
+	return lines
+}
+
+// trouble is one line where the screen is wide enough, else some more.
+func (s Style) trouble(t overview.Trouble) []string {
+	m := s.marks()
+	head := s.object(t.Object) + ": " + clean(t.What)
+	if whole := "  " + m.bullet + " " + head + " " + m.arrow + " " + clean(t.Do); width(whole) <= s.Width {
+		return []string{"  " + s.paint(red, m.bullet) + " " + head + " " + s.paint(cyan, m.arrow+" "+clean(t.Do))}
+	}
+	var lines []string
+	for i, line := range wrap(head, s.Width-4) {
+		lead := "    "
+		if i == 0 {
+			lead = "  " + s.paint(red, m.bullet) + " "
+		}
+		lines = append(lines, lead+line)
+	}
+	indent := width(m.arrow) + 1
+	for i, line := range wrap(t.Do, s.Width-4-indent) {
+		lead := strings.Repeat(" ", indent)
+		if i == 0 {
+			lead = m.arrow + " "
+		}
+		lines = append(lines, "    "+s.paint(cyan, lead+line))
+	}
+	return lines
+}
+
+// object is what a trouble is about, without what is plain.
+func (s Style) object(text string) string {
+	parts := strings.SplitN(clean(text), "/", 3)
+	if len(parts) != 3 {
+		return clean(text)
+	}
+	if parts[0] == "machinedeployment" {
+		return s.name(parts[1], parts[2])
+	}
+	return parts[0] + " " + s.name(parts[1], parts[2])
+}
