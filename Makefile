@@ -65,6 +65,11 @@ e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills
 	@$(UP) build
 	go tool ginkgo --procs=2 --label-filter=long --timeout=60m --no-color ./test/e2e
 
+.PHONY: e2e-parity
+e2e-parity: ## Without excess: what ours and the stock binary write in the same story, by the audit log
+	@$(UP) build
+	go test -count=1 -timeout=30m ./test/e2e/parity -ginkgo.v -ginkgo.no-color
+
 .PHONY: e2e-stock
 e2e-stock: ## The short end-to-end specs of what stock has too, against stock machine-controller-manager: same end states
 	@$(UP) build
