@@ -69,9 +69,3 @@ var _ = Describe("Readiness", func() {
 		Expect(r.Check()).To(Succeed())
 	})
 })
-
-var _ = Describe("Version", func() {
-	It("names the binary and the library", func() {
-		Expect(Version("machine-controller")).To(MatchRegexp(`^evenkeel machine-controller \S+.*, with machine-controller-manager (v0\.\S+|of unknown version), go1\.`))
-	})
-})

@@ -33,7 +33,7 @@ type Endpoints struct {
 	Healthy map[string]Check
 	// Ready, by name: where one fails, /readyz answers 500 and the process is not at work (yet).
 	Ready map[string]Check
-	// Metrics are shown at /metrics.
+	// Metrics are shown at /metrics, to everybody who can reach the address; nil: not here.
 	Metrics prometheus.Gatherer
 	// Profiling adds /debug/pprof.
 	Profiling bool
@@ -41,15 +41,19 @@ type Endpoints struct {
 
 // Serve answers on addr until ctx ends. It binds exactly what it is told.
 func Serve(ctx context.Context, addr string, endpoints Endpoints) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	listener, err := listen(ctx, addr)
 	if err != nil {
 		return fmt.Errorf("serve health and metrics: %w", err)
 	}
-	return serve(ctx, listener, endpoints)
+	return serve(ctx, listener, endpoints.handler())
 }
 
-func serve(ctx context.Context, listener net.Listener, endpoints Endpoints) error {
-	server := &http.Server{Handler: endpoints.handler(), ReadHeaderTimeout: headerTimeout}
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+}
+
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
 	return Together(ctx,
 		func(context.Context) error {
 			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -74,8 +78,7 @@ func (e Endpoints) handler() http.Handler {
 	mux.Handle("/healthz", report(e.Healthy))
 	mux.Handle("/readyz", report(e.Ready))
 	if e.Metrics != nil {
-		// Several libraries bring registries of their own: what one of them says twice must not hide the rest.
-		mux.Handle("/metrics", promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+		mux.Handle(metricsPath, show(e.Metrics))
 	}
 	if e.Profiling {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -85,6 +88,13 @@ func (e Endpoints) handler() http.Handler {
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 	return mux
+}
+
+const metricsPath = "/metrics"
+
+// show metrics. Several libraries bring registries of their own: what one of them says twice must not hide the rest.
+func show(metrics prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
 func report(checks map[string]Check) http.Handler {

@@ -49,7 +49,7 @@ var _ = Describe("Serve", func() {
 		base = "http://" + listener.Addr().String()
 		ctx, stop := context.WithCancel(context.Background())
 		result := make(chan error, 1)
-		go func() { result <- serve(ctx, listener, endpoints) }()
+		go func() { result <- serve(ctx, listener, endpoints.handler()) }()
 		DeferCleanup(func() {
 			stop()
 			Expect(<-result).To(Succeed())

@@ -38,6 +38,8 @@ type Options struct {
 	Balancer BalancerOptions
 	// Federated has effect where that controller is picked.
 	Federated FederatedOptions
+	// Metrics are shown here instead of beside the health of the process.
+	Metrics MetricsOptions
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
 
@@ -70,12 +72,13 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Balance.addFlags(flags)
 	o.Balancer.addFlags(flags)
 	o.Federated.addFlags(flags)
+	o.Metrics.addFlags(flags)
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
 // Validate tells everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
 	}

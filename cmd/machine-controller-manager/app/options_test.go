@@ -61,7 +61,7 @@ var _ = Describe("Flags", func() {
 		var help bytes.Buffer
 		PrintUsage(&help, NewOptions().Flags())
 		Expect(help.String()).To(And(ContainSubstring("--controllers"), ContainSubstring("--bind-address"), ContainSubstring("--safety-up")))
-		Expect(Version()).To(ContainSubstring("with machine-controller-manager"))
+		Expect(Version()).To(HavePrefix("evenkeel machine-controller-manager "))
 	})
 })
 

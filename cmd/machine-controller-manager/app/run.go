@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, o *Options) error {
 	events := p.record(ctx)
 	defer events.Shutdown()
 	handlers.UpdateHealth(true)
-	return daemon.Together(ctx, p.serve, p.elect)
+	return daemon.Together(ctx, p.serve, p.serveMetrics, p.elect)
 }
 
 func newProcess(o *Options) (*process, error) {
@@ -126,13 +127,21 @@ func (p *process) record(ctx context.Context) record.EventBroadcaster {
 }
 
 func (p *process) serve(ctx context.Context) error {
-	return daemon.Serve(ctx, p.options.endpoint(), daemon.Endpoints{
-		Healthy: map[string]daemon.Check{"controllers": daemon.StockHealth},
-		Ready:   map[string]daemon.Check{"caches": p.ready.Check},
-		// Ours first: collecting machine-controller-manager's metrics sets some that are in the default registry.
-		Metrics:   prometheus.Gatherers{p.registry, prometheus.DefaultGatherer},
+	endpoints := daemon.Endpoints{
+		Healthy:   map[string]daemon.Check{"controllers": daemon.StockHealth},
+		Ready:     map[string]daemon.Check{"caches": p.ready.Check},
 		Profiling: p.options.EnableProfiling,
-	})
+	}
+	if p.options.Metrics.Address == "" {
+		endpoints.Metrics = p.metrics()
+	}
+	return daemon.Serve(ctx, p.options.endpoint(), endpoints)
+}
+
+// metrics of all controllers. Ours first: collecting machine-controller-manager's metrics sets some that are in the
+// default registry.
+func (p *process) metrics() prometheus.Gatherer {
+	return prometheus.Gatherers{p.registry, prometheus.DefaultGatherer}
 }
 
 // elect waits for the turn of this process and leads.
@@ -154,18 +163,21 @@ func (p *process) elect(ctx context.Context) error {
 }
 
 func (p *process) leaseClient() (kubernetes.Interface, error) {
-	path := p.options.ControlKubeconfig
-	if path == "" {
-		path = p.options.TargetKubeconfig
-	}
-	config, err := daemon.Config(path)
+	return p.pastGate(name+"-leader-election", func(config *rest.Config) {
+		config.Timeout = p.options.LeaderElection.RenewDeadline.Duration / 2
+	})
+}
+
+// pastGate is a client of the control cluster that goes past the gate and shares its rate with no other.
+func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Interface, error) {
+	config, err := daemon.Config(cmp.Or(p.options.ControlKubeconfig, p.options.TargetKubeconfig))
 	if err != nil {
 		return nil, fmt.Errorf("control cluster: %w", err)
 	}
-	config.Timeout = p.options.LeaderElection.RenewDeadline.Duration / 2
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, name+"-leader-election"))
+	set(config)
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, agent))
 	if err != nil {
-		return nil, fmt.Errorf("make lease client: %w", err)
+		return nil, fmt.Errorf("make client %s: %w", agent, err)
 	}
 	return client, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/version"
 )
 
 // PrintUsage explains the binary and its flags.
@@ -29,4 +29,4 @@ Flags:
 }
 
 // Version is one line for people.
-func Version() string { return daemon.Version(name) }
+func Version() string { return version.Line(name) }

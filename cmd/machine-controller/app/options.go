@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/version"
 )
 
 // Options are the flags of a stock machine-controller, by its own definitions, and ours.
@@ -84,4 +85,4 @@ Flags:
 }
 
 // Version is one line for people.
-func Version() string { return daemon.Version(name) }
+func Version() string { return version.Line(name) }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+)
+
+// MetricsOptions are the flags of metrics that are not for everybody.
+type MetricsOptions struct {
+	// Address is host:port; empty means that metrics are shown beside the health of the process, as the stock binary does.
+	Address           string
+	CertFile, KeyFile string
+}
+
+func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Address, "secure-metrics-address", "",
+		"host:port on which /metrics is served by TLS, to callers with a token that may get /metrics in the control cluster; it is then no longer served beside /healthz. Default: beside /healthz, to everybody.")
+	flags.StringVar(&o.CertFile, "secure-metrics-cert-file", "", "Certificate that is shown there, in PEM form. Read again for each connection. Default: one that the process signs for itself.")
+	flags.StringVar(&o.KeyFile, "secure-metrics-key-file", "", "Key of that certificate.")
+}
+
+func (o *MetricsOptions) validate() error {
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		return errors.New("--secure-metrics-cert-file, --secure-metrics-key-file: these belong together")
+	}
+	if o.Address == "" {
+		if o.CertFile != "" {
+			return errors.New("--secure-metrics-cert-file: needs --secure-metrics-address")
+		}
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		return fmt.Errorf("--secure-metrics-address: %w", err)
+	}
+	return nil
+}
+
+// serveMetrics shows metrics to who may see them, where that is asked for.
+func (p *process) serveMetrics(ctx context.Context) error {
+	o := p.options.Metrics
+	if o.Address == "" {
+		<-ctx.Done()
+		return nil
+	}
+	reviews, err := p.pastGate(name+"-metrics", func(config *rest.Config) { config.Timeout = requestTimeout })
+	if err != nil {
+		return err
+	}
+	return daemon.ServeMetrics(ctx, o.Address, daemon.SecureMetrics{
+		Gatherer: p.metrics(), Reviews: reviews, CertFile: o.CertFile, KeyFile: o.KeyFile,
+	})
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/clock"
+)
+
+// SecureMetrics are shown by TLS to who has a token that the API server knows, and may get /metrics by its rules (RBAC:
+// nonResourceURLs).
+type SecureMetrics struct {
+	Gatherer prometheus.Gatherer
+	// Reviews asks the API server. It should serve nothing else: whoever reaches the port makes it ask.
+	Reviews kubernetes.Interface
+	// CertFile and KeyFile are read again for each connection. Without them the process signs a certificate for itself.
+	CertFile, KeyFile string
+}
+
+// ServeMetrics answers on addr until ctx ends.
+func ServeMetrics(ctx context.Context, addr string, m SecureMetrics) error {
+	certificate, err := m.certificate()
+	if err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	listener, err := listen(ctx, addr)
+	if err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// HTTP/1 is enough for a reader that comes twice a minute, and leaves out what HTTP/2 can be attacked by.
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
+	}
+	return serve(ctx, tls.NewListener(listener, config), m.handler(clock.RealClock{}))
+}
+
+func (m SecureMetrics) handler(clock clock.PassiveClock) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(metricsPath, newAdmission(m.Reviews, clock).before(show(m.Gatherer)))
+	return mux
+}
+
+// certificate is what to show to each caller. It fails now if it would later.
+func (m SecureMetrics) certificate() (func() (*tls.Certificate, error), error) {
+	if m.CertFile != "" {
+		read := func() (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(m.CertFile, m.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("read certificate: %w", err)
+			}
+			return &pair, nil
+		}
+		_, err := read()
+		return read, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name myself: %w", err)
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, nil, []string{"localhost"})
+	if err != nil {
+		return nil, fmt.Errorf("make certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	return func() (*tls.Certificate, error) { return &pair, nil }, err
+}
