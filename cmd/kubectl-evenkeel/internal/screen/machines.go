@@ -11,31 +11,45 @@ import (
 
 // machines lists each machine of a pool.
 func (s Style) machines(v overview.Overview, p overview.Pool) []string {
-	lines := []string{}
-	name, node := len("MACHINE"), len("NODE")
+	var lines []string
+	t := s.machineTable(p)
 	for _, z := range p.Zones {
-		name = max(name, widest(s.Width/3, texts(z.Machines, func(m overview.Machine) string { return m.Name })...))
-		node = max(node, widest(s.Width/4, texts(z.Machines, func(m overview.Machine) string { return m.Node })...))
-	}
-	row := func(cells ...string) string {
-		return "  " + left(cells[0], name) + "  " + left(cells[1], 15) + right(cells[2], 6) + right(cells[3], 6) + "  " + left(cells[4], node)
-	}
-	for _, z := range p.Zones {
-		if len(z.Machines) == 0 {
-			continue
-		}
-		if len(lines) == 0 {
-			lines = append(lines, "", s.paint(dim, strings.TrimRight(row("MACHINE", "STATE", "SINCE", "PODS", "NODE"), " ")))
-		}
 		for _, m := range z.Machines {
-			line := row(s.clip(m.Name, name), string(m.State), age(m.Since, v.At), podsText(m.Pods), s.clip(m.Node, node))
-			if rest := s.Width - width(line) - 2; m.Why != "" && rest > 8 {
-				line += "  " + s.clip(m.Why, rest)
+			if len(lines) == 0 {
+				lines = append(lines, "", s.paint(dim, t.row("MACHINE", "STATE", "SINCE", "PODS", "NODE")))
 			}
-			lines = append(lines, s.paint(stateHue(m), strings.TrimRight(line, " ")))
+			line := t.row(s.clip(m.Name, t.name), string(m.State), age(m.Since, v.At), podsText(m.Pods), s.clip(m.Node, t.node))
+			if rest := s.Width - width(line) - 2; m.Why != "" && rest > 8 {
+				line += "  " + s.head(m.Why, rest)
+			}
+			lines = append(lines, s.paint(stateHue(m), line))
 		}
 	}
 	return lines
+}
+
+// machineTable is how wide its columns are; node is 0 where there is no room for it.
+type machineTable struct{ name, node int }
+
+func (s Style) machineTable(p overview.Pool) machineTable {
+	t := machineTable{name: len("MACHINE"), node: len("NODE")}
+	for _, z := range p.Zones {
+		t.name = max(t.name, widest(s.Width/2-5, texts(z.Machines, func(m overview.Machine) string { return m.Name })...))
+		t.node = max(t.node, widest(s.Width/3, texts(z.Machines, func(m overview.Machine) string { return m.Node })...))
+	}
+	const others = 2 + 2 + 15 + 6 + 6 + 2
+	if t.node = min(t.node, s.Width-others-t.name); t.node < 12 {
+		t.node = 0
+	}
+	return t
+}
+
+func (t machineTable) row(name, state, since, pods, node string) string {
+	line := "  " + left(name, t.name) + "  " + left(state, 15) + right(since, 6) + right(pods, 6)
+	if t.node > 0 {
+		line += "  " + node
+	}
+	return strings.TrimRight(line, " ")
 }
 
 // stateHue leaves most machines without a colour, so that those which matter stand out.

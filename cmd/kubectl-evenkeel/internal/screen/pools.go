@@ -4,7 +4,6 @@ package screen
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/evenkeel/evenkeel/pkg/overview"
@@ -25,7 +24,7 @@ func (s Style) columns(pools []overview.Pool) columns {
 		c.zone = max(c.zone, widest(s.Width, texts(p.Zones, func(z overview.Zone) string { return z.Zone })...))
 		c.bounds = max(c.bounds, widest(s.Width, texts(p.Zones, boundsText)...))
 		for _, z := range p.Zones {
-			c.number = max(c.number, width(strconv.Itoa(max(z.Replicas, z.Excess, z.Applied))))
+			c.number = max(c.number, width(short(z.Replicas)), width(short(z.Excess)), width(short(z.Applied)))
 		}
 	}
 	if c.zone > 0 {
@@ -34,7 +33,7 @@ func (s Style) columns(pools []overview.Pool) columns {
 	fixed := 2 + 2 + 2 + 3*(c.number+1) + 2 + c.bounds + 2
 	room := max(s.Width-fixed-roomForBlocks, 12)
 	if c.name+c.zone > room {
-		c.zone = min(c.zone, max(room/3, room-c.name))
+		c.zone = min(c.zone, max(room/2, room-c.name))
 		c.name = min(c.name, room-c.zone)
 	}
 	c.blocks = s.Width - fixed - c.name - c.zone
@@ -70,9 +69,9 @@ func (s Style) poolHead(p overview.Pool) string {
 			states[state] += n
 		}
 	}
-	facts := fmt.Sprintf("%d of %d serve", states[overview.Working], total.Replicas)
+	facts := short(states[overview.Working]) + "/" + short(total.Replicas) + " serve"
 	if total.Excess > 0 || states[overview.ReserveReady] > 0 {
-		facts += fmt.Sprintf(", %d of %d in reserve ready", states[overview.ReserveReady], total.Excess)
+		facts += ", " + short(states[overview.ReserveReady]) + "/" + short(total.Excess) + " reserve ready"
 	}
 	if p.Excess != "" {
 		facts += fmt.Sprintf(", excess %s", clean(p.Excess))
@@ -80,8 +79,9 @@ func (s Style) poolHead(p overview.Pool) string {
 	if len(p.Zones) > 1 {
 		facts += fmt.Sprintf(", skew %d", p.Skew)
 	}
-	facts = s.clip(facts, s.Width-12)
-	name := s.clip(s.name(p.Namespace, p.Name), s.Width-width(facts)-8)
+	name := s.name(p.Namespace, p.Name)
+	facts = s.head(facts, s.Width-8-min(width(name), s.Width/4))
+	name = s.tail(name, s.Width-width(facts)-8)
 	return s.paint(bold, "POOL "+name) + "   " + facts
 }
 
@@ -97,12 +97,12 @@ func (s Style) zoneHead(c columns) string {
 }
 
 func (s Style) zone(z overview.Zone, c columns) string {
-	line := "  " + left(s.clip(z.Name, c.name), c.name)
+	line := "  " + left(s.tail(z.Name, c.name), c.name)
 	if c.zone > 0 {
-		line += "  " + left(s.clip(z.Zone, c.zone), c.zone)
+		line += "  " + left(s.tail(z.Zone, c.zone), c.zone)
 	}
 	for _, n := range []int{z.Replicas, z.Excess, z.Applied} {
-		line += right(strconv.Itoa(n), c.number+1)
+		line += right(short(n), c.number+1)
 	}
 	return strings.TrimRight(line+"  "+left(boundsText(z), c.bounds)+"  "+s.blocks(z, c.blocks), " ")
 }
@@ -111,7 +111,7 @@ func boundsText(z overview.Zone) string {
 	if z.Bounds == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d:%d", z.Bounds.Min, z.Bounds.Max)
+	return short(z.Bounds.Min) + ":" + short(z.Bounds.Max)
 }
 
 // blocks has one for each machine, or, where they do not fit, one for each state with its number.
@@ -136,7 +136,7 @@ func (s Style) grouped(z overview.Zone, room int) string {
 	columns := -1
 	for _, state := range overview.States {
 		if n := z.Count[state]; n > 0 {
-			number := strconv.Itoa(n)
+			number := short(n)
 			if columns += width(number) + 2; columns > room {
 				return strings.Join(groups, " ") + s.marks().dots
 			}

@@ -5,6 +5,7 @@ package screen
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/evenkeel/evenkeel/pkg/overview"
@@ -14,13 +15,10 @@ import (
 func Status(v overview.Overview, s Style) []string {
 	s.Width = max(s.Width, Narrowest)
 	lines := []string{s.title(v)}
-	for _, section := range [][]string{s.pools(v), s.balancers(v), s.federated(v), s.troubles(v), s.missing(v)} {
+	for _, section := range [][]string{s.pools(v), s.balancers(v), s.federated(v), s.troubles(v), s.missing(v), s.legend(v)} {
 		if len(section) > 0 {
 			lines = append(append(lines, ""), section...)
 		}
-	}
-	if len(v.Pools) > 0 {
-		lines = append(append(lines, ""), s.legend()...)
 	}
 	return lines
 }
@@ -47,7 +45,7 @@ func (s Style) title(v overview.Overview) string {
 	if width(title) > s.Width {
 		title = strings.Join(parts, ", ")
 	}
-	return s.paint(bold, s.clip(title, s.Width))
+	return s.paint(bold, s.head(title, s.Width))
 }
 
 func (s Style) missing(v overview.Overview) []string {
@@ -63,20 +61,41 @@ func (s Style) missing(v overview.Overview) []string {
 	return lines
 }
 
-// legend explains the blocks, in as few lines as it takes.
-func (s Style) legend() []string {
+// sign is one thing in the legend.
+type sign struct {
+	mark, means string
+	hue         hue
+}
+
+// legend explains what is drawn, in as few lines as it takes.
+func (s Style) legend(v overview.Overview) []string {
+	var lines []string
+	if len(v.Pools) > 0 {
+		lines = append(lines, s.signs(texts(overview.States, func(state overview.State) sign {
+			return sign{s.block(state), string(state), looks[state].hue}
+		}))...)
+	}
+	if len(v.Balancers)+len(v.Federated) > 0 {
+		m := s.marks()
+		lines = append(lines, s.signs([]sign{{m.full, "ready", green}, {m.part, "not ready", yellow}, {m.gap, "missing", red}})...)
+	}
+	return lines
+}
+
+func (s Style) signs(all []sign) []string {
 	var lines []string
 	line, columns := "", 0
-	for _, state := range overview.States {
-		text := s.block(state) + " " + string(state)
-		if columns > 0 && columns+2+width(text) > s.Width {
+	for _, one := range all {
+		need := width(one.mark) + 1 + width(one.means)
+		switch {
+		case columns == 0:
+		case columns+2+need > s.Width:
 			lines, line, columns = append(lines, line), "", 0
-		}
-		if columns > 0 {
+		default:
 			line, columns = line+"  ", columns+2
 		}
-		line += s.paint(looks[state].hue, s.block(state)) + s.paint(dim, " "+string(state))
-		columns += width(text)
+		line += s.paint(one.hue, one.mark) + s.paint(dim, " "+one.means)
+		columns += need
 	}
 	return append(lines, line)
 }
@@ -96,6 +115,17 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// short is a number in five characters at most.
+func short(n int) string {
+	switch {
+	case n < 100_000:
+		return strconv.Itoa(n)
+	case n < 10_000_000:
+		return strconv.Itoa(n/1000) + "k"
+	}
+	return strconv.Itoa(n/1_000_000) + "M"
+}
+
 // widest is the width of the widest of some texts, but not more than most.
 func widest(most int, texts ...string) int {
 	n := 0
@@ -105,9 +135,9 @@ func widest(most int, texts ...string) int {
 	return min(n, most)
 }
 
-// texts are what each of some things says.
-func texts[T any](all []T, say func(T) string) []string {
-	said := make([]string, 0, len(all))
+// texts are what is said of each of some things.
+func texts[T, S any](all []T, say func(T) S) []S {
+	said := make([]S, 0, len(all))
 	for _, one := range all {
 		said = append(said, say(one))
 	}

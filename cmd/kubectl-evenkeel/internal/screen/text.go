@@ -34,19 +34,40 @@ func right(text string, columns int) string {
 	return strings.Repeat(" ", max(0, columns-width(text))) + text
 }
 
-// clip shortens a text in its middle: the ends of names tell most.
+// clip shortens a name in its middle: its ends tell most.
 func (s Style) clip(text string, columns int) string {
-	text = clean(text)
-	if width(text) <= columns {
-		return text
+	runes := []rune(clean(text))
+	if len(runes) <= columns {
+		return string(runes)
 	}
-	runes := []rune(text)
-	if columns <= 1 {
-		return string(runes[:max(0, columns)])
+	head := max(0, columns/2)
+	tail := max(0, columns-head-1)
+	return s.cut(string(runes[:head]), string(runes[len(runes)-tail:]), columns)
+}
+
+// tail shortens a name of which the end tells most.
+func (s Style) tail(text string, columns int) string {
+	runes := []rune(clean(text))
+	if len(runes) <= columns {
+		return string(runes)
 	}
-	head := columns / 2
-	tail := columns - head - 1
-	return string(runes[:head]) + s.marks().dots + string(runes[len(runes)-tail:])
+	return s.cut("", string(runes[len(runes)-max(0, columns-1):]), columns)
+}
+
+// head shortens a sentence.
+func (s Style) head(text string, columns int) string {
+	runes := []rune(clean(text))
+	if len(runes) <= columns {
+		return string(runes)
+	}
+	return s.cut(string(runes[:max(0, columns-1)]), "", columns)
+}
+
+func (s Style) cut(head, tail string, columns int) string {
+	if columns < 1 {
+		return ""
+	}
+	return head + s.marks().dots + tail
 }
 
 // wrap breaks a text into lines of at most so many columns, at spaces where there are any.

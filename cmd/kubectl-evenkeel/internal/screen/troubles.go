@@ -14,7 +14,13 @@ const mostTroubles = 20
 
 // troubles says what is wrong and what to do, or that nothing is.
 func (s Style) troubles(v overview.Overview) []string {
-	if len(v.Troubles) == 0 {
+	switch {
+	case len(v.Troubles) > 0:
+	case len(v.Pools)+len(v.Balancers)+len(v.Federated) == 0 && s.Spaces:
+		return []string{"There is nothing to show in any namespace."}
+	case len(v.Pools)+len(v.Balancers)+len(v.Federated) == 0:
+		return []string{"There is nothing to show in this namespace: -A looks at all of them."}
+	default:
 		return []string{s.paint(green, "Nothing is wrong.")}
 	}
 	lines := []string{s.paint(bold, fmt.Sprintf("WRONG (%d)", len(v.Troubles)))}

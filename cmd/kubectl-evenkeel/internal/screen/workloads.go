@@ -35,7 +35,7 @@ func (s Style) balancers(v overview.Overview) []string {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		facts := fmt.Sprintf("%s, %s", clean(b.Policy), count(b.Replicas, "replica"))
+		facts := s.head(clean(b.Policy)+", "+count(b.Replicas, "replica"), s.Width/2)
 		lines = append(lines, s.paint(bold, "BALANCER "+s.clip(s.name(b.Namespace, b.Name), s.Width-width(facts)-12))+"   "+facts)
 		name, scale := widest(s.Width/4, texts(b.Targets, func(t overview.Target) string { return t.Name })...), 1
 		for _, t := range b.Targets {
@@ -67,10 +67,10 @@ func (s Style) target(t overview.Target, name, scale int) string {
 func (s Style) barred(name string, columns int, bar, text, why string) string {
 	head := "  " + left(s.clip(name, columns), columns) + "  "
 	room := s.Width - width(head) - s.barWidth() - 2
-	text = s.clip(text, room)
+	text = s.head(text, room)
 	line := head + bar + "  " + text
 	if rest := room - width(text) - 2; why != "" && rest >= 10 {
-		line += "  " + s.paint(red, s.clip(why, rest))
+		line += "  " + s.paint(red, s.head(why, rest))
 	}
 	return strings.TrimRight(line, " ")
 }
@@ -82,7 +82,7 @@ func (s Style) federated(v overview.Overview) []string {
 			lines = append(lines, "")
 		}
 		facts := fmt.Sprintf("%s, %d..%d replicas", clean(f.Workload), f.Min, f.Max)
-		facts = s.clip(facts, s.Width/2)
+		facts = s.head(facts, s.Width/2)
 		lines = append(lines, s.paint(bold, "FEDERATED HPA "+s.clip(s.name(f.Namespace, f.Name), s.Width-width(facts)-18))+"   "+facts)
 		name, scale := widest(s.Width/4, texts(f.Clusters, func(c overview.Cluster) string { return c.Name })...), 1
 		for _, c := range f.Clusters {
