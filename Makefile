@@ -145,6 +145,10 @@ scale: ## N=500 machines up and down: time, API writes and memory, ours beside t
 generate: ## Make what is generated: deep copies, clients, CRDs
 	go run ./hack/generate
 
+.PHONY: manifests
+manifests: ## Render kubernetes/deploy from the Helm chart
+	go run ./hack/manifests
+
 .PHONY: verify
 verify: ## Check generated code, formatting, vet, lints and the rules of the house
 	@go run ./hack/verify

@@ -1,0 +1,88 @@
+{{/* labels of every object: pass a dict of root and component */}}
+{{- define "evenkeel.labels" -}}
+app.kubernetes.io/name: evenkeel
+app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "evenkeel.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* name of something cluster-wide: pass a dict of root and name */}}
+{{- define "evenkeel.wide" -}}
+{{ .name }}{{ .root.Values.clusterRoleSuffix }}
+{{- end }}
+
+{{/* the account of a process: pass a dict of root, component and name */}}
+{{- define "evenkeel.account" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "evenkeel.labels" . | nindent 4 }}
+{{- end }}
+
+{{/* binds a Role of that name: pass a dict of root, component, name, account and namespace */}}
+{{- define "evenkeel.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "evenkeel.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ .name }}
+subjects:
+- kind: ServiceAccount
+  name: {{ .account }}
+  namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{/* binds a ClusterRole of that name: pass a dict of root, component, name and account */}}
+{{- define "evenkeel.clusterBinding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ include "evenkeel.wide" . }}
+  labels:
+    {{- include "evenkeel.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ include "evenkeel.wide" . }}
+subjects:
+- kind: ServiceAccount
+  name: {{ .account }}
+  namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{/* begins a Role: pass a dict of root, component, name and namespace */}}
+{{- define "evenkeel.role" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "evenkeel.labels" . | nindent 4 }}
+{{- end }}
+
+{{/* begins a ClusterRole: pass a dict of root, component and name */}}
+{{- define "evenkeel.clusterRole" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ include "evenkeel.wide" . }}
+  labels:
+    {{- include "evenkeel.labels" . | nindent 4 }}
+{{- end }}

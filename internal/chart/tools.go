@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart renders what is installed into clusters: the Helm chart in charts/evenkeel, and the folders of
+// kubernetes/deploy, which are rendered from it for kustomize and kubectl, so that all three say the same.
+package chart
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Kubernetes is the version that charts are rendered for.
+const Kubernetes = "1.36.0"
+
+// Namespace is where the rendered folders put accounts and processes.
+const Namespace = "kube-system"
+
+// Tools are helm and kustomize of the versions in hack/install, in .local/bin of a repository.
+type Tools struct{ root string }
+
+// Build makes the tools unless they are there and up to date. Cold that takes minutes.
+func Build(ctx context.Context, root string) (Tools, error) {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join("..", "..", ".local", "bin")+"/",
+		"helm.sh/helm/v3/cmd/helm", "sigs.k8s.io/kustomize/kustomize/v5")
+	cmd.Dir = filepath.Join(root, "hack", "install")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return Tools{}, fmt.Errorf("build helm and kustomize: %w\n%s", err, out)
+	}
+	return Tools{root}, nil
+}
+
+// Template renders the chart as a release named evenkeel.
+func (t Tools) Template(ctx context.Context, args ...string) ([]byte, error) {
+	return t.run(ctx, "helm", append([]string{"template", "evenkeel", "charts/evenkeel", "--namespace", Namespace, "--kube-version", Kubernetes}, args...)...)
+}
+
+// Lint returns what helm has to say against the chart.
+func (t Tools) Lint(ctx context.Context, args ...string) ([]byte, error) {
+	return t.run(ctx, "helm", append([]string{"lint", "charts/evenkeel", "--strict", "--kube-version", Kubernetes}, args...)...)
+}
+
+// Kustomize builds a folder.
+func (t Tools) Kustomize(ctx context.Context, folder string) ([]byte, error) {
+	return t.run(ctx, "kustomize", "build", folder)
+}
+
+// run returns standard output, and what was said on standard error with the error.
+func (t Tools) run(ctx context.Context, tool string, args ...string) ([]byte, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, filepath.Join(t.root, ".local", "bin", tool), args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.root, &out, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s%s", tool, strings.Join(args, " "), err, out.Bytes(), errs.Bytes())
+	}
+	return out.Bytes(), nil
+}
