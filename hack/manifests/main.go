@@ -28,15 +28,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, folder := range chart.Folders {
-		text, err := folder.Render(ctx, tools)
+	for _, part := range chart.Parts {
+		text, err := part.Render(ctx, tools)
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(folder.File()), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(part.File()), 0o755); err != nil {
 			return fmt.Errorf("make folder: %w", err)
 		}
-		if err := os.WriteFile(folder.File(), text, 0o644); err != nil {
+		if err := os.WriteFile(part.File(), text, 0o644); err != nil {
 			return fmt.Errorf("write manifest: %w", err)
 		}
 	}

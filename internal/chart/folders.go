@@ -9,25 +9,29 @@ import (
 	"path/filepath"
 )
 
-// Folder of kubernetes/deploy: one part of the chart, with the values that show it.
-type Folder struct {
-	Name string
+// Part of the chart: a file in a folder of kubernetes/deploy, and the values that show it.
+type Part struct {
+	Folder, Name string
 	// Values are set, as in helm's --set.
 	Values []string
 	// Templates of the chart that are shown.
 	Templates []string
 }
 
-// Folders are all of them. No object is in two.
-var Folders = []Folder{
-	{"manager", nil, []string{"manager/process.yaml", "manager/roles.yaml", "metrics.yaml"}},
-	{"gardener", []string{"gardener.enabled=true"}, []string{"manager/gardener.yaml"}},
-	{"target", nil, []string{"target/roles.yaml"}},
-	{"target-account", alone("targetAccess"), []string{"target/account.yaml"}},
-	{"metrics-reader", nil, []string{"metrics-reader.yaml"}},
-	{"balancer", alone("balancer"), []string{"balancer/process.yaml", "balancer/roles.yaml", "metrics.yaml"}},
-	{"federation-hub", alone("federation.hub"), []string{"federation/hub-process.yaml", "federation/hub-roles.yaml", "metrics.yaml"}},
-	{"federation-member", alone("federation.member"), []string{"federation/member.yaml"}},
+// Parts are all of them. Access is accounts and what they may do; a process has what runs and what protects it. No object is
+// in two parts.
+var Parts = []Part{
+	{"manager", "access", nil, []string{"manager/account.yaml", "manager/roles.yaml", "manager/metrics.yaml"}},
+	{"manager", "process", nil, []string{"manager/process.yaml"}},
+	{"gardener", "access", []string{"gardener.enabled=true"}, []string{"manager/gardener.yaml"}},
+	{"target", "access", nil, []string{"target/roles.yaml"}},
+	{"target-account", "access", alone("targetAccess"), []string{"target/account.yaml"}},
+	{"metrics-reader", "access", nil, []string{"metrics-reader.yaml"}},
+	{"balancer", "access", alone("balancer"), []string{"balancer/account.yaml", "balancer/roles.yaml", "balancer/metrics.yaml"}},
+	{"balancer", "process", alone("balancer"), []string{"balancer/process.yaml"}},
+	{"federation-hub", "access", alone("federation.hub"), []string{"federation/hub-account.yaml", "federation/hub-roles.yaml", "federation/hub-metrics.yaml"}},
+	{"federation-hub", "process", alone("federation.hub"), []string{"federation/hub-process.yaml"}},
+	{"federation-member", "access", alone("federation.member"), []string{"federation/member.yaml"}},
 }
 
 func alone(part string) []string { return []string{"manager.enabled=false", part + ".enabled=true"} }
@@ -37,21 +41,21 @@ const heading = `# SPDX-License-Identifier: Apache-2.0
 # Rendered from charts/evenkeel: make manifests.
 `
 
-// File is where the objects of a folder are, from the repository's root.
-func (f Folder) File() string { return filepath.Join("kubernetes", "deploy", f.Name, "objects.yaml") }
+// File is where the objects of a part are, from the repository's root.
+func (p Part) File() string { return filepath.Join("kubernetes", "deploy", p.Folder, p.Name+".yaml") }
 
 // Render is what has to be in File.
-func (f Folder) Render(ctx context.Context, t Tools) ([]byte, error) {
+func (p Part) Render(ctx context.Context, t Tools) ([]byte, error) {
 	var args []string
-	for _, value := range f.Values {
+	for _, value := range p.Values {
 		args = append(args, "--set", value)
 	}
-	for _, template := range f.Templates {
+	for _, template := range p.Templates {
 		args = append(args, "--show-only", "templates/"+template)
 	}
 	text, err := t.Template(ctx, args...)
 	if err != nil {
-		return nil, fmt.Errorf("render %s: %w", f.Name, err)
+		return nil, fmt.Errorf("render %s: %w", p.File(), err)
 	}
 	return append([]byte(heading), tidy(text)...), nil
 }

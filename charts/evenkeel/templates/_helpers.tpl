@@ -86,3 +86,19 @@ metadata:
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 {{- end }}
+
+{{/* lets a process ask about those who come for metrics: pass a dict of root, component and account */}}
+{{- define "evenkeel.metricsAccess" -}}
+{{- $with := merge (dict "name" (printf "%s-metrics" .account)) . -}}
+# Who comes for metrics shows a token: the API server is asked whose it is, and whether he may get /metrics.
+{{ include "evenkeel.clusterRole" $with }}
+rules:
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+---
+{{ include "evenkeel.clusterBinding" $with }}
+{{- end }}
