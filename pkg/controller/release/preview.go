@@ -4,6 +4,7 @@ package release
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -80,4 +81,13 @@ func (p *Preview) Plan() Plan {
 	plan := NewPlan(p.c.observe(waiting, p.clock.Now()))
 	p.c.memory = plan.Memory
 	return plan
+}
+
+// After is the MachineDeployment of a raise when that has been carried out.
+func (r Raise) After(d *v1alpha1.MachineDeployment) (*v1alpha1.MachineDeployment, error) {
+	after := &v1alpha1.MachineDeployment{}
+	if err := still.Merge(d, r.patch(), after); err != nil {
+		return nil, fmt.Errorf("raise replicas of %s: %w", r.Pool.Key, err)
+	}
+	return after, nil
 }

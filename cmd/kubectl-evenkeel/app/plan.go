@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// planOptions are those of plan.
+type planOptions struct {
+	*options
+	files  []string
+	output string
+	all    bool
+	// What the controllers were told by flags of the same names.
+	mode                                  string
+	surplus, bootReserve, bootZones, pods time.Duration
+	safetyUp                              int
+	release                               bool
+}
+
+func newPlan(o *options) *cobra.Command {
+	p := &planOptions{options: o}
+	c := &cobra.Command{
+		Use:   "plan [-f change.yaml]",
+		Short: "Foretell what the controllers do now, or after a change; writes nothing",
+		Long: `Foretell what the controllers do now, or after a change. It writes nothing.
+
+Printed is what each controller would write at this moment, and what comes of all that in the end: which machines serve,
+are in reserve or leave, how many new ones are made, and how many replicas each target has. The plans are the controllers'
+own; machine-controller-manager, machines and pods are modeled.
+
+A change is one document or more of MachineDeployments, Balancers or FederatedHorizontalPodAutoscalers, applied in
+memory as kubectl patch --type merge would: fields that are not named stay, lists are replaced, null removes. apiVersion,
+kind, metadata.name and the fields that change are enough. What the API server would refuse is refused.
+
+Where the controllers run with flags of their own, give the same here.`,
+		Example: `  # What is about to happen
+  kubectl evenkeel plan
+
+  # What two more replicas would do
+  echo '{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"pool-z1"},"spec":{"replicas":5}}' |
+    kubectl evenkeel plan -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context()) },
+	}
+	p.addPlanFlags(c.Flags())
+	return c
+}
+
+func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&p.files, "filename", "f", nil, "file with changes, - for what comes in; repeatable")
+	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; words by default")
+	flags.BoolVar(&p.all, "show-all", false, "print what is at rest, too")
+	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "as the controllers were told")
+	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "as the controllers were told")
+	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "as the controllers were told")
+	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "as the controllers were told")
+	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "as the controllers were told")
+	flags.IntVar(&p.safetyUp, "safety-up", 2, "as machine-controller-manager was told")
+	flags.BoolVar(&p.release, "instant-release", true, "as the controllers were told")
+}
+
+func (p *planOptions) run(ctx context.Context) error {
+	if p.output != "" && p.output != "json" && p.output != "yaml" {
+		return fmt.Errorf("--output %q: write json or yaml, or leave it out", p.output)
+	}
+	mode, err := v1alpha1.ParseBalanceMode(p.mode)
+	if err != nil {
+		return fmt.Errorf("--balance-mode: %w", err)
+	}
+	changes, err := p.changes()
+	if err != nil {
+		return err
+	}
+	forecast, err := p.forecast(ctx, changes, mode)
+	if err != nil {
+		return err
+	}
+	return p.print(forecast)
+}
+
+// changes are those of all files.
+func (p *planOptions) changes() ([]dryrun.Change, error) {
+	if len(p.files) == 0 {
+		return nil, nil
+	}
+	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	var all []dryrun.Change
+	for _, name := range p.files {
+		changes, err := p.read(name, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
+
+func (p *planOptions) read(name, namespace string) ([]dryrun.Change, error) {
+	if name == "-" {
+		return dryrun.ParseChanges(p.In, namespace)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, errors.Unwrap(err) // which names the file, as the caller does
+	}
+	defer file.Close()
+	return dryrun.ParseChanges(io.Reader(file), namespace)
+}
+
+func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mode v1alpha1.BalanceMode) (dryrun.Forecast, error) {
+	clients, err := p.readers()
+	if err != nil {
+		return dryrun.Forecast{}, err
+	}
+	namespace, err := p.namespace()
+	if err != nil {
+		return dryrun.Forecast{}, err
+	}
+	objects, err := clients.Read(ctx, namespace)
+	if err != nil {
+		return dryrun.Forecast{}, err
+	}
+	before := objects
+	door, missing := clients.Door(ctx, changes)
+	objects.Missing = append(objects.Missing, missing...)
+	for _, change := range changes {
+		if namespace != "" && change.Namespace != namespace {
+			return dryrun.Forecast{}, fmt.Errorf("%s is in another namespace than %s: give --namespace %s, or -A", change, namespace, change.Namespace)
+		}
+		if objects, err = objects.Apply(change, door); err != nil {
+			return dryrun.Forecast{}, err
+		}
+	}
+	return dryrun.New(ctx, before, objects, p.settings(mode), clients.Reads())
+}
+
+// readers are clients that cannot write.
+func (p *planOptions) readers() (dryrun.Clients, error) {
+	control, err := p.config.ToRESTConfig()
+	if err != nil {
+		return dryrun.Clients{}, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	switch p.target {
+	case "":
+		return dryrun.NewClients(control, control)
+	case noTarget:
+		return dryrun.NewClients(control, nil)
+	}
+	target, err := clientcmd.BuildConfigFromFlags("", p.target)
+	if err != nil {
+		return dryrun.Clients{}, fmt.Errorf("read the target kubeconfig: %w", err)
+	}
+	return dryrun.NewClients(control, target)
+}
+
+func (p *planOptions) settings(mode v1alpha1.BalanceMode) dryrun.Settings {
+	labels := p.poolLabels
+	if labels == nil {
+		labels = []string{overview.DefaultPoolLabel}
+	}
+	return dryrun.Settings{
+		Reserve: machinetaint.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
+		Zones:   balance.Settings{Enabled: true, Mode: mode, Similar: similar.Defaults(), BootPatience: p.bootZones, PoolLabels: labels},
+		Instant: p.release,
+		Release: release.Settings{Schedulers: release.DefaultSchedulers(), Cutoff: release.DefaultCutoff, Patience: p.pods},
+	}
+}
+
+func (p *planOptions) print(f dryrun.Forecast) error {
+	switch p.output {
+	case "json":
+		raw, err := json.MarshalIndent(f, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode the forecast: %w", err)
+		}
+		_, err = fmt.Fprintln(p.Out, string(raw))
+		return err
+	case "yaml":
+		raw, err := yaml.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("encode the forecast: %w", err)
+		}
+		_, err = fmt.Fprintln(p.Out, strings.TrimSpace(string(raw)))
+		return err
+	}
+	return f.Print(p.Out, p.all)
+}

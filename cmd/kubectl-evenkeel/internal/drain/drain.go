@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package drain has reserves given up, one MachineDeployment after the other, and sees how far that is. What does it is the
+// machine-taint controller, through its gate: here only an annotation is written.
+package drain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+)
+
+// Drain looks after the MachineDeployments of one namespace, or of all where that is empty.
+type Drain struct {
+	client    machineclient.MachineV1alpha1Interface
+	namespace string
+}
+
+// New connects to the control cluster.
+func New(config *rest.Config, namespace string) (*Drain, error) {
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	return &Drain{client: client.MachineV1alpha1(), namespace: namespace}, nil
+}
+
+// Write tells MachineDeployments to give up their reserve, or not to any more. Those that are told already are left alone.
+func (d *Drain) Write(ctx context.Context, pools Progress, drained bool) error {
+	var value any
+	if drained {
+		value = "true"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{machine.DrainReserveAnnotation: value}}})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	var errs []error
+	for _, p := range pools {
+		if p.Told == drained {
+			continue
+		}
+		_, err := d.client.MachineDeployments(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-evenkeel"})
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("write machine deployment %s/%s: %w", p.Namespace, p.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Look sees how far it is.
+func (d *Drain) Look(ctx context.Context) (Progress, error) {
+	deployments, err := d.client.MachineDeployments(d.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list machine deployments: %w", err)
+	}
+	sets, err := d.client.MachineSets(d.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list machine sets: %w", err)
+	}
+	machines, err := d.client.Machines(d.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list machines: %w", err)
+	}
+	return progress(deployments.Items, sets.Items, machines.Items), nil
+}
+
+func progress(deployments []machine.MachineDeployment, sets []mcm.MachineSet, machines []mcm.Machine) Progress {
+	owner := map[types.UID]types.UID{}
+	for i := range sets {
+		if o := metav1.GetControllerOfNoCopy(&sets[i]); o != nil {
+			owner[sets[i].UID] = o.UID
+		}
+	}
+	marked, there := map[types.UID]int{}, map[types.UID]int{}
+	for i := range machines {
+		o := metav1.GetControllerOfNoCopy(&machines[i])
+		if o == nil {
+			continue
+		}
+		there[owner[o.UID]]++
+		if machines[i].Annotations[machine.ReserveAnnotation] != "" {
+			marked[owner[o.UID]]++
+		}
+	}
+	var all Progress
+	for i := range deployments {
+		all = append(all, poolOf(&deployments[i], marked[deployments[i].UID], there[deployments[i].UID]))
+	}
+	return all
+}

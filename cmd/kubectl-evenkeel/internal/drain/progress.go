@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"fmt"
+	"strings"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Progress is how far each MachineDeployment is.
+type Progress []Pool
+
+// Pool is one MachineDeployment.
+type Pool struct {
+	Namespace, Name string
+	// Told says that it is to have no reserve.
+	Told bool
+	// Applied is the excess applied, Marked how many machines carry the reserve mark, those that leave included, and There how
+	// many machines there are in all.
+	Applied, Marked, There int
+	// Replicas are machines for workload.
+	Replicas int
+	// Reason and Message are those of the condition ReserveReady.
+	Reason, Message string
+	// Ready says that the condition is True, or that there is none.
+	Ready bool
+}
+
+func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
+	p := Pool{
+		Namespace: d.Namespace, Name: d.Name, Told: d.Annotations[machine.DrainReserveAnnotation] == "true",
+		Applied: reserve.AppliedOf(d.Annotations).Excess, Marked: marked, There: there, Replicas: int(d.Spec.Replicas), Ready: true,
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == machine.ReserveReady {
+			p.Reason, p.Message, p.Ready = c.Reason, c.Message, c.Status == "True"
+		}
+	}
+	return p
+}
+
+// Machines are those in reserve.
+func (p Progress) Machines() (sum int) {
+	for _, pool := range p {
+		sum += pool.Marked
+	}
+	return sum
+}
+
+// Drained are those that are told to have no reserve.
+func (p Progress) Drained() (told Progress) {
+	for _, pool := range p {
+		if pool.Told {
+			told = append(told, pool)
+		}
+	}
+	return told
+}
+
+// done says that no reserve is left: nothing is applied, no machine carries a mark, and those that had one are gone. Or that
+// the reserve is back.
+func (p Pool) done(undo bool) bool {
+	if undo {
+		return !p.Told && p.Ready
+	}
+	return p.Told && p.Applied == 0 && p.Marked == 0 && p.There <= p.Replicas
+}
+
+// Done says that all of them are.
+func (p Progress) Done(undo bool) bool { return p.Waits(undo) == "" }
+
+// Waits names those that are not done, and why.
+func (p Progress) Waits(undo bool) string {
+	var names []string
+	for _, pool := range p {
+		if !pool.done(undo) {
+			names = append(names, pool.String())
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// Since is a line for each that has changed.
+func (p Progress) Since(last Progress, undo bool) []string {
+	before := map[string]string{}
+	for _, pool := range last {
+		before[pool.key()] = pool.line(undo)
+	}
+	var lines []string
+	for _, pool := range p {
+		if line := pool.line(undo); before[pool.key()] != line {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (p Pool) key() string { return p.Namespace + "/" + p.Name }
+
+func (p Pool) line(undo bool) string {
+	if p.done(undo) {
+		return p.key() + ": done"
+	}
+	return p.String()
+}
+
+// String says where it stands.
+func (p Pool) String() string {
+	text := fmt.Sprintf("%s: excess applied %d, machines in reserve %d, machines in all %d, replicas %d", p.key(), p.Applied, p.Marked, p.There, p.Replicas)
+	if p.Reason != "" {
+		text += " (" + p.Reason + ": " + p.Message + ")"
+	}
+	return text
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Change is one document: the fields of an object that are to be different, or a whole new object.
+type Change struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	raw             []byte
+}
+
+// The kinds that can be changed.
+var (
+	kindDeployment = machine.SchemeGroupVersion.WithKind("MachineDeployment")
+	kindBalancer   = balancerapi.SchemeGroupVersion.WithKind("Balancer")
+	kindFederated  = autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler")
+)
+
+// ParseChanges reads documents of YAML or JSON. Those that name no namespace are about the one given.
+func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
+	reader := utilyaml.NewYAMLReader(bufferOf(r))
+	var all []Change
+	for n := 1; ; n++ {
+		text, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF) && len(all) == 0:
+			return nil, errors.New("there is no document: write apiVersion, kind, metadata.name and the fields to change")
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("read document %d: %w", n, err)
+		}
+		raw, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			return nil, fmt.Errorf("read document %d: %w", n, err)
+		}
+		if bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		c, err := parse(raw, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		all = append(all, c)
+	}
+}
+
+func parse(raw []byte, namespace string) (Change, error) {
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		return Change{}, fmt.Errorf("must be an object: %w", err)
+	}
+	c := Change{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated}, c.Kind) {
+		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s or a FederatedHorizontalPodAutoscaler of %s",
+			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindFederated.GroupVersion())
+	}
+	if c.Name == "" {
+		return Change{}, fmt.Errorf("%s has no metadata.name", c.Kind.Kind)
+	}
+	if c.Namespace == "" {
+		c.Namespace = namespace
+	}
+	// What a server would not take from here.
+	unstructured.RemoveNestedField(u.Object, "status")
+	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	u.SetNamespace(c.Namespace)
+	var err error
+	if c.raw, err = json.Marshal(u.Object); err != nil {
+		return Change{}, fmt.Errorf("encode %s: %w", c, err)
+	}
+	return c, nil
+}
+
+// String names the object.
+func (c Change) String() string { return c.Kind.Kind + " " + c.Namespace + "/" + c.Name }
+
+// Apply lays a change over the objects, as a merge patch: maps are merged, lists replaced, null removes. An object that is not
+// there is made. The door refuses what the server would refuse.
+func (o Objects) Apply(c Change, door Door) (Objects, error) {
+	var err error
+	switch c.Kind {
+	case kindDeployment:
+		o.Deployments, err = change(o.Deployments, c, door)
+	case kindBalancer:
+		o.Balancers, err = change(o.Balancers, c, door)
+	case kindFederated:
+		o.Federated, err = change(o.Federated, c, door)
+	}
+	if err != nil {
+		return Objects{}, fmt.Errorf("change %s: %w", c, err)
+	}
+	return o, nil
+}
+
+// object is a pointer to a kind.
+type object[T any] interface {
+	*T
+	metav1.Object
+}
+
+func change[T any, P object[T]](objects []P, c Change, door Door) ([]P, error) {
+	at := slices.IndexFunc(objects, func(o P) bool { return o.GetNamespace() == c.Namespace && o.GetName() == c.Name })
+	before, raw := []byte(nil), c.raw
+	if at >= 0 {
+		var err error
+		if before, err = json.Marshal(objects[at]); err != nil {
+			return nil, fmt.Errorf("encode what is there: %w", err)
+		}
+		if raw, err = jsonpatch.MergePatch(before, c.raw); err != nil {
+			return nil, fmt.Errorf("merge: %w", err)
+		}
+	}
+	raw, err := door.Admit(c.Kind, raw, before)
+	if err != nil {
+		return nil, err
+	}
+	after := P(new(T))
+	strict, err := strictjson.UnmarshalStrict(raw, after)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return nil, err
+	}
+	objects = slices.Clone(objects)
+	if at >= 0 {
+		after.SetGeneration(after.GetGeneration() + 1)
+		objects[at] = after
+		return objects, nil
+	}
+	after.SetUID(types.UID("forecast-" + c.Name))
+	after.SetGeneration(1)
+	return append(objects, after), nil
+}

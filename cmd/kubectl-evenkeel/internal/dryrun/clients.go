@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// Clients read both clusters, and cannot write.
+type Clients struct {
+	Control   dynamic.Interface
+	Discovery discovery.DiscoveryInterface
+	// Target is nil where there is no target cluster. Same says that it is the control cluster.
+	Target dynamic.Interface
+	Same   bool
+}
+
+// NewClients makes clients that send nothing but reads. Target is nil where there is no target cluster, and the same as
+// control where that has the Nodes, too.
+func NewClients(control, target *rest.Config) (Clients, error) {
+	c := Clients{Same: target == control && target != nil}
+	var err error
+	if c.Control, err = dynamic.NewForConfig(readOnly(control)); err != nil {
+		return Clients{}, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	if c.Discovery, err = discovery.NewDiscoveryClientForConfig(readOnly(control)); err != nil {
+		return Clients{}, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	switch {
+	case c.Same:
+		c.Target = c.Control
+	case target != nil:
+		if c.Target, err = dynamic.NewForConfig(readOnly(target)); err != nil {
+			return Clients{}, fmt.Errorf("connect to the target cluster: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Reads is what a Balancer's preview needs.
+func (c Clients) Reads() balancer.Clients {
+	return balancer.Clients{Dynamic: c.Control, Discovery: c.Discovery}
+}
+
+// readOnly is a configuration whose clients refuse to send anything but reads.
+func readOnly(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // all kinds are read at the same time, and the server has limits
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return reader{inner} })
+	return config
+}
+
+// reader lets reads pass.
+type reader struct{ inner http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r reader) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		return nil, fmt.Errorf("%s %s: a forecast writes nothing", request.Method, request.URL.Path)
+	}
+	return r.inner.RoundTrip(request)
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// End is what there is when nothing happens any more.
+type End struct {
+	// Rest says that it comes to that. Else these are the objects when the forecast was given up.
+	Rest      bool         `json:"rest"`
+	Pools     []PoolEnd    `json:"machineDeployments"`
+	Balancers []SharesEnd  `json:"balancers,omitempty"`
+	Federated []ClusterEnd `json:"federated,omitempty"`
+}
+
+// PoolEnd is the end of one MachineDeployment.
+type PoolEnd struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Replicas and the excess applied, as they will be.
+	Replicas int `json:"replicas"`
+	Applied  int `json:"applied"`
+	// Serve, Reserve and Leave are machines that are there now.
+	Serve   []string `json:"serve,omitempty"`
+	Reserve []string `json:"reserve,omitempty"`
+	Leave   []string `json:"leave,omitempty"`
+	// Ties are machines that nobody can tell apart. They are in none of the lists above.
+	Ties []Tie `json:"ties,omitempty"`
+	// New machines.
+	New Made `json:"new"`
+	// Reason and Message are those of the condition ReserveReady; empty where there is none.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Same says that nothing of this differs from what is there now.
+	Same bool `json:"same,omitempty"`
+}
+
+// Tie is machines of which some leave.
+type Tie struct {
+	Machines []string `json:"machines"`
+	Leave    int      `json:"leave"`
+	Serve    int      `json:"serve"`
+	Reserve  int      `json:"reserve"`
+}
+
+// Made counts new machines.
+type Made struct {
+	Serve   int `json:"serve"`
+	Reserve int `json:"reserve"`
+}
+
+// SharesEnd is the end of one Balancer.
+type SharesEnd struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Was and Is are replicas by target.
+	Was map[string]int64 `json:"was"`
+	Is  map[string]int64 `json:"is"`
+}
+
+// ClusterEnd is the end of one federated autoscaler: bounds by cluster, as min-max.
+type ClusterEnd struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Was       map[string]string `json:"was"`
+	Is        map[string]string `json:"is"`
+}
+
+// end looks at what has come of what was there.
+func (w *world) end(rest bool, was Objects) End {
+	e := End{Rest: rest}
+	before := stock(was.Deployments)
+	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
+		e.Pools = append(e.Pools, w.poolEnd(w.deployments[key], before[key]))
+	}
+	balancers := stock(was.Balancers)
+	for _, key := range slices.Sorted(maps.Keys(w.plans.balancer)) {
+		b := SharesEnd{Namespace: w.balancers[key].Namespace, Name: w.balancers[key].Name, Was: map[string]int64{}, Is: map[string]int64{}}
+		for _, s := range w.plans.balancer[key].Shares {
+			b.Is[s.Name] = s.Next
+		}
+		if was := balancers[key]; was != nil {
+			for _, t := range was.Status.Targets {
+				b.Was[t.Name] = int64(t.Replicas)
+			}
+		}
+		e.Balancers = append(e.Balancers, b)
+	}
+	return e
+}
+
+func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
+	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: reserve.AppliedOf(d.Annotations).Excess}
+	if c := condition(d); c != nil {
+		e.Reason, e.Message = c.Reason, c.Message
+	}
+	there := w.beforehand(d)
+	tied := w.tiesOf(d, there, &e)
+	e.Same = len(tied) == 0 && was != nil && int(was.Spec.Replicas) == e.Replicas
+	for _, m := range there {
+		if tied[m.Name] {
+			continue
+		}
+		now, left := w.machines[keyOf(m)]
+		switch {
+		case !left:
+			e.Leave = append(e.Leave, m.Name)
+		case inReserve(now):
+			e.Reserve = append(e.Reserve, m.Name)
+		default:
+			e.Serve = append(e.Serve, m.Name)
+		}
+		e.Same = e.Same && left && inReserve(now) == inReserve(m)
+	}
+	for _, m := range w.machinesOf(d) {
+		switch {
+		case !w.born[keyOf(m)]:
+			continue
+		case inReserve(m):
+			e.New.Reserve++
+		default:
+			e.New.Serve++
+		}
+		e.Same = false
+	}
+	return e
+}
+
+// beforehand are the machines that a MachineDeployment had, by name.
+func (w *world) beforehand(d *machine.MachineDeployment) []*mcm.Machine {
+	var all []*mcm.Machine
+	sets, machines := stock(w.still.Sets), stock(w.still.Machines)
+	for _, set := range sets.owned(d.UID) {
+		all = append(all, machines.owned(set.UID)...)
+	}
+	return sorted(all)
+}
+
+// tiesOf are the machines that are in a tie, which it adds to the end.
+func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *PoolEnd) map[string]bool {
+	in := map[string]bool{}
+	known := map[string]bool{}
+	for _, m := range there {
+		known[m.Name] = true
+	}
+	left := func(name string) bool { return w.machines[d.Namespace+"/"+name] != nil }
+	for _, names := range w.ties.open(left) {
+		if !known[names[0]] {
+			continue
+		}
+		tie := Tie{}
+		for _, name := range names {
+			if !known[name] {
+				continue // one that is made after all, and whose name nobody knows
+			}
+			in[name] = true
+			tie.Machines = append(tie.Machines, name)
+			switch m := w.machines[d.Namespace+"/"+name]; {
+			case m == nil:
+				tie.Leave++
+			case inReserve(m):
+				tie.Reserve++
+			default:
+				tie.Serve++
+			}
+		}
+		e.Ties = append(e.Ties, tie)
+	}
+	return in
+}
+
+func condition(d *machine.MachineDeployment) *mcm.MachineDeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == machine.ReserveReady {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Changes says what differs from now, in plain words; empty where nothing does.
+func (e SharesEnd) Changes() []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(e.Is)) {
+		if e.Is[name] != e.Was[name] {
+			lines = append(lines, fmt.Sprintf("%s %d -> %d", name, e.Was[name], e.Is[name]))
+		}
+	}
+	return lines
+}
+
+// Changes says what differs from now, in plain words; empty where nothing does.
+func (e ClusterEnd) Changes() []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(e.Is)) {
+		if e.Is[name] != e.Was[name] {
+			lines = append(lines, fmt.Sprintf("%s %s -> %s", name, cmp.Or(e.Was[name], "none"), e.Is[name]))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Forecast is what is about to happen.
+type Forecast struct {
+	// At is when the objects were read.
+	At time.Time `json:"at"`
+	// Plans are those of all objects, by kind, namespace and name.
+	Plans []Plan `json:"plans"`
+	// End is what comes of all that, if nothing else happens.
+	End End `json:"end"`
+	// Notes say what the forecast does not know, in a line each.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Plan is what is to be done about one object now.
+type Plan struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	State     State  `json:"state"`
+	Why       string `json:"why,omitempty"`
+	Steps     []Step `json:"steps,omitempty"`
+}
+
+// State is where an object stands.
+type State string
+
+// The states.
+const (
+	AtRest  State = "AtRest"
+	Moving  State = "Moving"
+	Blocked State = "Blocked"
+)
+
+const (
+	// tick is how much time passes with each step of everybody.
+	tick = time.Second
+	// horizon is how far a forecast looks ahead, mostPasses how often everybody acts at most.
+	horizon    = 2 * time.Hour
+	mostPasses = 2000
+)
+
+// New makes a forecast of what there is, before being what there was before a change. Of the clients only kinds and scales
+// are read.
+func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Clients) (Forecast, error) {
+	w, err := newWorld(o, s, clients)
+	if err != nil {
+		return Forecast{}, err
+	}
+	if err := w.look(ctx); err != nil {
+		return Forecast{}, err
+	}
+	f := Forecast{At: o.At, Plans: w.explain()}
+	rest, err := w.settle(ctx)
+	if err != nil {
+		return Forecast{}, err
+	}
+	f.End = w.end(rest, before)
+	f.Notes = slices.Concat(o.Missing, slices.Sorted(maps.Keys(w.notes)))
+	return f, nil
+}
+
+// settle lets everybody act until nothing happens any more, and says whether it came to that.
+func (w *world) settle(ctx context.Context) (rest bool, err error) {
+	end := w.now.Add(horizon)
+	for range mostPasses {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		w.now = w.now.Add(tick)
+		moved, again, err := w.pass(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case moved:
+		case again == 0 || w.now.Add(again).After(end):
+			return true, nil
+		default:
+			w.now = w.now.Add(again)
+		}
+	}
+	return false, nil
+}
+
+// explain puts all plans into words.
+func (w *world) explain() []Plan {
+	var all []Plan
+	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
+		all = append(all, w.explainMachines(key))
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.plans.balancer)) {
+		all = append(all, explainBalancer(w.plans.balancer[key]))
+	}
+	return all
+}
+
+// explainMachines puts together what all controllers plan for a MachineDeployment.
+func (w *world) explainMachines(key string) Plan {
+	d := w.deployments[key]
+	p := Plan{Kind: "MachineDeployment", Namespace: d.Namespace, Name: d.Name, State: AtRest}
+	blocked := ""
+	if r, ok := w.plans.reserve[key]; ok && !r.Idle {
+		p.Steps, p.Why = reserveSteps(r), r.Report.Message
+		if stopped(r.Report) {
+			blocked = string(r.Report.Reason) + ": " + r.Report.Message
+		}
+	}
+	z := w.plans.zones[d.Namespace]
+	for i, o := range z.Outcomes {
+		if o.Name == d.Name {
+			p.Steps = append(p.Steps, zoneSteps(z.Members[i].Object, o.Write)...)
+		}
+	}
+	if why := z.Blocks[d.Name]; why != "" && blocked == "" {
+		blocked = why
+	}
+	for _, r := range w.plans.release.Raises {
+		if r.Pool.Key == key {
+			p.Steps = append(p.Steps, raiseStep(r.Pool.Replicas, r.By, r.For))
+		}
+	}
+	switch {
+	case len(p.Steps) > 0:
+		p.State = Moving
+	case blocked != "":
+		p.State, p.Why = Blocked, blocked
+	case w.unsettled(key):
+		p.State = Moving
+	}
+	return p
+}
+
+// unsettled says that machines come or go.
+func (w *world) unsettled(key string) bool {
+	r, ok := w.plans.reserve[key]
+	if !ok {
+		return false
+	}
+	n := 0
+	for _, m := range r.Machines() {
+		if m.Object.DeletionTimestamp != nil || !(reserve.Machine{Phase: m.Object.Status.CurrentStatus.Phase}).Ready() {
+			return true
+		}
+		n++
+	}
+	d := w.deployments[key]
+	return n != reserve.Shown(int(d.Spec.Replicas), reserve.AppliedOf(d.Annotations))
+}
+
+// Machines are those of the View; the Plan has changes of that name.
+func (r reservePlan) Machines() []machinetaint.Machine { return r.View.Machines }
+
+// stopped says that a reserve does not get where it is wanted by itself, or not soon.
+func stopped(r machinetaint.Report) bool {
+	switch r.Reason {
+	case reserve.AboveMax, reserve.CannotBeMade, reserve.Kept, reserve.Outranked, reserve.Unhealthy, reserve.Crowded,
+		reserve.Overstaying, reserve.RollingOut, machinetaint.BoundsInvalid, machinetaint.CapacityUnknown:
+		return true
+	}
+	return false
+}
+
+func explainBalancer(b balancerPlan) Plan {
+	p := Plan{Kind: "Balancer", Namespace: b.Balancer.Namespace, Name: b.Balancer.Name, State: AtRest, Steps: balancerSteps(b)}
+	switch {
+	case b.Stop.Message != "":
+		p.State, p.Why = Blocked, b.Stop.Message
+	case b.Balancer.Spec.Paused:
+		p.State, p.Why = Blocked, "spec.paused is set"
+	case len(p.Steps) > 0:
+		p.State = Moving
+	}
+	for _, s := range b.Shares {
+		if s.Hold.Message != "" && p.State == AtRest {
+			p.State, p.Why = Blocked, "target "+s.Name+": "+s.Hold.Message
+		}
+		p.waitsFor(s)
+	}
+	return p
+}
+
+// waitsFor says that a target is on its way though nothing is written at this moment.
+func (p *Plan) waitsFor(s balancer.Share) {
+	if p.State == AtRest && s.Desired != s.Next {
+		p.State, p.Why = Moving, "target "+s.Name+" is on its way: replicas have to become ready first"
+	}
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/controller"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+// manage is one pass of machine-controller-manager's controllers over what they see of each MachineDeployment.
+func (w *world) manage(context.Context) (moved bool, again time.Duration, err error) {
+	if err := w.showReserve(); err != nil { // births are decided on it
+		return false, 0, err
+	}
+	for _, d := range w.deployments.all() {
+		if d.DeletionTimestamp != nil {
+			w.note("MachineDeployment %s is being deleted, and not followed", keyOf(d))
+			continue
+		}
+		did := w.mark(d)
+		shown := view.ShowDeployment(plain(d))
+		current, others := w.setsOf(d, shown)
+		if len(others) > 0 {
+			did = w.roll(d, current, others, int(shown.Spec.Replicas)) || did
+		} else {
+			did = w.fill(d, current, int(shown.Spec.Replicas)) || did
+		}
+		moved = moved || did
+	}
+	return moved, 0, nil
+}
+
+func plain(d *machine.MachineDeployment) *mcm.MachineDeployment {
+	return &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
+}
+
+// mark gives machines that are named for deletion what makes them go first, and forgets names of those that are gone.
+func (w *world) mark(d *machine.MachineDeployment) (moved bool) {
+	text := d.Annotations[machineutils.TriggerDeletionByMCM]
+	if text == "" {
+		return false
+	}
+	var left []string
+	for item := range strings.SplitSeq(text, ",") {
+		name, at, _ := strings.Cut(item, "~")
+		m := w.machines[d.Namespace+"/"+name]
+		if _, err := time.Parse(time.RFC3339, at); err != nil || m == nil || machineutils.IsMachineFailedOrTerminating(m) {
+			continue
+		}
+		left = append(left, item)
+		if m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != "" {
+			continue
+		}
+		m, moved = m.DeepCopy(), true
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, machineutils.MachinePriority, "1")
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, machineutils.MarkedForDeletionTime, at)
+		w.machines[keyOf(m)] = m
+	}
+	if after := strings.Join(left, ","); after != text {
+		d, moved = d.DeepCopy(), true
+		if d.Annotations[machineutils.TriggerDeletionByMCM] = after; after == "" {
+			delete(d.Annotations, machineutils.TriggerDeletionByMCM)
+		}
+		w.putDeployment(d)
+	}
+	return moved
+}
+
+// setsOf finds the MachineSet of the template, which is made if need be, and others that are in use.
+func (w *world) setsOf(d *machine.MachineDeployment, shown *mcm.MachineDeployment) (current *mcm.MachineSet, others []*mcm.MachineSet) {
+	sets := w.sets.owned(d.UID)
+	if current = controller.FindNewMachineSet(shown, sets); current == nil {
+		current = w.newSet(d)
+	}
+	for _, set := range sets {
+		if set.Name != current.Name && (set.Spec.Replicas > 0 || len(w.present(set)) > 0) {
+			others = append(others, set)
+		}
+	}
+	if len(others) > 0 && d.Spec.Strategy.InPlaceUpdate != nil {
+		w.note("MachineDeployment %s updates its machines in place, which is not followed", keyOf(d))
+		return others[0], nil
+	}
+	return current, others
+}
+
+func (w *world) newSet(d *machine.MachineDeployment) *mcm.MachineSet {
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: d.Namespace, Name: d.Name + "-" + w.version(), Labels: d.Spec.Template.Labels, CreationTimestamp: metav1.NewTime(w.now),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: mcm.SchemeGroupVersion.String(), Kind: "MachineDeployment", Name: d.Name, UID: d.UID, Controller: ptr.To(true)}},
+	}}
+	set.UID = types.UID(set.Name)
+	set.Spec.Selector, set.Spec.Template = d.Spec.Selector, *d.Spec.Template.DeepCopy()
+	w.sets[keyOf(set)] = set
+	return set
+}
+
+// present are what machine-controller-manager counts of a MachineSet, in the order in which it would delete them.
+func (w *world) present(set *mcm.MachineSet) []*mcm.Machine {
+	var all []*mcm.Machine
+	for _, m := range w.machines.owned(set.UID) {
+		if m.Status.CurrentStatus.Phase != mcm.MachineTerminating {
+			all = append(all, m)
+		}
+	}
+	return inOrder(all)
+}
+
+func (w *world) resize(set *mcm.MachineSet, replicas int) (moved bool) {
+	if int(set.Spec.Replicas) == replicas {
+		return false
+	}
+	after := *set
+	after.Spec.Replicas = int32(replicas)
+	w.sets[keyOf(set)] = &after
+	return true
+}
+
+// fill has a MachineSet own as many machines as it is to.
+func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) (moved bool) {
+	moved = w.resize(set, replicas)
+	present := w.present(set)
+	over := len(present) - replicas
+	w.ties = w.ties.add(tied(present, over))
+	for i, m := range present {
+		if (i < over || w.doomed(m)) && m.DeletionTimestamp == nil {
+			w.remove(m)
+			moved = true
+		}
+	}
+	for range -over {
+		if frozen(d, set) {
+			w.note("MachineDeployment %s is frozen, and makes no machines", keyOf(d))
+			break
+		}
+		w.create(d, set)
+		moved = true
+	}
+	return moved
+}
+
+// doomed says that a machine goes however many are wanted.
+func (w *world) doomed(m *mcm.Machine) bool {
+	expiry := m.Status.CurrentStatus.PreserveExpiryTime
+	failed := m.Status.CurrentStatus.Phase == mcm.MachineFailed && (expiry == nil || !expiry.After(w.now))
+	return failed || m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
+}
+
+func frozen(d *machine.MachineDeployment, set *mcm.MachineSet) bool {
+	return d.Labels["freeze"] == "True" || set.Labels["freeze"] == "True"
+}
+
+// roll is one pass of a rolling update: of the old sets goes what is not ready, and as many others as leave enough; then
+// new machines come, as many as the surge allows.
+func (w *world) roll(d *machine.MachineDeployment, current *mcm.MachineSet, others []*mcm.MachineSet, replicas int) (moved bool) {
+	fresh, old, ready := w.present(current), []*mcm.Machine{}, 0
+	for _, set := range others {
+		old = append(old, w.present(set)...)
+	}
+	for _, m := range append(old[:len(old):len(old)], fresh...) {
+		if m.Status.CurrentStatus.Phase == mcm.MachineRunning && m.DeletionTimestamp == nil {
+			ready++
+		}
+	}
+	surge, unavailable := pace(d, replicas)
+	for _, m := range old {
+		running := m.Status.CurrentStatus.Phase == mcm.MachineRunning
+		if m.DeletionTimestamp != nil || running && ready <= replicas-unavailable {
+			continue
+		}
+		if running {
+			ready--
+		}
+		w.remove(m)
+		moved = true
+	}
+	left := 0
+	for _, set := range others {
+		n := len(w.present(set))
+		left += n
+		moved = w.resize(set, n) || moved
+	}
+	create := min(replicas-len(fresh), replicas+surge-left-len(fresh))
+	moved = w.resize(current, len(fresh)+max(0, create)) || moved
+	for range create {
+		w.create(d, current)
+		moved = true
+	}
+	return moved
+}
+
+// pace is how far a rolling update may go above and below what is wanted.
+func pace(d *machine.MachineDeployment, replicas int) (surge, unavailable int) {
+	strategy := d.Spec.Strategy
+	if strategy.RollingUpdate == nil {
+		return 0, replicas // all at once
+	}
+	up, down, err := controller.ResolveFenceposts(strategy.RollingUpdate.MaxSurge, strategy.RollingUpdate.MaxUnavailable, int32(replicas))
+	if err != nil {
+		return 1, 0
+	}
+	return int(up), int(down)
+}
+
+func (w *world) remove(m *mcm.Machine) {
+	m = m.DeepCopy()
+	m.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
+	m.Status.CurrentStatus.Phase = mcm.MachineTerminating
+	w.machines[keyOf(m)] = m
+}
+
+// create makes a machine of a set, which serves or is in reserve from birth.
+func (w *world) create(d *machine.MachineDeployment, set *mcm.MachineSet) {
+	template := set.Spec.Template.DeepCopy()
+	m := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: d.Namespace, Name: fmt.Sprintf("%s-new-%d", set.Name, len(w.born)+1), CreationTimestamp: metav1.NewTime(w.now),
+		Labels: maps.Clone(template.Labels), Annotations: template.Annotations,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: mcm.SchemeGroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}},
+	}, Spec: template.Spec}
+	m.UID = types.UID(m.Name)
+	m = w.taint.Birth(d.Namespace, d.Name, m)
+	w.machines[keyOf(m)] = m
+	w.born[keyOf(m)] = true
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Objects are all that a forecast is made of. Nothing in them is changed.
+type Objects struct {
+	// At is when they were read.
+	At time.Time
+
+	// Those of the control cluster.
+	Deployments []*machine.MachineDeployment
+	Sets        []*mcm.MachineSet
+	Machines    []*mcm.Machine
+	Classes     []*mcm.MachineClass
+	Balancers   []*balancerapi.Balancer
+	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
+	// Workloads are what Balancers scale, by resource; machine-controller-manager's kinds are in the fields above. Own
+	// are the pods that these run, Autoscalers those of the control cluster.
+	Workloads   map[schema.GroupVersionResource][]*unstructured.Unstructured
+	Own         []*corev1.Pod
+	Autoscalers []*autoscalingv2.HorizontalPodAutoscaler
+	// Garden says that a Gardener's kinds are served.
+	Garden            bool
+	Workers, Clusters []*unstructured.Unstructured
+
+	// Target says that there is a target cluster; the rest is of it. Where it is the control cluster too, Own are the same
+	// pods as Pods.
+	Target         bool
+	Nodes          []*corev1.Node
+	Pods           []*corev1.Pod
+	Budgets        []*policyv1.PodDisruptionBudget
+	Claims         []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Drivers        []*storagev1.CSIDriver
+	Daemons        []*appsv1.DaemonSet
+
+	// Missing says what could not be read, in a line each.
+	Missing []string
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/controller"
+)
+
+// inOrder are machines in the order in which machine-controller-manager would delete them; which is its own code.
+func inOrder(machines []*mcm.Machine) []*mcm.Machine {
+	machines = slices.Clone(machines)
+	sort.Stable(controller.ActiveMachines(machines))
+	return machines
+}
+
+// tied are those around a place in that order that it does not tell apart: both sides of the cut, or none.
+func tied(machines []*mcm.Machine, cut int) []string {
+	if cut <= 0 || cut >= len(machines) {
+		return nil
+	}
+	same := func(i, j int) bool {
+		order := controller.ActiveMachines(machines)
+		return !order.Less(i, j) && !order.Less(j, i)
+	}
+	if !same(cut-1, cut) {
+		return nil
+	}
+	var names []string
+	for i, m := range machines {
+		if same(i, cut) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// ties are sets of machines of which some go, and nobody can say which.
+type ties []map[string]bool
+
+// add joins sets that have a machine in common.
+func (t ties) add(names []string) ties {
+	if len(names) == 0 {
+		return t
+	}
+	joined, rest := map[string]bool{}, ties{}
+	for _, name := range names {
+		joined[name] = true
+	}
+	for _, set := range t {
+		if slices.ContainsFunc(names, func(name string) bool { return set[name] }) {
+			maps.Copy(joined, set)
+			continue
+		}
+		rest = append(rest, set)
+	}
+	return append(rest, joined)
+}
+
+// open are the sets of which some are left and others are not, sorted.
+func (t ties) open(left func(name string) bool) [][]string {
+	var all [][]string
+	for _, set := range t {
+		names := slices.Sorted(maps.Keys(set))
+		if slices.ContainsFunc(names, left) && !each(names, left) {
+			all = append(all, names)
+		}
+	}
+	slices.SortFunc(all, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	return all
+}
+
+func each(names []string, is func(string) bool) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !is(name) })
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Print writes a forecast in plain words: the plans, and then the end of whatever is not at rest. What is at rest is
+// counted, unless all of it is asked for.
+func (f Forecast) Print(out io.Writer, all bool) error {
+	p := &printer{out: out}
+	rest := 0
+	for _, plan := range f.Plans {
+		if plan.State == AtRest && !all {
+			rest++
+			continue
+		}
+		p.plan(plan)
+	}
+	if rest > 0 {
+		p.line("%s at rest.", counted(rest, "object is", "objects are"))
+	}
+	if len(f.Plans) == 0 {
+		p.line("There is nothing to plan for.")
+	}
+	p.end(f.End)
+	for _, note := range f.Notes {
+		p.line("note: %s", note)
+	}
+	return p.err
+}
+
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
+
+var stateText = map[State]string{AtRest: "at rest", Moving: "moving", Blocked: "blocked"}
+
+func (p *printer) plan(plan Plan) {
+	text := fmt.Sprintf("%s %s/%s: %s", plan.Kind, plan.Namespace, plan.Name, stateText[plan.State])
+	if plan.Why != "" {
+		text += " (" + plan.Why + ")"
+	}
+	p.line("%s", text)
+	for _, s := range plan.Steps {
+		p.line("  %s", s)
+	}
+}
+
+func (p *printer) end(e End) {
+	title := "In the end, if nothing else happens:"
+	if !e.Rest {
+		title = "It does not come to rest within the time that is looked ahead. By then:"
+	}
+	before := false
+	head := func() {
+		if !before {
+			p.line("")
+			p.line("%s", title)
+		}
+		before = true
+	}
+	for _, pool := range e.Pools {
+		if !pool.Same {
+			head()
+			p.pool(pool)
+		}
+	}
+	for _, b := range e.Balancers {
+		if changes := b.Changes(); len(changes) > 0 {
+			head()
+			p.line("Balancer %s/%s: %s", b.Namespace, b.Name, strings.Join(changes, ", "))
+		}
+	}
+	for _, f := range e.Federated {
+		if changes := f.Changes(); len(changes) > 0 {
+			head()
+			p.line("FederatedHorizontalPodAutoscaler %s/%s: %s", f.Namespace, f.Name, strings.Join(changes, ", "))
+		}
+	}
+	if !before {
+		p.line("Nothing changes.")
+	}
+}
+
+func (p *printer) pool(e PoolEnd) {
+	serve, reserve := len(e.Serve)+e.New.Serve, len(e.Reserve)+e.New.Reserve
+	for _, tie := range e.Ties {
+		serve, reserve = serve+tie.Serve, reserve+tie.Reserve
+	}
+	p.line("MachineDeployment %s/%s: %d of %d machines serve, %d in reserve", e.Namespace, e.Name, serve, e.Replicas, reserve)
+	for _, list := range []struct {
+		title string
+		names []string
+	}{{"serve:", e.Serve}, {"in reserve:", e.Reserve}, {"leave:", e.Leave}} {
+		if len(list.names) > 0 {
+			p.line("  %-12s%s", list.title, strings.Join(list.names, " "))
+		}
+	}
+	for _, tie := range e.Ties {
+		p.line("  %-12s%d of %s; machine-controller-manager cannot tell them apart", "leave:", tie.Leave, strings.Join(tie.Machines, " "))
+	}
+	var made []string
+	if e.New.Serve > 0 {
+		made = append(made, fmt.Sprintf("%d to serve", e.New.Serve))
+	}
+	if e.New.Reserve > 0 {
+		made = append(made, fmt.Sprintf("%d in reserve", e.New.Reserve))
+	}
+	if len(made) > 0 {
+		p.line("  %-12s%s", "new:", strings.Join(made, ", "))
+	}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

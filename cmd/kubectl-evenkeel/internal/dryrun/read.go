@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// patience bounds how long reading may take.
+const patience = 30 * time.Second
+
+// Read reads all that a forecast is made of, of one namespace or of all. What cannot be read is said in Missing; an error
+// is that MachineDeployments and Balancers cannot be.
+func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r := &reading{ctx: ctx, o: Objects{At: time.Now(), Target: c.Target != nil}}
+	machines := machine.SchemeGroupVersion.WithResource
+	c.readControl(r, namespace, machines)
+	if c.Target != nil {
+		c.readTarget(r)
+	}
+	r.wait()
+	if r.failed["machinedeployments"] != nil && r.failed["balancers"] != nil {
+		return Objects{}, fmt.Errorf("list machinedeployments: %w", r.failed["machinedeployments"])
+	}
+	if err := c.readWorkloads(r, namespace); err != nil {
+		return Objects{}, err
+	}
+	if c.Same {
+		r.o.Own = r.o.Pods
+	}
+	r.tell()
+	return r.o, nil
+}
+
+func (c Clients) readControl(r *reading, namespace string, machines func(string) schema.GroupVersionResource) {
+	r.needed(true)
+	fill(r, c.Control, machines("machinedeployments"), namespace, &r.o.Deployments)
+	fill(r, c.Control, machines("machinesets"), namespace, &r.o.Sets)
+	fill(r, c.Control, machines("machines"), namespace, &r.o.Machines)
+	fill(r, c.Control, machines("machineclasses"), namespace, &r.o.Classes)
+	fill(r, c.Control, balancerapi.SchemeGroupVersion.WithResource("balancers"), namespace, &r.o.Balancers)
+	fill(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers"), namespace, &r.o.Federated)
+	fill(r, c.Control, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespace, &r.o.Autoscalers)
+	if !c.Same {
+		fill(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
+	}
+	// Most clusters have no Gardener.
+	r.needed(false)
+	garden := schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
+	if _, err := c.Discovery.ServerResourcesForGroupVersion(garden.String()); err == nil {
+		r.o.Garden = true
+		fill(r, c.Control, garden.WithResource("workers"), namespace, &r.o.Workers)
+		fill(r, c.Control, garden.WithResource("clusters"), "", &r.o.Clusters)
+	}
+}
+
+func (c Clients) readTarget(r *reading) {
+	core, storage := corev1.SchemeGroupVersion.WithResource, storagev1.SchemeGroupVersion.WithResource
+	r.needed(true)
+	fill(r, c.Target, core("nodes"), "", &r.o.Nodes)
+	fill(r, c.Target, core("pods"), "", &r.o.Pods)
+	fill(r, c.Target, policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "", &r.o.Budgets)
+	fill(r, c.Target, core("persistentvolumeclaims"), "", &r.o.Claims)
+	fill(r, c.Target, core("persistentvolumes"), "", &r.o.Volumes)
+	fill(r, c.Target, storage("storageclasses"), "", &r.o.StorageClasses)
+	fill(r, c.Target, storage("csidrivers"), "", &r.o.Drivers)
+	fill(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
+}
+
+// readWorkloads reads what Balancers scale.
+func (c Clients) readWorkloads(r *reading, namespace string) error {
+	preview, err := balancer.NewPreview(c.Reads())
+	if err != nil {
+		return fmt.Errorf("find workloads: %w", err)
+	}
+	found := map[schema.GroupVersionResource]*[]*unstructured.Unstructured{}
+	r.needed(true)
+	for _, b := range r.o.Balancers {
+		for _, resource := range preview.Resources(b) {
+			if resource.Group != machine.GroupName && found[resource] == nil {
+				found[resource] = &[]*unstructured.Unstructured{}
+				fill(r, c.Control, resource, namespace, found[resource])
+			}
+		}
+	}
+	r.wait()
+	r.o.Workloads = map[schema.GroupVersionResource][]*unstructured.Unstructured{}
+	for resource, objects := range found {
+		if r.failed[resource.Resource] == nil {
+			r.o.Workloads[resource] = *objects
+		}
+	}
+	return nil
+}
+
+// reading is lists under way.
+type reading struct {
+	ctx     context.Context
+	o       Objects
+	missed  bool
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	failed map[string]error
+	lines  []string
+}
+
+// needed says whether what is listed from now on is missed where it cannot be read.
+func (r *reading) needed(is bool) { r.missed = is }
+
+func (r *reading) wait() { r.running.Wait() }
+
+// tell puts what is missing into the objects.
+func (r *reading) tell() {
+	slices.Sort(r.lines)
+	r.o.Missing = r.lines
+}
+
+func (r *reading) fail(name string, err error, missed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = map[string]error{}
+	}
+	r.failed[name] = err
+	why := err.Error()
+	switch {
+	case apierrors.IsNotFound(err):
+		why = "not installed in this cluster"
+	case apierrors.IsForbidden(err):
+		why = "no rights to list them"
+	}
+	if missed {
+		r.lines = append(r.lines, name+": "+why)
+	}
+}
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+// fill lists a resource in the background.
+func fill[T any](r *reading, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, into *[]*T) {
+	missed := r.missed
+	r.running.Go(func() {
+		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client.Resource(resource).Namespace(namespace).List(ctx, o)
+		})
+		pages.PageSize = pageSize
+		err := pages.EachListItem(r.ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+			o, err := typed[T](item)
+			*into = append(*into, o)
+			return err
+		})
+		if err != nil {
+			*into = nil
+			r.fail(resource.Resource, err, missed)
+		}
+	})
+}
+
+func typed[T any](item runtime.Object) (*T, error) {
+	u, ok := item.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("a list has %T in it", item)
+	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	if same, ok := any(u).(*T); ok {
+		return same, nil
+	}
+	o := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return o, nil
+}
+

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Step is one write that a controller would make now.
+type Step struct {
+	Do Deed `json:"do"`
+	// On is a machine, a Node, a target, a cluster, an annotation; empty where it is the object itself.
+	On   string `json:"on,omitempty"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Deed is what is done.
+type Deed string
+
+// What there is to do.
+const (
+	Release    Deed = "release"
+	Hold       Deed = "hold"
+	Prioritize Deed = "prioritize"
+	Mend       Deed = "mend"
+	Apply      Deed = "applyExcess"
+	Field      Deed = "excessReplicas"
+	Replicas   Deed = "replicas"
+	Annotate   Deed = "annotate"
+	Name       Deed = "nameForDeletion"
+	Scale      Deed = "scale"
+	Bound      Deed = "bound"
+)
+
+// String is the step in plain words.
+func (s Step) String() string {
+	text := map[Deed]string{
+		Release:    "release machine " + s.On + ": it serves",
+		Hold:       "put machine " + s.On + " into reserve",
+		Prioritize: "give machine " + s.On + " the deletion priority " + s.To,
+		Mend:       "make the mark of node " + s.On + " what its machine's is",
+		Apply:      "excess applied " + s.From + " -> " + s.To,
+		Field:      "spec.excessReplicas " + s.From + " -> " + s.To,
+		Replicas:   "replicas " + s.From + " -> " + s.To,
+		Annotate:   "annotation " + s.On + " " + cmp.Or(s.From, "none") + " -> " + cmp.Or(s.To, "none"),
+		Name:       "name machine " + s.On + " for deletion",
+		Scale:      "scale target " + s.On + " " + s.From + " -> " + s.To,
+		Bound:      "bounds in cluster " + s.On + " " + s.From + " -> " + s.To,
+	}[s.Do]
+	if s.Why != "" {
+		text += " (" + s.Why + ")"
+	}
+	return text
+}
+
+// reserveSteps are those of a reserve.
+func reserveSteps(r reservePlan) []Step {
+	var steps []Step
+	d, change := r.Deployment(), r.Plan.Deployment
+	if change.Replicas != 0 {
+		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(int(d.Spec.Replicas) + change.Replicas), Why: "a machine in reserve was named for deletion"})
+	}
+	for _, m := range r.Plan.Machines {
+		switch m.Mark {
+		case machinetaint.Free:
+			steps = append(steps, Step{Do: Release, On: m.Name, Why: string(m.Why)})
+		case machinetaint.Hold:
+			steps = append(steps, Step{Do: Hold, On: m.Name, Why: string(m.Why)})
+		}
+		if m.Priority != 0 {
+			steps = append(steps, Step{Do: Prioritize, On: m.Name, To: fmt.Sprint(m.Priority), Why: rankOf(m.Priority)})
+		}
+	}
+	steps = append(steps, mends(r.Plan)...)
+	if change.Field != nil {
+		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*change.Field)})
+	}
+	if was, is := reserve.AppliedOf(d.Annotations), r.Rule.Applied; !r.Idle && was != is {
+		steps = append(steps, Step{Do: Apply, From: appliedText(was), To: appliedText(is)})
+	}
+	return steps
+}
+
+// Deployment is the MachineDeployment that the plan is about.
+func (r reservePlan) Deployment() *machine.MachineDeployment { return r.View.Deployment }
+
+func rankOf(priority int) string {
+	switch priority {
+	case reserve.PriorityVictim:
+		return "it goes first"
+	case reserve.PriorityReserve:
+		return "it goes last"
+	}
+	return ""
+}
+
+// mends are Nodes that are written though their Machines are not.
+func mends(p machinetaint.Plan) (steps []Step) {
+	for _, n := range p.Nodes {
+		name := n.Machine.Object.Name
+		if !slices.ContainsFunc(p.Machines, func(m machinetaint.MachineChange) bool { return m.Name == name && m.Mark != machinetaint.Keep }) {
+			steps = append(steps, Step{Do: Mend, On: n.Machine.Node.Name})
+		}
+	}
+	return steps
+}
+
+func fieldText(field *int32) string {
+	if field == nil {
+		return "none"
+	}
+	return fmt.Sprint(*field)
+}
+
+func appliedText(a reserve.Applied) string {
+	if a.Max == reserve.Unbounded || a.Excess == 0 {
+		return fmt.Sprint(a.Excess)
+	}
+	return fmt.Sprintf("%d with max %d", a.Excess, a.Max)
+}
+
+// zoneSteps are those that keep zones together.
+func zoneSteps(d *machine.MachineDeployment, w balance.Write) []Step {
+	var steps []Step
+	if w.Replicas != nil {
+		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(*w.Replicas), Why: w.Why})
+	}
+	if w.Excess != nil {
+		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*w.Excess)})
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Annotations)) {
+		steps = append(steps, Step{Do: Annotate, On: strings.TrimPrefix(key, machine.AnnotationPrefix), From: d.Annotations[key], To: w.Annotations[key], Why: w.Why})
+	}
+	if w.Gone != "" {
+		steps = append(steps, Step{Do: Name, On: w.Gone, Why: w.Why})
+	}
+	return steps
+}
+
+// balancerSteps are those of a Balancer.
+func balancerSteps(b balancerPlan) []Step {
+	var steps []Step
+	_, asks := b.After(b.Plan)
+	for _, ask := range asks {
+		steps = append(steps, Step{Do: Scale, On: ask.Target, From: fmt.Sprint(ask.From), To: fmt.Sprint(ask.To)})
+	}
+	return steps
+}
+
+// inReserve says that a machine carries the mark.
+func inReserve(m *mcm.Machine) bool { return m.Annotations[machine.ReserveAnnotation] != "" }
+
+// raiseStep releases machines to pods that wait.
+func raiseStep(replicas, by int, pods []string) Step {
+	return Step{Do: Replicas, From: fmt.Sprint(replicas), To: fmt.Sprint(replicas + by), Why: fmt.Sprintf("%d pods wait that machines in reserve can hold: %s", len(pods), strings.Join(pods, ", "))}
+}

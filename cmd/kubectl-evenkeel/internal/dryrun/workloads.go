@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+func (w *world) lookAtBalancers(ctx context.Context) error {
+	w.plans.balancer = map[string]balancerPlan{}
+	if len(w.balancers) == 0 {
+		return nil
+	}
+	objects, err := w.balancerObjects()
+	if err != nil {
+		return err
+	}
+	if err := w.shares.Show(objects, w.now); err != nil {
+		return err
+	}
+	for key, b := range w.balancers {
+		v, p, ok, err := w.shares.Plan(ctx, b.Namespace, b.Name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			w.plans.balancer[key] = balancerPlan{v, p}
+		}
+	}
+	return nil
+}
+
+// balance carries out what Balancers ask of their targets.
+func (w *world) balance(ctx context.Context) (moved bool, again time.Duration, err error) {
+	if err := w.lookAtBalancers(ctx); err != nil {
+		return false, 0, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.plans.balancer)) {
+		v, p := w.plans.balancer[key].View, w.plans.balancer[key].Plan
+		after, asks := v.After(p)
+		w.balancers[key] = after
+		blocked := map[string]bool{}
+		for _, s := range p.Shares {
+			blocked[s.Name] = s.Blocked()
+		}
+		for _, ask := range asks {
+			w.scale(ask, blocked[ask.Target])
+			moved = true
+		}
+		again = sooner(again, p.Again)
+	}
+	return moved, again, nil
+}
+
+func (w *world) balancerObjects() (balancer.Objects, error) {
+	o := balancer.Objects{
+		Balancers: w.balancers.all(), Pods: w.own.all(), Autoscalers: w.still.Autoscalers,
+		Workloads: map[schema.GroupVersionResource][]*unstructured.Unstructured{},
+	}
+	for resource, objects := range w.workloads {
+		o.Workloads[resource] = objects.all()
+	}
+	for _, b := range o.Balancers {
+		for _, resource := range w.shares.Resources(b) {
+			if resource.Group != machine.GroupName || o.Workloads[resource] != nil {
+				continue
+			}
+			objects, err := w.untyped(resource)
+			if err != nil {
+				return balancer.Objects{}, err
+			}
+			o.Workloads[resource] = objects
+		}
+	}
+	return o, nil
+}
+
+// untyped are machine-controller-manager's objects as a Balancer sees them.
+func (w *world) untyped(resource schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	switch resource.Resource {
+	case "machinedeployments":
+		return untyped("MachineDeployment", w.deployments.all())
+	case "machinesets":
+		return untyped("MachineSet", w.sets.all())
+	case "machines":
+		return untyped("Machine", w.machines.all())
+	}
+	return nil, nil
+}
+
+func untyped[T metav1.Object](kind string, objects []T) ([]*unstructured.Unstructured, error) {
+	all := []*unstructured.Unstructured{}
+	for _, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, fmt.Errorf("convert %s %s: %w", kind, keyOf(o), err)
+		}
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(machine.SchemeGroupVersion.WithKind(kind))
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// scale has a workload run as many replicas as it is asked for.
+func (w *world) scale(ask balancer.Ask, blocked bool) {
+	key := ask.Object.Namespace + "/" + ask.Object.Name
+	switch ask.Object.Resource.GroupResource() {
+	case machine.Resource("machinedeployments"):
+		if d := w.deployments[key]; d != nil {
+			d = d.DeepCopy()
+			d.Spec.Replicas = int32(ask.To)
+			w.putDeployment(d)
+		}
+		return
+	case machine.Resource("machinesets"):
+		if set := w.sets[key]; set != nil {
+			w.resize(set, int(ask.To))
+		}
+		return
+	}
+	object := w.workloads[ask.Object.Resource][key]
+	if object == nil {
+		return
+	}
+	object = object.DeepCopy()
+	set := func(value int64, fields ...string) { _ = unstructured.SetNestedField(object.Object, value, fields...) } // a map all the way
+	set(ask.To, "spec", "replicas")
+	set(ask.To, "status", "replicas")
+	if !blocked {
+		set(ask.To, "status", "readyReplicas")
+		set(ask.To, "status", "availableReplicas")
+	}
+	object.SetResourceVersion(w.version())
+	w.workloads[ask.Object.Resource][key] = object
+	w.run(object, int(ask.To-ask.From), blocked)
+}
+
+// run makes pods of a workload, or takes some away: those that are not ready first, then the newest.
+func (w *world) run(object *unstructured.Unstructured, more int, blocked bool) {
+	if more < 0 {
+		pods := w.podsOf(object)
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		})
+		for _, pod := range pods[:min(-more, len(pods))] {
+			delete(w.own, keyOf(pod))
+		}
+	}
+	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
+	model := &corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, model); err != nil {
+		w.note("%s %s has a template that cannot be read: its pods are not followed", object.GetKind(), keyOf(object))
+		return
+	}
+	for range more {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.GetNamespace(), Name: object.GetName() + "-new-" + w.version(), CreationTimestamp: metav1.NewTime(w.now),
+			Labels: maps.Clone(model.Labels),
+		}, Spec: model.Spec}
+		pod.UID = types.UID(pod.Name)
+		pod.Status.Phase = corev1.PodPending
+		if !blocked {
+			now := metav1.NewTime(w.now)
+			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+		}
+		w.own[keyOf(pod)] = pod
+	}
+}
+
+// rank puts pods first that are not ready.
+func rank(pod *corev1.Pod) int {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return 1
+		}
+	}
+	return 0
+}
+
+// podsOf are the live pods that a workload selects.
+func (w *world) podsOf(object *unstructured.Unstructured) []*corev1.Pod {
+	raw, _, _ := unstructured.NestedMap(object.Object, "spec", "selector")
+	parsed := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, parsed); err != nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(parsed)
+	if err != nil || selector.Empty() {
+		return nil
+	}
+	var all []*corev1.Pod
+	for _, pod := range w.own {
+		if pod.Namespace == object.GetNamespace() && pod.DeletionTimestamp == nil && selector.Matches(labels.Set(pod.Labels)) {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+func (w *world) lookAtPods() error {
+	if w.release == nil {
+		return nil
+	}
+	err := w.release.Show(release.Objects{
+		Deployments: w.deployments.all(), Sets: w.sets.all(), Machines: w.machines.all(), MachineClasses: w.still.Classes,
+		Pods: w.pods.all(), Nodes: w.nodes.all(), Claims: w.still.Claims, Volumes: w.still.Volumes,
+		Classes: w.still.StorageClasses, Drivers: w.still.Drivers, Daemons: w.still.Daemons,
+	}, w.now)
+	if err != nil {
+		return err
+	}
+	w.plans.release = w.release.Plan()
+	return nil
+}
+
+// hand carries out what is released to pods that wait, and has them bound.
+func (w *world) hand(context.Context) (moved bool, again time.Duration, err error) {
+	if err := w.lookAtPods(); err != nil {
+		return false, 0, err
+	}
+	for _, r := range w.plans.release.Raises {
+		d, err := r.After(w.deployments[r.Pool.Key])
+		if err != nil {
+			return false, 0, err
+		}
+		w.putDeployment(d)
+		w.bindTo(r)
+		moved = true
+	}
+	return moved, 0, nil
+}
+
+// bindTo has the pods of a raise go to the machines that are released for them.
+func (w *world) bindTo(r release.Raise) {
+	for i, key := range r.For {
+		pod := w.pods[key]
+		if pod == nil || len(r.Machines) == 0 {
+			continue
+		}
+		if name := r.Pool.NodeOf[r.Machines[i*len(r.Machines)/len(r.For)]]; name != "" {
+			w.place(pod, name)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+// Settings are what the controllers are told by flags.
+type Settings struct {
+	Reserve machinetaint.Settings
+	Zones   balance.Settings
+	// Instant says that reserve is released to pods that wait, by these rules.
+	Instant bool
+	Release release.Settings
+}
+
+// world is what there is, and who acts in it. Nothing of it is anywhere else.
+type world struct {
+	still Objects
+	now   time.Time
+	made  int
+
+	deployments shelf[*machine.MachineDeployment]
+	sets        shelf[*mcm.MachineSet]
+	machines    shelf[*mcm.Machine]
+	nodes       shelf[*corev1.Node]
+	// pods are the target cluster's, own the control cluster's; the same where that is one.
+	pods, own shelf[*corev1.Pod]
+	balancers shelf[*balancerapi.Balancer]
+	workloads map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]
+
+	taint   *machinetaint.Preview
+	zones   map[string]*balance.Preview
+	shares  *balancer.Preview
+	release *release.Preview
+
+	// unmade says how making machines fails, by MachineDeployment; born are those made here.
+	unmade map[string]mcm.LastOperation
+	born   map[string]bool
+	ties   ties
+	notes  map[string]bool
+	// plans are what was decided the last time.
+	plans plans
+}
+
+// plans are one of each controller's, for what there is now.
+type plans struct {
+	reserve  map[string]reservePlan
+	zones    map[string]zonesPlan
+	balancer map[string]balancerPlan
+	release  release.Plan
+}
+
+type reservePlan struct {
+	machinetaint.View
+	machinetaint.Plan
+}
+
+type zonesPlan struct {
+	balance.View
+	balance.Plan
+}
+
+type balancerPlan struct {
+	balancer.View
+	balancer.Plan
+}
+
+// newWorld begins with what was read.
+func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
+	w := &world{
+		still: o, now: o.At, deployments: stock(o.Deployments), sets: stock(o.Sets), machines: stock(o.Machines), nodes: stock(o.Nodes),
+		pods: stock(o.Pods), balancers: stock(o.Balancers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
+		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
+	}
+	if w.own = w.pods; !sameList(o.Own, o.Pods) {
+		w.own = stock(o.Own)
+	}
+	for resource, objects := range o.Workloads {
+		w.workloads[resource] = stock(objects)
+	}
+	if !o.Target {
+		s.Zones.Enabled = false
+	}
+	var errTaint, errShares, errRelease, errZones error
+	w.taint, errTaint = machinetaint.NewPreview(s.Reserve, o.Target)
+	w.shares, errShares = balancer.NewPreview(clients)
+	if s.Instant && o.Target {
+		w.release, errRelease = release.NewPreview(s.Release)
+	}
+	for _, d := range o.Deployments {
+		if w.zones[d.Namespace] == nil && errZones == nil {
+			w.zones[d.Namespace], errZones = balance.NewPreview(d.Namespace, s.Zones, o.Target)
+		}
+	}
+	if err := errors.Join(errTaint, errShares, errRelease, errZones); err != nil {
+		return nil, fmt.Errorf("begin a forecast: %w", err)
+	}
+	w.learn()
+	return w, nil
+}
+
+func sameList(a, b []*corev1.Pod) bool {
+	return len(a) == len(b) && (len(a) == 0 || a[0] == b[0])
+}
+
+// learn finds out where machines cannot be made.
+func (w *world) learn() {
+	for key, d := range w.deployments {
+		for _, m := range w.machinesOf(d) {
+			if m.Status.CurrentStatus.Phase == mcm.MachineCrashLoopBackOff && m.Spec.ProviderID == "" {
+				w.unmade[key] = m.Status.LastOperation
+				w.note("MachineDeployment %s: a machine cannot be made now (%s); the forecast is that none can", key, m.Status.LastOperation.ErrorCode)
+			}
+		}
+	}
+}
+
+func (w *world) note(format string, args ...any) { w.notes[fmt.Sprintf(format, args...)] = true }
+
+// machinesOf are the machines of a MachineDeployment.
+func (w *world) machinesOf(d *machine.MachineDeployment) []*mcm.Machine {
+	var all []*mcm.Machine
+	for _, set := range w.sets.owned(d.UID) {
+		all = append(all, w.machines.owned(set.UID)...)
+	}
+	return all
+}
+
+// version is a new resourceVersion: plans name things by them.
+func (w *world) version() string {
+	w.made++
+	return strconv.Itoa(1_000_000_000 + w.made)
+}
+
+func (w *world) putDeployment(d *machine.MachineDeployment) {
+	d = d.DeepCopy()
+	d.ResourceVersion = w.version()
+	w.deployments[keyOf(d)] = d
+}
+
+// pass is one step of everybody. It says whether anything happened, and when time alone changes something.
+func (w *world) pass(ctx context.Context) (moved bool, again time.Duration, err error) {
+	for _, act := range []func(context.Context) (bool, time.Duration, error){
+		w.spread, w.reserve, w.hand, w.balance, w.reserve, w.manage, w.reserve, w.grow,
+	} {
+		did, wait, err := act(ctx)
+		if err != nil {
+			return false, 0, err
+		}
+		moved, again = moved || did, sooner(again, wait)
+	}
+	return moved, again, nil
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// look plans for everybody, and carries nothing out.
+func (w *world) look(ctx context.Context) error {
+	return errors.Join(w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
+}
+
+func (w *world) lookAtZones() error {
+	w.plans.zones = map[string]zonesPlan{}
+	for namespace, preview := range w.zones {
+		if err := preview.Show(w.zoneObjects(namespace), w.now); err != nil {
+			return err
+		}
+		v, p := preview.Plan()
+		w.plans.zones[namespace] = zonesPlan{v, p}
+	}
+	return nil
+}
+
+// spread carries out what keeps zones together.
+func (w *world) spread(context.Context) (moved bool, again time.Duration, err error) {
+	if err := w.lookAtZones(); err != nil {
+		return false, 0, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(w.zones)) {
+		p := w.plans.zones[namespace].Plan
+		changed, err := w.plans.zones[namespace].After(p)
+		if err != nil {
+			return false, 0, err
+		}
+		for _, d := range changed {
+			w.putDeployment(d)
+		}
+		for _, o := range p.Outcomes {
+			moved = moved || !o.Write.None()
+		}
+		again = sooner(again, p.Again)
+	}
+	return moved, again, nil
+}
+
+func (w *world) zoneObjects(namespace string) balance.Objects {
+	o := balance.Objects{
+		Nodes: w.nodes.all(), Pods: w.pods.all(), Budgets: w.still.Budgets, Claims: w.still.Claims, Volumes: w.still.Volumes,
+		StorageClasses: w.still.StorageClasses, Drivers: w.still.Drivers,
+		Garden: w.still.Garden, Workers: in(namespace, w.still.Workers), Clusters: w.still.Clusters,
+	}
+	o.Deployments, o.Sets = in(namespace, w.deployments.all()), in(namespace, w.sets.all())
+	o.Machines, o.Classes = in(namespace, w.machines.all()), in(namespace, w.still.Classes)
+	return o
+}
+
+func in[T metav1.Object](namespace string, objects []T) []T {
+	var all []T
+	for _, o := range objects {
+		if o.GetNamespace() == namespace {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (w *world) lookAtReserves() error {
+	if err := w.showReserve(); err != nil {
+		return err
+	}
+	w.plans.reserve = map[string]reservePlan{}
+	for key, d := range w.deployments {
+		if v, p, ok := w.taint.Plan(d.Namespace, d.Name); ok {
+			w.plans.reserve[key] = reservePlan{v, p}
+		}
+	}
+	return nil
+}
+
+// reserve carries out what keeps the reserve of each MachineDeployment.
+func (w *world) reserve(context.Context) (moved bool, again time.Duration, err error) {
+	if err := w.lookAtReserves(); err != nil {
+		return false, 0, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.plans.reserve)) {
+		v, p := w.plans.reserve[key].View, w.plans.reserve[key].Plan
+		after, err := v.After(p)
+		if err != nil {
+			return false, 0, err
+		}
+		w.taint.Remember(v, p)
+		w.putDeployment(after.Deployment)
+		for _, m := range after.Machines {
+			w.machines[keyOf(m)] = m
+		}
+		for _, n := range after.Nodes {
+			w.nodes[keyOf(n)] = n
+		}
+		moved, again = moved || !p.Steady(), sooner(again, p.Again)
+	}
+	return moved, again, nil
+}
+
+func (w *world) showReserve() error {
+	return w.taint.Show(machinetaint.Objects{
+		Deployments: w.deployments.all(), Sets: w.sets.all(), Machines: w.machines.all(), Classes: w.still.Classes,
+		Nodes: w.nodes.all(), Pods: w.pods.all(),
+	}, w.now)
+}
