@@ -111,7 +111,7 @@ func hour(to overview.Overview) []overview.Overview {
 				z.Replicas -= (i + 1) * z.Replicas / 12 * (60 - minute) / 60
 				z.Count = map[overview.State]int{overview.ReserveReady: max(0, z.Excess-missing)}
 				z.Machines = nil
-				o.Pools = append(o.Pools, overview.Pool{Zones: []overview.Zone{z}})
+				o.Pools = append(o.Pools, overview.Pool{Namespace: pool.Namespace, Zones: []overview.Zone{z}})
 			}
 		}
 		past = append(past, o)

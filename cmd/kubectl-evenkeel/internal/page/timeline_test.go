@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("The timeline", func() {
+	of := func(samples ...sample) history { return history{since: samples[0].at, past: samples} }
+	ago := func(steps int) time.Time { return noon.Add(-time.Duration(steps) * step) }
+
+	It("goes at right angles from one step to the next, and leaves out what nobody saw", func() {
+		t := newTimeline(of(
+			sample{at: ago(5), replicas: 10}, sample{at: ago(4), replicas: 10}, sample{at: ago(3), replicas: 5},
+			sample{at: ago(0), replicas: 10},
+		), noon)
+		Expect(t.Strips[0].Lines).To(Equal([]line{{"line replicas", "M354 0H356V50H357M359 0H360"}}))
+	})
+
+	It("draws areas above zero", func() {
+		t := newTimeline(of(sample{at: ago(1), ready: 2, excess: 4}, sample{at: ago(0), ready: 4, excess: 4}), noon)
+		Expect(t.Strips[1].Lines).To(Equal([]line{
+			{"area ready", "M358 100V50H359V0H360V100Z"}, {"line excess", "M358 0H360"},
+		}))
+		Expect(t.Strips[1].Now).To(Equal("4 of 4"))
+	})
+
+	It("says that pods are unknown, and draws none", func() {
+		t := newTimeline(of(sample{at: ago(1), waiting: -1}, sample{at: ago(0), waiting: -1}), noon)
+		Expect(t.Strips[2].Now).To(Equal("unknown"))
+		Expect(t.Strips[2].Lines).To(Equal([]line{{"area waiting", ""}}))
+	})
+
+	It("draws no step that is older than an hour or newer than now", func() {
+		for _, s := range window(of(sample{at: ago(steps)}, sample{at: ago(-1)}), noon) {
+			Expect(s).To(BeNil())
+		}
+	})
+
+	DescribeTable("says since when it looks, until that is an hour ago",
+		func(since time.Duration, short bool) {
+			Expect(newTimeline(history{since: noon.Add(-since)}, noon).Short).To(Equal(short))
+		},
+		Entry("now", time.Duration(0), true),
+		Entry("almost an hour", 59*time.Minute, true),
+		Entry("an hour", time.Hour, false),
+	)
+
+	It("is there in numbers, the newest first", func() {
+		t := newTimeline(of(
+			sample{at: noon.Add(-10 * time.Minute), replicas: 1, excess: 2, ready: 3, waiting: 4},
+			sample{at: noon.Add(-7 * time.Minute), replicas: 9}, sample{at: noon, replicas: 5},
+		), noon.Add(3*time.Second))
+		Expect(t.Table).To(Equal([]entry{{At: noon, Replicas: 5}, {noon.Add(-10 * time.Minute), 1, 2, 3, 4}}))
+	})
+})
