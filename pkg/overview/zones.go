@@ -37,8 +37,11 @@ func (r *reading) zone(d *v1alpha1.MachineDeployment) Zone {
 // what is applied, as the controller has it.
 func (r *reading) excess(d *v1alpha1.MachineDeployment, machines []*mcm.Machine) (x int, asked string) {
 	wishes, asked, err := wishesOf(d)
-	if err != nil {
+	switch {
+	case err != nil:
 		return reserve.AppliedOf(d.Annotations).Excess, asked
+	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
+		return 0, asked
 	}
 	replicas := max(0, int(d.Spec.Replicas))
 	if n, err := v1alpha1.ParseAppliedReplicas(d.Annotations[v1alpha1.AppliedReplicasAnnotation]); err == nil {

@@ -3,8 +3,16 @@
 package app
 
 import (
+	"context"
+	"slices"
+	"time"
+
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// completionPatience bounds how long a shell waits for names.
+const completionPatience = 3 * time.Second
 
 // complete offers the values of a flag.
 func complete(c *cobra.Command, flag string, values ...string) {
@@ -12,4 +20,39 @@ func complete(c *cobra.Command, flag string, values ...string) {
 	if err != nil {
 		panic(err) // the flag has just been made
 	}
+}
+
+// completeSubjects offers kinds, and then the names of those that are there now.
+func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		var kinds []cobra.Completion
+		for _, s := range subjects {
+			kinds = append(kinds, s.names[0])
+		}
+		return kinds, cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		kind, err := subjectOf(args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completionPatience)
+		defer cancel()
+		objects, err := o.read(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return kind.list(objects), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// namesOf are the names of objects, sorted.
+func namesOf[T metav1.Object](objects []T) []string {
+	names := make([]string, 0, len(objects))
+	for _, o := range objects {
+		names = append(names, o.GetName())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

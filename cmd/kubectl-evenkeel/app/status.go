@@ -59,18 +59,24 @@ func (o *options) status(ctx context.Context, format string) error {
 	return err
 }
 
-// look reads everything once.
+// look reads everything once, and makes an overview of it.
 func (o *options) look(ctx context.Context) (overview.Overview, error) {
+	objects, err := o.read(ctx)
+	if err != nil {
+		return overview.Overview{}, err
+	}
+	return overview.New(objects), nil
+}
+
+// read reads everything once.
+func (o *options) read(ctx context.Context) (overview.Objects, error) {
 	clusters, err := o.connect()
 	if err != nil {
-		return overview.Overview{}, err
+		return overview.Objects{}, err
 	}
 	objects, err := clusters.Once(ctx)
-	if err != nil {
-		return overview.Overview{}, err
-	}
 	objects.PoolLabels = o.poolLabels
-	return overview.New(objects), nil
+	return objects, err
 }
 
 // encode prints a value for programs.

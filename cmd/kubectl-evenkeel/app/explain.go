@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// subject is a kind that can be explained.
+type subject struct {
+	// names of the kind, that which is shown first.
+	names   []string
+	account func(overview.Objects, string) (explain.Account, error)
+	list    func(overview.Objects) []string
+}
+
+var subjects = []subject{
+	{[]string{"machine", "machines", "mc"}, explain.Machine, func(o overview.Objects) []string { return namesOf(o.Machines) }},
+	{[]string{"machinedeployment", "machinedeployments", "mcd"}, explain.Deployment, func(o overview.Objects) []string { return namesOf(o.Deployments) }},
+	{[]string{"balancer", "balancers"}, explain.Balancer, func(o overview.Objects) []string { return namesOf(o.Balancers) }},
+	{[]string{"fhpa", "federatedhorizontalpodautoscaler", "federatedhorizontalpodautoscalers"}, explain.Federated,
+		func(o overview.Objects) []string { return namesOf(o.Federated) }},
+}
+
+func newExplain(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain machine|machinedeployment|balancer|fhpa NAME",
+		Short: "Say why something is as it is, and what happens next",
+		Long: `Say why a machine, a MachineDeployment, a Balancer or a FederatedHorizontalPodAutoscaler is as it is: which numbers and
+which law lead there, and what happens next and when.
+
+What happens next is what the controllers' own rules say about the objects as they are now, with default flags.`,
+		Example: `  # why is this machine in reserve, and when does it serve?
+  kubectl evenkeel explain machine pool-z1-6586f-lhqn2
+
+  # why is the reserve not complete?
+  kubectl evenkeel explain mcd/pool-z1`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: o.completeSubjects,
+		RunE: func(c *cobra.Command, args []string) error {
+			kind, name, err := split(args)
+			if err != nil {
+				return err
+			}
+			return o.explain(c.Context(), kind, name)
+		},
+	}
+}
+
+// split reads a kind and a name, in two words or with a slash.
+func split(args []string) (subject, string, error) {
+	if len(args) == 1 {
+		args = strings.SplitN(args[0], "/", 2)
+	}
+	kind, err := subjectOf(args[0])
+	switch {
+	case err != nil:
+		return subject{}, "", err
+	case len(args) != 2 || args[1] == "":
+		return subject{}, "", fmt.Errorf("explain which %s? Write its name", kind.names[0])
+	}
+	return kind, args[1], nil
+}
+
+func subjectOf(name string) (subject, error) {
+	name, _, _ = strings.Cut(strings.ToLower(name), ".")
+	i := slices.IndexFunc(subjects, func(s subject) bool { return slices.Contains(s.names, name) })
+	if i < 0 {
+		return subject{}, fmt.Errorf("kind %q cannot be explained: write machine, machinedeployment, balancer or fhpa", name)
+	}
+	return subjects[i], nil
+}
+
+func (o *options) explain(ctx context.Context, kind subject, name string) error {
+	objects, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	account, err := kind.account(objects, name)
+	switch {
+	case errors.Is(err, explain.ErrNotFound) && !o.everywhere:
+		return fmt.Errorf("%w; this is the namespace of the kubeconfig: -n names another, -A looks at all", err)
+	case err != nil:
+		return err
+	}
+	_, err = fmt.Fprintln(o.Out, strings.Join(screen.Account(account, o.style()), "\n"))
+	return err
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain says of one object why it is as it is: which numbers and which law lead there, and what happens next
+// and when. What comes next is asked of the controllers' own plans; it is not told from memory.
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// Account is an explanation.
+type Account struct {
+	// Title is the object and what it is doing.
+	Title string
+	Facts []Fact
+	// Why are sentences, Next what happens from here on; both in the order to read them.
+	Why, Next []string
+	// See are pages with more.
+	See []string
+}
+
+// Fact is one thing about the object.
+type Fact struct{ Name, Value string }
+
+// ErrNotFound says that there is no such object, ErrAmbiguous that several namespaces have one.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrAmbiguous = errors.New("choose a namespace with -n")
+)
+
+// one finds an object by its name.
+func one[T metav1.Object](objects []T, kind, name string, o overview.Objects) (T, error) {
+	var found []T
+	var spaces []string
+	for _, object := range objects {
+		if object.GetName() == name {
+			found, spaces = append(found, object), append(spaces, object.GetNamespace())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		slices.Sort(spaces)
+		return found[0], fmt.Errorf("%s %q is in namespaces %s: %w", kind, name, strings.Join(spaces, ", "), ErrAmbiguous)
+	}
+	err := fmt.Errorf("%s %q: %w", kind, name, ErrNotFound)
+	if len(o.Missing) > 0 {
+		err = fmt.Errorf("%w (what could not be read: %s)", err, strings.Join(o.Missing, "; "))
+	}
+	var none T
+	return none, err
+}
+
+func (a *Account) fact(name, format string, values ...any) {
+	a.Facts = append(a.Facts, Fact{name, fmt.Sprintf(format, values...)})
+}
+
+func (a *Account) why(format string, values ...any) {
+	a.Why = append(a.Why, fmt.Sprintf(format, values...))
+}
+
+func (a *Account) next(format string, values ...any) {
+	a.Next = append(a.Next, fmt.Sprintf(format, values...))
+}
+
+// ago is a time for people: when, and how long ago.
+func ago(at, now time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", clock(at), duration.HumanDuration(max(0, now.Sub(at))))
+}
+
+// due is a time ahead for people.
+func due(at, now time.Time) string {
+	if !at.After(now) {
+		return "now"
+	}
+	return fmt.Sprintf("in %s (%s)", duration.HumanDuration(at.Sub(now)), clock(at))
+}
+
+func clock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
+
+// count is a number with its noun: 1 machine, 2 machines.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// place is a rank for people: 1st, 2nd, 11th.
+func place(n int) string {
+	suffix := "th"
+	if n/10%10 != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
+}

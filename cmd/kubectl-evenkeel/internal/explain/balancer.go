@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// recoveryDelay is the default of spec.policy.fallback.recoveryDelaySeconds.
+const recoveryDelay = 30 * time.Second
+
+// Balancer explains one.
+func Balancer(o overview.Objects, name string) (Account, error) {
+	b, err := one(o.Balancers, "balancer", name, o)
+	if err != nil {
+		return Account{}, err
+	}
+	shown := overview.New(overview.Objects{At: o.At, Balancers: []*v1alpha1.Balancer{b}}).Balancers[0]
+	a := Account{
+		Title: fmt.Sprintf("Balancer %s: %s, %d ready", name, count(shown.Replicas, "replica"), b.Status.ReadyReplicas),
+		See:   []string{"docs/balancer.md: what it does", "docs/distribute.md: how a number is split", "docs/spec/balancer.md: all fields"},
+	}
+	for _, t := range shown.Targets {
+		a.fact(t.Name, "%s", targetText(t))
+	}
+	a.why("%s", policy(b))
+	if b.Status.ShareErrorPercent > 0 {
+		a.why("Whole replicas cannot meet every share: the largest distance is %d %% of all replicas.", b.Status.ShareErrorPercent)
+	}
+	complain(&a, b.Status.Conditions, map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionTargetsResolved: metav1.ConditionFalse,
+		v1alpha1.ConditionWithinLimits: metav1.ConditionFalse, v1alpha1.ConditionFallbackActive: metav1.ConditionTrue,
+		v1alpha1.ConditionBalanced: metav1.ConditionFalse,
+	})
+	for _, t := range b.Status.Targets {
+		explainTarget(&a, b.Spec.Policy.Fallback, t, o.At)
+	}
+	if len(a.Next) == 0 {
+		a.next("It is at rest: nothing is written until replicas, the policy, or the pods of a target change.")
+	}
+	return a, nil
+}
+
+func targetText(t overview.Target) string {
+	text := fmt.Sprintf("%d wanted, %d there, %d ready", t.Wanted, t.Current, t.Ready)
+	switch {
+	case t.Max != nil:
+		text += fmt.Sprintf("; between %d and %d", t.Min, *t.Max)
+	case t.Min > 0:
+		text += fmt.Sprintf("; at least %d", t.Min)
+	}
+	return text
+}
+
+// policy says in a sentence how replicas are split.
+func policy(b *v1alpha1.Balancer) string {
+	p := b.Spec.Policy
+	switch {
+	case p.PolicyName == v1alpha1.Priority && p.Priorities != nil:
+		return "Targets are filled one after the other: " + strings.Join(p.Priorities.TargetOrder, ", ") + "."
+	case p.PolicyName == v1alpha1.Proportional && p.Proportions != nil:
+		var shares []string
+		for _, t := range b.Spec.Targets {
+			shares = append(shares, fmt.Sprintf("%s %d", t.Name, p.Proportions.TargetProportions[t.Name]))
+		}
+		return "Targets get replicas by their shares: " + strings.Join(shares, ", ") + "; limits of targets come first."
+	case p.PolicyName == v1alpha1.Tiers:
+		var tiers []string
+		for _, tier := range p.Tiers {
+			tiers = append(tiers, strings.Join(tier.Targets, " and "))
+		}
+		return "Groups of targets are filled one after the other: " + strings.Join(tiers, ", then ") + "."
+	}
+	return "All targets get the same; limits of targets come first."
+}
+
+// complain repeats what conditions say that are as they should not be.
+func complain(a *Account, conditions []metav1.Condition, bad map[string]metav1.ConditionStatus) {
+	said := map[string]bool{}
+	for _, c := range conditions {
+		if bad[c.Type] == c.Status && !said[c.Message] {
+			a.why("%s (%s).", strings.TrimSuffix(c.Message, "."), c.Reason)
+			said[c.Message] = true
+		}
+	}
+}
+
+// explainTarget says what a target waits for.
+func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, now time.Time) {
+	switch {
+	case t.Message != "":
+		a.why("Target %s: %s.", t.Name, strings.TrimSuffix(t.Message, "."))
+	case t.BlockedSince != nil:
+		a.why("Target %s is blocked since %s: %d of its replicas fail to start. Its share is %d; others stand in for what it cannot run.",
+			t.Name, ago(t.BlockedSince.Time, now), t.NotStarted, t.Base)
+		a.next("Target %s has its share back when what starts there has been ready for %s.", t.Name, recovery(f, t.Blocks))
+	case t.UnstartedSince != nil && f != nil:
+		if patience, ok := startup(f); ok {
+			a.next("Target %s has replicas that do not start since %s. It counts as blocked %s.", t.Name,
+				ago(t.UnstartedSince.Time, now), due(t.UnstartedSince.Add(patience), now))
+		}
+	case t.Replicas != t.Desired:
+		a.next("Target %s is asked for %d now and goes to %d step by step, as replicas become ready elsewhere.", t.Name, t.Replicas, t.Desired)
+	}
+}
+
+// startup is how long a replica may take to start.
+func startup(f *v1alpha1.Fallback) (time.Duration, bool) {
+	switch {
+	case f.StartupTimeoutSeconds != nil:
+		return time.Duration(*f.StartupTimeoutSeconds) * time.Second, true
+	case f.StartupTimeout != nil:
+		return f.StartupTimeout.Duration, true
+	}
+	return 0, false
+}
+
+// recovery is how long replicas have to be ready before they count: it doubles with each block in a row, up to 32 times.
+func recovery(f *v1alpha1.Fallback, blocks int32) time.Duration {
+	delay := recoveryDelay
+	if f != nil && f.RecoveryDelaySeconds != nil {
+		delay = time.Duration(*f.RecoveryDelaySeconds) * time.Second
+	}
+	return delay << min(max(0, blocks), 5)
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// Deployment explains a MachineDeployment.
+func Deployment(o overview.Objects, name string) (Account, error) {
+	d, err := one(o.Deployments, "machinedeployment", name, o)
+	if err != nil {
+		return Account{}, err
+	}
+	z := zoneOf(o, d)
+	oracle, err := newOracle(o, d)
+	if err != nil {
+		return Account{}, err
+	}
+	plan, err := oracle.now()
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{Title: "MachineDeployment " + name + ": " + standing(z)}
+	deploymentFacts(&a, d, z)
+	deploymentWhy(&a, d, z)
+	deploymentNext(&a, plan, o)
+	if err := changes(&a, oracle, z); err != nil {
+		return a, err
+	}
+	a.See = []string{"docs/reserve.md: reasons, and what to do", "docs/reserve-rule.md: the laws"}
+	if d.Annotations[v1alpha1.ShareAnnotation] != "" || d.Annotations[v1alpha1.BalanceAnnotation] != "" {
+		a.See = append(a.See, "docs/zones.md: shares and zones")
+	}
+	return a, nil
+}
+
+func standing(z overview.Zone) string {
+	text := fmt.Sprintf("%d of %d machines work", z.Count[overview.Working], z.Replicas)
+	if z.Excess > 0 || z.ReserveReady.Status != "" {
+		text += fmt.Sprintf(", %d of %d in reserve ready", z.Count[overview.ReserveReady], z.Excess)
+	}
+	return text
+}
+
+func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
+	a.fact("Replicas (R)", "%d, for workload", z.Replicas)
+	a.fact("Excess (X)", "%d wanted beyond that", z.Excess)
+	a.fact("Applied (A)", "%d run on top of R now", z.Applied)
+	if z.Bounds != nil {
+		a.fact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
+	}
+	var states []string
+	for _, state := range overview.States {
+		if n := z.Count[state]; n > 0 {
+			states = append(states, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	a.fact("Machines", "%s", orNone(strings.Join(states, ", ")))
+	if c := z.ReserveReady; c.Status != "" {
+		a.fact("ReserveReady", "%s, %s: %s", c.Status, c.Reason, c.Message)
+	}
+	if z.Rollout {
+		a.fact("Rollout", "machines of an older template are being replaced")
+	}
+	if mode := d.Annotations[v1alpha1.BalanceAnnotation]; mode != "" {
+		a.fact("Balance", "%s", mode)
+	}
+}
+
+// deploymentWhy says where the excess comes from, and how the reserve stands.
+func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
+	share, bounds := d.Annotations[v1alpha1.ShareAnnotation], d.Annotations[v1alpha1.BoundsAnnotation]
+	switch {
+	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
+		a.why("No reserve is wanted: the annotation %s says so, whatever else asks for one.", v1alpha1.DrainReserveAnnotation)
+	case share != "":
+		a.why("The excess is %s, its share of the pool's: a share counts before bounds and before the field (law 13).", share)
+	case strings.Count(bounds, ":") == 2:
+		a.why("The excess is the third part of the bounds %q, which counts before the field (law 13).", bounds)
+	case d.Spec.ExcessReplicas != nil:
+		a.why("The excess is what spec.excessReplicas says, %d.", *d.Spec.ExcessReplicas)
+	case z.Asked != "":
+		a.why("The excess is %s, which spec.excessReplicas said before it vanished; it is about to be restored.", z.Asked)
+	default:
+		a.why("No excess is asked for, neither by the field, nor by bounds, nor for the pool.")
+	}
+	if z.Asked != "" && z.Bounds != nil && fmt.Sprint(z.Excess) != z.Asked && z.Replicas+z.Excess >= z.Bounds.Max {
+		a.why("Of the %s asked for, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
+	}
+	if text := meanings[z.ReserveReady.Reason]; text != "" {
+		a.why("%s", text)
+	}
+	if z.Applied != z.Excess && z.ReserveReady.Status != "" {
+		a.why("The excess applied is %d and not %d: it moves only when that harms nobody (laws 6, 8 and 10).", z.Applied, z.Excess)
+	}
+}
+
+// meanings say what a reason of the reserve's condition means.
+var meanings = map[string]string{
+	"AboveMax":        "Replicas alone are above max: max limits the reserve and not you, so there is none.",
+	"AtMax":           "The reserve is complete, but max leaves less than was wished for.",
+	"BoundsInvalid":   "What asks for the excess cannot be understood, so the reserve stays as it is.",
+	"CannotBeMade":    "Machines could not be made, or did not become ready in time. The reserve does without them and tries again after a pause that doubles (law 10).",
+	"CapacityUnknown": "The excess is in resources, and nobody knows how much of them a machine has, so the reserve stays as it is.",
+	"Complete":        "The reserve is as large as wanted, and all of it is ready.",
+	"Crowded":         "Machines that are still being deleted hold the room (law 8).",
+	"Draining":        "The reserve is being given up.",
+	"Growing":         "Machines are being made.",
+	"Kept":            "More are in reserve than wanted, because some are preserved or have somebody else's priority (law 7).",
+	"NamedInReserve":  "Somebody named a machine in reserve for deletion and lowered replicas for it; they are given back, once (law 12).",
+	"NotReady":        "There are enough machines in reserve, but some of them boot or are sick.",
+	"NotWanted":       "No reserve is wanted any more, and some of it is still there.",
+	"Outranked":       "The reserve cannot shrink, because a machine that serves would be deleted before it (law 6).",
+	"Overstaying":     "More machines serve than replicas, and none of them is empty (law 5).",
+	"Refilling":       "Fewer machines serve than replicas; they come first (law 2).",
+	"RollingOut":      "The excess changes when the rollout is over.",
+	"Shrinking":       "Some are on their way out (law 6).",
+	"Unhealthy":       "Machines that are Unknown or Failed hold places of the reserve.",
+}
+
+// deploymentNext says what the controller is about to do.
+func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
+	for _, move := range plan.Rule.Moves {
+		verb := "is about to serve"
+		if move.Reserve {
+			verb = "is about to go into reserve"
+		}
+		a.next("Machine %s %s (%s).", move.Name, verb, move.Why)
+	}
+	for _, v := range plan.Rule.Victims {
+		a.next("Machine %s is about to go (%s).", v.Name, v.Why)
+	}
+	for _, key := range []string{v1alpha1.AppliedExcessAnnotation} {
+		if text, set := plan.Deployment.Annotations[key]; set {
+			a.next("The excess applied is about to become %s.", cmp.Or(text, "0"))
+		}
+	}
+	if plan.Deployment.Field != nil {
+		a.next("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
+	}
+	if plan.Steady() && len(plan.Rule.Victims) == 0 {
+		a.next("It is at rest: nothing is written until replicas, the excess, bounds, a machine or its pods change.")
+	}
+	if plan.Again > 0 {
+		a.next("The controller looks again by itself %s, when a patience ends.", due(o.At.Add(plan.Again), o.At))
+	}
+}
+
+// changes says what raising replicas and lowering the excess would do.
+func changes(a *Account, o *oracle, z overview.Zone) error {
+	releases, err := o.releases(z)
+	if err != nil {
+		return err
+	}
+	if len(releases) > 0 {
+		a.next("When replicas are raised, machine %s serves at once, and a new one is made behind it where max allows (law 2).", releases[0])
+	} else if z.Replicas > 0 {
+		a.next("When replicas are raised, pods wait for a machine to boot: none is in reserve and ready.")
+	}
+	victims, err := o.victims(z)
+	if len(victims) > 0 {
+		a.next("When the excess falls by one, machine %s goes (law 6).", victims[0])
+	}
+	return err
+}

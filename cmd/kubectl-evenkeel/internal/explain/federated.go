@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// Defaults of a FederatedHorizontalPodAutoscaler, in seconds.
+const (
+	defaultCooldown     = 120
+	defaultStartTimeout = 900
+	defaultQuiet        = 600
+)
+
+// Federated explains a FederatedHorizontalPodAutoscaler.
+func Federated(o overview.Objects, name string) (Account, error) {
+	f, err := one(o.Federated, "fhpa", name, o)
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{
+		Title: fmt.Sprintf("FederatedHorizontalPodAutoscaler %s: %d replicas, %d wanted, at most %d", name,
+			f.Status.CurrentReplicas, f.Status.DesiredReplicas, f.Spec.MaxReplicas),
+		See: []string{"docs/federation.md: how shares move", "docs/spec/federatedhorizontalpodautoscaler.md: all fields"},
+	}
+	for _, c := range f.Status.Clusters {
+		a.fact(c.Name, "%s", clusterText(c))
+	}
+	a.why("Each cluster's own autoscaler decides how many replicas it runs; here only its limits are set, so that they add up to no more than %d. Now they may add up to %d.",
+		f.Spec.MaxReplicas, f.Status.CountedReplicas)
+	complain(&a, f.Status.Conditions, map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionBalanced: metav1.ConditionFalse, v1alpha1.ConditionLimited: metav1.ConditionTrue,
+		v1alpha1.ConditionClustersUnreachable: metav1.ConditionTrue, v1alpha1.ConditionOverCommitted: metav1.ConditionTrue,
+		v1alpha1.ConditionMinExceeded: metav1.ConditionTrue, v1alpha1.ConditionJoiningBlocked: metav1.ConditionTrue,
+	})
+	for _, c := range f.Status.Clusters {
+		explainCluster(&a, f.Spec, c, o.At)
+	}
+	if len(a.Next) == 0 {
+		a.next("It is at rest: a share moves when a cluster asks for more than its maximum, when clusters come or go, or when this object changes.")
+	}
+	return a, nil
+}
+
+func clusterText(c v1alpha1.ClusterStatus) string {
+	text := fmt.Sprintf("%s: share %d..%d, runs %d, %d ready, wants %d", cmp.Or(string(c.State), "not seen yet"),
+		c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas, c.CurrentReplicas, c.ReadyReplicas, max(c.DesiredReplicas, c.Demand))
+	if c.LimitedBy != "" {
+		text += ", limited by its " + strings.ToLower(string(c.LimitedBy))
+	}
+	return text
+}
+
+// explainCluster says what a cluster waits for, and until when.
+func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSpec, c v1alpha1.ClusterStatus, now time.Time) {
+	rebalance, joining := v1alpha1.Rebalance{}, v1alpha1.Joining{}
+	if spec.Rebalance != nil {
+		rebalance = *spec.Rebalance
+	}
+	if spec.Joining != nil {
+		joining = *spec.Joining
+	}
+	if c.Message != "" {
+		a.why("Cluster %s: %s.", c.Name, strings.TrimSuffix(c.Message, "."))
+	}
+	if c.MinReplicas != c.ConfirmedMinReplicas || c.MaxReplicas != c.ConfirmedMaxReplicas || c.Outstanding != nil {
+		a.next("Cluster %s is meant to have %d..%d and has confirmed %d..%d: the new share counts when it has answered.",
+			c.Name, c.MinReplicas, c.MaxReplicas, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
+	}
+	if at := after(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
+		a.next("Cluster %s gives nothing of its share away until its cooldown ends %s.", c.Name, due(at, now))
+	}
+	if c.NotReadySince != nil {
+		a.next("Cluster %s lacks replicas that it asked for since %s. It counts as stuck %s, and what it cannot use goes to others.",
+			c.Name, ago(c.NotReadySince.Time, now), due(after(c.NotReadySince, rebalance.StartTimeoutSeconds, defaultStartTimeout), now))
+	}
+	if c.QuietSince != nil {
+		a.next("Cluster %s is not needed since %s. It leaves %s.", c.Name,
+			ago(c.QuietSince.Time, now), due(after(c.QuietSince, joining.QuietSeconds, defaultQuiet), now))
+	}
+	if c.State == v1alpha1.StateUnreachable {
+		a.next("%s", unreachable(spec.Unreachable, c, now))
+	}
+}
+
+// after is a time plus so many seconds, the zero time where there is none.
+func after(at *metav1.Time, seconds *int32, otherwise int32) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	if seconds == nil {
+		seconds = &otherwise
+	}
+	return at.Add(time.Duration(*seconds) * time.Second)
+}
+
+// unreachable says what becomes of the share of a cluster out of reach.
+func unreachable(u *v1alpha1.Unreachable, c v1alpha1.ClusterStatus, now time.Time) string {
+	since := ""
+	if c.UnreachableSince != nil {
+		since = " since " + ago(c.UnreachableSince.Time, now)
+	}
+	text := fmt.Sprintf("Cluster %s is out of reach%s and goes on by itself between %d and %d.", c.Name, since, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
+	switch {
+	case u != nil && slices.Contains(u.Released, c.Name):
+		return text + " Its share is given away, since spec.unreachable.released names it."
+	case u != nil && u.Policy == v1alpha1.ReleaseAfter && c.UnreachableSince != nil:
+		return text + " Its share is lent to others " + due(after(c.UnreachableSince, u.AfterSeconds, 0), now) + "."
+	}
+	return text + " Its share is kept for it; name it in spec.unreachable.released if it is lost for good."
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"slices"
+	"strconv"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// machine is all that an explanation of one rests on.
+type machine struct {
+	overview.Machine
+	object  *mcm.Machine
+	zone    overview.Zone
+	oracle  *oracle
+	objects overview.Objects
+}
+
+// Machine explains one.
+func Machine(o overview.Objects, name string) (Account, error) {
+	object, err := one(o.Machines, "machine", name, o)
+	if err != nil {
+		return Account{}, err
+	}
+	m := machine{object: object, objects: o}
+	d := deploymentOf(o, m.object)
+	if d == nil {
+		a := Account{Title: "Machine " + name + ": no MachineDeployment has it"}
+		a.why("Only machines of MachineDeployments serve or wait in reserve; this one is nobody's business here.")
+		return a, nil
+	}
+	m.zone = zoneOf(o, d)
+	m.Machine = m.zone.Machines[slices.IndexFunc(m.zone.Machines, func(m overview.Machine) bool { return m.Name == name })]
+	if m.oracle, err = newOracle(o, d); err != nil {
+		return Account{}, err
+	}
+	return m.account()
+}
+
+// deploymentOf is the MachineDeployment of a machine, nil where there is none.
+func deploymentOf(o overview.Objects, m *mcm.Machine) *v1alpha1.MachineDeployment {
+	set := metav1.GetControllerOfNoCopy(m)
+	if set == nil {
+		return nil
+	}
+	for _, s := range o.Sets {
+		if owner := metav1.GetControllerOfNoCopy(s); s.UID == set.UID && owner != nil {
+			for _, d := range o.Deployments {
+				if d.UID == owner.UID {
+					return d
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// zoneOf is how a MachineDeployment is shown.
+func zoneOf(o overview.Objects, d *v1alpha1.MachineDeployment) overview.Zone {
+	for _, p := range overview.New(o).Pools {
+		for _, z := range p.Zones {
+			if p.Namespace == d.Namespace && z.Name == d.Name {
+				return z
+			}
+		}
+	}
+	return overview.Zone{Name: d.Name}
+}
+
+func (m machine) account() (Account, error) {
+	a := Account{Title: "Machine " + m.Name + ": " + string(m.State)}
+	a.fact("MachineDeployment", "%s: %s", m.zone.Name, numbers(m.zone))
+	a.fact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "made "+ago(m.object.CreationTimestamp.Time, m.objects.At))
+	a.fact("Node", "%s", orNone(m.Node))
+	a.fact("Pods", "%s", podsText(m.Pods))
+	a.fact("Priority", "%d: %s", machinetaint.Priority(m.object), priorities(machinetaint.Priority(m.object)))
+	m.because(&a)
+	plan, err := m.oracle.now()
+	if err != nil {
+		return a, err
+	}
+	m.planned(&a, plan)
+	if err := m.inLine(&a); err != nil {
+		return a, err
+	}
+	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what one sees"}
+	return a, nil
+}
+
+// because says what makes it what it is.
+func (m machine) because(a *Account) {
+	marked := m.object.Annotations[v1alpha1.ReserveAnnotation] != ""
+	switch m.State {
+	case overview.Working, overview.Booting:
+		if marked {
+			a.why("It carries the reserve mark, but a pod runs there that does not tolerate the taint. So it serves, and loses its mark.")
+		} else {
+			a.why("It carries no reserve mark, so it is one of the machines for workload: replicas ask for %d, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
+		}
+	case overview.ReserveReady, overview.ReserveBooting:
+		a.why("It carries the reserve mark since %s: an excess of %d is wanted beyond the %d replicas, and it is one of those machines.",
+			ago(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
+		a.why("The mark puts a taint on its node that keeps pods off, and tells cluster-autoscaler to leave it alone.")
+	case overview.Leaving:
+		a.why("%s", m.leaving())
+		a.why("A machine that leaves counts for nothing but max.")
+	case overview.Failed:
+		a.why("It does not work: %s.", m.Why)
+		a.why("It does not count as one that serves. A ready machine in reserve stands in for it at once (laws 2 and 10).")
+	}
+	if m.State != overview.Failed && m.Why != "" {
+		a.why("Something is wrong: it %s.", m.Why)
+	}
+}
+
+// leaving says who sent it.
+func (m machine) leaving() string {
+	o := m.object
+	switch {
+	case o.DeletionTimestamp != nil && o.Annotations[machineutils.MachinePriority] == "1":
+		return "It was named for deletion by priority 1, and is being deleted since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
+	case o.DeletionTimestamp != nil:
+		return "It is being deleted since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
+	case o.Annotations[machineutils.MachinePriority] == "1":
+		return "Somebody named it for deletion: it has priority 1 and a time of marking."
+	case o.Status.CurrentStatus.Phase == mcm.MachineTerminating:
+		return "Its phase is Terminating."
+	}
+	return "Its MachineDeployment names it in the annotation " + machineutils.TriggerDeletionByMCM + ", as cluster-autoscaler does."
+}
+
+// planned says what is about to happen to it.
+func (m machine) planned(a *Account, plan machinetaint.Plan) {
+	for _, move := range plan.Rule.Moves {
+		switch {
+		case move.Name != m.Name:
+		case move.Reserve:
+			a.next("It is about to go into reserve (%s, laws 3 and 4).", move.Why)
+		default:
+			a.next("It is about to serve (%s, laws 2 and 3): the taint comes off.", move.Why)
+		}
+	}
+	for _, v := range plan.Rule.Victims {
+		if v.Name == m.Name {
+			a.next("It is one of the next to go (%s): it gets priority 2, then the excess applied falls, then machine-controller-manager deletes it (laws 5, 6 and 10).", v.Why)
+		}
+	}
+	switch m.State {
+	case overview.Leaving:
+		a.next("machine-controller-manager drains it, deletes the machine, and then the Node.")
+	case overview.Failed:
+		a.next("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
+	case overview.Booting, overview.ReserveBooting:
+		if late := m.object.CreationTimestamp.Add(machinetaint.DefaultBootPatience); m.State == overview.ReserveBooting && late.After(m.objects.At) {
+			a.next("If it is not ready %s, it counts as one that cannot be made: the excess applied falls by it, and is tried again later (law 10).", due(late, m.objects.At))
+		} else if m.State == overview.Booting {
+			a.next("When it is ready, it serves.")
+		}
+	}
+}
+
+// inLine says which place it has among those that serve next, and among those that go.
+func (m machine) inLine(a *Account) error {
+	if m.State != overview.ReserveReady && m.State != overview.ReserveBooting {
+		if m.State == overview.Working {
+			a.next("It serves until replicas fall, it fails, or it is replaced. While it holds a pod it is never put into reserve (law 4).")
+		}
+		return nil
+	}
+	releases, err := m.oracle.releases(m.zone)
+	if err != nil {
+		return err
+	}
+	if i := slices.Index(releases, m.Name); i >= 0 {
+		a.next("When replicas are raised it is the %s to serve: ready ones come first, then the current template, then the oldest (law 2).", place(i+1))
+	}
+	victims, err := m.oracle.victims(m.zone)
+	if i := slices.Index(victims, m.Name); i >= 0 {
+		a.next("When the excess falls it is the %s to go: what is not ready first, then the newest (law 6).", place(i+1))
+	}
+	return err
+}
+
+// numbers of a MachineDeployment in one line.
+func numbers(z overview.Zone) string {
+	text := "R " + strconv.Itoa(z.Replicas) + ", X " + strconv.Itoa(z.Excess) + ", A " + strconv.Itoa(z.Applied)
+	if z.Bounds != nil {
+		text += ", bounds " + strconv.Itoa(z.Bounds.Min) + ":" + strconv.Itoa(z.Bounds.Max)
+	}
+	return text
+}
+
+// priorities say what a deletion priority means.
+func priorities(n int) string {
+	switch n {
+	case 1:
+		return "named for deletion, goes first"
+	case reserve.PriorityVictim:
+		return "a victim, goes next"
+	case reserve.PriorityServing:
+		return "serves, or boots"
+	case reserve.PriorityReserve:
+		return "in reserve and ready, goes last"
+	}
+	return "somebody gave it that, and it stays"
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none yet"
+	}
+	return text
+}
+
+func podsText(n int) string {
+	switch n {
+	case -1:
+		return "cannot be read"
+	case 0:
+		return "none that would have to move: it is empty"
+	}
+	return count(n, "pod") + " would have to move"
+}

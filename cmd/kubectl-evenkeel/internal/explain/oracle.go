@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// oracle asks the controller of the reserve what it would do, now or if something were different.
+type oracle struct {
+	objects    overview.Objects
+	deployment *v1alpha1.MachineDeployment
+	preview    *machinetaint.Preview
+}
+
+func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
+	preview, err := machinetaint.NewPreview(machinetaint.Settings{
+		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
+		BootPatience: machinetaint.DefaultBootPatience, SafetyUp: safetyUp,
+	}, !o.PodsUnknown)
+	if err != nil {
+		return nil, fmt.Errorf("preview: %w", err)
+	}
+	return &oracle{o, d, preview}, nil
+}
+
+// safetyUp is machine-controller-manager's default.
+const safetyUp = 2
+
+// plan is what would be done if the MachineDeployment were changed so.
+func (o *oracle) plan(change func(*v1alpha1.MachineDeployment)) (machinetaint.Plan, error) {
+	d := o.deployment.DeepCopy()
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	change(d)
+	deployments := slices.Clone(o.objects.Deployments)
+	deployments[slices.Index(deployments, o.deployment)] = d
+	err := o.preview.Show(machinetaint.Objects{
+		Deployments: deployments, Sets: o.objects.Sets, Machines: o.objects.Machines, Classes: o.objects.Classes,
+		Nodes: o.objects.Nodes, Pods: o.objects.Pods,
+	}, o.objects.At)
+	if err != nil {
+		return machinetaint.Plan{}, fmt.Errorf("preview: %w", err)
+	}
+	_, plan, _ := o.preview.Plan(d.Namespace, d.Name)
+	return plan, nil
+}
+
+func (o *oracle) now() (machinetaint.Plan, error) {
+	return o.plan(func(*v1alpha1.MachineDeployment) {})
+}
+
+// releases are the machines in reserve in the order in which they would serve if replicas were raised.
+func (o *oracle) releases(z overview.Zone) ([]string, error) {
+	spare := z.Count[overview.ReserveReady] + z.Count[overview.ReserveBooting]
+	plan, err := o.plan(func(d *v1alpha1.MachineDeployment) {
+		delete(d.Annotations, v1alpha1.AppliedReplicasAnnotation)
+		d.Spec.Replicas += int32(spare)
+	})
+	var names []string
+	for _, move := range plan.Rule.Moves {
+		if !move.Reserve {
+			names = append(names, move.Name)
+		}
+	}
+	return names, err
+}
+
+// mostVictims bounds how far ahead one looks.
+const mostVictims = 8
+
+// victims are the machines in the order in which they would go if the excess fell.
+func (o *oracle) victims(z overview.Zone) ([]string, error) {
+	var names []string
+	for n := 1; n <= min(z.Excess, mostVictims); n++ {
+		plan, err := o.plan(func(d *v1alpha1.MachineDeployment) {
+			d.Annotations[v1alpha1.ShareAnnotation] = strconv.Itoa(z.Excess - n)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range plan.Rule.Victims {
+			if !slices.Contains(names, v.Name) {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	return names, nil
+}
