@@ -78,7 +78,7 @@ e2e-stock: ## The short end-to-end specs of what stock has too, against stock ma
 .PHONY: e2e-autoscaler
 e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path also what an unmodified cluster-autoscaler makes of them
 	@$(UP) build
-	go test -count=1 -timeout=60m ./test/e2e/autoscaler -ginkgo.no-color
+	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
 
 .PHONY: bench-overcreation
 bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours

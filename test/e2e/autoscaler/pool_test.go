@@ -5,14 +5,10 @@ package autoscaler
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,14 +19,25 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// pool is one MachineDeployment, alone in a zone of its own.
-type pool struct{ name, workers string }
+// pool is one MachineDeployment, alone in a zone of its own. Pods choose it by workers, its instance type: a label that Nodes have when they
+// register. What machine-controller-manager gives them comes seconds later, and until then cluster-autoscaler finds no room there and raises again.
+type pool struct {
+	name, workers string
+	// cpus is how many each machine has.
+	cpus int
+}
 
-// newPool makes a pool of machines with 4 CPUs. Pods choose it by workers, its instance type: a label that Nodes have when they register. What
-// machine-controller-manager gives them comes seconds later, and until then cluster-autoscaler finds no room there and raises again.
+// newPool makes a pool of machines with 4 CPUs.
 func newPool(ctx context.Context, name, workers, bounds string, replicas int32) pool {
 	GinkgoHelper()
-	p := pool{name, workers}
+	p := pool{name, workers, 4}
+	p.create(ctx, bounds, replicas)
+	return p
+}
+
+func (p pool) create(ctx context.Context, bounds string, replicas int32) {
+	GinkgoHelper()
+	name := p.name
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"userData": "none"}}
 	_, err := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -44,7 +51,6 @@ func newPool(ctx context.Context, name, workers, bounds string, replicas int32) 
 	_, err = ours.MachineDeployments(namespace).Create(ctx, md, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(p.remove)
-	return p
 }
 
 // remove a pool and wait until nothing of it is left: the next spec's autoscaler looks at all Nodes.
@@ -55,12 +61,13 @@ func (p pool) remove(ctx context.Context) {
 
 func (p pool) newClass(ctx context.Context, name string) {
 	GinkgoHelper()
-	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":%q,"capacity":{"cpu":"4","memory":"16Gi"},"bootDelay":{"from":"500ms","to":"1500ms"}}`, p.name, p.workers)
+	cpus := fmt.Sprint(p.cpus)
+	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":%q,"capacity":{"cpu":%q,"memory":"16Gi"},"bootDelay":{"from":"500ms","to":"1500ms"}}`, p.name, p.workers, cpus)
 	_, err := ours.MachineClasses(namespace).Create(ctx, &machine.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Provider: "virtual", ProviderSpec: runtime.RawExtension{Raw: []byte(spec)},
 		SecretRef: &corev1.SecretReference{Name: p.name, Namespace: namespace},
 		NodeTemplate: &machine.NodeTemplate{
-			Capacity:     corev1.ResourceList{"cpu": resource.MustParse("4"), "gpu": resource.MustParse("0"), "memory": resource.MustParse("16Gi")},
+			Capacity:     corev1.ResourceList{"cpu": resource.MustParse(cpus), "gpu": resource.MustParse("0"), "memory": resource.MustParse("16Gi")},
 			InstanceType: p.workers, Region: "local", Zone: p.name, Architecture: ptr.To("amd64"),
 		},
 	}, metav1.CreateOptions{})
@@ -117,61 +124,13 @@ func (p pool) counts(ctx context.Context) string {
 // becomes waits for counts.
 func (p pool) becomes(ctx context.Context, want string) {
 	GinkgoHelper()
+	By(p.name + " becomes " + want)
 	Eventually(func() string { return p.counts(ctx) }).WithContext(ctx).Should(Equal(want))
 }
 
-// workload is a Deployment of pods that each take most of a machine.
-func workload(ctx context.Context, name, workers string, replicas int32, change ...func(*appsv1.Deployment)) {
+// wants waits for replicas; it may take half a minute more until machines that go are gone.
+func (p pool) wants(ctx context.Context, replicas int32) {
 	GinkgoHelper()
-	labels := map[string]string{"app": name}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	d.Spec.Replicas, d.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: labels}
-	d.Spec.Template.Labels = labels
-	d.Spec.Template.Spec = corev1.PodSpec{
-		NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: workers}, TerminationGracePeriodSeconds: ptr.To[int64](0),
-		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1Gi")}}}},
-	}
-	for _, f := range change {
-		f(d)
-	}
-	_, err := kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx context.Context) {
-		foreground := metav1.DeletePropagationForeground
-		err := kube.AppsV1().Deployments(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
-		Expect(err == nil || apierrors.IsNotFound(err)).To(BeTrue())
-		Eventually(func() []string { return pods(ctx, name) }).Should(BeEmpty())
-	})
-}
-
-// demand changes how many pods a workload wants.
-func demand(ctx context.Context, name string, replicas int32) {
-	GinkgoHelper()
-	_, err := kube.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
-}
-
-// pods of a workload, by phase.
-func pods(ctx context.Context, name string) []string {
-	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
-	if err != nil {
-		return []string{err.Error()}
-	}
-	all := []string{}
-	for _, p := range list.Items {
-		all = append(all, string(p.Status.Phase))
-	}
-	slices.Sort(all)
-	return all
-}
-
-func run(ctx context.Context, name string) int {
-	return strings.Count(strings.Join(pods(ctx, name), " "), "Running")
-}
-
-// runs waits until so many pods of a workload run.
-func runs(ctx context.Context, name string, n int) {
-	GinkgoHelper()
-	Eventually(func() int { return run(ctx, name) }).WithContext(ctx).Should(Equal(n))
+	By(fmt.Sprintf("%s wants %d", p.name, replicas))
+	Eventually(func() (int32, error) { return p.replicas(ctx) }).WithContext(ctx).Should(Equal(replicas))
 }

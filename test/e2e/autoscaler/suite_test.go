@@ -59,9 +59,18 @@ func TestAutoscaler(t *testing.T) {
 	RunSpecs(t, "cluster-autoscaler")
 }
 
-var _ = BeforeSuite(func(ctx context.Context) {
+// Each process has a cluster of its own, since cluster-autoscaler looks at all there is in one. The first builds what the others run.
+var _ = SynchronizedBeforeSuite(startCluster, func(ctx context.Context) {
+	if cluster == nil {
+		startCluster(ctx)
+	}
+	connect()
+})
+
+func startCluster(ctx context.Context) {
+	name := fmt.Sprintf("autoscaler-%d", GinkgoParallelProcess())
 	var err error
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "autoscaler", Out: GinkgoWriter, UnsafeNoFsync: true})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: name, Out: GinkgoWriter, UnsafeNoFsync: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if os.Getenv("EVENKEEL_E2E_KEEP") != "" {
@@ -82,8 +91,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		_, err := cluster.RunProgram(ctx, program)
 		Expect(err).NotTo(HaveOccurred())
 	}
-	connect()
-})
+}
 
 func connect() {
 	config := rest.CopyConfig(cluster.Config())
@@ -98,6 +106,7 @@ func connect() {
 // autoscale runs cluster-autoscaler until the spec ends, hurried by flags of its own. The first are those that a user must set.
 func autoscale(flags ...string) *localcluster.Process {
 	GinkgoHelper()
+	By("cluster-autoscaler begins")
 	config := filepath.Join(GinkgoT().TempDir(), "cloud-config.yaml")
 	Expect(os.WriteFile(config, fmt.Appendf(nil, "address: %q\ngrpc_timeout: 20s\n", address), 0o600)).To(Succeed())
 	port, err := cluster.Port(autoscaler)
