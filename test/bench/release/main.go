@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -39,12 +40,18 @@ const (
 	patience = 4 * time.Minute
 )
 
-// sizes of bursts, and how often each is measured.
-var sizes = []struct{ pods, rounds int }{{1, 10}, {10, 6}, {largest, 3}}
+// size is one of bursts, and how often it is measured.
+type size struct{ pods, rounds int }
+
+var sizes = []size{{1, 10}, {10, 6}, {largest, 3}}
 
 func main() {
 	boot := flag.Duration("boot", 10*time.Second, "how long a machine boots that is not in reserve")
+	only := flag.Int("pods", 0, "the one size of bursts to measure; 0 measures all")
 	flag.Parse()
+	if *only != 0 {
+		sizes = slices.DeleteFunc(sizes, func(s size) bool { return s.pods != *only })
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *boot)
 	stop()
