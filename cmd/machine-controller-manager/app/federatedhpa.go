@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -37,6 +38,8 @@ type FederatedOptions struct {
 	Namespace string
 	// Registry is where clusters are found, Clusters the namespace of what it reads.
 	Registry, Clusters string
+	// Providers is a file with the programs that give credentials for ClusterProfiles; empty means none.
+	Providers string
 	// Syncs run at the same time.
 	Syncs int
 	// ProbePeriod and RequestTimeout are about clusters.
@@ -46,6 +49,7 @@ type FederatedOptions struct {
 func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "federation-namespace", "", "The only namespace whose FederatedHorizontalPodAutoscalers count, in the hub and in clusters. Default: all namespaces.")
 	flags.StringVar(&o.Registry, "federation-registry", secretRegistry, "Where clusters are found: "+secretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+profileRegistry+" (multicluster.x-k8s.io).")
+	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that give credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
 	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of those Secrets or ClusterProfiles. Default: --namespace.")
 	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "How many FederatedHorizontalPodAutoscalers are looked at at the same time.")
 	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "How often a cluster is asked whether it is there. After two probes without an answer it is out of reach.")
@@ -60,8 +64,27 @@ func (o *FederatedOptions) validate() error {
 		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", o.Registry, secretRegistry, profileRegistry)
 	case o.ProbePeriod < 100*time.Millisecond, o.RequestTimeout < 100*time.Millisecond:
 		return fmt.Errorf("--federation-probe-period, --federation-request-timeout: below 100ms")
+	case o.Providers != "" && o.Registry != profileRegistry:
+		return fmt.Errorf("--clusterprofile-provider-file needs --federation-registry=%s", profileRegistry)
 	}
-	return nil
+	_, err := o.access()
+	return err
+}
+
+// access are the programs for ClusterProfiles.
+func (o *FederatedOptions) access() (federatedhpa.Access, error) {
+	if o.Providers == "" {
+		return federatedhpa.Access{}, nil
+	}
+	text, err := os.ReadFile(o.Providers)
+	if err != nil {
+		return federatedhpa.Access{}, fmt.Errorf("--clusterprofile-provider-file: %w", err)
+	}
+	access, err := federatedhpa.ReadAccess(text)
+	if err != nil {
+		return federatedhpa.Access{}, fmt.Errorf("--clusterprofile-provider-file: %w", err)
+	}
+	return access, nil
 }
 
 // runFederated partitions federated autoscalers. The control cluster is the hub.
@@ -108,5 +131,9 @@ func (p *process) registryOf(o FederatedOptions) (federatedhpa.Registry, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make client for cluster profiles: %w", err)
 	}
-	return federatedhpa.NewProfiles(profiles, p.core, namespace), nil
+	access, err := o.access()
+	if err != nil {
+		return nil, err
+	}
+	return federatedhpa.NewProfiles(profiles, p.core, namespace, access), nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -62,12 +63,15 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 })
 
 var _ = DescribeTable("Flags of the federated autoscaler's controller are refused",
-	func(flag, says string) {
+	func(flags, says string) {
 		o := NewOptions()
-		Expect(o.Flags().Parse([]string{flag})).To(Succeed())
+		Expect(o.Flags().Parse(strings.Fields(flags))).To(Succeed())
 		Expect(o.Validate()).To(MatchError(ContainSubstring(says)))
 	},
 	Entry("no syncs", "--federation-concurrent-syncs=0", "below 1"),
 	Entry("no such registry", "--federation-registry=karmada", "neither secrets nor clusterprofiles"),
+	Entry("programs for what is no profile", "--clusterprofile-provider-file=/dev/null", "needs --federation-registry=clusterprofiles"),
+	Entry("no file of programs", "--federation-registry=clusterprofiles --clusterprofile-provider-file=/nowhere", "no such file"),
+	Entry("a file of something else", "--federation-registry=clusterprofiles --clusterprofile-provider-file=federatedhpa.go", "read providers"),
 	Entry("no time to answer", "--federation-request-timeout=0s", "below 100ms"),
 )

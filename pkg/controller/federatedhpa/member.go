@@ -53,10 +53,7 @@ func newMember(r Registration, o *Options, changed func(keys ...string)) (*membe
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
 	m := &member{registration: r, o: o, changed: changed, board: board{notes: map[string]*note{}}}
-	if m.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	if m.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
+	if err := m.connect(config); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	m.health = health{clock: o.Clock, born: o.Clock.Now(), patience: o.Patience}
@@ -72,6 +69,21 @@ func newMember(r Registration, o *Options, changed func(keys ...string)) (*membe
 		}
 	})
 	return m, err
+}
+
+// connect makes the clients. What discovery asks has no context, so that client keeps the time.
+func (m *member) connect(config *rest.Config) error {
+	client, err := clientFor(config)
+	if err != nil {
+		return err
+	}
+	if m.dynamic, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	answering := *client
+	answering.Timeout = m.o.RequestTimeout
+	m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, &answering)
+	return err
 }
 
 // start lets the member work until stop, or until ctx ends.

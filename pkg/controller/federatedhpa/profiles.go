@@ -5,12 +5,14 @@ package federatedhpa
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -28,14 +30,16 @@ const (
 var profileResource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
 
 // Profiles is a registry: each ClusterProfile is a cluster, with the profile's name and labels. Its access is in a Secret
-// with ProfileLabel. Access by programs on the hub's machine (credential plugins) is not taken.
+// with ProfileLabel, or else by a program that its status and the operator agree on.
 type Profiles struct {
 	profiles, secrets cache.SharedIndexInformer
+	access            Access
 }
 
 // NewProfiles returns the registry of the ClusterProfiles of one namespace.
-func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace string) *Profiles {
+func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace string, access Access) *Profiles {
 	return &Profiles{
+		access:   access,
 		profiles: dynamicinformer.NewFilteredDynamicInformer(client, profileResource, namespace, 0, cache.Indexers{}, nil).Informer(),
 		secrets: coreinformers.NewFilteredSecretInformer(core, namespace, 0, cache.Indexers{ProfileLabel: byProfile}, func(o *metav1.ListOptions) {
 			o.LabelSelector = ProfileLabel
@@ -90,7 +94,7 @@ func (p *Profiles) registration(u *unstructured.Unstructured) Registration {
 		}
 	}
 	if len(secrets) == 0 {
-		return Registration{Name: u.GetName(), Labels: u.GetLabels(), Fault: Hold{"NoAccess", "no Secret with the label " + ProfileLabel + "=" + u.GetName() + " holds a kubeconfig for this profile"}}
+		return p.access.registration(u)
 	}
 	first := slices.MinFunc(secrets, func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
 	text := first.Data[profileKey]
@@ -98,4 +102,30 @@ func (p *Profiles) registration(u *unstructured.Unstructured) Registration {
 		text = first.Data[secretKey]
 	}
 	return registrationOf(u.GetName(), u.GetLabels(), text)
+}
+
+// registration of a profile by what its status offers.
+func (a Access) registration(u *unstructured.Unstructured) Registration {
+	r := Registration{Name: u.GetName(), Labels: u.GetLabels()}
+	var is struct {
+		Status profileStatus `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &is); err != nil {
+		r.Fault = Hold{"AccessInvalid", "read the status of the profile: " + err.Error()}
+		return r
+	}
+	provider, offer, found := a.choose(is.Status)
+	if !found {
+		r.Fault = Hold{"NoAccess", fmt.Sprintf("no Secret with the label %s=%s holds a kubeconfig for this profile, and no configured provider is among the access providers of its status: %s", ProfileLabel, r.Name, is.Status)}
+		return r
+	}
+	text, err := provider.kubeconfig(offer)
+	if err == nil {
+		r.Config, err = kubeconfig(text, true)
+	}
+	if err != nil {
+		r.Config, r.Fault = nil, Hold{"AccessInvalid", fmt.Sprintf("access provider %s: %v", provider.Name, err)}
+	}
+	r.Print = hashOf(text)
+	return r
 }

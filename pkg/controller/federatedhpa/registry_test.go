@@ -125,7 +125,7 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 	It("has one cluster for each, with the access that a Secret gives", func() {
 		registered(func(s *sim.Server) Registry {
 			config := s.ConfigFor("hub")
-			return NewProfiles(dynamic.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), ns)
+			return NewProfiles(dynamic.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), ns, providersOf(twoProviders))
 		}, func(s *sim.Server, r Registry, changes *atomic.Int32) {
 			config := s.ConfigFor("user")
 			profiles := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}).Namespace(ns)
@@ -143,6 +143,18 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 			Expect(listed(r)).To(Equal("munich NoAccess, paris"))
 			Expect(r.Members()[1].Labels).To(HaveKeyWithValue("in", "paris"))
 			Expect(changes.Load()).To(BeEquivalentTo(3))
+			By("a program that its status offers, and by a Secret rather than by that")
+			for _, name := range []string{"munich", "paris"} {
+				p, err := profiles.Get(context.Background(), name, metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				p.Object["status"] = profile([]any{way("fleet")}).Object["status"]
+				_, err = profiles.UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			time.Sleep(time.Second)
+			Expect(listed(r)).To(Equal("munich, paris"))
+			Expect(r.Members()[0].Config.Host).To(Equal("https://fleet"))
+			Expect(r.Members()[1].Config.ExecProvider).To(BeNil())
 		})
 	})
 })

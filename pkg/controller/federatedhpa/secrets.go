@@ -58,7 +58,7 @@ func (s *Secrets) Members() []Registration {
 // registrationOf makes a registration of a kubeconfig, whatever it is.
 func registrationOf(name string, labels map[string]string, text []byte) Registration {
 	r := Registration{Name: name, Labels: labels, Print: hashOf(text)}
-	config, err := kubeconfig(text)
+	config, err := kubeconfig(text, false)
 	if err != nil {
 		r.Fault = Hold{"KubeconfigInvalid", err.Error()}
 		return r

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Access is how the clusters of ClusterProfiles are reached: by programs that give credentials. Which they are is for whoever
+// runs the hub to say, in a file; a profile only chooses among them by name.
+type Access struct {
+	Providers []Provider `json:"providers"`
+}
+
+// Provider is one such program, for the access provider of that name in the status of profiles.
+type Provider struct {
+	Name       string                 `json:"name"`
+	ExecConfig clientcmdv1.ExecConfig `json:"execConfig"`
+	// Args and Env say what becomes of arguments and variables for the program that a profile brings along: they are dropped
+	// unless the file asks for them, since whoever writes profiles could else steer a program on the hub's machine.
+	Args ArgsPolicy `json:"profileSourcedCLIArgsPolicy,omitempty"`
+	Env  EnvPolicy  `json:"profileSourcedEnvVarsPolicy,omitempty"`
+}
+
+// ArgsPolicy is Append or Ignore, which is the default.
+type ArgsPolicy string
+
+// EnvPolicy is AppendIfNotExists, Replace or Ignore, which is the default.
+type EnvPolicy string
+
+// The policies.
+const (
+	IgnoreArgs ArgsPolicy = "Ignore"
+	AppendArgs ArgsPolicy = "Append"
+	IgnoreEnv  EnvPolicy  = "Ignore"
+	AddEnv     EnvPolicy  = "AppendIfNotExists"
+	ReplaceEnv EnvPolicy  = "Replace"
+)
+
+// ReadAccess reads the file of providers, JSON or YAML. It fails for what could only be found out cluster by cluster else.
+func ReadAccess(text []byte) (Access, error) {
+	var a Access
+	if err := yaml.UnmarshalStrict(text, &a); err != nil {
+		return Access{}, fmt.Errorf("read providers: %w", err)
+	}
+	for i, p := range a.Providers {
+		if err := p.fault(); err != nil {
+			return Access{}, fmt.Errorf("provider %d, %q: %w", i, p.Name, err)
+		}
+	}
+	return a, nil
+}
+
+func (p Provider) fault() error {
+	switch {
+	case p.Name == "":
+		return errors.New("it has no name")
+	case p.ExecConfig.Command == "" || p.ExecConfig.APIVersion == "":
+		return errors.New("execConfig needs command and apiVersion")
+	case !slices.Contains([]ArgsPolicy{"", IgnoreArgs, AppendArgs}, p.Args):
+		return fmt.Errorf("profileSourcedCLIArgsPolicy is %q", p.Args)
+	case !slices.Contains([]EnvPolicy{"", IgnoreEnv, AddEnv, ReplaceEnv}, p.Env):
+		return fmt.Errorf("profileSourcedEnvVarsPolicy is %q", p.Env)
+	}
+	return nil
+}
+
+// offer is one way to a cluster that its profile names.
+type offer struct {
+	Name    string              `json:"name"`
+	Cluster clientcmdv1.Cluster `json:"cluster"`
+}
+
+// profileStatus is what we read of a profile.
+type profileStatus struct {
+	AccessProviders []offer `json:"accessProviders"`
+	// CredentialProviders is the former name. Where both have a way of a name, the other one counts.
+	CredentialProviders []offer `json:"credentialProviders"`
+}
+
+// String names the ways there are.
+func (s profileStatus) String() string {
+	var names []string
+	for _, o := range slices.Concat(s.AccessProviders, s.CredentialProviders) {
+		names = append(names, o.Name)
+	}
+	return cmp.Or(strings.Join(names, ", "), "there are none")
+}
+
+// choose returns the first provider of the file that a profile offers a way for.
+func (a Access) choose(s profileStatus) (Provider, offer, bool) {
+	offers := slices.Concat(s.AccessProviders, s.CredentialProviders)
+	for _, p := range a.Providers {
+		if i := slices.IndexFunc(offers, func(o offer) bool { return o.Name == p.Name }); i >= 0 {
+			return p, offers[i], true
+		}
+	}
+	return Provider{}, offer{}, false
+}
+
+// Extensions of a way to a cluster that are for the program.
+const (
+	argsExtension = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
+	envExtension  = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
+)
+
+// kubeconfig is the text of a kubeconfig that runs the program to reach the cluster.
+func (p Provider) kubeconfig(o offer) ([]byte, error) {
+	if !strings.HasPrefix(o.Cluster.Server, "https://") {
+		return nil, fmt.Errorf("its server is %q, and credentials go over https alone", o.Cluster.Server)
+	}
+	run := *p.ExecConfig.DeepCopy()
+	run.InteractiveMode = clientcmdv1.NeverExecInteractiveMode
+	for _, e := range o.Cluster.Extensions {
+		if err := p.extend(&run, e); err != nil {
+			return nil, fmt.Errorf("read extension %s: %w", e.Name, err)
+		}
+	}
+	const it = "it"
+	return json.Marshal(clientcmdv1.Config{
+		Kind: "Config", APIVersion: "v1", CurrentContext: it,
+		Clusters:  []clientcmdv1.NamedCluster{{Name: it, Cluster: o.Cluster}},
+		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: it, AuthInfo: clientcmdv1.AuthInfo{Exec: &run}}},
+		Contexts:  []clientcmdv1.NamedContext{{Name: it, Context: clientcmdv1.Context{Cluster: it, AuthInfo: it}}},
+	})
+}
+
+// extend gives the program what the profile has for it, if the file allows that.
+func (p Provider) extend(run *clientcmdv1.ExecConfig, e clientcmdv1.NamedExtension) error {
+	switch {
+	case e.Name == argsExtension && p.Args == AppendArgs:
+		var more []string
+		if err := json.Unmarshal(e.Extension.Raw, &more); err != nil {
+			return err
+		}
+		run.Args = append(run.Args, more...)
+	case e.Name == envExtension && (p.Env == AddEnv || p.Env == ReplaceEnv):
+		var more map[string]string
+		if err := json.Unmarshal(e.Extension.Raw, &more); err != nil {
+			return err
+		}
+		run.Env = p.merge(run.Env, more)
+	}
+	return nil
+}
+
+// merge is sorted by name, so that the same profile makes the same kubeconfig.
+func (p Provider) merge(own []clientcmdv1.ExecEnvVar, more map[string]string) []clientcmdv1.ExecEnvVar {
+	merged := slices.Clone(own)
+	for name, value := range more {
+		i := slices.IndexFunc(merged, func(v clientcmdv1.ExecEnvVar) bool { return v.Name == name })
+		switch {
+		case i < 0:
+			merged = append(merged, clientcmdv1.ExecEnvVar{Name: name, Value: value})
+		case p.Env == ReplaceEnv:
+			merged[i].Value = value
+		}
+	}
+	slices.SortFunc(merged, func(a, b clientcmdv1.ExecEnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	return merged
+}
