@@ -13,11 +13,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 var _ = Describe("an API server alone", Ordered, func() {
@@ -67,6 +69,23 @@ var _ = Describe("an API server alone", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(list).WithArguments(reader).WithTimeout(long).Should(Succeed())
 		Expect(list(stranger)).To(MatchError(apierrors.IsForbidden, "forbidden"))
+	})
+
+	It("gives out kubeconfigs of service accounts, which may what the account may", func(ctx SpecContext) {
+		_, err := cluster.AccountKubeconfig(ctx, "default", "nobody")
+		Expect(err).To(MatchError(apierrors.IsNotFound, "not found"))
+		_, err = admin.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		path, err := cluster.AccountKubeconfig(ctx, "default", "worker")
+		Expect(err).NotTo(HaveOccurred())
+		config, err := clientcmd.BuildConfigFromFlags("", path)
+		Expect(err).NotTo(HaveOccurred())
+		worker := kubernetes.NewForConfigOrDie(config)
+		self, err := worker.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(self.Status.UserInfo.Username).To(Equal("system:serviceaccount:default:worker"))
+		_, err = worker.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
+		Expect(err).To(MatchError(apierrors.IsForbidden, "forbidden"))
 	})
 
 	It("lets none of its users talk to etcd", func(ctx SpecContext) {

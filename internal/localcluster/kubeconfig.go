@@ -5,13 +5,10 @@ package localcluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
@@ -37,22 +34,9 @@ func (c *Cluster) componentKubeconfig(name string) string {
 }
 
 func (c *Cluster) writeKubeconfig(path, user string, groups ...string) error {
-	authority, err := os.ReadFile(c.keys.cluster.files.certFile)
-	if err != nil {
-		return fmt.Errorf("read certificate: %w", err)
-	}
 	cert, key, err := c.keys.cluster.issue(user, groups...)
 	if err != nil {
 		return err
 	}
-	name := "evenkeel-" + c.options.Name
-	config := api.NewConfig()
-	config.Clusters[name] = &api.Cluster{Server: c.url(APIServer), CertificateAuthorityData: authority}
-	config.AuthInfos[user] = &api.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
-	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: user, Namespace: "default"}
-	config.CurrentContext = name
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return nil
+	return c.writeAccess(path, user, &api.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
 }

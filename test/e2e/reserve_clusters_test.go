@@ -47,9 +47,11 @@ var _ = Describe("In the long run, a reserve", Label("long", "ours"), Serial, fu
 		seed := another(ctx, localcluster.Options{Name: "e2e-seed", Components: localcluster.APIServerOnly})
 		shoot := another(ctx, localcluster.Options{Name: "e2e-shoot"})
 		Expect(seed.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
-		flags := slices.Concat(rates, []string{"--target-kubeconfig=" + shoot.Kubeconfig()})
-		runProgram(ctx, seed, localcluster.Program{Name: machineController, Flags: flags})
-		runProgram(ctx, seed, localcluster.Program{Name: mcm, Flags: flags})
+		Expect(seed.Apply(ctx, managerAccess)).To(Succeed())
+		Expect(shoot.Apply(ctx, "kubernetes/deploy/target-account/access.yaml", "kubernetes/deploy/target/access.yaml")).To(Succeed())
+		runProgram(ctx, seed, localcluster.Program{Name: machineController, Flags: slices.Concat(rates, []string{"--target-kubeconfig=" + shoot.Kubeconfig()})})
+		runProgram(ctx, seed, localcluster.Program{Name: mcm, Kubeconfig: accountOf(ctx, seed, mcm),
+			Flags: slices.Concat(rates, []string{managerControllers, "--target-kubeconfig=" + accountOf(ctx, shoot, mcm)})})
 		moveTo(seed, shoot)
 
 		p := newPool(ctx, "apart", 2, excess(1))

@@ -64,9 +64,12 @@ var _ = SynchronizedBeforeSuite(startCluster, connect)
 
 func startCluster(ctx context.Context) []byte {
 	var err error
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "e2e", Out: GinkgoWriter, UnsafeNoFsync: true})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "e2e", Out: GinkgoWriter, UnsafeNoFsync: true, Audit: os.Getenv(auditEnv) != ""})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
+		if folder := os.Getenv(auditEnv); folder != "" {
+			Expect(keepAudit(cluster, folder)).To(Succeed())
+		}
 		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
 			fmt.Fprintln(GinkgoWriter, "logs are in", cluster.Dir())
 			Expect(cluster.Stop()).To(Succeed())
@@ -75,22 +78,28 @@ func startCluster(ctx context.Context) []byte {
 		Expect(cluster.Reset()).To(Succeed())
 	})
 	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
-	for _, program := range programs() {
+	Expect(cluster.Apply(ctx, allAccess...)).To(Succeed())
+	for _, program := range programs(ctx) {
 		_, err := cluster.RunProgram(ctx, program)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	return []byte(cluster.Kubeconfig())
 }
 
-// programs are what is under test, with timeouts fit for a test and Gardener's request rates.
-func programs() []localcluster.Program {
-	under := localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{"--v=3", "--concurrent-syncs=30"})}
+// programs are what is under test, each as the account that the chart gives it, with timeouts fit for a test and Gardener's
+// request rates. The stock binary and the machine controller are no part of the chart, and run as administrator.
+func programs(ctx context.Context) []localcluster.Program {
+	GinkgoHelper()
+	flags := slices.Concat(rates, []string{"--v=3", "--concurrent-syncs=30"})
+	driver := localcluster.Program{Name: machineController, Flags: slices.Concat(rates, []string{"--v=3", "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s"})}
 	if os.Getenv("EVENKEEL_E2E_MCM") == "stock" {
-		under.Package, under.Binary = stockMCM, "stock-"+mcm
+		return []localcluster.Program{driver, {Name: mcm, Package: stockMCM, Binary: "stock-" + mcm, Flags: flags}}
 	}
 	return []localcluster.Program{
-		{Name: machineController, Flags: slices.Concat(rates, []string{"--v=3", "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s"})},
-		under,
+		driver,
+		{Name: mcm, Kubeconfig: accountOf(ctx, cluster, mcm), Flags: append(flags, managerControllers)},
+		{Name: "balancer", Package: "./cmd/" + mcm, Binary: mcm, Kubeconfig: accountOf(ctx, cluster, "evenkeel-balancer"),
+			Flags: slices.Concat(rates, []string{"--v=3", "--controllers=balancer", "--target-kubeconfig=none", "--namespace=kube-system"})},
 	}
 }
 

@@ -77,7 +77,7 @@ func workload(name string) *appsv1.Deployment {
 
 var _ = Describe("The Balancer's controller, as its service account", func() {
 	It("scales Deployments and MachineDeployments, reports, and follows kubectl scale", func(ctx context.Context) {
-		Expect(cluster.Apply(ctx, "kubernetes/deploy")).To(Succeed())
+		Expect(cluster.Apply(ctx, "kubernetes/deploy/balancer/access.yaml")).To(Succeed())
 		_, err := kubernetes.NewForConfigOrDie(as("evenkeel-balancer")).CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
 		Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		deployments := kubernetes.NewForConfigOrDie(cluster.Config()).AppsV1().Deployments("default")

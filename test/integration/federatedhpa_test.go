@@ -171,12 +171,14 @@ var _ = Describe("Server-side apply", func() {
 
 var _ = Describe("The federated autoscaler's accounts", func() {
 	It("may do what they need, and no more", func(ctx context.Context) {
-		Expect(cluster.Apply(ctx, "kubernetes/deploy")).To(Succeed())
+		Expect(cluster.Apply(ctx, "kubernetes/deploy/federation-hub/access.yaml", "kubernetes/deploy/federation-member/access.yaml")).To(Succeed())
 		inHub, inMember := kubernetes.NewForConfigOrDie(as("evenkeel-federatedhpa")), kubernetes.NewForConfigOrDie(as("evenkeel-federation"))
-		_, err := inHub.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
+		_, err := inHub.CoreV1().Secrets("evenkeel-clusters").List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = inHub.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
-		Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		for _, other := range []string{"default", "kube-system", ""} {
+			_, err = inHub.CoreV1().Secrets(other).List(ctx, metav1.ListOptions{})
+			Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		}
 		_, err = inMember.AutoscalingV2().HorizontalPodAutoscalers("").List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = inMember.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})

@@ -34,7 +34,7 @@ import (
 func runNodeGroups(config *rest.Config) pb.CloudProviderClient {
 	GinkgoHelper()
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
-	objects, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
+	objects, nodes := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace("default")), coreinformers.NewSharedInformerFactory(core, 0)
 	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1(), Target: core},
 		nodegroup.Informers{Machines: objects.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, nodegroup.Options{Namespace: "default"})
 	Expect(err).NotTo(HaveOccurred())
@@ -90,9 +90,8 @@ func inhabited(ctx context.Context, name string, names ...string) {
 
 var _ = Describe("The server of node groups, as its service account", func() {
 	It("raises, names and withdraws while others write the same objects all the time", func(ctx context.Context) {
-		Expect(cluster.Apply(ctx, "kubernetes/deploy/nodegroup-rbac.yaml")).To(Succeed())
 		inhabited(ctx, "groups", "groups-a", "groups-b", "groups-c")
-		c := runNodeGroups(as("evenkeel-nodegroup"))
+		c := runNodeGroups(alone(ctx, "nodegroup"))
 		Eventually(func() error { _, err := c.Refresh(ctx, &pb.RefreshRequest{}); return err }, 10*time.Second).Should(Succeed())
 		Eventually(func() ([]*pb.Instance, error) {
 			response, err := c.NodeGroupNodes(ctx, &pb.NodeGroupNodesRequest{Id: "groups"})
@@ -133,9 +132,8 @@ var _ = Describe("The server of node groups, as its service account", func() {
 	})
 
 	It("may write nothing else", func(ctx context.Context) {
-		Expect(cluster.Apply(ctx, "kubernetes/deploy/nodegroup-rbac.yaml")).To(Succeed())
 		inhabited(ctx, "others", "others-a")
-		config, body := as("evenkeel-nodegroup"), []byte(`{"metadata":{"labels":{"x":"y"}}}`)
+		config, body := alone(ctx, "nodegroup"), []byte(`{"metadata":{"labels":{"x":"y"}}}`)
 		_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Patch(ctx, "others-a", types.MergePatchType, body, metav1.PatchOptions{})
 		Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		_, err = versioned.NewForConfigOrDie(config).MachineV1alpha1().Machines("default").Patch(ctx, "others-a", types.MergePatchType, body, metav1.PatchOptions{})

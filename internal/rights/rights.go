@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rights holds what accounts may do, by RBAC, against what they did, by an audit log.
+package rights
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Right is one verb on one kind.
+type Right struct {
+	// Account is a service account, as namespace/name.
+	Account string
+	// Namespace is where it holds; empty means everywhere, or of things that have none.
+	Namespace string
+	// Resource is resource.group, with the subresource behind a slash, as in machines.machine.sapcloud.io/status; or the path of
+	// what is no resource.
+	Resource string
+	Verb     string
+}
+
+func (r Right) String() string {
+	where := "everywhere"
+	if r.Namespace != "" {
+		where = "in " + r.Namespace
+	}
+	return fmt.Sprintf("%s: %s %s %s", r.Account, r.Verb, r.Resource, where)
+}
+
+// covers tells whether the use of a right comes under it.
+func (r Right) covers(use Right) bool {
+	return r.Account == use.Account && r.Resource == use.Resource && r.Verb == use.Verb && (r.Namespace == "" || r.Namespace == use.Namespace)
+}
+
+// Excuse is why a right is granted that a run of tests does not use.
+type Excuse struct {
+	Account, Resource, Verb string
+	Reason                  string
+}
+
+func (e Excuse) is(r Right) bool {
+	return e.Account == r.Account && e.Resource == r.Resource && e.Verb == r.Verb
+}
+
+// Log is what the accounts asked for.
+type Log struct {
+	// Used were allowed, Refused were not.
+	Used, Refused []Right
+}
+
+// Check returns what is wrong, in lines for a person: requests that were refused, rights that were not used and have no
+// excuse, and excuses of rights that are used, not granted, or have no reason.
+func Check(granted []Right, log Log, excuses []Excuse) []string {
+	var wrong []string
+	for _, r := range log.Refused {
+		wrong = append(wrong, "refused: "+r.String())
+	}
+	used := func(r Right) bool { return slices.ContainsFunc(log.Used, r.covers) }
+	excused := func(r Right) bool { return slices.ContainsFunc(excuses, func(e Excuse) bool { return e.is(r) }) }
+	for _, r := range granted {
+		if !used(r) && !excused(r) {
+			wrong = append(wrong, "granted and never used: "+r.String())
+		}
+	}
+	for _, e := range excuses {
+		if what := e.idle(granted, used); what != "" {
+			wrong = append(wrong, fmt.Sprintf("excuse for %s: %s %s: %s", e.Account, e.Verb, e.Resource, what))
+		}
+	}
+	return wrong
+}
+
+// idle says why nobody needs the excuse.
+func (e Excuse) idle(granted []Right, used func(Right) bool) string {
+	its := slices.DeleteFunc(slices.Clone(granted), func(r Right) bool { return !e.is(r) })
+	switch {
+	case strings.TrimSpace(e.Reason) == "":
+		return "has no reason"
+	case len(its) == 0:
+		return "is not granted"
+	case !slices.ContainsFunc(its, func(r Right) bool { return !used(r) }):
+		return "is used"
+	}
+	return ""
+}
+
+// unique and in order.
+func unique(all []Right) []Right {
+	slices.SortFunc(all, func(a, b Right) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return slices.Compact(all)
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/chart"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+const (
+	// auditEnv names a folder for the API server's audit log, which says what was asked for and by whom.
+	auditEnv = "EVENKEEL_E2E_AUDIT"
+	// managerControllers are the chart's: a Balancer is looked after by a process with other rights.
+	managerControllers = "--controllers=mcm,machinetaint,nodegroup,release,balance"
+
+	managerAccess = "kubernetes/deploy/manager/access.yaml"
+)
+
+// allAccess is what the chart lets its processes do in one cluster for all, with a Gardener.
+var allAccess = []string{
+	managerAccess, "kubernetes/deploy/gardener/access.yaml", "kubernetes/deploy/target/access.yaml", "kubernetes/deploy/balancer/access.yaml",
+}
+
+// accountOf is a kubeconfig of one of the chart's accounts.
+func accountOf(ctx context.Context, c *localcluster.Cluster, account string) string {
+	GinkgoHelper()
+	path, err := c.AccountKubeconfig(ctx, chart.Namespace, account)
+	Expect(err).NotTo(HaveOccurred())
+	return path
+}
+
+// keepAudit moves the log of a cluster to a folder. The cluster is stopped for it.
+func keepAudit(c *localcluster.Cluster, folder string) error {
+	if err := c.Stop(); err != nil {
+		return err
+	}
+	logs, err := filepath.Glob(filepath.Join(c.Dir(), "audit*.log"))
+	if err != nil {
+		return err
+	}
+	for _, log := range logs {
+		if err := os.Rename(log, filepath.Join(folder, filepath.Base(log))); err != nil {
+			return fmt.Errorf("keep audit log: %w", err)
+		}
+	}
+	return nil
+}
