@@ -32,7 +32,7 @@ another cluster, --target-kubeconfig says how to reach it.`,
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(newStatus(o), newExplain(o), newUI(o), newPlan(o), newDrainReserve(o))
+	root.AddCommand(newStatus(o), newExplain(o), newTop(o), newUI(o), newPlan(o), newDrainReserve(o))
 	return root
 }
 

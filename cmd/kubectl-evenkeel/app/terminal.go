@@ -12,8 +12,11 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 )
 
-// usualWidth is that of a screen of which nobody knows.
-const usualWidth = 80
+// What a screen has of which nobody knows.
+const (
+	usualWidth  = 80
+	usualHeight = 24
+)
 
 // style is how to draw for where the output goes.
 func (o *options) style() screen.Style {

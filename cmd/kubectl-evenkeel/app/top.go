@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/live"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+func newTop(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "top",
+		Short: "Show the status live, until q is typed",
+		Long: `Show the status live: it is drawn anew when something changes, twice a second at most.
+
+Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists each machine.`,
+		Example: `  # the namespace of the kubeconfig
+  kubectl evenkeel top
+
+  # all namespaces, machines in one cluster and their Nodes in another
+  kubectl evenkeel top -A --target-kubeconfig=shoot.kubeconfig`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.top(c.Context()) },
+	}
+}
+
+// errNoTerminal says that there is nobody to look.
+var errNoTerminal = errors.New("top needs a terminal: for pipes and files there is kubectl evenkeel status")
+
+func (o *options) top(ctx context.Context) error {
+	out, terminal := o.terminal()
+	in, ok := o.In.(*os.File)
+	if !terminal || !ok || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
+		return errNoTerminal
+	}
+	clusters, err := o.connect()
+	if err != nil {
+		return err
+	}
+	// Nothing may be written over the screen.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	follower, err := clusters.Follow(ctx)
+	if err != nil {
+		return err
+	}
+	defer follower.Wait()
+	defer stop()
+	was, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("prepare the terminal: %w", err)
+	}
+	view := &live.View{
+		Look: func() overview.Overview {
+			objects := follower.Objects()
+			objects.PoolLabels = o.poolLabels
+			return overview.New(objects)
+		},
+		Changed: follower.Changed(), Keys: in, Out: out, Style: o.style(), Clock: clock.RealClock{},
+		Size: func() (columns, lines int) {
+			columns, lines, err := term.GetSize(int(out.Fd()))
+			if err != nil {
+				return usualWidth, usualHeight
+			}
+			return columns, lines
+		},
+	}
+	err = view.Run(ctx)
+	return errors.Join(err, term.Restore(int(in.Fd()), was))
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+// Frame is one screen: so many lines from offset on, and in the last one what there is beyond them. The offset comes
+// back as far as there is something to see.
+func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) (string, int) {
+	if columns < screen.Narrowest || lines < 3 {
+		return home + fmt.Sprintf("needs %dx3", screen.Narrowest) + clearLine + clearBelow, 0
+	}
+	content := screen.Status(v, style)
+	room := lines - 1
+	offset = max(0, min(offset, len(content)-room))
+	shown := content[offset:min(len(content), offset+room)]
+	var b strings.Builder
+	b.WriteString(home)
+	for _, line := range shown {
+		b.WriteString(line + clearLine + "\r\n")
+	}
+	for range room - len(shown) {
+		b.WriteString(clearLine + "\r\n")
+	}
+	b.WriteString(foot(v, offset, len(shown), len(content), columns) + clearLine + clearBelow)
+	return b.String(), offset
+}
+
+// What takes a terminal to its upper left corner, and empties the rest of a line and of the screen.
+const (
+	home       = "\x1b[H"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+)
+
+// foot says what keys do, how much is wrong, and where one is.
+func foot(v overview.Overview, offset, shown, all, columns int) string {
+	text := "q quit  w machines"
+	if shown < all {
+		text += fmt.Sprintf("  j k space scroll  %d-%d of %d", offset+1, offset+shown, all)
+	}
+	if n := len(v.Troubles); n > 0 {
+		text = fmt.Sprintf("%d wrong  ", n) + text
+	}
+	if len(v.Missing) > 0 {
+		text += "  not all is shown"
+	}
+	return "\x1b[7m" + text[:min(len(text), columns)] + strings.Repeat(" ", max(0, columns-len(text))) + "\x1b[0m"
+}
