@@ -77,22 +77,19 @@ type ClusterEnd struct {
 }
 
 // end looks at what has come of what was there.
-func (w *world) end(rest bool, was Objects) End {
+func (w *world) end(rest bool, was Objects, shares map[string]balancerPlan) End {
 	e := End{Rest: rest}
 	before := stock(was.Deployments)
 	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
 		e.Pools = append(e.Pools, w.poolEnd(w.deployments[key], before[key]))
 	}
-	balancers := stock(was.Balancers)
 	for _, key := range slices.Sorted(maps.Keys(w.plans.balancer)) {
 		b := SharesEnd{Namespace: w.balancers[key].Namespace, Name: w.balancers[key].Name, Was: map[string]int64{}, Is: map[string]int64{}}
 		for _, s := range w.plans.balancer[key].Shares {
 			b.Is[s.Name] = s.Next
 		}
-		if was := balancers[key]; was != nil {
-			for _, t := range was.Status.Targets {
-				b.Was[t.Name] = int64(t.Replicas)
-			}
+		for _, s := range shares[key].Shares {
+			b.Was[s.Name] = s.Current
 		}
 		e.Balancers = append(e.Balancers, b)
 	}

@@ -3,6 +3,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -63,12 +64,12 @@ func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Cl
 	if err := w.look(ctx); err != nil {
 		return Forecast{}, err
 	}
-	f := Forecast{At: o.At, Plans: w.explain()}
+	f, first := Forecast{At: o.At, Plans: w.explain()}, w.plans.balancer
 	rest, err := w.settle(ctx)
 	if err != nil {
 		return Forecast{}, err
 	}
-	f.End = w.end(rest, before)
+	f.End = w.end(rest, before, first)
 	f.Notes = slices.Concat(o.Missing, slices.Sorted(maps.Keys(w.notes)))
 	return f, nil
 }
@@ -138,7 +139,7 @@ func (w *world) explainMachines(key string) Plan {
 	case blocked != "":
 		p.State, p.Why = Blocked, blocked
 	case w.unsettled(key):
-		p.State = Moving
+		p.State, p.Why = Moving, cmp.Or(p.Why, "machines come or go")
 	}
 	return p
 }

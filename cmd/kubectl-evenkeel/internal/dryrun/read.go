@@ -197,4 +197,3 @@ func typed[T any](item runtime.Object) (*T, error) {
 	}
 	return o, nil
 }
-

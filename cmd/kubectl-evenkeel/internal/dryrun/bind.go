@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"maps"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// bind has each pod that lost its machine go to the one that serves with the fewest pods, of those that have room. Where
+// none has, the pod is one that waits.
+func (w *world) bind(d *machine.MachineDeployment) (moved bool) {
+	waiting := w.homeless(d)
+	if len(waiting) == 0 {
+		return false
+	}
+	places := w.places(d)
+	for _, pod := range sorted(waiting) {
+		if best := bestFor(pod, places); best != nil {
+			best.take(pod)
+			w.place(pod, best.name)
+			moved = true
+			continue
+		}
+		if !found(pod) {
+			pod = pod.DeepCopy()
+			pod.Status.Phase, pod.Status.NominatedNodeName = corev1.PodPending, ""
+			pod.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(w.now),
+			}}
+			w.pods[keyOf(pod)] = pod
+			moved = true
+		}
+	}
+	return moved
+}
+
+// homeless are the pods whose machine, one of the MachineDeployment's, is gone.
+func (w *world) homeless(d *machine.MachineDeployment) []*corev1.Pod {
+	sets := map[string]bool{}
+	for _, set := range w.sets.owned(d.UID) {
+		sets[string(set.UID)] = true
+	}
+	var all []*corev1.Pod
+	for _, pod := range w.pods {
+		if from := pod.Annotations[evictedFrom]; pod.Spec.NodeName == "" && from != "" && sets[from] {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// found says that the scheduler has found out that there is no room.
+func found(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	})
+}
+
+func (w *world) place(pod *corev1.Pod, node string) {
+	pod, at := pod.DeepCopy(), metav1.NewTime(w.now)
+	pod.Spec.NodeName, pod.Status.Phase, pod.Status.StartTime = node, corev1.PodRunning, &at
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at}}
+	w.pods[keyOf(pod)] = pod
+}
+
+// spot is a machine that serves, with what it has left.
+type spot struct {
+	name string
+	pods int
+	free corev1.ResourceList
+}
+
+// places are the machines of a MachineDeployment that pods may come to.
+func (w *world) places(d *machine.MachineDeployment) map[string]*spot {
+	all := map[string]*spot{}
+	for _, m := range w.machinesOf(d) {
+		node := w.nodes["/"+m.Labels[mcm.NodeLabelKey]]
+		if m.Status.CurrentStatus.Phase == mcm.MachineRunning && m.DeletionTimestamp == nil && !inReserve(m) && node != nil && !node.Spec.Unschedulable {
+			all[node.Name] = &spot{name: node.Name, free: maps.Clone(node.Status.Allocatable)}
+		}
+	}
+	for _, pod := range w.pods {
+		if s := all[pod.Spec.NodeName]; s != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			s.take(pod)
+		}
+	}
+	return all
+}
+
+func (s *spot) take(pod *corev1.Pod) {
+	if !staysHome(pod) {
+		s.pods++
+	}
+	for name, amount := range requests(pod) {
+		if left, known := s.free[name]; known {
+			left.Sub(amount)
+			s.free[name] = left
+		}
+	}
+}
+
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	return resource.PodRequests(pod, resource.PodResourcesOptions{})
+}
+
+// bestFor is the place with the fewest pods that has room; of equal ones the first by name.
+func bestFor(pod *corev1.Pod, places map[string]*spot) (best *spot) {
+	wanted := requests(pod)
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		s := places[name]
+		room := true
+		for name, amount := range wanted {
+			left, known := s.free[name]
+			room = room && known && left.Cmp(amount) >= 0
+		}
+		if room && (best == nil || s.pods < best.pods) {
+			best = s
+		}
+	}
+	return best
+}
