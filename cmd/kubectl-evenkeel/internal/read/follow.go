@@ -133,7 +133,7 @@ func (f *Follower) behind() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(f.lost)) {
 		l := f.lost[kind]
-		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), l.why))
+		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), cause(l.why)))
 	}
 	return lines
 }

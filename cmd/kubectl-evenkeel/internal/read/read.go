@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -119,7 +120,7 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 		if why == "" && k.control {
 			return fmt.Errorf("list %s: %w", k.name, err)
 		}
-		why = cmp.Or(why, "the target cluster does not answer: "+err.Error())
+		why = cmp.Or(why, "the target cluster does not answer: "+cause(err).Error())
 		lines[why] = append(lines[why], k.name)
 	}
 	if c.Target == nil {
@@ -132,6 +133,15 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 	}
 	slices.Sort(o.Missing)
 	return nil
+}
+
+// cause is an error without the address that was asked: the same one for all kinds.
+func cause(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
 }
 
 // reason is why a kind cannot be read, as far as one can do without it; empty where nobody answers.

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+func response(request *http.Request, code int, body []byte) *http.Response {
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}
+}
+
+func once(s scene, c Clusters) overview.Objects {
+	GinkgoHelper()
+	o, err := c.Once(s)
+	Expect(err).NotTo(HaveOccurred())
+	return o
+}
+
+var _ = Describe("A look", func() {
+	It("reads every object of every kind, however many pages that takes", func() {
+		play(everything(), func(s scene) {
+			s.deployment("a")
+			for i := range 1201 {
+				s.pod(fmt.Sprint("p", i))
+			}
+			_, err := s.core.CoreV1().Nodes().Create(s, gen.Node("n"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			o := once(s, s.clusters(s.ConfigFor("reader")))
+			Expect(o.Deployments).To(HaveLen(1))
+			Expect(o.Nodes).To(HaveLen(1))
+			Expect(o.Pods).To(HaveLen(1201))
+			Expect(o.Missing).To(BeEmpty())
+			Expect(o.PodsUnknown).To(BeFalse())
+			Expect(o.At).To(Equal(time.Now()))
+		})
+	})
+
+	It("keeps of a pod what says where it may run and what it takes there", func() {
+		play(everything(), func(s scene) {
+			s.pod("p", func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "much", Value: "text"}}
+				p.Spec.NodeSelector = map[string]string{"a": "b"}
+				p.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "all of it", "kept": "x"}
+				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+			})
+			p := once(s, s.clusters(s.ConfigFor("reader"))).Pods[0]
+			Expect(p.Spec.Containers[0].Env).To(BeEmpty())
+			Expect(p.Spec.Containers[0].Resources.Requests).NotTo(BeEmpty())
+			Expect(p.Spec.NodeSelector).To(HaveKey("a"))
+			Expect(p.Annotations).To(Equal(map[string]string{"kept": "x"}))
+			Expect(p.ManagedFields).To(BeEmpty())
+		})
+	})
+
+	It("says in a line what is not installed, and shows the rest", func() {
+		play(sim.Core, func(s scene) {
+			s.pod("p")
+			o := once(s, s.clusters(s.ConfigFor("reader")))
+			Expect(o.Missing).To(Equal([]string{
+				"balancers, federatedhorizontalpodautoscalers, machineclasses, machinedeployments, machines, machinesets: not installed in this cluster",
+			}))
+			Expect(o.Pods).To(HaveLen(1))
+		})
+	})
+
+	It("does without pods that it may not list", func() {
+		play(everything(), func(s scene) {
+			s.deployment("a")
+			o := once(s, s.clusters(refusing(s.ConfigFor("reader"), "pods", http.StatusForbidden)))
+			Expect(o.Missing).To(Equal([]string{"pods: no rights to list them"}))
+			Expect(o.PodsUnknown).To(BeTrue())
+			Expect(o.Deployments).To(HaveLen(1))
+		})
+	})
+
+	It("does without a target cluster", func() {
+		play(everything(), func(s scene) {
+			o := once(s, s.clusters(nil))
+			Expect(o.Missing).To(Equal([]string{"nodes, pods: there is no target cluster"}))
+			Expect(o.PodsUnknown).To(BeTrue())
+		})
+	})
+
+	It("does without a target cluster that does not answer, but not without the control cluster", func() {
+		play(everything(), func(s scene) {
+			s.deployment("a")
+			c := s.clusters(s.ConfigFor("target"))
+			s.Down(true, "target")
+			o := once(s, c)
+			Expect(o.Missing).To(HaveLen(1))
+			Expect(o.Missing[0]).To(HavePrefix("nodes, pods: the target cluster does not answer: "))
+			Expect(o.PodsUnknown).To(BeTrue())
+			Expect(o.Deployments).To(HaveLen(1))
+			s.Down(true, "reader")
+			_, err := c.Once(s)
+			Expect(err).To(MatchError(ContainSubstring("list ")))
+		})
+	})
+})
+
+var _ = Describe("Following", func() {
+	It("shows what changes, and says that something has", func() {
+		play(everything(), func(s scene) {
+			s.deployment("a")
+			f, err := s.clusters(s.ConfigFor("reader")).Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			synctest.Wait()
+			Expect(f.Objects().Deployments).To(HaveLen(1))
+			Expect(f.Changed()).To(Receive())
+			Expect(f.Changed()).NotTo(Receive(), "one word is enough for many changes")
+			s.deployment("b")
+			s.pod("p")
+			synctest.Wait()
+			Expect(f.Changed()).To(Receive())
+			Expect(f.Objects().Deployments).To(HaveLen(2))
+			Expect(f.Objects().Pods).To(HaveLen(1))
+		})
+	})
+
+	It("says what is not up to date while a cluster does not answer, and no longer", func() {
+		play(everything(), func(s scene) {
+			s.deployment("a")
+			f, err := s.clusters(s.ConfigFor("target")).Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			s.Down(true, "target")
+			time.Sleep(time.Minute)
+			Expect(f.Objects().Missing).To(ConsistOf(HavePrefix("nodes: not up to date since 00:0"), HavePrefix("pods: not up to date since 00:0")))
+			Expect(f.Objects().Deployments).To(HaveLen(1))
+			Expect(f.Changed()).To(Receive())
+			s.Down(false, "target")
+			time.Sleep(5 * time.Minute)
+			Expect(f.Objects().Missing).To(BeEmpty())
+		})
+	})
+
+	It("does not ask again for what could not be read when it began", func() {
+		play(everything(), func(s scene) {
+			f, err := s.clusters(refusing(s.ConfigFor("reader"), "pods", http.StatusForbidden)).Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(f.Objects().Missing).To(Equal([]string{"pods: no rights to list them"}))
+			Expect(f.Objects().PodsUnknown).To(BeTrue())
+		})
+	})
+
+	It("does not begin where the control cluster does not answer", func() {
+		play(everything(), func(s scene) {
+			c := s.clusters(s.ConfigFor("reader"))
+			s.Down(true, "reader")
+			_, err := c.Follow(s)
+			Expect(err).To(HaveOccurred())
+		})
+	})
+})
