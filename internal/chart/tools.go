@@ -20,12 +20,16 @@ const Kubernetes = "1.36.0"
 // Namespace is where the rendered folders put accounts and processes.
 const Namespace = "kube-system"
 
-// Tools are helm and kustomize of the versions in hack/install, in .local/bin of a repository.
+// Tools are helm and kustomize of the versions in hack/install, in .local/bin of the repository at root.
 type Tools struct{ root string }
 
 // Build makes the tools unless they are there and up to date. Cold that takes minutes.
 func Build(ctx context.Context, root string) (Tools, error) {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join("..", "..", ".local", "bin")+"/",
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return Tools{}, fmt.Errorf("find repository: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(root, ".local", "bin")+"/",
 		"helm.sh/helm/v3/cmd/helm", "sigs.k8s.io/kustomize/kustomize/v5")
 	cmd.Dir = filepath.Join(root, "hack", "install")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")

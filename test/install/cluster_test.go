@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	syaml "sigs.k8s.io/yaml"
+)
+
+// serviceMonitors has the API server take ServiceMonitors, whatever is in them.
+const serviceMonitors = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// pool is a MachineDeployment.
+const pool = `
+apiVersion: machine.sapcloud.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: kept, namespace: default}
+spec:
+  replicas: 0
+  selector: {matchLabels: {name: kept}}
+  template:
+    metadata: {labels: {name: kept}}
+    spec: {class: {kind: MachineClass, name: none}}
+`
+
+// in is a YAML stream of these objects.
+func in(all map[string]*unstructured.Unstructured) []byte {
+	GinkgoHelper()
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		one, err := syaml.Marshal(all[name].Object)
+		Expect(err).NotTo(HaveOccurred())
+		text = append(append(text, "---\n"...), one...)
+	}
+	return text
+}
+
+// sure runs kubectl, which has to succeed.
+func sure(ctx context.Context, input []byte, args ...string) string {
+	GinkgoHelper()
+	out, err := kubectl(ctx, input, args...)
+	Expect(err).NotTo(HaveOccurred(), out)
+	return out
+}
+
+var _ = Describe("On an API server", Ordered, func() {
+	BeforeAll(func(ctx context.Context) {
+		out, err := helm(ctx, "install", "evenkeel", root+"/charts/evenkeel", "--namespace", "kube-system")
+		Expect(err).NotTo(HaveOccurred(), out)
+	})
+
+	It("what helm installed, what helm renders and what kustomize builds are the same", func(ctx context.Context) {
+		built, err := tools.Kustomize(ctx, "kubernetes")
+		Expect(err).NotTo(HaveOccurred())
+		all := objects(built)
+		for _, text := range [][]byte{in(all), template(ctx)} {
+			out, err := kubectl(ctx, text, "diff", "--server-side", "--force-conflicts", "-f", "-")
+			Expect(err).NotTo(HaveOccurred(), out)
+		}
+		replicas := "Deployment kube-system/machine-controller-manager"
+		Expect(unstructured.SetNestedField(all[replicas].Object, int64(3), "spec", "replicas")).To(Succeed())
+		out, err := kubectl(ctx, in(all), "diff", "--server-side", "--force-conflicts", "-f", "-")
+		Expect(err).To(HaveOccurred(), "a difference would be seen")
+		Expect(out).To(ContainSubstring("replicas: 3"))
+	})
+
+	It("everything is accepted", func(ctx context.Context) {
+		sure(ctx, []byte(serviceMonitors), "apply", "-f", "-")
+		sure(ctx, nil, "wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=20s")
+		all := objects(template(ctx, "--values", everything))
+		for name, o := range all {
+			// A dry run leaves no namespace behind for what comes after it.
+			if o.GetKind() == "Namespace" || !slices.Contains([]string{"", "kube-system"}, o.GetNamespace()) {
+				o.SetNamespace(strings.Replace(o.GetNamespace(), "shoot--a--b", "default", 1))
+				if o.GetKind() == "Namespace" || o.GetNamespace() == "evenkeel-clusters" {
+					delete(all, name)
+				}
+			}
+		}
+		out := sure(ctx, in(all), "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
+		Expect(strings.Count(out, "serverside-applied")).To(Equal(len(all)))
+	})
+
+	It("its pods are restricted, by the standard of that name", func(ctx context.Context) {
+		sure(ctx, nil, "create", "namespace", "strict")
+		sure(ctx, nil, "label", "namespace", "strict", "pod-security.kubernetes.io/enforce=restricted")
+		count := 0
+		for name, o := range objects(template(ctx, "--values", everything)) {
+			if o.GetKind() != "Deployment" {
+				continue
+			}
+			count++
+			refuse := func(damage func(pod map[string]any)) string {
+				pod, _, err := unstructured.NestedMap(o.Object, "spec", "template")
+				Expect(err).NotTo(HaveOccurred())
+				// The API server here makes no accounts, and looks for no priority classes but its own.
+				unstructured.RemoveNestedField(pod, "spec", "serviceAccountName")
+				pod["apiVersion"], pod["kind"], pod["metadata"] = "v1", "Pod", map[string]any{"name": "p", "namespace": "strict"}
+				damage(pod)
+				text, err := syaml.Marshal(pod)
+				Expect(err).NotTo(HaveOccurred())
+				out, err := kubectl(ctx, text, "create", "--dry-run=server", "-f", "-")
+				if err == nil {
+					return ""
+				}
+				return out
+			}
+			Expect(refuse(func(map[string]any) {})).To(BeEmpty(), name)
+			Expect(refuse(func(pod map[string]any) {
+				Expect(unstructured.SetNestedField(pod, false, "spec", "securityContext", "runAsNonRoot")).To(Succeed())
+			})).To(ContainSubstring("violates PodSecurity"), name)
+		}
+		Expect(count).To(Equal(3))
+	})
+
+	It("an upgrade changes what it is told to, and CRDs and machines outlive the release", func(ctx context.Context) {
+		sure(ctx, []byte(pool), "create", "-f", "-")
+		out, err := helm(ctx, "upgrade", "evenkeel", root+"/charts/evenkeel", "--namespace", "kube-system", "--set", "manager.controllers={mcm}")
+		Expect(err).NotTo(HaveOccurred(), out)
+		roles := sure(ctx, nil, "get", "roles", "-n", "default", "-o", "name")
+		Expect(roles).To(And(ContainSubstring("evenkeel-mcm"), Not(ContainSubstring("evenkeel-balance"))))
+		out, err = helm(ctx, "uninstall", "evenkeel", "--namespace", "kube-system")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(sure(ctx, nil, "get", "machinedeployment", "kept", "-o", "name")).To(ContainSubstring("kept"))
+		Expect(sure(ctx, nil, "get", "clusterroles,roles,deployments,serviceaccounts", "-A", "-l", "app.kubernetes.io/name=evenkeel", "-o", "name")).
+			NotTo(ContainSubstring("/"), fmt.Sprint("nothing else is left"))
+	})
+})
