@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
+	"github.com/evenkeel/evenkeel/internal/gen"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// asked is a server that has nothing but one MachineDeployment, and remembers what it was asked for.
+type asked struct {
+	mu       sync.Mutex
+	requests []string
+}
+
+func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	a.requests = append(a.requests, r.Method+" "+r.URL.Path)
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	body := `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/machinedeployments"):
+		body = `{"kind":"MachineDeploymentList","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[
+			{"kind":"MachineDeployment","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"name":"p","namespace":"default","uid":"p","resourceVersion":"1"},
+			 "spec":{"replicas":2,"selector":{"matchLabels":{"name":"p"}},"template":{"metadata":{"labels":{"name":"p"}},"spec":{"class":{"name":"c"}}}}}]}`
+	case strings.HasSuffix(r.URL.Path, "/balancers"):
+		w.WriteHeader(http.StatusNotFound)
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	case strings.HasSuffix(r.URL.Path, "/csidrivers"):
+		w.WriteHeader(http.StatusForbidden)
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+	case strings.Contains(r.URL.Path, "gardener"):
+		w.WriteHeader(http.StatusNotFound)
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	}
+	_, _ = w.Write([]byte(body))
+}
+
+var _ = Describe("The clients of a forecast", func() {
+	var server *asked
+	var c Clients
+	BeforeEach(func() {
+		server = &asked{}
+		running := httptest.NewServer(server)
+		DeferCleanup(running.Close)
+		config := &rest.Config{Host: running.URL}
+		var err error
+		c, err = NewClients(config, config)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("read all there is, ask for nothing else, and say what is missing", func(ctx context.Context) {
+		o, err := c.Read(ctx, gen.Namespace)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(o.Deployments).To(ConsistOf(HaveField("Spec.Replicas", BeEquivalentTo(2))))
+		Expect(o.Missing).To(Equal([]string{"balancers: not installed in this cluster", "csidrivers: no rights to list them"}))
+		f, err := New(ctx, o, o, settings(), c.Reads())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.End.Pools).To(ConsistOf(HaveField("New.Serve", 2)))
+		Expect(f.Notes).To(ContainElement("balancers: not installed in this cluster"))
+		Expect(server.requests).To(HaveEach(HavePrefix("GET ")))
+		Expect(len(server.requests)).To(BeNumerically(">", 12))
+	})
+
+	It("cannot write", func(ctx context.Context) {
+		machines := c.Control.Resource(api.SchemeGroupVersion.WithResource("machines")).Namespace(gen.Namespace)
+		m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": map[string]any{"name": "a"}}}
+		_, err := machines.Create(ctx, m, metav1.CreateOptions{})
+		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		_, err = machines.Update(ctx, m, metav1.UpdateOptions{})
+		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		_, err = machines.Patch(ctx, "a", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{DryRun: []string{"All"}})
+		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		Expect(machines.Delete(ctx, "a", metav1.DeleteOptions{})).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		Expect(server.requests).To(BeEmpty())
+	})
+})
