@@ -134,6 +134,10 @@ var _ = Describe("Draining", func() {
 		},
 		Entry("nothing is applied and none is marked", 3, 0, true),
 		Entry("not while one is marked, though it leaves", 3, 1, false, func(d *api.MachineDeployment) { delete(d.Annotations, api.AppliedExcessAnnotation) }),
+		Entry("not while one is marked, though there are no more machines than replicas", 3, 1, false, func(d *api.MachineDeployment) {
+			delete(d.Annotations, api.AppliedExcessAnnotation)
+			d.Spec.Replicas = 3
+		}),
 		Entry("not while something is applied", 3, 0, false, func(d *api.MachineDeployment) { d.Annotations[api.AppliedExcessAnnotation] = "1,max=9" }),
 		Entry("not while there are more machines than replicas", 3, 0, false, func(d *api.MachineDeployment) { d.Spec.Replicas = 2 }),
 		Entry("not where nobody was told", 3, 0, false, func(d *api.MachineDeployment) { delete(d.Annotations, api.DrainReserveAnnotation) }),
