@@ -53,8 +53,9 @@ test: ## Everything short: units, laws, storms, integration, short end-to-end sp
 	@$(UP) build
 	go test ./cmd/... ./hack/... ./internal/... ./pkg/...
 	cd hack/localcluster/kwok && go test -trimpath .
-	go test ./test/integration/...
+	go test ./test/integration/... ./test/install
 	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+	go test -count=1 -timeout=10m ./test/e2e/federation -ginkgo.label-filter=short -ginkgo.no-color
 
 .PHONY: test-race
 test-race: ## Units of what is ours under the race detector (MCM's own controllers race with themselves)
@@ -79,6 +80,15 @@ e2e-stock: ## The short end-to-end specs of what stock has too, against stock ma
 e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path also what an unmodified cluster-autoscaler makes of them
 	@$(UP) build
 	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
+
+.PHONY: e2e-rbac
+e2e-rbac: AUDIT = $(CURDIR)/.local/audit
+e2e-rbac: ## The short end-to-end specs with the audit log on: nothing is refused to the chart's accounts, and no right of theirs is idle
+	@$(UP) build
+	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
+	EVENKEEL_E2E_AUDIT=$(AUDIT) go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
+		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml
 
 .PHONY: bench-overcreation
 bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours
@@ -117,6 +127,11 @@ scale-reserve: N = 1000
 scale-reserve: ## A reserve of 100 for N=1000 machines: time to the marks, memory, CPU, writes in REST=2m, beside stock and a bare client
 	@$(UP) build
 	go run ./test/bench/reserve -n $(N) -rest $(REST)
+
+.PHONY: bench-plugin
+bench-plugin: ## kubectl evenkeel at 1000 machines and 10,000 pods: time and memory of status and explain, beside kubectl get
+	@$(UP) build
+	go run ./test/bench/plugin
 
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair

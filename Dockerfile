@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The image of machine-controller-manager, for several platforms, with an SBOM, each built on the builder's own platform:
+#
+#   docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=v0.1.0 --sbom=true --provenance=mode=max -t NAME --push .
+#
+# That of the machine controller with virtual machines: --target=machine-controller.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY cmd cmd
+COPY internal internal
+COPY pkg pkg
+ARG TARGETOS TARGETARCH
+ARG VERSION=
+# Static, and the same bytes from the same sources.
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
+    -ldflags="-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=$VERSION" \
+    -o /out/ ./cmd/machine-controller-manager ./cmd/machine-controller
+
+FROM gcr.io/distroless/static:nonroot AS base
+# Who deploys the stock image may start ./machine-controller-manager.
+WORKDIR /
+USER 65532:65532
+
+FROM base AS machine-controller
+COPY --from=build /out/machine-controller /
+ENTRYPOINT ["/machine-controller"]
+
+FROM base AS machine-controller-manager
+COPY --from=build /out/machine-controller-manager /
+ENTRYPOINT ["/machine-controller-manager"]

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	syaml "sigs.k8s.io/yaml"
+)
+
+// images are our binaries that run in clusters.
+var images = []string{"machine-controller-manager", "machine-controller"}
+
+var _ = Describe("The image", func() {
+	var dockerfile string
+	BeforeEach(func() {
+		text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+		Expect(err).NotTo(HaveOccurred())
+		dockerfile = string(text)
+	})
+
+	It("is given all folders that the binaries are made of, and no others", func(ctx context.Context) {
+		cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", `{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}`, "./cmd/machine-controller-manager", "./cmd/machine-controller")
+		cmd.Dir = root
+		out, err := cmd.Output()
+		Expect(err).NotTo(HaveOccurred())
+		folders := map[string]bool{}
+		for _, path := range strings.Fields(string(out)) {
+			folder, _, _ := strings.Cut(strings.TrimPrefix(path, "github.com/evenkeel/evenkeel/"), "/")
+			folders[folder] = true
+		}
+		ignored, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
+		Expect(err).NotTo(HaveOccurred())
+		copied := regexp.MustCompile(`(?m)^COPY (\w+) (\w+)$`).FindAllStringSubmatch(dockerfile, -1)
+		Expect(copied).To(HaveLen(len(folders)))
+		for _, match := range copied {
+			Expect(match[1]).To(Equal(match[2]))
+			Expect(folders).To(HaveKey(match[1]))
+			Expect(string(ignored)).To(ContainSubstring("\n!" + match[1] + "\n"))
+		}
+	})
+
+	It("is static, runs as nobody in particular, and is stamped where the code looks for it", func(ctx context.Context) {
+		Expect(dockerfile).To(And(ContainSubstring("CGO_ENABLED=0"), ContainSubstring("distroless/static:nonroot"), ContainSubstring("\nUSER 65532:65532\n")))
+		code, err := os.ReadFile(filepath.Join(root, "internal/version/version.go"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(code)).To(ContainSubstring("\nvar stamp string\n"))
+		stamp := "-X github.com/evenkeel/evenkeel/internal/version.stamp="
+		Expect(dockerfile).To(ContainSubstring(stamp + "$VERSION"))
+		ko, err := os.ReadFile(filepath.Join(root, ".ko.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(ko)).To(ContainSubstring(stamp + "{{.Env.VERSION}}"))
+	})
+
+	It("has the platforms and binaries that ko has", func() {
+		text, err := os.ReadFile(filepath.Join(root, ".ko.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		var ko struct {
+			DefaultBaseImage string
+			DefaultPlatforms []string
+			Builds           []struct {
+				ID, Main   string
+				Env, Flags []string
+				Ldflags    []string
+			}
+		}
+		Expect(syaml.UnmarshalStrict(text, &ko)).To(Succeed())
+		Expect(ko.DefaultBaseImage).To(Equal("gcr.io/distroless/static:nonroot"))
+		Expect(dockerfile).To(And(ContainSubstring("FROM "+ko.DefaultBaseImage+" "), ContainSubstring("--platform="+strings.Join(ko.DefaultPlatforms, ",")+" ")))
+		var names []string
+		for _, build := range ko.Builds {
+			names = append(names, build.ID)
+			Expect(build.Main).To(Equal("./cmd/" + build.ID))
+			Expect(build.Env).To(ContainElement("CGO_ENABLED=0"))
+			Expect(build.Ldflags).To(HaveLen(2))
+			Expect(dockerfile).To(ContainSubstring(`ENTRYPOINT ["/` + build.ID + `"]`))
+		}
+		Expect(names).To(Equal(images))
+	})
+})
