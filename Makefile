@@ -90,6 +90,16 @@ e2e-rbac: ## The short end-to-end specs with the audit log on: nothing is refuse
 	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
 		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml
 
+.PHONY: e2e-ui
+e2e-ui: ## The plugin's page in a real browser, light and dark, desktop and phone; needs Chromium. PICTURES=folder keeps pictures
+	@$(if $(PICTURES),mkdir -p $(PICTURES))
+	go test -count=1 -timeout=10m ./test/ui -ginkgo.no-color -pictures=$(abspath $(PICTURES))
+
+.PHONY: bench-ui
+bench-ui: ## 1000 machines, 10,000 pods: from a change to the page in a real browser, and the plugin's memory; needs Chromium
+	@$(UP) build
+	go run ./test/bench/ui
+
 .PHONY: bench-overcreation
 bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours
 	go test -count=1 ./pkg/lens -run=TestLens -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
