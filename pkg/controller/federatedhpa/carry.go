@@ -41,7 +41,7 @@ func (m *member) carryOut(ctx context.Context, key string) {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	client := m.dynamic.Resource(hpaResource).Namespace(namespace)
 	begun := m.o.Clock.Now()
-	answer, err := write(ctx, client, *n.order, name, n.wanted)
+	answer, err := send(ctx, client, *n.order, name, n.wanted)
 	m.o.metrics.wrote(m.registration.Name, string(n.order.Deed), err, m.o.Clock.Since(begun))
 	m.conclude(ctx, client, key, *n.order, answer, err)
 	m.changed(key)
@@ -49,8 +49,8 @@ func (m *member) carryOut(ctx context.Context, key string) {
 
 var errUnclaimed = errors.New("it was not sent, since what it rests on had to be prepared")
 
-// write sends one order.
-func write(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// send one order to a cluster.
+func send(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	switch o.Deed {
 	case Create:
 		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})

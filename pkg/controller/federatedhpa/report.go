@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,11 +25,8 @@ func (c *Controller) report(ctx context.Context, v View, p Plan) error {
 	wish.Status = status
 	stored, err := c.client.FederatedHorizontalPodAutoscalers(wish.Namespace).UpdateStatus(ctx, wish, metav1.UpdateOptions{})
 	c.o.metrics.reported(err)
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("write status: %w", err)
-	}
 	if err != nil {
-		return fmt.Errorf("write status, so that nothing is sent: %w", err)
+		return fmt.Errorf("write status: %w", err)
 	}
 	c.written.Wrote(keyOf(wish), stored.ResourceVersion)
 	for _, condition := range status.Conditions {
