@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+// shown are the MachineDeployments of members, in the namespace of all.
+func shown(members ...Member) (o Objects) {
+	for _, m := range members {
+		m.Object.Namespace, m.Object.ResourceVersion = gen.Namespace, "7"
+		o.Deployments = append(o.Deployments, m.Object)
+	}
+	return o
+}
+
+// watched is a preview that sees some objects, its view and its plan.
+func watched(o Objects, target bool) (*Preview, View, Plan) {
+	GinkgoHelper()
+	preview, err := NewPreview(gen.Namespace, settings(), target)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(preview.Show(o, noon)).To(Succeed())
+	v, p := preview.Plan()
+	return preview, v, p
+}
+
+var _ = Describe("A preview", func() {
+	It("plans from what it is shown, and carries that out in copies until nothing is left to do", func() {
+		o := shown(member("z1", 1, labelled("p"), excess("3"), field(2)), member("z2", 1, labelled("p"), excess("3")))
+		preview, v, p := watched(o, true)
+		Expect(v.Now).To(Equal(noon))
+		all, err := v.After(p)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveLen(2))
+		sum := 0
+		for _, d := range all {
+			n, err := v1alpha1.ParseShare(d.Annotations[v1alpha1.ShareAnnotation])
+			Expect(err).NotTo(HaveOccurred())
+			sum += int(n)
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Type", ConditionShare)))
+		}
+		Expect(sum).To(Equal(3))
+		Expect(all[0].Annotations).To(HaveKeyWithValue(v1alpha1.OwnExcessAnnotation, "2"))
+		Expect(o.Deployments[0].Annotations).To(BeEmpty(), "what was shown stays as it was")
+
+		Expect(preview.Show(Objects{Deployments: all}, noon)).To(Succeed())
+		v, p = preview.Plan()
+		Expect(v.After(p)).To(BeEmpty())
+	})
+
+	It("leaves replicas alone where there are no pods to see", func() {
+		for target, held := range map[bool]bool{true: true, false: false} {
+			_, v, p := watched(shown(member("z1", 1, scaleUp), member("z2", 1, scaleUp)), target)
+			all, err := v.After(p)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(len(all) > 0 && all[0].Annotations[v1alpha1.AppliedReplicasAnnotation] != "").To(Equal(held))
+		}
+	})
+
+	It("takes bounds of a Gardener where there is one", func() {
+		o := shown(member("z1", 1))
+		o.Garden = true
+		o.Workers = []*unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": gen.Namespace},
+			"status": map[string]any{"machineDeployments": []any{map[string]any{"name": "z1", "minimum": int64(1), "maximum": int64(4)}}}}}}
+		_, v, p := watched(o, true)
+		Expect(v.Garden.Known).To(BeTrue())
+		all, err := v.After(p)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveLen(1))
+		Expect(all[0].Annotations[v1alpha1.BoundsAnnotation]).To(HavePrefix("1:4"))
+		Expect(all[0].Spec.ExcessReplicas).To(Or(BeNil(), Equal(ptr.To[int32](0))))
+	})
+})

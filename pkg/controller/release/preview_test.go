@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+// spare is a pool of one machine that is in reserve, with bounds.
+func spare() Objects {
+	stock := gen.MachineDeployment("p", 0)
+	d := &v1alpha1.MachineDeployment{ObjectMeta: stock.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: stock.Spec}}
+	d.UID, d.ResourceVersion = "p", "7"
+	d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: "0:4:1", v1alpha1.AppliedExcessAnnotation: "1,max=4", v1alpha1.AppliedReplicasAnnotation: "0"}
+	owned := func(kind string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: "p", UID: "p", Controller: ptr.To(true)}}
+	}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "p", UID: "p", OwnerReferences: owned("MachineDeployment")}}
+	set.Spec.Template = stock.Spec.Template
+	m := gen.Machine("a", func(m *mcm.Machine) {
+		m.OwnerReferences, m.Labels = owned("MachineSet"), map[string]string{"node": "a"}
+		m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: "{}"}
+		m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "a", mcm.MachineRunning
+	})
+	node := gen.Node("a", func(n *corev1.Node) {
+		n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: "x"}
+		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+	})
+	return Objects{Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*mcm.MachineSet{set}, Machines: []*mcm.Machine{m}, Nodes: []*corev1.Node{node}}
+}
+
+var _ = Describe("A preview", func() {
+	It("raises replicas in a copy for a pod that waits, and for none that does not", func() {
+		preview, err := NewPreview(settings)
+		Expect(err).NotTo(HaveOccurred())
+		o := spare()
+		Expect(preview.Show(o, noon)).To(Succeed())
+		Expect(preview.Plan().Raises).To(BeEmpty())
+		o.Pods = []*corev1.Pod{pod("late", 3000)}
+		Expect(preview.Show(o, noon)).To(Succeed())
+		plan := preview.Plan()
+		Expect(plan.Raises).To(HaveLen(1))
+		Expect(plan.Raises[0]).To(And(HaveField("By", 1), HaveField("Machines", []string{"a"})))
+		d, err := plan.Raises[0].After(o.Deployments[0])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(d.Spec.Replicas).To(BeEquivalentTo(1))
+		Expect(d.Annotations).To(And(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "1"), HaveKeyWithValue(v1alpha1.BoundsAnnotation, "0:4:1")))
+		Expect(o.Deployments[0].Spec.Replicas).To(BeZero(), "what was shown stays as it was")
+	})
+})
