@@ -117,6 +117,10 @@ bench-balancer: ## 100 Balancers, 30,000 pods, 500 changes: time to the last sca
 laws-distribute: ## Each law of the distribution kernel over 100,000 random problems
 	go test -count=1 -timeout=60m ./pkg/distribute -rapid.checks=100000
 
+.PHONY: laws-federation
+laws-federation: ## The laws of federated autoscalers in 100,000 random histories
+	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa -run=TestFederatedHPA -histories=100000 -ginkgo.focus='Random histories' -ginkgo.v -ginkgo.no-color
+
 .PHONY: bench-release
 bench-release: ## How long pods wait: the floor, instant release, pause pods, no reserve; with CLUSTER_AUTOSCALER=path the autoscaler, too
 	@$(UP) build

@@ -35,6 +35,18 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 		s.guard.held()
 	})
 
+	It("gets maxima where the load is, and leaves nothing behind", Label("short"), func(ctx context.Context) {
+		s := newShop(ctx, "short", 3, 30, atLeastOne, func(s *spec) { s.Rebalance.CooldownSeconds = ptr.To[int32](1) })
+		Eventually(s.bounds(ctx)).Should(Equal("1..10/1..10/1..10"))
+		s.load(25, 2, 2)
+		Eventually(s.bounds(ctx)).Should(Equal("1..24/1..3/1..3"))
+		Eventually(s.replicas(ctx)).Should(Equal("24/2/2"))
+		s.guard.held()
+		s.remove(ctx)
+		Expect(s.bounds(ctx)()).To(Equal("-/-/-"))
+		Expect(s.replicas(ctx)()).To(Equal("24/2/2"), "the workloads are not its own")
+	})
+
 	It("gets minima where the load is, if that is asked for", Label("long"), func(ctx context.Context) {
 		s := newShop(ctx, "minima", 9, 30, atLeastOne, func(s *spec) { s.Rebalance.Minima = true })
 		s.load(3, 3, 3)
@@ -148,7 +160,7 @@ var _ = Describe("Clusters", func() {
 		registerFile(ctx, "powerless", path)
 		DeferCleanup(func(ctx context.Context) {
 			for _, name := range []string{"garbage", "powerless"} {
-				Expect(hubCore.CoreV1().Secrets("kube-system").Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+				Expect(hubCore.CoreV1().Secrets(clusters).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 			}
 		})
 		foreign := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "faulty"}}

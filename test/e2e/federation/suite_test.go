@@ -29,6 +29,8 @@ import (
 
 const (
 	namespace = "default"
+	// clusters is the hub's namespace with the Secrets that name members.
+	clusters = "evenkeel-clusters"
 	// controller is the process under test, which runs in the hub's care.
 	controller = "federatedhpa"
 	// hpaPeriod is that of the members' own autoscalers.
@@ -108,7 +110,7 @@ func startHub(ctx context.Context) error {
 	}
 	config := hub.Config()
 	hubCore, hubOurs = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
-	return hub.Apply(ctx, "kubernetes/crds/autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers.yaml", "kubernetes/deploy/federatedhpa-rbac.yaml")
+	return hub.Apply(ctx, "kubernetes/crds/autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers.yaml", "kubernetes/deploy/federation-hub/access.yaml")
 }
 
 func startMember(ctx context.Context, name string) (*member, error) {
@@ -133,13 +135,13 @@ func startMember(ctx context.Context, name string) (*member, error) {
 			return m, err
 		}
 	}
-	return m, c.Apply(ctx, "kubernetes/deploy/federatedhpa-member-rbac.yaml")
+	return m, c.Apply(ctx, "kubernetes/deploy/federation-member/access.yaml")
 }
 
 // register gives the hub a kubeconfig of the account that the manifests make.
 func register(ctx context.Context, m *member, labels ...string) {
 	GinkgoHelper()
-	path, err := m.KubeconfigFor("system:serviceaccount:kube-system:evenkeel-federation", "system:serviceaccounts", "system:authenticated")
+	path, err := m.AccountKubeconfig(ctx, "kube-system", "evenkeel-federation")
 	Expect(err).NotTo(HaveOccurred())
 	text, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
@@ -157,24 +159,24 @@ func registerFile(ctx context.Context, name, path string) {
 
 func registerText(ctx context.Context, name string, text []byte, labels ...string) {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: map[string]string{federatedhpa.SecretLabel: "true", "name": name}}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusters, Labels: map[string]string{federatedhpa.SecretLabel: "true", "name": name}}}
 	for _, label := range labels {
 		secret.Labels[label] = "true"
 	}
 	secret.Data = map[string][]byte{"kubeconfig": text}
-	_, err := hubCore.CoreV1().Secrets("kube-system").Create(ctx, secret, metav1.CreateOptions{})
+	_, err := hubCore.CoreV1().Secrets(clusters).Create(ctx, secret, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
 func runController(ctx context.Context) error {
-	kubeconfig, err := hub.KubeconfigFor("system:serviceaccount:kube-system:evenkeel-federatedhpa", "system:serviceaccounts", "system:authenticated")
+	kubeconfig, err := hub.AccountKubeconfig(ctx, "kube-system", "evenkeel-federatedhpa")
 	if err != nil {
 		return err
 	}
 	_, err = hub.RunProgram(ctx, localcluster.Program{
 		Name: controller, Package: "./cmd/machine-controller-manager", Binary: "federation-controller", Kubeconfig: kubeconfig,
 		Flags: []string{
-			"--controllers=federatedhpa", "--target-kubeconfig=none", "--namespace=kube-system", "--v=4",
+			"--controllers=federatedhpa", "--target-kubeconfig=none", "--namespace=kube-system", "--federation-clusters-namespace=" + clusters, "--v=4",
 			"--federation-probe-period=2s", "--federation-request-timeout=3s",
 			"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s",
 			"--kube-api-qps=150", "--kube-api-burst=200",
