@@ -11,8 +11,9 @@ import (
 )
 
 // NewRoot is the whole command line.
-func NewRoot(streams genericiooptions.IOStreams) *cobra.Command {
-	o := newOptions(streams)
+func NewRoot(streams genericiooptions.IOStreams) *cobra.Command { return newRoot(newOptions(streams)) }
+
+func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-evenkeel",
 		Short: "Look at machines, their reserve, Balancers and federated autoscalers",
@@ -28,11 +29,12 @@ another cluster, --target-kubeconfig says how to reach it.`,
 		Args:                       known,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
+	root.SetIn(o.In)
+	root.SetOut(o.Out)
+	root.SetErr(o.ErrOut)
 	o.addFlags(root.PersistentFlags())
 	root.AddCommand(newStatus(o), newExplain(o), newTop(o), newUI(o), newPlan(o), newDrainReserve(o))
+	addShim(root)
 	return root
 }
 

@@ -37,9 +37,11 @@ func (s Style) machineTable(p overview.Pool) machineTable {
 		t.name = max(t.name, widest(s.Width/2-5, texts(z.Machines, func(m overview.Machine) string { return m.Name })...))
 		t.node = max(t.node, widest(s.Width/3, texts(z.Machines, func(m overview.Machine) string { return m.Node })...))
 	}
-	const others = 2 + 2 + 15 + 6 + 6 + 2
-	if t.node = min(t.node, s.Width-others-t.name); t.node < 12 {
+	const others, least = 2 + 2 + 15 + 6 + 6 + 2, 12
+	if room := s.Width - others - t.name; room < min(t.node, least) {
 		t.node = 0
+	} else {
+		t.node = min(t.node, room)
 	}
 	return t
 }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/overview"
+)
+
+var _ = Describe("The command line", func() {
+	It("prints help where nothing is asked", func() {
+		out, err := newScene(everything).run()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(ContainSubstring("kubectl evenkeel [command]"), ContainSubstring("status "), ContainSubstring("explain ")))
+	})
+
+	DescribeTable("says what is wrong with what was typed",
+		func(want string, args ...string) {
+			s := newScene(everything)
+			s.pool("pool")
+			_, err := s.run(args...)
+			Expect(err).To(MatchError(ContainSubstring(want)))
+		},
+		Entry(nil, `unknown command "staus": did you mean status?`, "staus"),
+		Entry(nil, `unknown command "xyzzy": see kubectl evenkeel --help`, "xyzzy"),
+		Entry(nil, `output "xml": write json, yaml, wide`, "status", "-o", "xml"),
+		Entry(nil, `unknown command "more" for "kubectl evenkeel status"`, "status", "more"),
+		Entry(nil, `kind "node" cannot be explained: write machine, machinedeployment, balancer or fhpa`, "explain", "node", "n"),
+		Entry(nil, `explain which machine? Write its name`, "explain", "machine"),
+		Entry(nil, `explain which balancer? Write its name`, "explain", "balancers/"),
+		Entry(nil, `machine "x": not found; this is the namespace of the kubeconfig: -n names another, -A looks at all`, "explain", "machine", "x"),
+		Entry(nil, `fhpa "x": not found`, "explain", "fhpa.autoscaling.evenkeel.dev/x", "-A"),
+		Entry(nil, `top needs a terminal`, "top"),
+	)
+
+	It("has two examples with each command, and a sentence on what it is for", func() {
+		root := app.NewRoot(genericiooptions.IOStreams{})
+		var names []string
+		for _, c := range root.Commands() {
+			if names = append(names, c.Name()); c.Name() == "completion" {
+				continue
+			}
+			Expect(strings.Count(c.Example, "kubectl evenkeel "+c.Name())).To(BeNumerically(">=", 2), c.Name())
+			Expect(c.Short).NotTo(BeEmpty())
+			Expect(c.Long).NotTo(BeEmpty())
+		}
+		Expect(names).To(ContainElements("status", "explain", "top"))
+	})
+
+	It("says where a kubeconfig is missing", func() {
+		var out bytes.Buffer
+		root := app.NewRoot(genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &out})
+		root.SetArgs([]string{"status", "--kubeconfig", filepath.Join(GinkgoT().TempDir(), "none")})
+		Expect(root.Execute()).To(MatchError(ContainSubstring("read the kubeconfig: ")))
+	})
+
+	It("says where the target kubeconfig is missing", func() {
+		folder := GinkgoT().TempDir()
+		path := filepath.Join(folder, "control")
+		Expect(os.WriteFile(path, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`), 0o600)).To(Succeed())
+		var out bytes.Buffer
+		root := app.NewRoot(genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &out})
+		root.SetArgs([]string{"status", "--kubeconfig", path, "--target-kubeconfig", filepath.Join(folder, "none")})
+		Expect(root.Execute()).To(MatchError(ContainSubstring("read the target kubeconfig: ")))
+	})
+})
+
+var _ = Describe("Status", func() {
+	It("shows a pool", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		out, err := s.run("status")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("POOL pool   1/1 serve, 1/1 reserve ready\n"))
+		Expect(out).To(ContainSubstring("  pool  z1     1   1   1  -       ■ □\n"))
+		Expect(out).NotTo(ContainSubstring("\x1b"), "this is no terminal")
+	})
+
+	It("lists machines where that was asked for", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		out, err := s.run("status", "-o", "wide")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(MatchRegexp(`(?m)^  pool-waits +reserve ready +\d+s +0  pool-waits$`))
+	})
+
+	It("prints the same for programs, as JSON and as YAML", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		text, err := s.run("status", "-o", "json")
+		Expect(err).NotTo(HaveOccurred())
+		var first, second overview.Overview
+		Expect(json.Unmarshal([]byte(text), &first)).To(Succeed())
+		Expect(first.Pools).To(HaveLen(1))
+		Expect(first.Pools[0].Zones[0].Count).To(Equal(map[overview.State]int{overview.Working: 1, overview.ReserveReady: 1}))
+		text, err = s.run("status", "-o", "yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(yaml.Unmarshal([]byte(text), &second)).To(Succeed())
+		second.At = first.At
+		Expect(second).To(Equal(first))
+	})
+
+	It("says where there is nothing", func() {
+		out, err := newScene(everything).run("status")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("There is nothing to show in this namespace: -A looks at all of them."))
+	})
+
+	It("says where nothing is installed", func() {
+		out, err := newScene(sim.Core).run("status")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("machinesets: not installed in this cluster"))
+	})
+})
+
+var _ = Describe("Explain", func() {
+	for _, args := range [][]string{{"machine", "pool-waits"}, {"mc/pool-waits"}, {"Machines", "pool-waits"}, {"machine.machine.sapcloud.io/pool-waits"}} {
+		It("explains "+strings.Join(args, " "), func() {
+			s := newScene(everything)
+			s.pool("pool")
+			out, err := s.run(append([]string{"explain"}, args...)...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(out).To(HavePrefix("Machine pool-waits: reserve ready\n"))
+			Expect(out).To(ContainSubstring("When replicas are raised it is the 1st to serve"))
+		})
+	}
+})
+
+var _ = Describe("Completion", func() {
+	complete := func(args ...string) []string {
+		GinkgoHelper()
+		s := newScene(everything)
+		s.pool("pool-a")
+		s.pool("pool-b")
+		out, err := s.run(append([]string{"__complete"}, args...)...)
+		Expect(err).NotTo(HaveOccurred())
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		return lines[:len(lines)-1]
+	}
+
+	It("offers kinds, then the names that are there now, then nothing", func() {
+		Expect(complete("explain", "")).To(Equal([]string{"machine", "machinedeployment", "balancer", "fhpa"}))
+		Expect(complete("explain", "mcd", "")).To(Equal([]string{"pool-a", "pool-b"}))
+		Expect(complete("explain", "machine", "pool-a")).To(ContainElements("pool-a-serves", "pool-a-waits"))
+		Expect(complete("explain", "machine", "pool-a-waits", "")).To(BeEmpty())
+		Expect(complete("explain", "node", "")).To(BeEmpty())
+	})
+
+	It("offers commands and forms of output", func() {
+		Expect(complete("st")).To(ContainElement(HavePrefix("status\t")))
+		Expect(complete("status", "-o", "")).To(Equal([]string{"json", "yaml", "wide"}))
+	})
+
+	It("prints the program that kubectl looks for", func() {
+		out, err := newScene(everything).run("completion", "kubectl")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(Equal("#!/bin/sh\nexec kubectl evenkeel __complete \"$@\"\n"))
+	})
+})
+
+var _ = It("What looks writes nothing", func() {
+	s := newScene(everything)
+	s.pool("pool")
+	for _, args := range [][]string{{"status"}, {"status", "-o", "json"}, {"explain", "mcd", "pool"}, {"explain", "machine", "pool-waits"}, {"__complete", "explain", "mc", ""}} {
+		_, err := s.run(args...)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	Expect(slices.ContainsFunc(s.Writes(), func(w sim.Write) bool { return w.User == "plugin" })).To(BeFalse())
+	Expect(slices.ContainsFunc(s.Writes(), func(w sim.Write) bool { return w.User == "writer" })).To(BeTrue())
+})
+
+var _ = DescribeTable("The locale decides about characters",
+	func(want bool, environment ...string) {
+		Expect(app.Unicode(func(name string) string {
+			for _, pair := range environment {
+				if key, value, _ := strings.Cut(pair, "="); key == name {
+					return value
+				}
+			}
+			return ""
+		})).To(Equal(want))
+	},
+	Entry("nothing is said", true),
+	Entry("UTF-8", true, "LANG=de_DE.UTF-8"),
+	Entry("utf8", true, "LANG=C.utf8"),
+	Entry("C", false, "LANG=C"),
+	Entry("the first that says something counts", false, "LC_ALL=POSIX", "LANG=de_DE.UTF-8"),
+	Entry("the second", true, "LC_CTYPE=en_US.UTF-8", "LANG=C"),
+)
