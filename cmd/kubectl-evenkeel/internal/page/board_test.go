@@ -20,7 +20,9 @@ type worldThatChanges struct {
 	changed chan struct{}
 }
 
-func newWorldThatChanges() *worldThatChanges { return &worldThatChanges{changed: make(chan struct{}, 1)} }
+func newWorldThatChanges() *worldThatChanges {
+	return &worldThatChanges{changed: make(chan struct{}, 1)}
+}
 
 func (w *worldThatChanges) source() Source {
 	return Source{Changed: w.changed, Read: func() overview.Overview {

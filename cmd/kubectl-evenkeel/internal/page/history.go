@@ -33,6 +33,8 @@ type history struct {
 	// since is when the first overview was read.
 	since time.Time
 	past  []sample
+	// now is the newest overview alone, without the worst of its step.
+	now sample
 }
 
 // add takes in what was seen, and forgets what is too old. What was returned by earlier calls stays as it is.
@@ -42,26 +44,19 @@ func (h history) add(o overview.Overview) history {
 		next.since = o.At
 	}
 	now := newSample(o)
+	next.now = now
 	oldest := now.at.Add(step - span)
 	next.past = make([]sample, 0, len(h.past)+1)
 	for _, s := range h.past {
-		if !s.at.Before(oldest) && s.at.Before(now.at) {
+		switch {
+		case s.at.Equal(now.at):
+			now.ready, now.waiting = min(now.ready, s.ready), max(now.waiting, s.waiting)
+		case !s.at.Before(oldest) && s.at.Before(now.at):
 			next.past = append(next.past, s)
 		}
 	}
-	if last := h.last(); last.at.Equal(now.at) {
-		now.ready = min(now.ready, last.ready)
-		now.waiting = max(now.waiting, last.waiting)
-	}
 	next.past = append(next.past, now)
 	return next
-}
-
-func (h history) last() sample {
-	if len(h.past) == 0 {
-		return sample{}
-	}
-	return h.past[len(h.past)-1]
 }
 
 // at returns what was seen in the step that holds t, if anything was.

@@ -4,6 +4,7 @@ package page
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/evenkeel/evenkeel/pkg/overview"
@@ -37,9 +38,11 @@ func newPool(p overview.Pool) pool {
 type zone struct {
 	overview.Zone
 	Namespace, Pool, Href, Place string
-	Counts                       []count
-	Scale                        bar
-	Tiles                        tiles
+	// Wish is the excess as it was written; empty where that is the number itself.
+	Wish   string
+	Counts []count
+	Scale  bar
+	Tiles  tiles
 }
 
 // count is how many machines are in a state.
@@ -56,6 +59,9 @@ func newZone(p overview.Pool, z overview.Zone, most, end int) zone {
 	}
 	if shown.Place == "" {
 		shown.Place = z.Name
+	}
+	if z.Asked != strconv.Itoa(z.Excess) {
+		shown.Wish = z.Asked
 	}
 	for _, state := range overview.States {
 		if n := z.Count[state]; n > 0 {

@@ -4,16 +4,21 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// timeline is the last hour.
+// timeline is what was seen until now: an hour, or less where reading began later.
 type timeline struct {
+	// Span is how far back it goes, in words.
+	Span string
 	// Since is when reading began; Short says that it was less than an hour ago.
 	Since time.Time
 	Short bool
+	// Axis are the words below the strips, from the left to the right.
+	Axis []string
 	// Steps is the width of each strip in its own units.
 	Steps  int
 	Strips []strip
@@ -46,29 +51,45 @@ const (
 	tableStep = 5 * time.Minute
 )
 
+// spans are how much of the past is shown: no more than was seen, so that the first minutes are not a dot.
+var spans = []struct {
+	length time.Duration
+	name   string
+	axis   []string
+}{
+	{8 * time.Minute, "The last minutes", []string{"8 min ago", "6", "4", "2", "now"}},
+	{20 * time.Minute, "The last 20 minutes", []string{"20 min ago", "15", "10", "5", "now"}},
+	{span, "The last hour", []string{"60 min ago", "45", "30", "15", "now"}},
+}
+
 func newTimeline(h history, now time.Time) timeline {
-	window := window(h, now)
-	last := h.last()
+	shown := spans[len(spans)-1]
+	for _, s := range slices.Backward(spans) {
+		if now.Truncate(step).Sub(h.since.Truncate(step)) < s.length {
+			shown = s
+		}
+	}
+	window := window(h, now, int(shown.length/step))
 	replicas := func(s sample) int { return s.replicas }
 	excess := func(s sample) int { return s.excess }
 	ready := func(s sample) int { return s.ready }
 	waiting := func(s sample) int { return s.waiting }
 	return timeline{
-		Since: h.since, Short: now.Sub(h.since) < span-step, Steps: steps, Table: newTable(h, now),
+		Span: shown.name, Axis: shown.axis, Since: h.since, Short: now.Sub(h.since) < span-step, Steps: len(window), Table: newTable(h, now),
 		Strips: []strip{
-			newStrip("Replicas", "replicas", strconv.Itoa(last.replicas), window, series{"line replicas", replicas, false}),
-			newStrip("Reserve ready", "reserve", fmt.Sprintf("%d of %d", last.ready, last.excess), window, series{"area ready", ready, true}, series{"line excess", excess, false}),
-			newStrip("Pods waiting", "waiting", pods(last.waiting), window, series{"area waiting", waiting, true}),
+			newStrip("Replicas", "replicas", strconv.Itoa(h.now.replicas), window, series{"line replicas", replicas, false}),
+			newStrip("Reserve ready", "reserve", fmt.Sprintf("%d of %d", h.now.ready, h.now.excess), window, series{"area ready", ready, true}, series{"line excess", excess, false}),
+			newStrip("Pods waiting", "waiting", pods(h.now.waiting), window, series{"area waiting", waiting, true}),
 		},
 	}
 }
 
-// window is the last hour, one entry per step, nil where nothing was read.
-func window(h history, now time.Time) []*sample {
-	all := make([]*sample, steps)
-	first := now.Truncate(step).Add(step - span)
+// window is the last so many steps, nil where nothing was read.
+func window(h history, now time.Time, length int) []*sample {
+	all := make([]*sample, length)
+	first := now.Truncate(step).Add(-step * time.Duration(length-1))
 	for i := range h.past {
-		if at := int(h.past[i].at.Sub(first) / step); at >= 0 && at < steps && !h.past[i].at.Before(first) {
+		if at := int(h.past[i].at.Sub(first) / step); at >= 0 && at < length && !h.past[i].at.Before(first) {
 			all[at] = &h.past[i]
 		}
 	}

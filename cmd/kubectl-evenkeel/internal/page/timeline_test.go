@@ -10,7 +10,9 @@ import (
 )
 
 var _ = Describe("The timeline", func() {
-	of := func(samples ...sample) history { return history{since: samples[0].at, past: samples} }
+	of := func(samples ...sample) history {
+		return history{since: noon.Add(-time.Hour), past: samples, now: samples[len(samples)-1]}
+	}
 	ago := func(steps int) time.Time { return noon.Add(-time.Duration(steps) * step) }
 
 	It("goes at right angles from one step to the next, and leaves out what nobody saw", func() {
@@ -36,10 +38,23 @@ var _ = Describe("The timeline", func() {
 	})
 
 	It("draws no step that is older than an hour or newer than now", func() {
-		for _, s := range window(of(sample{at: ago(steps)}, sample{at: ago(-1)}), noon) {
+		for _, s := range window(of(sample{at: ago(steps)}, sample{at: ago(-1)}), noon, steps) {
 			Expect(s).To(BeNil())
 		}
 	})
+
+	DescribeTable("goes back as far as anything was seen, in few steps",
+		func(since time.Duration, minutes int, axis string) {
+			t := newTimeline(history{since: noon.Add(-since)}, noon)
+			Expect(t.Steps).To(Equal(minutes * 6))
+			Expect(t.Axis).To(And(HaveLen(5), HaveEach(Not(BeEmpty())), HaveExactElements(axis, Not(BeEmpty()), Not(BeEmpty()), Not(BeEmpty()), "now")))
+		},
+		Entry("at first", time.Duration(0), 8, "8 min ago"),
+		Entry("as long as the first step is in it", 8*time.Minute-step, 8, "8 min ago"),
+		Entry("then further", 8*time.Minute, 20, "20 min ago"),
+		Entry("until it is an hour", 20*time.Minute, 60, "60 min ago"),
+		Entry("for ever", 100*time.Hour, 60, "60 min ago"),
+	)
 
 	DescribeTable("says since when it looks, until that is an hour ago",
 		func(since time.Duration, short bool) {
