@@ -6,8 +6,14 @@ package app
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +24,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -28,28 +37,22 @@ import (
 )
 
 var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
-	It("finds clusters by Secrets, and works with its own lease", func() {
-		hub := sim.New(sim.Options{Resources: slices.Concat(sim.Core, []sim.Resource{{
-			Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "federatedhorizontalpodautoscalers", Kind: "FederatedHorizontalPodAutoscaler", Namespaced: true, Status: true, Generation: true,
-		}})})
-		member := sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads)})
-		text, err := os.ReadFile(onSocket(member, "hub"))
-		Expect(err).NotTo(HaveOccurred())
-		ctx, user := context.Background(), hub.ConfigFor("user")
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "munich", Namespace: gen.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
-		secret.Data = map[string][]byte{"kubeconfig": text}
-		_, err = kubernetes.NewForConfigOrDie(user).CoreV1().Secrets(gen.Namespace).Create(ctx, secret, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-
-		r := start(hub, "--control-kubeconfig="+onSocket(hub, "federatedhpa"), "--target-kubeconfig=none", "--controllers=federatedhpa")
-		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
-		leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
-		Eventually(func() any { return hub.Get(leases, gen.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
-		Expect(hub.Get(leases, gen.Namespace, name)).To(BeNil())
-
+	var hub, member *sim.Server
+	ctx, clusters := context.Background(), []sim.Resource{
+		{Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "federatedhorizontalpodautoscalers", Kind: "FederatedHorizontalPodAutoscaler", Namespaced: true, Status: true, Generation: true},
+		{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Name: "clusterprofiles", Kind: "ClusterProfile", Namespaced: true},
+	}
+	BeforeEach(func() {
+		hub = sim.New(sim.Options{Resources: slices.Concat(sim.Core, clusters)})
+		member = sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads)})
+	})
+	begin := func(flags ...string) *running {
+		return start(hub, append(flags, "--control-kubeconfig="+onSocket(hub, "federatedhpa"), "--target-kubeconfig=none", "--controllers=federatedhpa")...)
+	}
+	autoscale := func() {
 		o := &v1alpha1.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace}}
 		o.Spec.ScaleTargetRef, o.Spec.MaxReplicas = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}, 7
-		_, err = versioned.NewForConfigOrDie(user).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(gen.Namespace).Create(ctx, o, metav1.CreateOptions{})
+		_, err := versioned.NewForConfigOrDie(hub.ConfigFor("user")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(gen.Namespace).Create(ctx, o, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() int64 {
 			hpa := member.Get(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), gen.Namespace, "shop")
@@ -59,8 +62,61 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 			n, _, _ := unstructured.NestedInt64(hpa.Object, "spec", "maxReplicas")
 			return n
 		}, eventually).Should(BeEquivalentTo(7))
+	}
+
+	It("finds clusters by Secrets, and works with its own lease", func() {
+		text, err := os.ReadFile(onSocket(member, "hub"))
+		Expect(err).NotTo(HaveOccurred())
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "munich", Namespace: gen.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
+		secret.Data = map[string][]byte{"kubeconfig": text}
+		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(gen.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		r := begin()
+		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
+		Eventually(func() any { return hub.Get(leases, gen.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
+		Expect(hub.Get(leases, gen.Namespace, name)).To(BeNil())
+		autoscale()
+	})
+
+	It("finds clusters by ClusterProfiles, and runs the operator's program for them", func() {
+		server, authority := guarded(onSocket(member, "hub"), "open sesame")
+		file := filepath.Join(GinkgoT().TempDir(), "providers.json")
+		Expect(os.WriteFile(file, []byte(`{"providers":[{"name":"shell","execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":"echo","args":
+			["{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"open sesame\"}}"],"env":[],"provideClusterInfo":true}}]}`), 0o600)).To(Succeed())
+		profiles := dynamic.NewForConfigOrDie(hub.ConfigFor("user")).Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"})
+		_, err := profiles.Namespace(gen.Namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile", "metadata": map[string]any{"name": "munich"},
+			"status": map[string]any{"accessProviders": []any{map[string]any{"name": "shell", "cluster": map[string]any{"server": server, "certificate-authority-data": authority}}}},
+		}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		begin("--federation-registry=clusterprofiles", "--clusterprofile-provider-file="+file)
+		autoscale()
 	})
 })
+
+// guarded puts a server with TLS before that of a kubeconfig, which lets through whoever has the token.
+func guarded(kubeconfig, token string) (server, authority string) {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	behind, err := url.Parse(config.Host)
+	Expect(err).NotTo(HaveOccurred())
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	proxy.FlushInterval = -1
+	front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	DeferCleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front.URL, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
+}
 
 var _ = DescribeTable("Flags of the federated autoscaler's controller are refused",
 	func(flags, says string) {
