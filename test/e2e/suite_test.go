@@ -79,6 +79,10 @@ func startCluster(ctx context.Context) []byte {
 	})
 	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 	Expect(cluster.Apply(ctx, allAccess...)).To(Succeed())
+	if os.Getenv(auditEnv) != "" {
+		// Informers as they are with API servers that cannot send what is there when a watch begins: they list.
+		GinkgoT().Setenv("KUBE_FEATURE_WatchListClient", "false")
+	}
 	for _, program := range programs(ctx) {
 		_, err := cluster.RunProgram(ctx, program)
 		Expect(err).NotTo(HaveOccurred())
