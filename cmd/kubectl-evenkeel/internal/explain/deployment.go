@@ -137,10 +137,17 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 	for _, v := range plan.Rule.Victims {
 		a.next("Machine %s is about to go (%s).", v.Name, v.Why)
 	}
-	for _, key := range []string{v1alpha1.AppliedExcessAnnotation} {
-		if text, set := plan.Deployment.Annotations[key]; set {
-			a.next("The excess applied is about to become %s.", cmp.Or(text, "0"))
-		}
+	if text, set := plan.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
+		a.next("The excess applied is about to become %s.", cmp.Or(text, "0"))
+	}
+	if n := plan.Deployment.Replicas; n > 0 {
+		a.next("Replicas are about to rise by %d, given back for machines in reserve that were named for deletion (law 12).", n)
+	}
+	if n := len(plan.Rule.Priorities); n > 0 {
+		a.next("The deletion priority of %s is about to change.", count(n, "machine"))
+	}
+	if n := len(plan.Nodes); n > 0 {
+		a.next("The mark of %s is about to be put on or taken off.", count(n, "Node"))
 	}
 	if plan.Deployment.Field != nil {
 		a.next("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
