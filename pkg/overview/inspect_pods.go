@@ -105,7 +105,7 @@ func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
 // noteHeld says what keeps machines in reserve from pods that they could hold.
 func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	object := ref("machinedeployment", s.namespace, s.deployment)
-	what := fmt.Sprintf("%s found no room, which the reserve here has", count(len(pods), "pod"))
+	what := fmt.Sprintf("%s found no room and would fit a machine in reserve here", count(len(pods), "pod"))
 	switch b := s.zone.Bounds; {
 	case b == nil:
 		r.note(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens by itself",

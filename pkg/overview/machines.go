@@ -92,7 +92,7 @@ func (r *reading) why(o *mcm.Machine, m reserve.Machine, state State) string {
 	case state == Failed && m.Phase == mcm.MachineUnknown:
 		return "its node does not answer"
 	case state == Failed && last.Description != "":
-		return brief(last.Description)
+		return brief(told(last))
 	case state == Failed:
 		return "phase " + string(m.Phase)
 	case (state == Booting || state == ReserveBooting) && r.At.Sub(o.CreationTimestamp.Time) >= r.BootPatience:
@@ -101,6 +101,19 @@ func (r *reading) why(o *mcm.Machine, m reserve.Machine, state State) string {
 		return fmt.Sprintf("leaving for longer than %s", span(leavingPatience))
 	}
 	return ""
+}
+
+// told is what a provider said, without what machine-controller-manager puts around it.
+func told(last mcm.LastOperation) string {
+	_, message, wrapped := strings.Cut(last.Description, "message = [")
+	if !wrapped {
+		return last.Description
+	}
+	message, _, _ = strings.Cut(message, "]")
+	if last.ErrorCode != "" {
+		return last.ErrorCode + ": " + message
+	}
+	return message
 }
 
 // failing says that making the machine failed with an error after which machine-controller-manager waits for minutes.

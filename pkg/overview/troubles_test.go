@@ -41,6 +41,10 @@ var _ = DescribeTable("It is wrong",
 			})
 		}
 	}, "machinedeployment/default/a: m000 failed: the cloud says no; 199 more -> kubectl -n default describe machine m000"),
+	Entry("that a machine cannot be made, in the provider's words", func(w *world) {
+		w.pool("a", 1)
+		w.machine("a", "m", refused("ResourceExhausted", "Cloud provider message - machine codes error: code = [ResourceExhausted] message = [no capacity in zone a]. Retrying"))
+	}, "machinedeployment/default/a: m failed: ResourceExhausted: no capacity in zone a -> kubectl -n default describe machine m"),
 	Entry("that a machine does not answer", func(w *world) {
 		w.pool("a", 1)
 		w.machine("a", "m", phase(mcm.MachineUnknown))
@@ -122,15 +126,15 @@ var _ = DescribeTable("Pods that wait",
 		reserved(w)
 		w.waiter("p")
 		w.waiter("q")
-	}, "machinedeployment/default/a: 2 pods found no room, which the reserve here has -> kubectl -n default scale machinedeployment a --replicas=2, or give it bounds so that this happens by itself"),
+	}, "machinedeployment/default/a: 2 pods found no room and would fit a machine in reserve here -> kubectl -n default scale machinedeployment a --replicas=2, or give it bounds so that this happens by itself"),
 	Entry("beside a reserve at max", func(w *world) {
 		reserved(w, bounds("1:1:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod found no room, which the reserve here has, but replicas are at max 1 -> raise max in the bounds"),
+	}, "machinedeployment/default/a: 1 pod found no room and would fit a machine in reserve here, but replicas are at max 1 -> raise max in the bounds"),
 	Entry("beside a reserve that is about to be released", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod found no room, which the reserve here has -> wait: it is released in a moment, if machine-controller-manager runs with release"),
+	}, "machinedeployment/default/a: 1 pod found no room and would fit a machine in reserve here -> wait: it is released in a moment, if machine-controller-manager runs with release"),
 )
 
 var _ = It("Pods that leave, have a place in sight, or were not tried, do not wait", func() {
