@@ -86,7 +86,7 @@ e2e-rbac: AUDIT = $(CURDIR)/.local/audit
 e2e-rbac: ## The short end-to-end specs with the audit log on: nothing is refused to the chart's accounts, and no right of theirs is idle
 	@$(UP) build
 	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
-	EVENKEEL_E2E_AUDIT=$(AUDIT) go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+	EVENKEEL_E2E_AUDIT=$(AUDIT) go tool ginkgo --procs=4 --label-filter='!long || gardener' --timeout=15m --no-color ./test/e2e
 	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
 		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml
 
@@ -99,6 +99,15 @@ e2e-ui: ## The plugin's page in a real browser, light and dark, desktop and phon
 bench-ui: ## 1000 machines, 10,000 pods: from a change to the page in a real browser, and the plugin's memory; needs Chromium
 	@$(UP) build
 	go run ./test/bench/ui
+
+.PHONY: e2e-rbac-federation
+e2e-rbac-federation: AUDIT = $(CURDIR)/.local/audit-federation
+e2e-rbac-federation: ## The same for the accounts of federation
+	@$(UP) build
+	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
+	EVENKEEL_E2E_AUDIT=$(AUDIT) go test -count=1 -timeout=20m ./test/e2e/federation -ginkgo.label-filter='!long' -ginkgo.no-color
+	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/federation/unused-rights.yaml \
+		kubernetes/deploy/federation-hub/access.yaml kubernetes/deploy/federation-member/access.yaml
 
 .PHONY: bench-overcreation
 bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours

@@ -186,9 +186,6 @@ func (c *Cluster) Dir() string { return c.options.dir() }
 // Kubectl is the path of a kubectl of the cluster's version.
 func (c *Cluster) Kubectl() string { return filepath.Join(binDir(c.options.Root), "kubectl") }
 
-// AuditLog is the path of the audit log, if Options.Audit asked for one.
-func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir(), "audit.log") }
-
 // Process returns a component, or what Run started under that name; nil if there is none.
 func (c *Cluster) Process(name string) *Process {
 	c.mu.Lock()

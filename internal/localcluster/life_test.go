@@ -63,6 +63,17 @@ var _ = Describe("the life of an attached cluster", func() {
 		Expect(c.Dir()).NotTo(BeADirectory())
 	})
 
+	It("leaves its audit log where it is told to, for good", func(ctx SpecContext) {
+		c := startCluster(ctx, Options{Components: APIServerOnly, Audit: true})
+		folder := GinkgoT().TempDir()
+		Expect(c.KeepAudit(folder)).To(Succeed())
+		Expect(c.Reset()).To(Succeed())
+		logs, err := filepath.Glob(filepath.Join(folder, "*-audit.log"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(logs).To(HaveLen(1))
+		Expect(os.ReadFile(logs[0])).To(ContainSubstring(`"kind":"Event"`))
+	})
+
 	It("ends with its starter, though that is killed with -9", func(ctx SpecContext) {
 		name := uniqueName()
 		child := exec.Command(os.Args[0])

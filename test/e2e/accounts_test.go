@@ -4,9 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,21 +32,4 @@ func accountOf(ctx context.Context, c *localcluster.Cluster, account string) str
 	path, err := c.AccountKubeconfig(ctx, chart.Namespace, account)
 	Expect(err).NotTo(HaveOccurred())
 	return path
-}
-
-// keepAudit moves the log of a cluster to a folder. The cluster is stopped for it.
-func keepAudit(c *localcluster.Cluster, folder string) error {
-	if err := c.Stop(); err != nil {
-		return err
-	}
-	logs, err := filepath.Glob(filepath.Join(c.Dir(), "audit*.log"))
-	if err != nil {
-		return err
-	}
-	for _, log := range logs {
-		if err := os.Rename(log, filepath.Join(folder, filepath.Base(log))); err != nil {
-			return fmt.Errorf("keep audit log: %w", err)
-		}
-	}
-	return nil
 }

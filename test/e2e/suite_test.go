@@ -68,7 +68,7 @@ func startCluster(ctx context.Context) []byte {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if folder := os.Getenv(auditEnv); folder != "" {
-			Expect(keepAudit(cluster, folder)).To(Succeed())
+			Expect(cluster.KeepAudit(folder)).To(Succeed())
 		}
 		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
 			fmt.Fprintln(GinkgoWriter, "logs are in", cluster.Dir())

@@ -114,7 +114,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		Expect(w.evictions(ctx)).To(BeEmpty(), "no pod was disturbed")
 	})
 
-	It("get their bounds from a Gardener's Worker", Serial, func(ctx context.Context) {
+	It("get their bounds from a Gardener's Worker", Serial, Label("gardener"), func(ctx context.Context) {
 		z := newZones(ctx, "worker", []int32{1, 1, 1}, poolExcess("4"))
 		w := newWorker(ctx)
 		Expect(cluster.Process(mcm).Kill()).To(Succeed()) // it asks for a Gardener when it starts, and seldom after that

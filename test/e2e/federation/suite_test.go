@@ -94,7 +94,15 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(runController(ctx)).To(Succeed())
 })
 
+// auditEnv names a folder for the audit logs of all clusters.
+const auditEnv = "EVENKEEL_E2E_AUDIT"
+
 func end(c *localcluster.Cluster) error {
+	if folder := os.Getenv(auditEnv); folder != "" {
+		if err := c.KeepAudit(folder); err != nil {
+			return err
+		}
+	}
 	if os.Getenv("EVENKEEL_E2E_KEEP") != "" {
 		fmt.Fprintln(GinkgoWriter, "logs are in", c.Dir())
 		return c.Stop()
@@ -104,7 +112,7 @@ func end(c *localcluster.Cluster) error {
 
 func startHub(ctx context.Context) error {
 	var err error
-	hub, err = localcluster.Start(ctx, localcluster.Options{Name: "federation-hub", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true})
+	hub, err = localcluster.Start(ctx, localcluster.Options{Name: "federation-hub", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Audit: os.Getenv(auditEnv) != ""})
 	if err != nil {
 		return err
 	}
@@ -115,7 +123,7 @@ func startHub(ctx context.Context) error {
 
 func startMember(ctx context.Context, name string) (*member, error) {
 	c, err := localcluster.Start(ctx, localcluster.Options{
-		Name: "federation-" + name, Out: GinkgoWriter, UnsafeNoFsync: true,
+		Name: "federation-" + name, Out: GinkgoWriter, UnsafeNoFsync: true, Audit: os.Getenv(auditEnv) != "",
 		ExtraArgs: map[string][]string{localcluster.ControllerManager: {
 			"--horizontal-pod-autoscaler-sync-period=" + hpaPeriod.String(), "--horizontal-pod-autoscaler-downscale-stabilization=1s",
 			"--horizontal-pod-autoscaler-initial-readiness-delay=1s",
@@ -169,6 +177,12 @@ func registerText(ctx context.Context, name string, text []byte, labels ...strin
 }
 
 func runController(ctx context.Context) error {
+	if os.Getenv(auditEnv) != "" {
+		// Informers as they are with API servers that cannot send what is there when a watch begins: they list.
+		if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
+			return err
+		}
+	}
 	kubeconfig, err := hub.AccountKubeconfig(ctx, "kube-system", "evenkeel-federatedhpa")
 	if err != nil {
 		return err
