@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+// writers make objects at the same time.
+const writers = 32
+
+// fleet is all objects of the benchmark. One machine in ten is in reserve.
+type fleet struct {
+	size
+	core     kubernetes.Interface
+	machines versioned.Interface
+}
+
+func newFleet(config *rest.Config, s size) (*fleet, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := versioned.NewForConfig(config)
+	return &fleet{s, core, machines}, err
+}
+
+func deploymentName(i int) string { return fmt.Sprintf("pool-%02d-z%d", i/3, i%3) }
+func machineName(i int) string    { return fmt.Sprintf("machine-%04d", i) }
+
+func (f *fleet) populate(ctx context.Context) error {
+	owners := make([]types.UID, f.deployments)
+	for i := range owners {
+		var err error
+		if owners[i], err = f.deployment(ctx, i); err != nil {
+			return err
+		}
+	}
+	return inParallel(f.size.machines, func(i int) error {
+		if err := f.machine(ctx, i, owners[i%len(owners)]); err != nil {
+			return err
+		}
+		for n := range f.pods / f.size.machines {
+			if err := f.pod(ctx, fmt.Sprintf("pod-%d-%d", i, n), machineName(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// deployment makes a MachineDeployment with its MachineSet, whose UID it returns.
+func (f *fleet) deployment(ctx context.Context, i int) (types.UID, error) {
+	each := f.size.machines / f.deployments
+	plain := gen.MachineDeployment(deploymentName(i), int32(each-each/10))
+	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
+	d.Spec.StockMachineDeploymentSpec = plain.Spec
+	d.Spec.ExcessReplicas = ptr.To(int32(each / 10))
+	d.Labels = map[string]string{"worker.gardener.cloud/pool": fmt.Sprintf("pool-%02d", i/3)}
+	api := f.machines.MachineV1alpha1()
+	d, err := api.MachineDeployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name, OwnerReferences: owned("MachineDeployment", d.Name, d.UID)}}
+	set.Spec = mcm.MachineSetSpec{Replicas: int32(each), Selector: d.Spec.Selector, Template: d.Spec.Template}
+	set, err = api.MachineSets(gen.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return set.UID, nil
+}
+
+func owned(kind, name string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}
+}
+
+// machine makes one that runs, with its Node.
+func (f *fleet) machine(ctx context.Context, i int, owner types.UID) error {
+	deployment := deploymentName(i % f.deployments)
+	api := f.machines.MachineV1alpha1().Machines(gen.Namespace)
+	m, err := api.Create(ctx, gen.Machine(machineName(i), func(m *mcm.Machine) {
+		m.OwnerReferences = owned("MachineSet", deployment, owner)
+		m.Labels = map[string]string{"name": deployment, mcm.NodeLabelKey: m.Name}
+		m.Spec.ProviderID = "virtual:///" + m.Name
+		if i/f.deployments%10 == 0 {
+			m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: v1alpha1.Reserve{Since: time.Now().Truncate(time.Second)}.String()}
+		}
+	}), metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.Now()}
+	if _, err := api.UpdateStatus(ctx, m, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	node := gen.Node(machineName(i), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i%f.deployments%3) })
+	_, err = f.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+func (f *fleet) pod(ctx context.Context, name, node string) error {
+	pod := gen.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = node })
+	_, err := f.core.CoreV1().Pods(gen.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	return err
+}
+
+// inParallel does n things, some at the same time.
+func inParallel(n int, do func(i int) error) error {
+	numbers, errs := make(chan int), make([]error, n)
+	var working sync.WaitGroup
+	for range writers {
+		working.Go(func() {
+			for i := range numbers {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	working.Wait()
+	return errors.Join(errs...)
+}
