@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	"github.com/evenkeel/evenkeel/internal/gen"
+)
+
+// served runs ui until the spec has ended or calls stop, and returns the address that it prints and how it ends.
+func (s scene) served(ctx context.Context) (address string, stop func(), ended <-chan error) {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(ctx)
+	DeferCleanup(cancel)
+	printed, out := io.Pipe()
+	root := app.RootAt(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: io.Discard}, s.clusters)
+	root.SetArgs([]string{"ui"})
+	result := make(chan error, 1)
+	go func() { result <- root.ExecuteContext(ctx); _ = out.Close() }()
+	line, err := bufio.NewReader(printed).ReadString('\n')
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(line), cancel, result
+}
+
+func load(ctx context.Context, address string) *bufio.Reader {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	Expect(err).NotTo(HaveOccurred())
+	answer, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(answer.Body.Close)
+	Expect(answer.StatusCode).To(Equal(http.StatusOK))
+	return bufio.NewReader(answer.Body)
+}
+
+var _ = Describe("ui", func() {
+	It("serves what is in the cluster, tells what changes, and ends when it is told to", func(ctx context.Context) {
+		s := newScene(everything)
+		s.pool("pool")
+		address, stop, ended := s.served(ctx)
+		Expect(address).To(MatchRegexp(`^http://127\.0\.0\.1:\d+/$`))
+		page, err := io.ReadAll(load(ctx, address))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(page)).To(And(ContainSubstring("namespace "+gen.Namespace), ContainSubstring(`href="/zone/default/pool"`)))
+
+		stream := load(ctx, address+"events")
+		Expect(stream.ReadString('\n')).To(ContainSubstring("pool/default/"))
+		err = s.clusters.Control.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		for line := ""; !strings.Contains(line, "There are no MachineDeployments"); {
+			line, err = stream.ReadString('\n')
+			Expect(err).NotTo(HaveOccurred())
+		}
+		stop()
+		Expect(<-ended).To(Succeed())
+	}, NodeTimeout(20*time.Second))
+
+	It("needs a port that is free", func(ctx context.Context) {
+		s := newScene(everything)
+		address, _, _ := s.served(ctx)
+		port := strings.Trim(address[strings.LastIndex(address, ":"):], ":/")
+		_, err := s.run("ui", "--port", port)
+		Expect(err).To(MatchError(ContainSubstring("listen for browsers")))
+	}, NodeTimeout(20*time.Second))
+})
