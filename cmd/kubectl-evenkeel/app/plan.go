@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,7 @@ type planOptions struct {
 	surplus, bootReserve, bootZones, pods time.Duration
 	safetyUp                              int
 	release                               bool
+	clusters                              string
 }
 
 func newPlan(o *options) *cobra.Command {
@@ -79,6 +81,7 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "as the controllers were told")
 	flags.IntVar(&p.safetyUp, "safety-up", 2, "as machine-controller-manager was told")
 	flags.BoolVar(&p.release, "instant-release", true, "as the controllers were told")
+	flags.StringVar(&p.clusters, "federation-clusters-namespace", "", "as the controllers were told; by default it is the namespace of this command")
 }
 
 func (p *planOptions) run(ctx context.Context) error {
@@ -156,7 +159,29 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 			return dryrun.Forecast{}, err
 		}
 	}
-	return dryrun.New(ctx, before, objects, p.settings(mode), clients.Reads())
+	forecast, err := dryrun.New(ctx, before, objects, p.settings(mode), clients.Reads())
+	if err != nil {
+		return dryrun.Forecast{}, err
+	}
+	return forecast, p.federate(ctx, clients, objects, &forecast)
+}
+
+// federate adds what becomes of federated autoscalers. Without their clusters the rest is foretold all the same.
+func (p *planOptions) federate(ctx context.Context, clients dryrun.Clients, objects dryrun.Objects, forecast *dryrun.Forecast) error {
+	control, err := p.config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	previews, err := clients.Federate(ctx, control, cmp.Or(p.clusters, namespace), objects.Federated)
+	if err != nil {
+		forecast.Notes = append(forecast.Notes, "federated autoscalers are left out: "+err.Error())
+	}
+	forecast.AddFederated(previews)
+	return nil
 }
 
 // readers are clients that cannot write.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// answerTime is how long clusters have for their answers; who has not answered by then is out of reach.
+const answerTime = 10 * time.Second
+
+// Federate plans for all federated autoscalers, with what their clusters say. The clusters are those of the Secrets in a
+// namespace of the control cluster.
+func (c Clients) Federate(ctx context.Context, control *rest.Config, namespace string, objects []*autoscaling.FederatedHorizontalPodAutoscaler) ([]federatedhpa.Preview, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	core, err := kubernetes.NewForConfig(readOnly(control))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return federatedhpa.NewPreviews(ctx, federatedhpa.NewSecrets(core, namespace), objects, federatedhpa.Options{
+		Connect: func(r federatedhpa.Registration) (*rest.Config, error) { return readOnly(r.Config), nil },
+	})
+}
+
+// AddFederated puts plans of federated autoscalers into a forecast. Their end is what they aim at: the bounds that clusters
+// have when all of it has moved, if the load stays as it is.
+func (f *Forecast) AddFederated(previews []federatedhpa.Preview) {
+	for _, p := range previews {
+		f.Plans = append(f.Plans, explainFederated(p))
+		e := ClusterEnd{Namespace: p.View.Object.Namespace, Name: p.View.Object.Name, Was: map[string]string{}, Is: map[string]string{}}
+		for _, s := range p.Plan.Seats {
+			e.Was[s.Name], e.Is[s.Name] = boundsText(s.Confirmed), boundsText(s.Aim)
+		}
+		f.End.Federated = append(f.End.Federated, e)
+	}
+}
+
+func explainFederated(f federatedhpa.Preview) Plan {
+	o := f.View.Object
+	p := Plan{Kind: "FederatedHorizontalPodAutoscaler", Namespace: o.Namespace, Name: o.Name, State: AtRest}
+	for _, order := range f.Plan.Orders {
+		p.Steps = append(p.Steps, Step{Do: Bound, On: order.Cluster, From: boundsText(order.Was), To: boundsText(order.Bounds), Why: string(order.Deed)})
+	}
+	var away []string
+	for _, c := range f.View.Clusters {
+		if c.Registered && !c.Reachable {
+			away = append(away, c.Name)
+		}
+	}
+	moving := slices.ContainsFunc(f.Plan.Seats, func(s federatedhpa.Seat) bool { return s.Aim != s.Confirmed })
+	switch {
+	case f.Plan.Stop.Message != "":
+		p.State, p.Why = Blocked, f.Plan.Stop.Message
+	case o.Spec.Paused:
+		p.State, p.Why = Blocked, "spec.paused is set"
+	case len(p.Steps) > 0:
+		p.State = Moving
+	case moving:
+		p.State, p.Why = Moving, "bounds are lowered in one cluster before they are raised in another"
+	case f.Plan.Missing > 0:
+		p.State, p.Why = Blocked, fmt.Sprintf("clusters ask for %d replicas more than there is room for", f.Plan.Missing)
+	}
+	if len(away) > 0 && p.Why == "" {
+		p.Why = "out of reach: " + strings.Join(away, ", ")
+	}
+	return p
+}
+
+// boundsText is none where there is no autoscaler.
+func boundsText(b federatedhpa.Bounds) string {
+	if b.Max == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d-%d", b.Min, b.Max)
+}
