@@ -102,7 +102,7 @@ func (p *process) work(ctx context.Context, controllers mcm.Controller) error {
 	}
 }
 
-// targetCluster is the cluster of the nodes; client and informers are nil if there is none.
+// targetCluster is the cluster of the nodes, which are read from the informers; client and informers are nil if there is none.
 func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInformerFactory, error) {
 	if p.target == nil {
 		return nil, nil, nil
@@ -111,7 +111,8 @@ func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInf
 	if err != nil {
 		return nil, nil, fmt.Errorf("make target client: %w", err)
 	}
-	return client, coreinformers.NewSharedInformerFactory(client, p.options.MinResyncPeriod.Duration), nil
+	nodes := coreinformers.NewSharedInformerFactory(client, p.options.MinResyncPeriod.Duration)
+	return lens.Nodes(client, nodes.Core().V1().Nodes().Lister()), nodes, nil
 }
 
 // filled waits for the first complete lists.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+)
+
+var _ = Describe("Nodes", func() {
+	var (
+		server *fake.Clientset
+		store  cache.Indexer
+		client kubernetes.Interface
+		fails  error
+	)
+	node := func(version, label string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: version, Labels: map[string]string{"from": label}}}
+	}
+	read := func(ctx context.Context) string {
+		GinkgoHelper()
+		n, err := client.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		return n.Labels["from"]
+	}
+	BeforeEach(func() {
+		fails = nil
+		server = fake.NewClientset()
+		server.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, node("9", "server"), nil })
+		for _, verb := range []string{"update", "patch"} {
+			server.PrependReactor(verb, "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, node("7", "write"), fails })
+		}
+		store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+		Expect(store.Add(node("5", "store"))).To(Succeed())
+		client = Nodes(server, corelisters.NewNodeLister(store))
+	})
+
+	It("come from the store, as copies", func(ctx SpecContext) {
+		Expect(read(ctx)).To(Equal("store"))
+		n, err := client.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		n.Labels["from"] = "caller"
+		Expect(read(ctx)).To(Equal("store"))
+		Expect(server.Actions()).To(BeEmpty())
+	})
+
+	It("come from the server where the store has none", func(ctx SpecContext) {
+		Expect(store.Delete(node("5", "store"))).To(Succeed())
+		Expect(read(ctx)).To(Equal("server"))
+	})
+
+	DescribeTable("come from the server until the store shows what was written", func(ctx SpecContext, write func(context.Context) error) {
+		Expect(write(ctx)).To(Succeed())
+		Expect(read(ctx)).To(Equal("server"))
+		Expect(store.Update(node("6", "store"))).To(Succeed())
+		Expect(read(ctx)).To(Equal("server"))
+		Expect(store.Update(node("7", "store"))).To(Succeed())
+		Expect(read(ctx)).To(Equal("store"))
+	},
+		Entry("by an update", func(ctx context.Context) error {
+			_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+			return err
+		}),
+		Entry("by a patch", func(ctx context.Context) error {
+			_, err := client.CoreV1().Nodes().Patch(ctx, "n", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+			return err
+		}),
+	)
+
+	DescribeTable("come from the server once after a write that failed", func(ctx SpecContext, failure error) {
+		fails = failure
+		_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+		Expect(err).To(MatchError(failure))
+		Expect(read(ctx)).To(Equal("server"))
+		Expect(read(ctx)).To(Equal("store"))
+	},
+		Entry("for a newer version", apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer"))),
+		Entry("nobody knows how", errors.New("connection lost")),
+	)
+
+	It("that are gone are not waited for", func(ctx SpecContext) {
+		fails = apierrors.NewNotFound(corev1.Resource("nodes"), "n")
+		_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+		Expect(err).To(MatchError(fails))
+		Expect(read(ctx)).To(Equal("store"))
+	})
+})
