@@ -206,7 +206,11 @@ func newArena(ctx context.Context, name string) *arena {
 	a.bounded = newPool(ctx, name+"-bounded", 2, func(md *machine.MachineDeployment) {
 		md.Annotations = map[string]string{machine.BoundsAnnotation: "1:5:1"}
 	})
-	a.zones = newZones(ctx, name+"-zones", []int32{1, 1, 1}, poolExcess("1"))
+	zoned := []func(*machine.MachineDeployment){poolExcess("1")}
+	if a.random.IntN(2) == 0 {
+		zoned = append(zoned, balanced(machine.BalanceScaleUp))
+	}
+	a.zones = newZones(ctx, name+"-zones", []int32{1, 1, 1}, zoned...)
 	a.shop.balance(ctx, 3, byShare(1, 1, 1))
 	a.open.work(ctx, 1)
 	a.bounded.work(ctx, 1)

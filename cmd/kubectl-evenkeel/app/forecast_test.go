@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+// answer is the plugin with these arguments, and with something typed into it.
+func (s scene) answer(in string, args ...string) (out string, err error) {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(path, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://sim"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`), 0o600)).To(Succeed())
+	var stdout bytes.Buffer
+	root := app.RootOn(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stdout}, s.ConfigFor("plugin"))
+	root.SetArgs(append([]string{"--kubeconfig", path}, args...))
+	err = root.ExecuteContext(GinkgoT().Context())
+	return stdout.String(), err
+}
+
+// written is how often the plugin has written.
+func (s scene) written() (n int) {
+	for _, w := range s.Writes() {
+		if w.User == "plugin" {
+			n++
+		}
+	}
+	return n
+}
+
+func (s scene) drained(name string) bool {
+	GinkgoHelper()
+	d, err := versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1().MachineDeployments(gen.Namespace).Get(GinkgoT().Context(), name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return d.Annotations[v1alpha1.DrainReserveAnnotation] == "true"
+}
+
+const more = `{apiVersion: machine.sapcloud.io/v1alpha1, kind: MachineDeployment, metadata: {name: pool}, spec: {replicas: 2}}`
+
+var _ = Describe("plan", func() {
+	var s scene
+	BeforeEach(func() {
+		s = newScene(everything)
+		s.pool("pool")
+	})
+
+	It("says in words what a change comes to, and writes nothing", func() {
+		out, err := s.answer(more, "plan", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(
+			ContainSubstring("MachineDeployment default/pool: moving"),
+			ContainSubstring("release machine pool-waits: it serves (Released)"),
+			ContainSubstring("MachineDeployment default/pool: 2 of 2 machines serve, 1 in reserve"),
+			ContainSubstring("new:        1 in reserve"),
+			ContainSubstring("note: the schema of MachineDeployment could not be read"),
+		))
+		Expect(s.written()).To(BeZero())
+	})
+
+	It("says the same as JSON and as YAML, of a file", func() {
+		file := filepath.Join(GinkgoT().TempDir(), "change.yaml")
+		Expect(os.WriteFile(file, []byte(more), 0o600)).To(Succeed())
+		for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(raw []byte, into any) error { return yaml.Unmarshal(raw, into) }} {
+			out, err := s.answer("", "plan", "-f", file, "-o", format)
+			Expect(err).NotTo(HaveOccurred())
+			var f struct {
+				Plans []struct {
+					Kind, Name, State string
+					Steps             []struct{ Do, On string }
+				}
+				End struct {
+					Rest               bool
+					MachineDeployments []struct{ New struct{ Reserve int } }
+				}
+			}
+			Expect(read([]byte(out), &f)).To(Succeed(), out)
+			Expect(f.Plans).To(HaveLen(1))
+			Expect(f.Plans[0].Steps).To(ContainElement(Equal(struct{ Do, On string }{"release", "pool-waits"})))
+			Expect(f.End.Rest).To(BeTrue())
+			Expect(f.End.MachineDeployments[0].New.Reserve).To(Equal(1))
+		}
+	})
+
+	DescribeTable("refuses",
+		func(says, in string, args ...string) {
+			_, err := s.answer(in, append([]string{"plan"}, args...)...)
+			Expect(err).To(MatchError(ContainSubstring(says)))
+		},
+		Entry("an unknown format", `"xml": write json or yaml`, "", "-o", "xml"),
+		Entry("a mode that is none", "--balance-mode", "", "--balance-mode", "Always"),
+		Entry("a file that is not there", "read nowhere.yaml: ", "", "-f", "nowhere.yaml"),
+		Entry("nothing where there should be a change", "read -: there is no document", "", "-f", "-"),
+		Entry("a change that cannot be", "change MachineDeployment default/pool: ", strings.Replace(more, "replicas: 2", "replicas: two", 1), "-f", "-"),
+		Entry("a change elsewhere", "MachineDeployment x/pool is in another namespace than default", strings.Replace(more, "name: pool", "name: pool, namespace: x", 1), "-f", "-"),
+	)
+})
+
+var _ = Describe("drain-reserve", func() {
+	var s scene
+	BeforeEach(func() {
+		s = newScene(everything)
+		s.pool("pool")
+	})
+
+	It("asks, and does nothing unless the answer is yes", func() {
+		for _, in := range []string{"", "\n", "no\n", "yesterday\n"} {
+			out, err := s.answer(in, "drain-reserve")
+			Expect(out).To(ContainSubstring("Give up the reserve of 1 MachineDeployments, 1 machines in all? [y/N]"))
+			Expect(err != nil).To(Equal(in == ""), "nobody answered")
+			Expect(s.drained("pool")).To(BeFalse())
+		}
+		Expect(s.written()).To(BeZero())
+		out, err := s.answer("y\n", "drain-reserve")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("Wait until none is left before anything is swapped"))
+		Expect(s.drained("pool")).To(BeTrue())
+		Expect(s.written()).To(Equal(1))
+	})
+
+	It("takes it back", func() {
+		_, err := s.answer("", "drain-reserve", "--yes")
+		Expect(err).NotTo(HaveOccurred())
+		out, err := s.answer("", "drain-reserve", "--undo", "--yes")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("The reserves come back."))
+		Expect(s.drained("pool")).To(BeFalse())
+	})
+
+	It("waits no longer than it was told, and says for what", func() {
+		out, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "100ms")
+		Expect(out).To(ContainSubstring("default/pool: excess applied 1, machines in reserve 1, machines in all 2, replicas 1"))
+		Expect(err).To(MatchError(And(ContainSubstring("not done after 100ms: default/pool: "), ContainSubstring("The controller goes on"))))
+		Expect(s.drained("pool")).To(BeTrue())
+	})
+
+	It("says where there is nothing", func() {
+		_, err := s.answer("", "drain-reserve", "--yes", "-n", "elsewhere")
+		Expect(err).To(MatchError(ContainSubstring("there are no MachineDeployments here")))
+	})
+})
