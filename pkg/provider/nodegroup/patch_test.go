@@ -18,6 +18,7 @@ var _ = Describe("A patch", func() {
 		body, err := c.patch(pool("1:5", 3))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(body).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
+			"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time": "2026-03-01T11:59:59Z",
 			"node.machine.sapcloud.io/trigger-deletion-by-mcm": "b~2026-03-01T12:00:00Z"}}, "spec": {"replicas": 2}}`))
 	})
 
@@ -65,6 +66,8 @@ var _ = Describe("A patch without an answer", func() {
 	}
 	// fixed is an applied excess that takes the place of the machine, so that the time is written too.
 	const fixed = excess + "2,max=3"
+	// dated has a time of an earlier change, so that none has to be written.
+	const dated = scaled + "2026-03-01T11:00:00Z"
 	const done, again, unknown = "done", "again", "unknown"
 	verdict := func(ok bool, err error) string {
 		switch {
@@ -103,9 +106,10 @@ var _ = Describe("A patch without an answer", func() {
 		},
 		Entry("it took effect", true, done, nil),
 		Entry("it took effect with its time, and the machine terminates already", true, done, []string{fixed}, pruned, status_),
-		Entry("it took effect, terminates, and nothing shows whose write it was", true, unknown, nil, pruned),
+		Entry("it took effect as the first with a time, and terminates", true, done, nil, pruned),
+		Entry("it took effect, terminates, and nothing shows whose write it was", true, unknown, []string{dated}, pruned),
 		Entry("it did not, and somebody lowered: the machine is not named", false, again, []string{fixed}, lowered),
-		Entry("it did not, and somebody lowered, and ours would not show", false, unknown, nil, lowered),
+		Entry("it did not, and somebody lowered, and ours would not show", false, unknown, []string{dated}, lowered),
 		Entry("it did not, and status moved", false, again, nil, status_),
 		Entry("it took effect with a time that was there already, and terminates", true, unknown, []string{fixed, scaled + noonText}, pruned),
 		Entry("it took effect with its time, terminates, and somebody wrote", true, done, []string{fixed}, pruned, other),
@@ -124,7 +128,7 @@ var _ = Describe("A patch without an answer", func() {
 			base, c := raise()
 			named := rapid.Bool().Draw(t, "removal")
 			if named {
-				base, c = remove(rapid.SampledFrom([][]string{nil, {scaled + noonText}, {fixed}, {fixed, scaled + noonText}}).Draw(t, "notes")...)
+				base, c = remove(rapid.SampledFrom([][]string{nil, {dated}, {scaled + noonText}, {fixed}, {fixed, dated}, {fixed, scaled + noonText}}).Draw(t, "notes")...)
 			}
 			effect := rapid.Bool().Draw(t, "took effect")
 			kinds := []event{raised, lowered, other, status_, pruned}

@@ -123,10 +123,20 @@ func resized(g Group, to int32) Change {
 
 // name adds machines to those that machine-controller-manager is to delete. They go first when it has fewer machines to run. Where
 // it has as many as before, because the reserve takes their place, it deletes them only if they were named no later than
-// replicas were changed: then the time of that is written too. Otherwise it is not, since machine-controller-manager acts on the time
-// before it acts on the number, and in between makes machines in the place of those it has deleted.
+// replicas were changed: then the time of that is written too. Otherwise they are named later than that, since machine-controller-manager
+// acts on the time before it acts on the number, and in between makes machines in the place of those it has deleted. Where there is no time
+// it takes the present for it, so one is written that has passed.
 func (c *Change) name(g Group, leave []Member, now time.Time) {
-	d, at := g.Deployment, stamp(g.Deployment, now)
+	d := g.Deployment
+	at, last := stamp(d, now)
+	switch {
+	case g.shown(c.To) >= g.shown(c.From):
+		c.Annotations[changedAt] = at.Format(time.RFC3339)
+	case last.IsZero():
+		c.Annotations[changedAt] = at.Add(-time.Second).Format(time.RFC3339)
+	case !at.After(last):
+		at = last.Add(time.Second)
+	}
 	var items []string
 	if text := d.Annotations[machineutils.TriggerDeletionByMCM]; text != "" {
 		items = append(items, text)
@@ -134,21 +144,23 @@ func (c *Change) name(g Group, leave []Member, now time.Time) {
 	slices.SortFunc(leave, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	for _, m := range leave {
 		c.Names = append(c.Names, m.Name)
-		items = append(items, m.Name+"~"+at)
+		items = append(items, m.Name+"~"+at.Format(time.RFC3339))
 	}
 	c.Annotations[machineutils.TriggerDeletionByMCM] = strings.Join(items, ",")
-	if g.shown(c.To) >= g.shown(c.From) {
-		c.Annotations[changedAt] = at
-	}
 }
 
-// stamp is a time in whole seconds that is never before the last one: machines named by another clock go too.
-func stamp(d *v1alpha1.MachineDeployment, now time.Time) string {
-	now = now.UTC().Truncate(time.Second)
-	if last, err := time.Parse(time.RFC3339, d.Annotations[changedAt]); err == nil && last.After(now) {
-		now = last.UTC()
+// stamp is a time in whole seconds that is never before the last one, so that machines named by another clock go too; and the last one, zero
+// where there is none that can be read.
+func stamp(d *v1alpha1.MachineDeployment, now time.Time) (at, last time.Time) {
+	at = now.UTC().Truncate(time.Second)
+	last, err := time.Parse(time.RFC3339, d.Annotations[changedAt])
+	if err != nil {
+		return at, time.Time{}
 	}
-	return now.Format(time.RFC3339)
+	if last = last.UTC(); last.After(at) {
+		at = last
+	}
+	return at, last
 }
 
 // overdueAfter is how long machine-controller-manager may take to delete a named machine by itself.
@@ -158,10 +170,10 @@ const overdueAfter = 10 * time.Second
 // since, so that there are none too many.
 func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
 	c := Change{From: g.Replicas(), To: g.Replicas()}
-	last, _ := time.Parse(time.RFC3339, g.Deployment.Annotations[changedAt]) // none is long ago
-	for name, at := range named(g.Deployment) {
-		if machines[name] && at.After(last) && now.Sub(at) >= overdueAfter {
-			c.Annotations = map[string]string{changedAt: stamp(g.Deployment, now)}
+	at, last := stamp(g.Deployment, now) // none is long ago
+	for name, since := range named(g.Deployment) {
+		if machines[name] && since.After(last) && now.Sub(since) >= overdueAfter {
+			c.Annotations = map[string]string{changedAt: at.Format(time.RFC3339)}
 		}
 	}
 	return c

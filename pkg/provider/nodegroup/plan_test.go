@@ -49,6 +49,9 @@ var _ = Describe("A raise", func() {
 	)
 })
 
+// passed is the time of a change that is before machines are named at noon.
+const passed = " 2026-03-01T11:59:59Z"
+
 var _ = Describe("A removal", func() {
 	DescribeTable("is one change of replicas and names",
 		func(g Group, machines, leave, want string) {
@@ -56,24 +59,29 @@ var _ = Describe("A removal", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(c.String()).To(Equal(want))
 		},
-		Entry("of one", group("1:5", 3), "SSS", "b", "3>2 b~"+noonText),
-		Entry("of several, sorted", group("1:5", 3), "SSS", "cb", "3>1 b~"+noonText+",c~"+noonText),
+		Entry("of one", group("1:5", 3), "SSS", "b", "3>2 b~"+noonText+passed),
+		Entry("of several, sorted", group("1:5", 3), "SSS", "cb", "3>1 b~"+noonText+",c~"+noonText+passed),
 		Entry("at the cap, with an applied excess that keeps the sum (trap 6)", group("1:5:2", 5, excess+"2,max=5"), "SSSSS", "a", "5>4 a~"+noonText+" "+noonText),
-		Entry("where the reserve gives room to fewer machines than go, the number says it", group("1:5:2", 4, excess+"2,max=5"), "SSSSR", "ab", "4>2 a~"+noonText+",b~"+noonText),
+		Entry("where the reserve gives room to fewer machines than go, the number says it", group("1:5:2", 4, excess+"2,max=5"), "SSSSR", "ab", "4>2 a~"+noonText+",b~"+noonText+passed),
 		Entry("after others that are on their way", group("1:5", 3, trigger+"x~2026-03-01T11:00:00Z"), "SSS", "a",
-			"3>2 x~2026-03-01T11:00:00Z,a~"+noonText),
+			"3>2 x~2026-03-01T11:00:00Z,a~"+noonText+passed),
+		Entry("later than the last time, which says it for machines named until then", group("1:5", 3, scaled+"2026-03-01T11:59:59Z"), "SSS", "a", "3>2 a~"+noonText),
+		Entry("within the second of the last time", group("1:5", 3, scaled+noonText), "SSS", "a", "3>2 a~2026-03-01T12:00:01Z"),
 		Entry("by a clock that is behind the last one", group("1:5", 3, scaled+"2026-03-01T12:00:09Z"), "SSS", "a",
-			"3>2 a~2026-03-01T12:00:09Z"),
+			"3>2 a~2026-03-01T12:00:10Z"),
+		Entry("at the cap, by a clock that is behind", group("1:5:2", 5, excess+"2,max=5", scaled+"2026-03-01T12:00:09Z"), "SSSSS", "a",
+			"5>4 a~2026-03-01T12:00:09Z 2026-03-01T12:00:09Z"),
+		Entry("after a time that nobody can read", group("1:5", 3, scaled+"soon"), "SSS", "a", "3>2 a~"+noonText+passed),
 		Entry("of one that leaves already: nothing", group("1:5", 2), "SSL", "c", "2>2"),
 		Entry("of one that terminates: nothing", group("1:5", 2), "SST", "c", "2>2"),
 		Entry("of one that is gone: nothing", group("1:5", 2), "SS", "", "2>2"),
-		Entry("twice for the same: the second half only", group("1:5", 3), "SSSL", "cd", "3>2 c~"+noonText),
+		Entry("twice for the same: the second half only", group("1:5", 3), "SSSL", "cd", "3>2 c~"+noonText+passed),
 		Entry("of one in reserve: it goes, replicas stay", group("1:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
 		Entry("of one in reserve at min", group("3:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
-		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText),
-		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+" 4"),
-		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+" 4"),
-		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText),
+		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText+passed),
+		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+passed+" 4"),
+		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+passed+" 4"),
+		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText+passed),
 	)
 
 	DescribeTable("is refused whole",
