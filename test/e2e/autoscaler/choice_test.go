@@ -15,7 +15,7 @@ var _ = real("The expander", func() {
 	// waiting are pods that each take 3 CPUs, and such that take 7.
 	waiting := func(ctx context.Context, name string, threes, sevens int32) {
 		GinkgoHelper()
-		small, large = pool{name + "-small", name, 4}, pool{name + "-large", name, 8}
+		small, large = pool{name: name + "-small", workers: name, cpus: 4}, pool{name: name + "-large", workers: name, cpus: 8}
 		small.create(ctx, "0:3", 0)
 		large.create(ctx, "0:3", 0)
 		workload(ctx, name+"-threes", name, threes)

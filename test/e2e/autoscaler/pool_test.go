@@ -5,6 +5,7 @@ package autoscaler
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -25,12 +26,14 @@ type pool struct {
 	name, workers string
 	// cpus is how many each machine has.
 	cpus int
+	// boot is how long one boots, as the virtual provider has it; empty is about a second.
+	boot string
 }
 
 // newPool makes a pool of machines with 4 CPUs.
 func newPool(ctx context.Context, name, workers, bounds string, replicas int32) pool {
 	GinkgoHelper()
-	p := pool{name, workers, 4}
+	p := pool{name: name, workers: workers, cpus: 4}
 	p.create(ctx, bounds, replicas)
 	return p
 }
@@ -61,8 +64,11 @@ func (p pool) remove(ctx context.Context) {
 
 func (p pool) newClass(ctx context.Context, name string) {
 	GinkgoHelper()
-	cpus := fmt.Sprint(p.cpus)
-	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":%q,"capacity":{"cpu":%q,"memory":"16Gi"},"bootDelay":{"from":"500ms","to":"1500ms"}}`, p.name, p.workers, cpus)
+	cpus, boot := fmt.Sprint(p.cpus), `{"from":"500ms","to":"1500ms"}`
+	if p.boot != "" {
+		boot = strconv.Quote(p.boot)
+	}
+	spec := fmt.Sprintf(`{"zone":%q,"region":"local","instanceType":%q,"capacity":{"cpu":%q,"memory":"16Gi"},"bootDelay":%s}`, p.name, p.workers, cpus, boot)
 	_, err := ours.MachineClasses(namespace).Create(ctx, &machine.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Provider: "virtual", ProviderSpec: runtime.RawExtension{Raw: []byte(spec)},
 		SecretRef: &corev1.SecretReference{Name: p.name, Namespace: namespace},
