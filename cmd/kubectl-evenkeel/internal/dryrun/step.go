@@ -101,6 +101,8 @@ func rankOf(priority int) string {
 	switch priority {
 	case reserve.PriorityVictim:
 		return "it goes first"
+	case reserve.PriorityServing:
+		return "as any that serves"
 	case reserve.PriorityReserve:
 		return "it goes last"
 	}
