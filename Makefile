@@ -21,7 +21,7 @@ help: ## Show this list
 ##@ Try it
 
 .PHONY: demo
-demo: ## Three zones, nine machines, on a local cluster that is built and started if need be
+demo: ## A story of three minutes on a local cluster that is built and started if need be: reserve, rollout, burst, outage
 	@$(UP) up -brief
 	@go run ./hack/demo
 

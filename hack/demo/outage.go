@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+)
+
+const shopSize = 6
+
+// outage cuts one zone off. The shop's Balancer moves its replicas, and the reserve of the other zones has room for them at once.
+func (s *stage) outage(ctx context.Context) error {
+	if err := s.apply(ctx, "examples/demo/shop.yaml"); err != nil {
+		return err
+	}
+	allRun := func(ctx context.Context) (string, bool, error) { return s.running(ctx, "service=shop", shopSize) }
+	if _, err := s.until(ctx, allRun); err != nil {
+		return err
+	}
+	fmt.Println("\nZone local-a is cut off: its machines say nothing any more, and no new ones can be had.")
+	faults := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: virtual.FaultsConfigMap},
+		Data:       map[string]string{virtual.FaultsKey: "zones:\n  local-a: {outage: true, ready: Unknown}\n"},
+	}
+	if _, err := s.kube.CoreV1().ConfigMaps(namespace).Create(ctx, faults, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	down, err := s.until(ctx, func(ctx context.Context) (string, bool, error) {
+		text, all, err := allRun(ctx)
+		return text, !all, err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("   noticed by Kubernetes after %.1f s; the Balancer waits 8 s more, in case they come back\n", down.Seconds())
+	up, err := s.until(ctx, allRun)
+	if err != nil {
+		return err
+	}
+	s.measured.took("a zone fails: all of the shop runs again after being short of pods for", up)
+	if err := s.show(ctx, "evenkeel", "status"); err != nil {
+		return err
+	}
+	fmt.Println("\nThe zone comes back.")
+	if err := s.kube.CoreV1().ConfigMaps(namespace).Delete(ctx, virtual.FaultsConfigMap, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	_, err = s.until(ctx, s.complete)
+	return err
+}

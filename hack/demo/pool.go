@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+)
+
+const (
+	threeZones = "examples/three-zones.yaml"
+	ofPool     = "worker.gardener.cloud/pool=pool"
+	perZone    = 2
+)
+
+var (
+	zones     = []string{"pool-z1", "pool-z2", "pool-z3"}
+	balancers = schema.GroupVersionResource{Group: "balancer.x-k8s.io", Version: "v1alpha1", Resource: "balancers"}
+)
+
+// clear takes away what an earlier demo may have left.
+func (s *stage) clear(ctx context.Context) error {
+	present := metav1.DeleteOptions{}
+	errs := []error{
+		s.objects.Resource(balancers).Namespace(namespace).Delete(ctx, "shop", present),
+		s.kube.CoreV1().ConfigMaps(namespace).Delete(ctx, virtual.FaultsConfigMap, present),
+	}
+	for _, name := range []string{"steady", "burst", "burst-plain", "shop-a", "shop-b", "shop-c"} {
+		errs = append(errs, s.kube.AppsV1().Deployments(namespace).Delete(ctx, name, present))
+	}
+	for i, err := range errs {
+		if apierrors.IsNotFound(err) {
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stage) pool(ctx context.Context) error {
+	if err := s.apply(ctx, threeZones); err != nil {
+		return err
+	}
+	took, err := s.until(ctx, s.complete)
+	if err != nil {
+		return err
+	}
+	s.measured.took("nine machines in three zones, from nothing to ready", took)
+	return nil
+}
+
+func (s *stage) reserve(ctx context.Context) error {
+	for _, name := range zones {
+		// At least 3 machines, at most 9, and 2 of them to spare.
+		if err := s.patch(ctx, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"3:9:%d"}}}`, v1alpha1.BoundsAnnotation, perZone)); err != nil {
+			return err
+		}
+	}
+	took, err := s.until(ctx, s.complete)
+	if err != nil {
+		return err
+	}
+	s.measured.took("six machines in reserve, from the wish to ready", took)
+	if err := s.apply(ctx, "examples/demo/steady.yaml"); err != nil {
+		return err
+	}
+	if _, err := s.until(ctx, func(ctx context.Context) (string, bool, error) { return s.running(ctx, "app=steady", 9) }); err != nil {
+		return err
+	}
+	fmt.Println("\nEvery machine that serves has a pod now, and those in reserve have none.")
+	return s.show(ctx, "evenkeel", "status")
+}
+
+// complete says how many of the pool's machines serve and are in reserve, ready, and whether that is all.
+func (s *stage) complete(ctx context.Context) (string, bool, error) {
+	all, err := s.machines.MachineV1alpha1().MachineDeployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofPool})
+	if err != nil {
+		return "", false, err
+	}
+	var wanted, ready, spare, readySpare int32
+	settled := len(all.Items) == len(zones)
+	for _, d := range all.Items {
+		x := int32(0)
+		if _, bounded := d.Annotations[v1alpha1.BoundsAnnotation]; bounded {
+			x = perZone
+		}
+		wanted, spare = wanted+d.Spec.Replicas, spare+x
+		ready += d.Status.AvailableReplicas - d.Status.ReadyExcessReplicas
+		readySpare += d.Status.ReadyExcessReplicas
+		settled = settled && d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == d.Spec.Replicas+x && d.Status.UpdatedReplicas == d.Status.Replicas
+	}
+	text := fmt.Sprintf("ready: %d of %d machines for workload, %d of %d in reserve", ready, wanted, readySpare, spare)
+	return text, settled && ready == wanted && readySpare == spare, nil
+}
