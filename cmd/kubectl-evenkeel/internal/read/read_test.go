@@ -60,15 +60,26 @@ var _ = Describe("A look", func() {
 				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "much", Value: "text"}}
 				p.Spec.NodeSelector = map[string]string{"a": "b"}
 				p.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "all of it", "kept": "x"}
-				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 			})
 			p := once(s, s.clusters(s.ConfigFor("reader"))).Pods[0]
 			Expect(p.Spec.Containers[0].Env).To(BeEmpty())
 			Expect(p.Spec.Containers[0].Resources.Requests).NotTo(BeEmpty())
 			Expect(p.Spec.NodeSelector).To(HaveKey("a"))
 			Expect(p.Annotations).To(Equal(map[string]string{"kept": "x"}))
-			Expect(p.ManagedFields).To(BeEmpty())
 		})
+	})
+
+	It("keeps nothing of what servers and kubectl note for themselves", func() {
+		n := gen.Node("n", func(n *corev1.Node) {
+			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+			n.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "all of it"}
+			n.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
+		})
+		Slim(n)
+		Expect(n.ManagedFields).To(BeEmpty())
+		Expect(n.Annotations).To(BeEmpty())
+		Expect(n.Status.Images).To(BeEmpty())
+		Expect(n.Status.Allocatable).NotTo(BeEmpty())
 	})
 
 	It("says in a line what is not installed, and shows the rest", func() {
