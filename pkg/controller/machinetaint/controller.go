@@ -59,6 +59,9 @@ const (
 	DefaultBootPatience    = 15 * time.Minute
 )
 
+// soon is when to go on with what was put off for machines that were freed, unless what was written for them brings the next look.
+const soon = time.Second
+
 // Controller keeps reserves.
 type Controller struct {
 	clients  Clients
@@ -135,6 +138,9 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, err
 	}
 	c.remember(key, p.Memory)
+	if p.frees() {
+		return soon, nil
+	}
 	return p.Again, c.report(ctx, d, p)
 }
 

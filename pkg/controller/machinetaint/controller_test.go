@@ -4,6 +4,7 @@ package machinetaint_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -57,6 +58,27 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(BeEmpty())
 			Expect(node.Annotations).To(BeEmpty())
+		})
+	})
+
+	It("frees what is needed next before it writes what can wait", func() {
+		onItsOwn(2, 3, none, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"0:5:3"}}}`, api.BoundsAnnotation)
+			a.wrote(0)
+			var asked []string
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User != controllerUser || !r.Writes() {
+					return 0, 0
+				}
+				asked = append(asked, strings.TrimSpace(r.Resource+" "+r.Name+" "+r.Subresource))
+				return 50 * time.Millisecond, 0
+			})
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(70 * time.Millisecond) // the Node is free, and the Machine is being written
+			a.patch(`{"spec":{"replicas":4}}`)
+			a.wrote(0)
+			a.LatencyOf(nil)
+			Expect(asked[:5]).To(HaveExactElements("nodes c", "machines c", "nodes d", "machines d", "machinedeployments pool"))
 		})
 	})
 

@@ -32,6 +32,11 @@ type Plan struct {
 	Again time.Duration
 }
 
+// frees says that machines leave the reserve.
+func (p Plan) frees() bool {
+	return slices.ContainsFunc(p.Machines, func(c MachineChange) bool { return c.Mark == Free })
+}
+
 // DeploymentChange is one write of a MachineDeployment.
 type DeploymentChange struct {
 	// Replicas to add to those wanted, for machines in reserve that somebody named.
