@@ -40,7 +40,7 @@ func main() {
 
 func run(ctx context.Context, version, base string, platforms []string, out string) error {
 	if !strings.HasPrefix(version, "v") || base == "" {
-		return errors.New("write -version v1.2.3 and -base https://...")
+		return errors.New("-version must be like v1.2.3, and -base the address of a folder")
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
