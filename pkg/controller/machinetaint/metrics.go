@@ -8,12 +8,14 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// metrics count what was done, and show the machines in reserve when they are read.
+// metrics count what was done, and show reserves as they are when they are read.
 type metrics struct {
 	writes    *prometheus.CounterVec
 	redundant prometheus.Counter
@@ -23,8 +25,15 @@ type metrics struct {
 	stores    *stores
 }
 
-var machinesMetric = prometheus.NewDesc("evenkeel_reserve_machines",
-	"Machines in reserve of a MachineDeployment, by state: ready, booting, sick or leaving.", []string{"namespace", "name", "state"}, nil)
+var (
+	machinesMetric = prometheus.NewDesc("evenkeel_reserve_machines",
+		"Machines in reserve of a MachineDeployment, by state: ready, booting, sick or leaving.", []string{"namespace", "name", "state"}, nil)
+	excessMetric = prometheus.NewDesc("evenkeel_reserve_excess",
+		"Excess of a MachineDeployment in machines: wanted, and applied, which is what machine-controller-manager is asked for beyond replicas.",
+		[]string{"namespace", "name", "what"}, nil)
+	readyMetric = prometheus.NewDesc("evenkeel_reserve_ready",
+		"1 while the condition ReserveReady of a MachineDeployment is True, else 0, with the condition's reason.", []string{"namespace", "name", "reason"}, nil)
+)
 
 func newMetrics(r prometheus.Registerer, s *stores) *metrics {
 	m := &metrics{
@@ -59,10 +68,23 @@ func (m *metrics) wrote(what string, err error) {
 func (m *metrics) freed(after time.Duration) { m.untainted.Observe(after.Seconds()) }
 
 // Describe is for prometheus.
-func (m *metrics) Describe(into chan<- *prometheus.Desc) { into <- machinesMetric }
+func (m *metrics) Describe(into chan<- *prometheus.Desc) {
+	into <- machinesMetric
+	into <- excessMetric
+	into <- readyMetric
+}
 
 // Collect is for prometheus.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
+	m.collectMachines(into)
+	for _, item := range m.stores.deployments.List() {
+		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
+			collectReserve(into, d)
+		}
+	}
+}
+
+func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 	type series struct{ namespace, name, state string }
 	count := map[series]int{}
 	for _, item := range m.stores.machines.List() {
@@ -77,6 +99,28 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	}
 	for s, n := range count {
 		into <- prometheus.MustNewConstMetric(machinesMetric, prometheus.GaugeValue, float64(n), s.namespace, s.name, s.state)
+	}
+}
+
+// collectReserve shows what is wanted of a MachineDeployment's reserve and what came of it; nothing where there is none.
+func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment) {
+	if c := condition(d); c != nil {
+		good := 0.0
+		if c.Status == mcm.ConditionTrue {
+			good = 1
+		}
+		into <- prometheus.MustNewConstMetric(readyMetric, prometheus.GaugeValue, good, d.Namespace, d.Name, c.Reason)
+	}
+	wanted := recorded(d) // also where the API server keeps no such field
+	if d.Spec.ExcessReplicas != nil {
+		wanted = d.Spec.ExcessReplicas
+	}
+	asked := applied(d).Excess
+	if wanted == nil && asked == 0 {
+		return
+	}
+	for what, n := range map[string]int{"wanted": int(ptr.Deref(wanted, 0)), "applied": asked} {
+		into <- prometheus.MustNewConstMetric(excessMetric, prometheus.GaugeValue, float64(n), d.Namespace, d.Name, what)
 	}
 }
 
