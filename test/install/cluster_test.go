@@ -4,7 +4,6 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -141,6 +140,6 @@ var _ = Describe("On an API server", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 		Expect(sure(ctx, nil, "get", "machinedeployment", "kept", "-o", "name")).To(ContainSubstring("kept"))
 		Expect(sure(ctx, nil, "get", "clusterroles,roles,deployments,serviceaccounts", "-A", "-l", "app.kubernetes.io/name=evenkeel", "-o", "name")).
-			NotTo(ContainSubstring("/"), fmt.Sprint("nothing else is left"))
+			NotTo(ContainSubstring("/"), "nothing else is left")
 	})
 })
