@@ -7,26 +7,37 @@ package still
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
-// Clock stands where it was set. Its timers are real, and nobody who only looks starts one.
+// Clock stands where it was set. Its timers are real, and nobody who only looks starts one. Queues that are ending may
+// still ask it for the time.
 type Clock struct {
 	clock.RealClock
+	mu sync.Mutex
 	at time.Time
 }
 
 // Set moves the clock.
-func (c *Clock) Set(at time.Time) { c.at = at }
+func (c *Clock) Set(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = at
+}
 
 // Now is where the clock was set.
-func (c *Clock) Now() time.Time { return c.at }
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
 
 // Since is measured from there.
-func (c *Clock) Since(t time.Time) time.Duration { return c.at.Sub(t) }
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // Ended is a context that has ended: what is run with it gives back all that it holds, and returns.
 func Ended() context.Context {
