@@ -27,8 +27,8 @@ const (
 
 // apply carries a plan out: replicas that are given back first, so that nobody gives them back twice; then each machine,
 // its Node before its Machine where it is freed and after it where it is held; then what machine-controller-manager is to be told. That
-// is left to the next look where machines were freed: while pods wait for those, others may be needed already. It returns the
-// MachineDeployment as it is then.
+// is left to the next look where machines were freed: while pods wait for those, others may be needed already. Where one could not be
+// written it is not put off, so that it does not wait for ever. It returns the MachineDeployment as it is then.
 func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
 	d, change := v.Deployment, p.Deployment
 	var err error
@@ -39,8 +39,8 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 		change = DeploymentChange{}
 	}
 	machinesErr := c.writeMachines(ctx, v, p)
-	if p.frees() {
-		return d, machinesErr
+	if p.frees() && machinesErr == nil {
+		return d, nil
 	}
 	if !change.none() {
 		d, err = c.writeDeployment(ctx, d, change)
