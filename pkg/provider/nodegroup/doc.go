@@ -34,4 +34,5 @@
 //  9. Every reading call is answered from memory.
 //  10. A MachineDeployment whose bounds cannot be read is no group, and no other group is affected.
 //  11. When Run returns no call is under way, no connection is open and nothing is written any more.
+//  12. A raise counts from what there was when the caller's loop began. What others have raised since is a part of it.
 package nodegroup

@@ -35,6 +35,7 @@ type memory struct {
 	written                                     written
 	named                                       recent
 	shown                                       shown
+	sighted                                     sighted
 	freed                                       freed
 }
 

@@ -55,7 +55,7 @@ func after(base *v1alpha1.MachineDeployment, c Change, effect bool, events ...ev
 
 var _ = Describe("A patch without an answer", func() {
 	raise := func() (*v1alpha1.MachineDeployment, Change) {
-		c, err := NewRaise(group("1:9", 3), 1)
+		c, err := NewRaise(group("1:9", 3), 3, 1)
 		Expect(err).NotTo(HaveOccurred())
 		return pool("1:9", 3), c
 	}

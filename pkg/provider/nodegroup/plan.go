@@ -25,21 +25,30 @@ type Change struct {
 	Names []string
 	// Annotations are set.
 	Annotations map[string]string
+	// meant is by how many replicas the caller believes the group to differ then from what it was.
+	meant int32
 }
 
 // Empty says that there is nothing to write.
 func (c Change) Empty() bool { return c.From == c.To && len(c.Annotations) == 0 }
 
-// NewRaise gives a group so many machines more.
-func NewRaise(g Group, delta int32) (Change, error) {
+// NewRaise gives a group so many machines more than the caller has seen when its loop began. What others have raised since is a part of it: they
+// look at the same pods.
+func NewRaise(g Group, seen, delta int32) (Change, error) {
 	replicas := g.Replicas()
 	if delta <= 0 {
 		return Change{}, status.Errorf(codes.InvalidArgument, "raise %s by %d: must be 1 or more", g.Deployment.Name, delta)
 	}
-	if int64(replicas)+int64(delta) > int64(g.Bounds.Max) {
-		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d by %d: max is %d", g.Deployment.Name, replicas, delta, g.Bounds.Max)
+	to := int64(min(seen, replicas)) + int64(delta)
+	switch {
+	case to <= int64(replicas):
+		return Change{From: replicas, To: replicas, meant: delta}, nil
+	case to > int64(g.Bounds.Max):
+		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d to %d: max is %d", g.Deployment.Name, replicas, to, g.Bounds.Max)
 	}
-	return resized(g, replicas+delta), nil
+	c := resized(g, int32(to))
+	c.meant = delta
+	return c, nil
 }
 
 // NewRemoval names machines of a group for deletion. Those that leave already, or are no members any more, change nothing.
@@ -105,7 +114,7 @@ func NewWithdrawal(g Group, members []Member, delta int32) Change {
 
 // resized is a change of replicas.
 func resized(g Group, to int32) Change {
-	c := Change{From: g.Replicas(), To: to, Annotations: map[string]string{}}
+	c := Change{From: g.Replicas(), To: to, Annotations: map[string]string{}, meant: to - g.Replicas()}
 	d := g.Deployment
 	text, held := d.Annotations[v1alpha1.AppliedReplicasAnnotation]
 	if mode, _ := v1alpha1.ParseBalanceMode(d.Annotations[v1alpha1.BalanceAnnotation]); c.From == c.To || !held && mode == v1alpha1.BalanceOff {

@@ -19,7 +19,7 @@ import (
 var _ = Describe("A raise", func() {
 	DescribeTable("is one change of replicas",
 		func(g Group, delta int, want string) {
-			c, err := NewRaise(g, int32(delta))
+			c, err := NewRaise(g, g.Replicas(), int32(delta))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(c.String()).To(Equal(want))
 		},
@@ -38,7 +38,7 @@ var _ = Describe("A raise", func() {
 
 	DescribeTable("is refused",
 		func(g Group, delta int, want codes.Code) {
-			_, err := NewRaise(g, int32(delta))
+			_, err := NewRaise(g, g.Replicas(), int32(delta))
 			Expect(code(err)).To(Equal(want))
 		},
 		Entry("by nothing", group("1:5", 3), 0, codes.InvalidArgument),
@@ -51,6 +51,26 @@ var _ = Describe("A raise", func() {
 
 // passed is the time of a change that is before machines are named at noon.
 const passed = " 2026-03-01T11:59:59Z"
+
+var _ = Describe("A raise of a group that others have raised since the caller's loop began", func() {
+	DescribeTable("goes to what the caller has in mind",
+		func(replicas, seen, delta int, want string) {
+			c, err := NewRaise(group("1:5", int32(replicas)), int32(seen), int32(delta))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.String()).To(Equal(want))
+		},
+		Entry("by a part of it", 4, 3, 2, "4>5"),
+		Entry("by all of it", 4, 3, 1, "4>4"),
+		Entry("by more", 5, 3, 1, "5>5"),
+		Entry("beyond max by hand", 7, 3, 1, "7>7"),
+		Entry("lowered instead: it counts from there", 2, 3, 1, "2>3"),
+	)
+
+	It("is refused where that is more than max", func() {
+		_, err := NewRaise(group("1:5", 4), 3, 3)
+		Expect(code(err)).To(Equal(codes.OutOfRange))
+	})
+})
 
 var _ = Describe("A removal", func() {
 	DescribeTable("is one change of replicas and names",
@@ -158,7 +178,7 @@ var _ = Describe("Laws of changes", func() {
 	It("6: no raise passes max, nothing falls below min, and what is refused changes nothing", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g, all := drawn(t)
-			raised, err := NewRaise(g, rapid.Int32Range(-2, 9).Draw(t, "delta"))
+			raised, err := NewRaise(g, g.Replicas(), rapid.Int32Range(-2, 9).Draw(t, "delta"))
 			if err != nil && !raised.Empty() || err == nil && (raised.To > g.Bounds.Max || raised.To <= raised.From) {
 				t.Fatalf("raise %v: %v", raised, err)
 			}
@@ -232,7 +252,7 @@ var _ = Describe("Laws of changes", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g, all := drawn(t)
 			before := g.Deployment.DeepCopy()
-			_, _ = NewRaise(g, 1)
+			_, _ = NewRaise(g, g.Replicas(), 1)
 			_, _ = NewRemoval(g, all, going("abc"), noon)
 			_ = NewWithdrawal(g, all, -3)
 			if !equality.Semantic.DeepEqual(before, g.Deployment) {

@@ -32,9 +32,11 @@ const (
 	breath = 100 * time.Millisecond
 )
 
-// NodeGroupIncreaseSize raises replicas, within max.
+// NodeGroupIncreaseSize raises replicas, within max, to what the caller has in mind.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGroupIncreaseSizeRequest) (*pb.NodeGroupIncreaseSizeResponse, error) {
-	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) { return NewRaise(g, request.GetDelta()) })
+	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) {
+		return NewRaise(g, s.memory.sighted.of(request.GetId(), g.Replicas()), request.GetDelta())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +92,19 @@ func (s *Server) change(caller context.Context, id string, decide func(Group) (C
 			return err
 		}
 		c, err := decide(g)
-		if err != nil || c.Empty() {
+		if err != nil {
 			return err
 		}
-		if done, err := s.write(ctx, g.Deployment, c); done || err != nil {
+		done := c.Empty()
+		if !done {
+			done, err = s.write(ctx, g.Deployment, c)
+		}
+		switch {
+		case err != nil:
 			return err
+		case done:
+			s.memory.sighted.move(id, c.meant)
+			return nil
 		}
 	}
 	return status.Errorf(codes.Aborted, "change %s: others write it all the time", id)

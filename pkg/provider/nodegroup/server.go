@@ -101,6 +101,7 @@ func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshRespon
 	if err := s.sick(); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "not healthy: %v", err)
 	}
+	s.memory.sighted.begin(s.memory.groups())
 	return &pb.RefreshResponse{}, nil
 }
 

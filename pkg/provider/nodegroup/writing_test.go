@@ -56,6 +56,27 @@ func (c *cluster) interrupt(format string, args ...any) {
 }
 
 var _ = Describe("Raising", func() {
+	It("takes what others have raised since the caller's loop began for a part of it: they saw the same pods", func() { // law 12
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			c.patch("pool", `{"spec":{"replicas":4}}`)
+			c.lull()
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(4))
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(5), "in the same loop it has more in mind")
+			Expect(c.writes()).To(HaveLen(1))
+			c.interrupt(`{"spec":{"replicas":7}}`)
+			Expect(c.increase("pool", 3)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(8), "also if they come in between")
+			Expect(c.begin()).To(Succeed())
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(9))
+		})
+	})
+
 	It("is one patch, read back at once though no watch has shown it (rule 3)", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import "sync"
+
+// sighted are the replicas of each group as the caller has them in mind: what there were when its loop began, and its own changes since.
+type sighted struct {
+	mu       sync.Mutex
+	replicas map[string]int32
+}
+
+// begin a loop of the caller.
+func (s *sighted) begin(groups []Group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replicas = make(map[string]int32, len(groups))
+	for _, g := range groups {
+		s.replicas[g.Deployment.Name] = g.Replicas()
+	}
+}
+
+// of a group that has so many replicas now: no more than these.
+func (s *sighted) of(group string, now int32) int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen, ok := s.replicas[group]; ok {
+		return min(seen, now)
+	}
+	return now
+}
+
+// move by a change that the caller made.
+func (s *sighted) move(group string, by int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.replicas[group]; ok {
+		s.replicas[group] += by
+	}
+}
