@@ -75,3 +75,47 @@ var _ = It("A manifest is what krew reads", func() {
 	Expect(windows.SHA256).To(Equal("bb"))
 	Expect(windows.Bin).To(Equal("kubectl-evenkeel.exe"))
 })
+
+// compiler stands for go: it writes for which platform it was called.
+const compiler = `#!/bin/sh
+while [ "$1" != "-o" ]; do shift; done
+echo "$GOOS/$GOARCH $CGO_ENABLED" > "$2"
+`
+
+var _ = It("Each platform has an archive of what was built for it", func() {
+	tools, out := GinkgoT().TempDir(), GinkgoT().TempDir()
+	Expect(os.WriteFile(filepath.Join(tools, "go"), []byte(compiler), 0o755)).To(Succeed())
+	GinkgoT().Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	GinkgoT().Chdir("../..")
+	Expect(run(GinkgoT().Context(), "v1.2.3", "https://example.com", []string{"linux/amd64", "windows/arm64"}, out)).To(Succeed())
+	var names []string
+	entries, err := os.ReadDir(out)
+	Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	Expect(names).To(Equal([]string{"evenkeel.yaml", "kubectl-evenkeel_linux_amd64.tar.gz", "kubectl-evenkeel_windows_arm64.tar.gz"}))
+	packed, err := os.Open(filepath.Join(out, names[2]))
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = packed.Close() }()
+	zip, err := gzip.NewReader(packed)
+	Expect(err).NotTo(HaveOccurred())
+	files := tar.NewReader(zip)
+	header, err := files.Next()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(header.Name).To(Equal("kubectl-evenkeel.exe"))
+	Expect(io.ReadAll(files)).To(BeEquivalentTo("windows/arm64 0\n"))
+	text, err := os.ReadFile(filepath.Join(out, "evenkeel.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(string(text)).To(And(ContainSubstring("version: v1.2.3"), ContainSubstring("kubectl-evenkeel_linux_amd64.tar.gz")))
+})
+
+var _ = DescribeTable("What krew could not use is refused",
+	func(version, base, platform string) {
+		GinkgoT().Chdir("../..")
+		Expect(run(GinkgoT().Context(), version, base, []string{platform}, GinkgoT().TempDir())).NotTo(Succeed())
+	},
+	Entry("no version", "1.2.3", "https://example.com", "linux/amd64"),
+	Entry("no address", "v1.2.3", "", "linux/amd64"),
+	Entry("no platform", "v1.2.3", "https://example.com", "linux"),
+)

@@ -184,14 +184,7 @@ var _ = It("What looks writes nothing", func() {
 
 var _ = DescribeTable("The locale decides about characters",
 	func(want bool, environment ...string) {
-		Expect(app.Unicode(func(name string) string {
-			for _, pair := range environment {
-				if key, value, _ := strings.Cut(pair, "="); key == name {
-					return value
-				}
-			}
-			return ""
-		})).To(Equal(want))
+		Expect(app.Unicode(variables(environment))).To(Equal(want))
 	},
 	Entry("nothing is said", true),
 	Entry("UTF-8", true, "LANG=de_DE.UTF-8"),
@@ -200,3 +193,25 @@ var _ = DescribeTable("The locale decides about characters",
 	Entry("the first that says something counts", false, "LC_ALL=POSIX", "LANG=de_DE.UTF-8"),
 	Entry("the second", true, "LC_CTYPE=en_US.UTF-8", "LANG=C"),
 )
+
+var _ = DescribeTable("A terminal has colours",
+	func(want, refused bool, environment ...string) {
+		Expect(app.Colors(refused, variables(environment))).To(Equal(want))
+	},
+	Entry("mostly", true, false, "TERM=xterm"),
+	Entry("not where the flag says so", false, true, "TERM=xterm"),
+	Entry("not where the environment says so", false, false, "TERM=xterm", "NO_COLOR=1"),
+	Entry("not where it cannot show them", false, false, "TERM=dumb"),
+)
+
+// variables are those of an environment.
+func variables(pairs []string) func(string) string {
+	return func(name string) string {
+		for _, pair := range pairs {
+			if key, value, _ := strings.Cut(pair, "="); key == name {
+				return value
+			}
+		}
+		return ""
+	}
+}

@@ -9,8 +9,11 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 )
 
-// Unicode is what the locale is asked.
-var Unicode = unicode
+// What the environment is asked.
+var (
+	Unicode = unicode
+	Colors  = colors
+)
 
 // RootAt is the command line with clusters that are given.
 func RootAt(streams genericiooptions.IOStreams, clusters read.Clusters) *cobra.Command {

@@ -31,8 +31,13 @@ func (o *options) style() screen.Style {
 	if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
 		s.Width = columns
 	}
-	s.Color = !o.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.Color = colors(o.noColor, os.Getenv)
 	return s
+}
+
+// colors says whether a terminal gets them. Any value of NO_COLOR is a no.
+func colors(refused bool, environment func(string) string) bool {
+	return !refused && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
 }
 
 // terminal is the output, if it is one.

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/pkg/overview"
 )
@@ -123,4 +124,26 @@ var _ = It("No line is longer than the screen is wide, and none has orders for t
 			}
 		}
 	})
+})
+
+var _ = It("An explanation is no wider than the screen, whatever it says", func() {
+	rapid.Check(GinkgoT(), func(t *rapid.T) {
+		a := explain.Account{
+			Title: noise(t, "title"), Facts: []explain.Fact{{Name: noise(t, "name"), Value: noise(t, "value")}},
+			Why: []string{noise(t, "why")}, Next: []string{noise(t, "next")},
+		}
+		width := rapid.IntRange(Narrowest, 220).Draw(t, "width")
+		for _, line := range Account(a, Style{Width: width}) {
+			if n := utf8.RuneCountInString(line); n > width || strings.ContainsAny(line, "\x1b\n\r\t") {
+				t.Fatalf("%d columns of %d: %q", n, width, line)
+			}
+		}
+	})
+})
+
+var _ = It("An explanation has its sections in order, and none that is empty", func() {
+	a := explain.Account{Title: "Machine m: working", Facts: []explain.Fact{{Name: "Node", Value: "n"}, {Name: "Priority", Value: "3"}}, Why: []string{"Because."}, See: []string{"docs"}}
+	Expect(Account(a, Style{Width: 80})).To(Equal([]string{
+		"Machine m: working", "", "  Node      n", "  Priority  3", "", "Why", "  Because.", "", "More", "  docs",
+	}))
 })
