@@ -66,6 +66,11 @@ e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills
 	@$(UP) build
 	go tool ginkgo --procs=2 --label-filter=long --timeout=60m --no-color ./test/e2e
 
+.PHONY: e2e-docs
+e2e-docs: ## What the documents tell to type, typed: each document on a cluster of its own
+	@$(UP) build
+	go test -count=1 -timeout=60m ./test/docs -ginkgo.v -ginkgo.no-color
+
 .PHONY: e2e-parity
 e2e-parity: ## Without excess: what ours and the stock binary write in the same story, by the audit log
 	@$(UP) build
