@@ -45,7 +45,7 @@ func demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := newStage(ctx, cluster)
+	s, err := newStage(cluster)
 	if err != nil {
 		return err
 	}

@@ -39,13 +39,8 @@ type stage struct {
 	measured table
 }
 
-func newStage(ctx context.Context, cluster *localcluster.Cluster) (*stage, error) {
+func newStage(cluster *localcluster.Cluster) (*stage, error) {
 	s := &stage{cluster: cluster, bin: filepath.Dir(cluster.Kubectl()), live: term.IsTerminal(int(os.Stdout.Fd()))}
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(s.bin, "kubectl-evenkeel"), "./cmd/kubectl-evenkeel")
-	build.Stdout, build.Stderr = os.Stdout, os.Stderr
-	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("build kubectl-evenkeel: %w", err)
-	}
 	config := cluster.Config()
 	config.QPS, config.Burst = 100, 200
 	var err error

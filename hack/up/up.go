@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -53,6 +54,22 @@ func fill(ctx context.Context, cluster *localcluster.Cluster) error {
 			return err
 		}
 	}
+	return buildPlugin(ctx, filepath.Join(filepath.Dir(cluster.Kubectl()), plugin))
+}
+
+// plugin is kubectl's, which finds it beside itself by its name.
+const plugin = "kubectl-evenkeel"
+
+func buildPlugin(ctx context.Context, path string) error {
+	root, err := localcluster.FindRoot()
+	if err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/"+plugin)
+	build.Dir = root
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", plugin, err, output)
+	}
 	return nil
 }
 
@@ -63,10 +80,11 @@ func printNext(cluster *localcluster.Cluster, name string) {
 	}
 	fmt.Printf(`
   export KUBECONFIG=%s
-  export PATH=%s:$PATH   # a kubectl of the cluster's version
+  export PATH=%s:$PATH   # a kubectl of the cluster's version, and our plugin
 
   kubectl apply -f examples/three-zones.yaml
   kubectl get machinedeployments,machinesets,machines,nodes
+  kubectl evenkeel status
 
   make down%s           # stop it;  make reset%s  forgets it as well
 `, cluster.Kubeconfig(), filepath.Dir(cluster.Kubectl()), suffix, suffix)
