@@ -22,11 +22,13 @@ help: ## Show this list
 
 .PHONY: demo
 demo: ## A story of three minutes on a local cluster that is built and started if need be: reserve, rollout, burst, outage
+	@./hack/preflight.sh
 	@$(UP) up -brief
 	@go run ./hack/demo
 
 .PHONY: up
 up: ## Build and start the local cluster with our two binaries; again: join it
+	@./hack/preflight.sh
 	@$(UP) up
 
 .PHONY: status
