@@ -39,6 +39,8 @@ func (r Right) covers(use Right) bool {
 type Excuse struct {
 	Account, Resource, Verb string
 	Reason                  string
+	// Sometimes: it is a matter of chance whether a run uses it.
+	Sometimes bool
 }
 
 func (e Excuse) is(r Right) bool {
@@ -81,7 +83,7 @@ func (e Excuse) idle(granted []Right, used func(Right) bool) string {
 		return "has no reason"
 	case len(its) == 0:
 		return "is not granted"
-	case !slices.ContainsFunc(its, func(r Right) bool { return !used(r) }):
+	case !e.Sometimes && !slices.ContainsFunc(its, func(r Right) bool { return !used(r) }):
 		return "is used"
 	}
 	return ""

@@ -99,9 +99,9 @@ var _ = Describe("Rights", func() {
 	It("are excused by a reason, which is needed", func() {
 		granted, seen := read()
 		seen.Refused = nil
-		Expect(Check(granted, seen, []Excuse{{keeper, machines, "patch", "rare"}, {keeper, machines + "/status", "get", "rarer"}})).To(BeEmpty())
+		Expect(Check(granted, seen, []Excuse{{keeper, machines, "patch", "rare", false}, {keeper, machines + "/status", "get", "rarer", true}, {keeper, "nodes", "list", "chance", true}})).To(BeEmpty())
 		Expect(Check(granted, seen, []Excuse{
-			{keeper, machines, "patch", " "}, {keeper, machines + "/status", "get", "rarer"}, {keeper, machines, "get", "r"}, {keeper, "pods", "get", "r"},
+			{keeper, machines, "patch", " ", false}, {keeper, machines + "/status", "get", "rarer", false}, {keeper, machines, "get", "r", false}, {keeper, "pods", "get", "r", true},
 		})).To(ConsistOf(
 			"excuse for system/keeper: patch machines.machine.sapcloud.io: has no reason",
 			"excuse for system/keeper: get machines.machine.sapcloud.io: is used",
