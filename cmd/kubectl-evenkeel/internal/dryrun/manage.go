@@ -55,7 +55,11 @@ func (w *world) mark(d *machine.MachineDeployment) (moved bool) {
 	}
 	var left []string
 	for item := range strings.SplitSeq(text, ",") {
-		name, at, _ := strings.Cut(item, "~")
+		name, at, timed := strings.Cut(item, "~")
+		if !timed {
+			at = w.lastChange(d).Format(time.RFC3339)
+			item = name + "~" + at
+		}
 		m := w.machines[d.Namespace+"/"+name]
 		if _, err := time.Parse(time.RFC3339, at); err != nil || m == nil || machineutils.IsMachineFailedOrTerminating(m) {
 			continue
@@ -136,7 +140,7 @@ func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas
 	over := len(present) - replicas
 	w.ties = w.ties.add(tied(present, over))
 	for i, m := range present {
-		if (i < over || w.doomed(m)) && m.DeletionTimestamp == nil {
+		if (i < over || w.doomed(d, m)) && m.DeletionTimestamp == nil {
 			w.remove(m)
 			moved = true
 		}
@@ -152,11 +156,23 @@ func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas
 	return moved
 }
 
-// doomed says that a machine goes however many are wanted.
-func (w *world) doomed(m *mcm.Machine) bool {
+// doomed says that a machine goes however many are wanted: it has failed, or was named before whoever names machines changed
+// replicas last.
+func (w *world) doomed(d *machine.MachineDeployment, m *mcm.Machine) bool {
 	expiry := m.Status.CurrentStatus.PreserveExpiryTime
-	failed := m.Status.CurrentStatus.Phase == mcm.MachineFailed && (expiry == nil || !expiry.After(w.now))
-	return failed || m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
+	if m.Status.CurrentStatus.Phase == mcm.MachineFailed && (expiry == nil || !expiry.After(w.now)) {
+		return true
+	}
+	named, err := time.Parse(time.RFC3339, m.Annotations[machineutils.MarkedForDeletionTime])
+	return err == nil && m.Annotations[machineutils.MachinePriority] == "1" && !named.After(w.lastChange(d))
+}
+
+// lastChange is when whoever names machines changed replicas last; now where that is not said.
+func (w *world) lastChange(d *machine.MachineDeployment) time.Time {
+	if at, err := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]); err == nil {
+		return at
+	}
+	return w.now.UTC().Truncate(time.Second)
 }
 
 func frozen(d *machine.MachineDeployment, set *mcm.MachineSet) bool {
