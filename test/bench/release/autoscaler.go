@@ -29,6 +29,6 @@ func (b *bench) autoscaled(ctx context.Context, binary string, t *table) error {
 		return err
 	}
 	w := b.instant()
-	w.name, w.rounds = "cluster-autoscaler, release off", 2
+	w.name, w.rounds = "cluster-autoscaler, release off", 3
 	return b.measure(ctx, w, t)
 }

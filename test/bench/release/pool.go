@@ -20,7 +20,7 @@ import (
 const (
 	reservePool, barePool = "reserved", "unreserved"
 	// spare is the reserve: what all rounds take, since nothing goes back between them.
-	spare = 80
+	spare = 90
 )
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
@@ -147,7 +147,7 @@ func (b *bench) instant() way {
 // unprepared has machines made when pods wait.
 func (b *bench) unprepared() way {
 	return way{
-		name: "no reserve, replicas raised by hand", rounds: 1,
+		name: "no reserve, replicas raised by hand", rounds: 3,
 		begin: func(_ context.Context, pods int) (string, string, func(context.Context) error, error) {
 			return barePool, "", func(ctx context.Context) error { return b.scale(ctx, barePool, machinesFor(pods)) }, nil
 		},
