@@ -17,6 +17,7 @@ import (
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
 	"github.com/evenkeel/evenkeel/internal/gen"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -43,6 +44,9 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/csidrivers"):
 		w.WriteHeader(http.StatusForbidden)
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+	case strings.HasSuffix(r.URL.Path, "/secrets"):
+		w.WriteHeader(http.StatusForbidden)
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no secrets for you","code":403}`
 	case strings.Contains(r.URL.Path, "gardener"):
 		w.WriteHeader(http.StatusNotFound)
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
@@ -53,11 +57,12 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var _ = Describe("The clients of a forecast", func() {
 	var server *asked
 	var c Clients
+	var config *rest.Config
 	BeforeEach(func() {
 		server = &asked{}
 		running := httptest.NewServer(server)
 		DeferCleanup(running.Close)
-		config := &rest.Config{Host: running.URL}
+		config = &rest.Config{Host: running.URL}
 		var err error
 		c, err = NewClients(config, config)
 		Expect(err).NotTo(HaveOccurred())
@@ -74,6 +79,13 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(f.Notes).To(ContainElement("balancers: not installed in this cluster"))
 		Expect(server.requests).To(HaveEach(HavePrefix("GET ")))
 		Expect(len(server.requests)).To(BeNumerically(">", 12))
+	})
+
+	It("say at once that clusters may not be read, and ask nobody where there is no federated autoscaler", func(ctx context.Context) {
+		Expect(c.Federate(ctx, config, "garden", nil)).To(BeEmpty())
+		Expect(server.requests).To(BeEmpty())
+		_, err := c.Federate(ctx, config, "garden", []*autoscaling.FederatedHorizontalPodAutoscaler{{}})
+		Expect(err).To(MatchError(ContainSubstring("list the clusters' Secrets in namespace garden: no secrets for you")))
 	})
 
 	It("cannot write", func(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +32,11 @@ func (c Clients) Federate(ctx context.Context, control *rest.Config, namespace s
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+	// Whoever may not read them would wait for nothing.
+	one := metav1.ListOptions{LabelSelector: federatedhpa.SecretLabel + "=true", Limit: 1}
+	if _, err := core.CoreV1().Secrets(namespace).List(ctx, one); err != nil {
+		return nil, fmt.Errorf("list the clusters' Secrets in namespace %s: %w", namespace, err)
+	}
 	return federatedhpa.NewPreviews(ctx, federatedhpa.NewSecrets(core, namespace), objects, federatedhpa.Options{
 		Connect: func(r federatedhpa.Registration) (*rest.Config, error) { return readOnly(r.Config), nil },
 	})
