@@ -7,6 +7,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	skew   *prometheus.GaugeVec
 	moves  prometheus.Counter
+	held   *prometheus.GaugeVec
 	blocks *prometheus.CounterVec
 }
 
@@ -18,12 +19,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		moves: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "evenkeel_balance_moves_total", Help: "Replicas that went from one MachineDeployment to another.",
 		}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "evenkeel_balance_blocked_machinedeployments", Help: "MachineDeployments whose replicas cannot be evened out now, by reason. It does not pass by itself.",
+		}, []string{"reason"}),
 		blocks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "evenkeel_balance_blocked_total", Help: "How often a move was kept from happening, by reason.",
 		}, []string{"reason"}),
 	}
 	if r != nil {
-		r.MustRegister(m.skew, m.moves, m.blocks)
+		r.MustRegister(m.skew, m.moves, m.held, m.blocks)
 	}
 	return m
 }
@@ -33,6 +37,10 @@ func (m *metrics) planned(p Plan) {
 	m.skew.Reset()
 	for group, n := range p.Skews {
 		m.skew.WithLabelValues(group).Set(float64(n))
+	}
+	m.held.Reset()
+	for _, reason := range p.Blocks {
+		m.held.WithLabelValues(reason).Inc()
 	}
 	m.moves.Add(float64(p.Moves))
 }
