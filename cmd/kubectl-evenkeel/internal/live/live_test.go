@@ -60,6 +60,13 @@ func (t *terminal) written() string {
 	return t.text.String()
 }
 
+// drawn is how many screens were.
+func (t *terminal) drawn() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.frames)
+}
+
 // visit is somebody who looks.
 type visit struct {
 	*terminal
@@ -109,6 +116,13 @@ func pools(n int) []overview.Pool {
 	return all
 }
 
+// looked is how often an overview was made.
+func (v *visit) looked() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.looks
+}
+
 func (v *visit) resize(columns, lines int) {
 	v.mu.Lock()
 	v.size = [2]int{columns, lines}
@@ -156,7 +170,7 @@ var _ = Describe("A view", func() {
 
 	It("draws changes, twice a second at most", func() {
 		visited(func(v *visit, _ func()) {
-			began := len(v.frames)
+			began := v.drawn()
 			for range 200 {
 				select {
 				case v.changed <- struct{}{}:
@@ -164,15 +178,15 @@ var _ = Describe("A view", func() {
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-			Expect(len(v.frames)-began).To(And(BeNumerically(">=", 15), BeNumerically("<=", 20)), "in ten seconds")
+			Expect(v.drawn()-began).To(And(BeNumerically(">=", 15), BeNumerically("<=", 20)), "in ten seconds")
 		})
 	})
 
 	It("draws now and then though nothing has changed", func() {
 		visited(func(v *visit, _ func()) {
-			began := v.looks
+			began := v.looked()
 			time.Sleep(time.Minute)
-			Expect(v.looks - began).To(Equal(12))
+			Expect(v.looked() - began).To(Equal(12))
 		})
 	})
 
