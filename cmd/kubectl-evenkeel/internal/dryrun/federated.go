@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
@@ -30,7 +31,8 @@ func (c Clients) Federate(ctx context.Context, control *rest.Config, namespace s
 	if err != nil {
 		return nil, fmt.Errorf("connect to the control cluster: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	// What controllers log is for their operators.
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), answerTime)
 	defer cancel()
 	// Whoever may not read them would wait for nothing.
 	one := metav1.ListOptions{LabelSelector: federatedhpa.SecretLabel + "=true", Limit: 1}
