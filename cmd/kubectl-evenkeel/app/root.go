@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/evenkeel/evenkeel/internal/version"
 )
 
 // NewRoot is the whole command line.
@@ -21,6 +23,7 @@ func newRoot(o *options) *cobra.Command {
 
 MachineDeployments are read in the namespace that kubectl would use; -A reads all of them. Where Nodes and pods are in
 another cluster, --target-kubeconfig says how to reach it.`,
+		Version:       version.Line("kubectl-evenkeel"),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evenkeel"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -29,6 +32,7 @@ another cluster, --target-kubeconfig says how to reach it.`,
 		Args:                       known,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(o.In)
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
