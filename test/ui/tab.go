@@ -23,6 +23,8 @@ type Look struct {
 type Tab struct {
 	browser *Browser
 	session string
+	// arrived gets the address of each document that the tab comes to.
+	arrived chan string
 
 	mu       sync.Mutex
 	problems []string
@@ -39,7 +41,7 @@ func (b *Browser) Open(ctx context.Context, address string, look Look) (*Tab, er
 	if err := b.call(ctx, "", "Target.attachToTarget", object{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
 		return nil, err
 	}
-	t := &Tab{browser: b, session: attached.SessionID}
+	t := &Tab{browser: b, session: attached.SessionID, arrived: make(chan string, 16)}
 	b.mu.Lock()
 	b.events[t.session] = t.told
 	b.mu.Unlock()
@@ -76,6 +78,11 @@ func (t *Tab) told(method string, params json.RawMessage) {
 		t.problems = append(t.problems, "console: "+string(params))
 	case "Log.entryAdded":
 		t.problems = append(t.problems, "log: "+string(params))
+	case "Page.frameNavigated":
+		var came struct{ Frame struct{ URL string } }
+		if json.Unmarshal(params, &came) == nil {
+			t.arrived <- came.Frame.URL
+		}
 	case "Network.requestWillBeSent":
 		var sent struct{ Request struct{ URL string } }
 		if json.Unmarshal(params, &sent) == nil {
@@ -118,6 +125,23 @@ func (t *Tab) Evaluate(ctx context.Context, expression string, result any) error
 		return nil
 	}
 	return json.Unmarshal(answer.Result.Value, result)
+}
+
+// Leave does what leads to another document, and waits until the tab has come to an address that contains a text.
+func (t *Tab) Leave(ctx context.Context, expression, text string) error {
+	if err := t.Evaluate(ctx, expression, nil); err != nil {
+		return err
+	}
+	for {
+		select {
+		case address := <-t.arrived:
+			if strings.Contains(address, text) {
+				return nil
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("leave for %s: %w", text, ctx.Err())
+		}
+	}
 }
 
 // Until waits until a condition holds. The page itself looks again whenever it changes.

@@ -107,8 +107,9 @@ var _ = Describe("A page that is open", func() {
 		preview := shown(small)
 		tab := opened(ctx, preview.Address, now, desktop)
 		name := small.Now.Pools[0].Zones[1].Machines[6].Name
-		Expect(tab.Evaluate(ctx, fmt.Sprintf(`document.querySelector('[data-machine=%q]').dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}))`, name), nil)).To(Succeed())
-		Expect(tab.Until(ctx, `document.querySelector("tr:target")`)).To(Succeed())
+		click := `document.querySelector('[data-machine=%q]').dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}))`
+		Expect(tab.Leave(ctx, fmt.Sprintf(click, name), "/zone/")).To(Succeed())
+		Expect(tab.Until(ctx, `document.querySelector("tr:target time[title]")`)).To(Succeed())
 		Expect(tab.Text(ctx, "tr:target")).To(And(ContainSubstring(name), ContainSubstring("reserve ready"), ContainSubstring("49 min ago")))
 		Expect(tab.Text(ctx, ".back a")).To(Equal("All pools"))
 		expectFit(ctx, tab, desktop)
