@@ -44,15 +44,15 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 				return kubectl(ctx, nil, append([]string{"get", "lease", "-o", "jsonpath={.spec.holderIdentity}"}, lease...)...)
 			}, soon).Should(ContainSubstring("_"))
 
-			Eventually(metrics).WithArguments(address, "").WithTimeout(soon).Should(Equal(http.StatusUnauthorized))
-			Expect(metrics(address, "made up")).To(Equal(http.StatusUnauthorized))
+			Eventually(read).WithArguments(address, "").WithTimeout(soon).Should(Equal(http.StatusUnauthorized))
+			Expect(read(address, "made up")).To(Equal(http.StatusUnauthorized))
 			reader := "reader-of-" + account
 			sure(ctx, nil, "create", "serviceaccount", reader)
 			token := strings.TrimSpace(sure(ctx, nil, "create", "token", reader))
-			Expect(metrics(address, token)).To(Equal(http.StatusForbidden))
+			Expect(read(address, token)).To(Equal(http.StatusForbidden))
 			sure(ctx, nil, "create", "clusterrolebinding", reader, "--clusterrole=evenkeel-metrics-reader", "--serviceaccount=default:"+reader)
 			// What was said of a token holds for ten seconds.
-			Eventually(metrics).WithArguments(address, token).WithTimeout(soon).Should(Equal(http.StatusOK))
+			Eventually(read).WithArguments(address, token).WithTimeout(soon).Should(Equal(http.StatusOK))
 
 			Expect(process.Stop()).To(Succeed())
 			log, err := os.ReadFile(cluster.AuditLog())
@@ -89,8 +89,8 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-// metrics is the status that who shows a token gets for them.
-func metrics(address, token string) (int, error) {
+// read is the status that who shows a token gets for metrics.
+func read(address, token string) (int, error) {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
 	if err != nil {
