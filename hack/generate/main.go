@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate makes what is generated in this repository: deep copies, clientset, listers, informers, apply
-// configurations, CRDs and gRPC stubs.
+// configurations, CRDs, gRPC stubs, and the page about metrics.
 //
 // Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only gives them names.
 // Generators do not follow such aliases, so they run on a staged copy of the module in which each alias is replaced
@@ -65,7 +65,10 @@ func generate(out string) error {
 			return fmt.Errorf("take over %s: %w", folder, err)
 		}
 	}
-	return generateStubs(out)
+	if err := generateStubs(out); err != nil {
+		return err
+	}
+	return generateMetricsPage(out)
 }
 
 // stagedGroups are the API packages, relative to the module.

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"context"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	stockinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	ours "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+)
+
+// nowhere is an API server that nobody asks: no informer is started, and what is made here is ended at once.
+var nowhere = &rest.Config{Host: "http://nowhere.invalid"}
+
+// house has all that registers metrics, with one object of each kind in its stores so that all collectors have something
+// to show.
+type house struct {
+	registry *recorder
+	events   record.EventRecorder
+	client   *evenkeel.Clientset
+	core     *kubernetes.Clientset
+	stock    *stock.Clientset
+	machines ours.SharedInformerFactory
+	target   informers.SharedInformerFactory
+	seen     stockinformers.SharedInformerFactory
+	ended    context.Context
+}
+
+// everything registers the metrics of all controllers.
+func everything() *recorder {
+	GinkgoHelper()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	h := &house{
+		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
+		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
+	}
+	for _, register := range []func(){h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.balancer, h.federatedhpa} {
+		h.machines, h.target = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
+		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
+		register()
+	}
+	return h.registry
+}
+
+func (h *house) lens() { lens.New(h.ended, h.stock, lens.Options{Registerer: h.registry}) }
+
+func (h *house) machinetaint() {
+	m := h.machines.Machine().V1alpha1()
+	c, err := machinetaint.New(machinetaint.Clients{Machine: h.client.MachineV1alpha1(), Target: h.core},
+		machinetaint.Informers{Machine: m, Seen: h.seen.Machine().V1alpha1(), Nodes: h.target.Core().V1().Nodes(), Pods: h.target.Core().V1().Pods()},
+		h.events, machinetaint.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+	put(m.MachineDeployments().Informer(), &machine.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: gen.Namespace},
+		Spec:       machine.MachineDeploymentSpec{ExcessReplicas: ptr.To[int32](1)},
+		Status:     machine.MachineDeploymentStatus{StockMachineDeploymentStatus: mcm.MachineDeploymentStatus{Conditions: []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady}}}},
+	})
+	put(m.MachineSets().Informer(), &mcm.MachineSet{ObjectMeta: owned("set", "MachineDeployment", "pool")})
+	put(m.Machines().Informer(), gen.Machine("a", func(m *mcm.Machine) {
+		m.ObjectMeta = owned("a", "MachineSet", "set")
+		m.Annotations = map[string]string{machine.ReserveAnnotation: "{}"}
+	}))
+}
+
+func (h *house) nodegroup() {
+	_, err := nodegroup.New(nodegroup.Clients{Machines: h.client.MachineV1alpha1(), Target: h.core},
+		nodegroup.Informers{Machines: h.machines.Machine().V1alpha1(), Nodes: h.target.Core().V1().Nodes()}, nodegroup.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (h *house) release() {
+	core, storage := h.target.Core().V1(), h.target.Storage().V1()
+	c, err := release.New(h.client.MachineV1alpha1(), release.Informers{
+		Machines: h.machines.Machine().V1alpha1(), Pods: core.Pods(), Nodes: core.Nodes(), Claims: core.PersistentVolumeClaims(), Volumes: core.PersistentVolumes(),
+		Classes: storage.StorageClasses(), Drivers: storage.CSIDrivers(), Daemons: h.target.Apps().V1().DaemonSets(),
+	}, h.events, release.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+}
+
+func (h *house) balance() {
+	c, err := balance.New(balance.Clients{Machines: h.client.MachineV1alpha1()},
+		balance.Informers{Machines: h.machines.Machine().V1alpha1(), Target: h.target}, h.events, balance.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+}
+
+func (h *house) balancer() {
+	all := h.machines.Balancer().V1alpha1().Balancers()
+	c, err := balancer.New(balancer.Clients{Dynamic: dynamic.NewForConfigOrDie(nowhere), Discovery: h.core.Discovery(), Balancers: h.client.BalancerV1alpha1()},
+		balancer.Informers{Balancers: all, Pods: h.target.Core().V1().Pods(), Autoscalers: h.target.Autoscaling().V2().HorizontalPodAutoscalers()},
+		h.events, balancer.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+	put(all.Informer(), &balancerapi.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace}})
+}
+
+func (h *house) federatedhpa() {
+	all := h.machines.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
+	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, gen.Namespace), h.events, federatedhpa.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+	put(all.Informer(), &autoscaling.FederatedHorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace},
+		Status:     autoscaling.FederatedHorizontalPodAutoscalerStatus{Clusters: []autoscaling.ClusterStatus{{Name: "east"}}},
+	})
+}
+
+func put(informer cache.SharedIndexInformer, object runtime.Object) {
+	GinkgoHelper()
+	Expect(informer.GetIndexer().Add(object)).To(Succeed())
+}
+
+func owned(name, kind, owner string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: gen.Namespace, OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: owner, UID: "1", Controller: ptr.To(true)}}}
+}

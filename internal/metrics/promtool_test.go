@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/metrics"
+)
+
+// promtool is Prometheus' own judge. Where it is not installed the report says so.
+func promtool(ctx context.Context, args ...string) {
+	GinkgoHelper()
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		AddReportEntry("promtool is not installed: its word on this is missing", ReportEntryVisibilityAlways)
+		return
+	}
+	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+}
+
+var _ = Describe("promtool", func() {
+	It("takes the alerts", func(ctx context.Context) {
+		promtool(ctx, "check", "rules", filepath.Join(root, metrics.AlertsFile))
+	})
+
+	It("sees each alert fire when it has to, and not before", func(ctx context.Context) {
+		promtool(ctx, "test", "rules", "testdata/alerts.yaml")
+		stories, err := os.ReadFile("testdata/alerts.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		for _, a := range alerts() {
+			Expect(string(stories)).To(ContainSubstring(`alertname="`+a.Alert+`"}', value: `), "it has a story")
+		}
+	})
+
+	It("takes the queries of the dashboard", func(ctx context.Context) {
+		var rules strings.Builder
+		rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
+		for i, query := range queries() {
+			fmt.Fprintf(&rules, "  - record: query_%d\n    expr: %q\n", i, variable.Replace(query))
+		}
+		file := filepath.Join(GinkgoT().TempDir(), "rules.yaml")
+		Expect(os.WriteFile(file, []byte(rules.String()), 0o600)).To(Succeed())
+		promtool(ctx, "check", "rules", file)
+	})
+})
+
+// variable stands for what Grafana puts in.
+var variable = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h")
