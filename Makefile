@@ -187,7 +187,7 @@ scale: ## N=500 machines up and down: time, API writes and memory, ours beside t
 	go run ./test/scale -n $(N)
 
 .PHONY: generate
-generate: ## Make what is generated: deep copies, clients, CRDs
+generate: ## Make what is generated: deep copies, clients, CRDs, the page about metrics
 	go run ./hack/generate
 
 .PHONY: manifests
