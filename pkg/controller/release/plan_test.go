@@ -56,6 +56,11 @@ var _ = DescribeTable("A plan",
 	}()),
 	Entry("room that boots for replicas", "", "Coming:1",
 		tell().pool("a", 2, 0, 10, machine("a-1", booting)).unborn("a-1").full().waits(pod("p", 1000))),
+	Entry("room that boots: its Node is ready, and tainted for a moment longer", "", "Coming:1", func() *story {
+		s := tell().pool("a", 2, 1, 10).runs("a-0", pod("f", 4000)).waits(pod("p", 1000))
+		s.Nodes[1].Object.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		return s
+	}()),
 	Entry("room that boots, and a reserve that is swapped for it", "", "Coming:1",
 		tell().pool("a", 2, 1, 10, machine("a-1", booting)).unborn("a-1").full().waits(pod("p", 4000))),
 	Entry("room that boots is swapped, and the next is released", "a+1(a-3)", "Coming:1 Released:1",

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -115,9 +113,7 @@ func (r *round) ready() map[string]bool {
 	if r.readyNodes == nil {
 		r.readyNodes = make(map[string]bool, len(r.Nodes))
 		for _, n := range r.Nodes {
-			r.readyNodes[n.Object.Name] = slices.ContainsFunc(n.Object.Status.Conditions, func(c corev1.NodeCondition) bool {
-				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-			})
+			r.readyNodes[n.Object.Name] = isReady(n.Object)
 		}
 	}
 	return r.readyNodes
