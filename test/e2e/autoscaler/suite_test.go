@@ -51,6 +51,7 @@ var (
 func TestAutoscaler(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	SetDefaultEventuallyTimeout(soon)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
 	RegisterFailHandler(Fail)
 	if binary == "" {
