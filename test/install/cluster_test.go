@@ -14,8 +14,8 @@ import (
 	syaml "sigs.k8s.io/yaml"
 )
 
-// serviceMonitors has the API server take ServiceMonitors, whatever is in them.
-const serviceMonitors = `
+// monitoring has the API server take what Prometheus' operator reads, whatever is in it.
+const monitoring = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: servicemonitors.monitoring.coreos.com}
@@ -23,6 +23,16 @@ spec:
   group: monitoring.coreos.com
   scope: Namespaced
   names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prometheusrules.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: PrometheusRule, plural: prometheusrules, singular: prometheusrule}
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
@@ -82,8 +92,8 @@ var _ = Describe("On an API server", Ordered, func() {
 	})
 
 	It("everything is accepted", func(ctx context.Context) {
-		sure(ctx, []byte(serviceMonitors), "apply", "-f", "-")
-		sure(ctx, nil, "wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=20s")
+		sure(ctx, []byte(monitoring), "apply", "-f", "-")
+		sure(ctx, nil, "wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "crd/prometheusrules.monitoring.coreos.com", "--timeout=20s")
 		all := objects(template(ctx, "--values", everything))
 		for name, o := range all {
 			// A dry run leaves no namespace behind for what comes after it.
