@@ -53,7 +53,9 @@ var _ = Describe("What the chart has for who watches", func() {
 	)
 
 	It("has no rule where nothing runs that an alert is about", func(ctx context.Context) {
-		Expect(objects(template(ctx, "--set", "metrics.prometheusRule.enabled=true,manager.enabled=false"))).NotTo(HaveKey(rule))
+		for _, values := range []string{"manager.enabled=false", "manager.controllers={nodegroup}"} {
+			Expect(objects(template(ctx, "--set", "metrics.prometheusRule.enabled=true", "--set", values))).NotTo(HaveKey(rule), values)
+		}
 	})
 
 	It("has the dashboard as it is in the file", func(ctx context.Context) {
