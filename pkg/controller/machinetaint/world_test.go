@@ -15,6 +15,7 @@ import (
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -191,12 +192,16 @@ func (c *cluster) busy() (names []string) {
 	return names
 }
 
-// name names a machine for deletion as an autoscaler does, in one write with fewer replicas.
+// name names a machine for deletion as an autoscaler does, in one write with fewer replicas, and beside those that are named still.
 func (c *cluster) name(replicas int, machine string) {
 	GinkgoHelper()
 	now := time.Now().UTC().Format(time.RFC3339)
-	c.patch(`{"spec":{"replicas":%d},"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"%s~%s","machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"}}}`,
-		replicas, machine, now, now)
+	names := machine + "~" + now
+	if others := c.deployment().Annotations[machineutils.TriggerDeletionByMCM]; others != "" {
+		names = others + "," + names
+	}
+	c.patch(`{"spec":{"replicas":%d},"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"%s","machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"}}}`,
+		replicas, names, now)
 }
 
 // typed writes the whole object as a client does that knows only machine-controller-manager's own types.
