@@ -141,7 +141,7 @@ func (r *round) message(t tally, reason Reason) string {
 		if r.plan.Retry.Failures == 0 {
 			return text + "; waiting until the excess applied may fall by those that cannot be made"
 		}
-		return fmt.Sprintf("%s; failed %d times in a row, next try after %s",
+		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
 	}
 	return text + "; " + map[Reason]string{

@@ -192,7 +192,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Expect(w.view.Machines).To(HaveLen(3))
 		plan := NewPlan(w.view)
 		Expect(plan.Standing.Reason).To(Equal(CannotBeMade))
-		Expect(plan.Standing.Message).To(HavePrefix("3 of 3 machines serve, 0 of 3 in reserve, 0 of these ready; failed 1 times in a row"))
+		Expect(plan.Standing.Message).To(HavePrefix("3 of 3 machines serve, 0 of 3 in reserve, 0 of these ready; failures in a row: 1"))
 		Expect(plan.Again).To(BeNumerically("~", time.Minute, 10*time.Second))
 
 		w.view.Now = w.view.Now.Add(2 * time.Minute)
