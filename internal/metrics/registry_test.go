@@ -115,6 +115,25 @@ var _ = Describe("The list of metrics", func() {
 		Expect(written()).To(ConsistOf(names))
 	})
 
+	It("begins at zero what alerts look for, where it is known before", func() {
+		families, err := everything().Gather()
+		Expect(err).NotTo(HaveOccurred())
+		begun := map[string]int{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "end" && l.GetValue() == "error" {
+						begun[f.GetName()]++
+						Expect(m.GetCounter().GetValue()).To(BeZero())
+					}
+				}
+			}
+		}
+		Expect(begun).To(Equal(map[string]int{
+			"evenkeel_reserve_writes_total": 4, "evenkeel_release_raises_total": 1, "evenkeel_balancer_writes_total": 3,
+		}), "clusters of a federation are not known before")
+	})
+
 	It("keeps to what Prometheus asks of names", func() {
 		var families []*dto.MetricFamily
 		for _, m := range listed() {

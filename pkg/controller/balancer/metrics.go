@@ -28,6 +28,9 @@ func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 	m := &metrics{balancers: balancers, writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "evenkeel_balancer_writes_total", Help: "Writes by what they were (raise, lower, status) and how they ended (done, conflict, error).",
 	}, []string{"what", "end"})}
+	for _, what := range []string{"raise", "lower", "status"} {
+		written.Begin(m.writes, what)
+	}
 	if r != nil {
 		r.MustRegister(m.writes, m)
 	}

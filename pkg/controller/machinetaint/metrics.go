@@ -55,6 +55,12 @@ func newMetrics(r prometheus.Registerer, s *stores) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 	}
+	for _, what := range []string{"machine", "node", "machinedeployment", "status"} {
+		written.Begin(m.writes, what)
+	}
+	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, Occupied} {
+		m.released.WithLabelValues(string(why))
+	}
 	if r != nil {
 		r.MustRegister(m.writes, m.redundant, m.released, m.restored, m.untainted, m)
 	}

@@ -33,6 +33,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12),
 		}),
 	}
+	written.Begin(m.raises)
 	if r != nil {
 		r.MustRegister(m.pods, m.machines, m.raises, m.took)
 	}
