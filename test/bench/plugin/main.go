@@ -19,18 +19,14 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
 )
 
-// size is what there is to show.
-type size struct {
-	machines, deployments, pods int
-}
-
 func main() {
-	var s size
-	flag.IntVar(&s.machines, "machines", 1000, "machines, with a Node each")
-	flag.IntVar(&s.deployments, "deployments", 20, "MachineDeployments that they belong to")
-	flag.IntVar(&s.pods, "pods", 10_000, "pods on all machines")
+	var s fleet.Size
+	flag.IntVar(&s.Machines, "machines", 1000, "machines, with a Node each")
+	flag.IntVar(&s.Deployments, "deployments", 20, "MachineDeployments that they belong to")
+	flag.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
 	runs := flag.Int("runs", 10, "how often each command is run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -42,7 +38,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, s size, runs int) (err error) {
+func run(ctx context.Context, s fleet.Size, runs int) (err error) {
 	folder, err := os.MkdirTemp("", "evenkeel-bench-plugin-")
 	if err != nil {
 		return err
@@ -60,14 +56,14 @@ func run(ctx context.Context, s size, runs int) (err error) {
 	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {
 		return err
 	}
-	f, err := newFleet(cluster.Config(), s)
+	f, err := fleet.New(cluster.Config(), s)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := f.populate(ctx); err != nil {
+	if err := f.Populate(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("%d machines in %d MachineDeployments, %d pods made in %.0f s\n\n", s.machines, s.deployments, s.pods, time.Since(begin).Seconds())
+	fmt.Printf("%d machines in %d MachineDeployments, %d pods made in %.0f s\n\n", s.Machines, s.Deployments, s.Pods, time.Since(begin).Seconds())
 	return measure(ctx, cluster, plugin, runs)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
 )
 
 // measure runs each command so often, one after the other, and prints what that took.
@@ -26,7 +27,7 @@ func measure(ctx context.Context, cluster *localcluster.Cluster, plugin string, 
 		{"evenkeel status", []string{plugin, "status", access}},
 		{"evenkeel status, without pods", []string{plugin, "status", "--target-kubeconfig=none", access}},
 		{"evenkeel status -o json", []string{plugin, "status", "-o", "json", access}},
-		{"evenkeel explain machinedeployment", []string{plugin, "explain", "machinedeployment", deploymentName(0), access}},
+		{"evenkeel explain machinedeployment", []string{plugin, "explain", "machinedeployment", fleet.Deployment(0), access}},
 	} {
 		times, peak, err := repeat(ctx, command.args, runs)
 		if err != nil {

@@ -16,19 +16,15 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
 	"github.com/evenkeel/evenkeel/test/ui"
 )
 
-// size is what there is to show.
-type size struct {
-	machines, zones, pods int
-}
-
 func main() {
-	var s size
-	flag.IntVar(&s.machines, "machines", 1000, "machines of all zones")
-	flag.IntVar(&s.zones, "zones", 5, "MachineDeployments of the pool")
-	flag.IntVar(&s.pods, "pods", 10_000, "pods on all machines")
+	var s fleet.Size
+	flag.IntVar(&s.Machines, "machines", 1000, "machines, with a Node each")
+	flag.IntVar(&s.Deployments, "deployments", 20, "MachineDeployments that they belong to")
+	flag.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
 	changes := flag.Int("changes", 50, "how often a machine changes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -40,7 +36,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, s size, changes int) error {
+func run(ctx context.Context, s fleet.Size, changes int) error {
 	browser, err := ui.NewBrowser()
 	if err != nil {
 		return err
@@ -54,15 +50,15 @@ func run(ctx context.Context, s size, changes int) error {
 	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {
 		return err
 	}
-	f, err := newFleet(cluster.Config(), s)
+	f, err := fleet.New(cluster.Config(), s)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := f.populate(ctx); err != nil {
+	if err := f.Populate(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("%d machines in %d zones, %d pods made in %.0f s\n", s.machines, s.zones, s.pods, time.Since(begin).Seconds())
+	fmt.Printf("%d machines in %d MachineDeployments, %d pods made in %.0f s\n", s.Machines, s.Deployments, s.Pods, time.Since(begin).Seconds())
 	plugin, err := startPlugin(ctx, cluster.Kubeconfig())
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
+	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
 	"github.com/evenkeel/evenkeel/test/ui"
 )
 
@@ -17,19 +18,19 @@ import (
 const patience = time.Minute
 
 // measure prints what it finds.
-func measure(ctx context.Context, f *fleet, p *plugin, browser *ui.Browser, changes int) error {
+func measure(ctx context.Context, f *fleet.Fleet, p *plugin, browser *ui.Browser, changes int) error {
 	begin := time.Now()
 	tab, err := browser.Open(ctx, p.address, ui.Look{Width: 1440, Height: 900})
 	if err != nil {
 		return err
 	}
-	if err := tab.Until(ctx, fmt.Sprintf(`document.querySelectorAll("[data-machine]").length === %d && document.querySelector("#link.live")`, f.machines)); err != nil {
+	if err := tab.Until(ctx, fmt.Sprintf(`document.querySelectorAll("[data-machine]").length === %d && document.querySelector("#link.live")`, f.Machines)); err != nil {
 		return err
 	}
 	fmt.Printf("page open and live after %d ms\n", time.Since(begin).Milliseconds())
 	var took []time.Duration
 	for i := range changes {
-		one, err := change(ctx, f, tab, i*f.machines/changes)
+		one, err := change(ctx, f, tab, i*f.Machines/changes)
 		if err != nil {
 			return err
 		}
@@ -47,13 +48,13 @@ func measure(ctx context.Context, f *fleet, p *plugin, browser *ui.Browser, chan
 }
 
 // change lets a machine fail, and says how long it took until the reader saw that.
-func change(ctx context.Context, f *fleet, tab *ui.Tab, i int) (time.Duration, error) {
+func change(ctx context.Context, f *fleet.Fleet, tab *ui.Tab, i int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := f.becomes(ctx, i, mcm.MachineFailed); err != nil {
+	if err := f.Becomes(ctx, i, mcm.MachineFailed); err != nil {
 		return 0, err
 	}
 	answered := time.Now()
-	err := tab.Until(ctx, fmt.Sprintf(`document.querySelector("[data-machine=%s]").getAttribute("href") === "#failed"`, machineName(i)))
+	err := tab.Until(ctx, fmt.Sprintf(`document.querySelector("[data-machine=%s]").getAttribute("href") === "#failed"`, fleet.Machine(i)))
 	return time.Since(answered), err
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package fleet makes many machines with their Nodes and pods, as objects alone: nothing has to run but an API server.
+package fleet
 
 import (
 	"context"
@@ -25,14 +26,21 @@ import (
 // writers make objects at the same time.
 const writers = 32
 
-// fleet is all objects of the benchmark. One machine in ten is in reserve.
-type fleet struct {
-	size
+// Size is what there is to show: machines with a Node each, the MachineDeployments that they belong to, three of which are a pool, and
+// the pods on all machines. One machine in ten is in reserve.
+type Size struct {
+	Machines, Deployments, Pods int
+}
+
+// Fleet is all objects of a benchmark.
+type Fleet struct {
+	Size
 	core     kubernetes.Interface
 	machines versioned.Interface
 }
 
-func newFleet(config *rest.Config, s size) (*fleet, error) {
+// New reaches a cluster where a fleet is to be made.
+func New(config *rest.Config, s Size) (*Fleet, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	core, err := kubernetes.NewForConfig(config)
@@ -40,26 +48,30 @@ func newFleet(config *rest.Config, s size) (*fleet, error) {
 		return nil, err
 	}
 	machines, err := versioned.NewForConfig(config)
-	return &fleet{s, core, machines}, err
+	return &Fleet{s, core, machines}, err
 }
 
-func deploymentName(i int) string { return fmt.Sprintf("pool-%02d-z%d", i/3, i%3) }
-func machineName(i int) string    { return fmt.Sprintf("machine-%04d", i) }
+// Deployment is the name of one of the MachineDeployments.
+func Deployment(i int) string { return fmt.Sprintf("pool-%02d-z%d", i/3, i%3) }
 
-func (f *fleet) populate(ctx context.Context) error {
-	owners := make([]types.UID, f.deployments)
+// Machine is the name of one of the machines.
+func Machine(i int) string { return fmt.Sprintf("machine-%04d", i) }
+
+// Populate makes all objects.
+func (f *Fleet) Populate(ctx context.Context) error {
+	owners := make([]types.UID, f.Deployments)
 	for i := range owners {
 		var err error
 		if owners[i], err = f.deployment(ctx, i); err != nil {
 			return err
 		}
 	}
-	return inParallel(f.size.machines, func(i int) error {
+	return inParallel(f.Machines, func(i int) error {
 		if err := f.machine(ctx, i, owners[i%len(owners)]); err != nil {
 			return err
 		}
-		for n := range f.pods / f.size.machines {
-			if err := f.pod(ctx, fmt.Sprintf("pod-%d-%d", i, n), machineName(i)); err != nil {
+		for n := range f.Pods / f.Machines {
+			if err := f.pod(ctx, fmt.Sprintf("pod-%d-%d", i, n), Machine(i)); err != nil {
 				return err
 			}
 		}
@@ -68,9 +80,9 @@ func (f *fleet) populate(ctx context.Context) error {
 }
 
 // deployment makes a MachineDeployment with its MachineSet, whose UID it returns.
-func (f *fleet) deployment(ctx context.Context, i int) (types.UID, error) {
-	each := f.size.machines / f.deployments
-	plain := gen.MachineDeployment(deploymentName(i), int32(each-each/10))
+func (f *Fleet) deployment(ctx context.Context, i int) (types.UID, error) {
+	each := f.Machines / f.Deployments
+	plain := gen.MachineDeployment(Deployment(i), int32(each-each/10))
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
 	d.Spec.ExcessReplicas = ptr.To(int32(each / 10))
@@ -94,30 +106,41 @@ func owned(kind, name string, uid types.UID) []metav1.OwnerReference {
 }
 
 // machine makes one that runs, with its Node.
-func (f *fleet) machine(ctx context.Context, i int, owner types.UID) error {
-	deployment := deploymentName(i % f.deployments)
+func (f *Fleet) machine(ctx context.Context, i int, owner types.UID) error {
+	deployment := Deployment(i % f.Deployments)
 	api := f.machines.MachineV1alpha1().Machines(gen.Namespace)
-	m, err := api.Create(ctx, gen.Machine(machineName(i), func(m *mcm.Machine) {
+	_, err := api.Create(ctx, gen.Machine(Machine(i), func(m *mcm.Machine) {
 		m.OwnerReferences = owned("MachineSet", deployment, owner)
 		m.Labels = map[string]string{"name": deployment, mcm.NodeLabelKey: m.Name}
 		m.Spec.ProviderID = "virtual:///" + m.Name
-		if i/f.deployments%10 == 0 {
+		if i/f.Deployments%10 == 0 {
 			m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: v1alpha1.Reserve{Since: time.Now().Truncate(time.Second)}.String()}
 		}
 	}), metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.Now()}
-	if _, err := api.UpdateStatus(ctx, m, metav1.UpdateOptions{}); err != nil {
+	if err := f.Becomes(ctx, i, mcm.MachineRunning); err != nil {
 		return err
 	}
-	node := gen.Node(machineName(i), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i%f.deployments%3) })
+	node := gen.Node(Machine(i), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i%f.Deployments%3) })
 	_, err = f.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	return err
 }
 
-func (f *fleet) pod(ctx context.Context, name, node string) error {
+// Becomes changes what a machine does.
+func (f *Fleet) Becomes(ctx context.Context, i int, phase mcm.MachinePhase) error {
+	api := f.machines.MachineV1alpha1().Machines(gen.Namespace)
+	m, err := api.Get(ctx, Machine(i), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	m.Status.CurrentStatus = mcm.CurrentStatus{Phase: phase, LastUpdateTime: metav1.Now()}
+	_, err = api.UpdateStatus(ctx, m, metav1.UpdateOptions{})
+	return err
+}
+
+func (f *Fleet) pod(ctx context.Context, name, node string) error {
 	pod := gen.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = node })
 	_, err := f.core.CoreV1().Pods(gen.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
