@@ -72,7 +72,7 @@ func sure(ctx context.Context, input []byte, args ...string) string {
 
 var _ = Describe("On an API server", Ordered, func() {
 	BeforeAll(func(ctx context.Context) {
-		out, err := helm(ctx, "install", "evenkeel", root+"/charts/evenkeel", "--namespace", "kube-system")
+		out, err := helm(ctx, "install", "evenkeel", root+"/charts/evenkeel", "--namespace", "kube-system", "--take-ownership")
 		Expect(err).NotTo(HaveOccurred(), out)
 	})
 

@@ -5,6 +5,7 @@ package install
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/internal/chart"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
@@ -27,11 +29,15 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 		func(ctx context.Context, folder, account, controllers string, lease ...string) {
 			built, err := tools.Kustomize(ctx, folder)
 			Expect(err).NotTo(HaveOccurred())
+			readers, err := tools.Kustomize(ctx, "kubernetes/deploy/metrics-reader")
+			Expect(err).NotTo(HaveOccurred())
 			all := objects(built)
+			maps.Copy(all, objects(readers))
 			address := freeAddress()
 			flags := here(argsOf(all["Deployment "+chart.Namespace+"/"+account]), address)
 			Expect(flags).To(ContainElement("--controllers=" + controllers))
 			sure(ctx, in(all), "apply", "--server-side", "--force-conflicts", "-f", "-")
+			DeferCleanup(func(ctx context.Context) { sure(ctx, in(passing(all)), "delete", "--ignore-not-found", "-f", "-") })
 			kubeconfig, err := cluster.AccountKubeconfig(ctx, chart.Namespace, account)
 			Expect(err).NotTo(HaveOccurred())
 			process, err := cluster.RunProgram(ctx, localcluster.Program{
@@ -71,6 +77,15 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 		Entry("the hub's", "kubernetes/deploy/federation-hub", "evenkeel-federatedhpa", "federatedhpa", "-n", "kube-system", "federatedhpa"),
 	)
 })
+
+// passing are the objects that may go. CRDs would take machines with them, and nobody here ends a Namespace.
+func passing(all map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	rest := maps.Clone(all)
+	maps.DeleteFunc(rest, func(_ string, o *unstructured.Unstructured) bool {
+		return o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "Namespace"
+	})
+	return rest
+}
 
 // here are the flags of a process that runs on this machine: clusters by kubeconfig, and nothing beyond loopback.
 func here(flags []string, metrics string) []string {
