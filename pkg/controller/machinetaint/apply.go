@@ -142,7 +142,10 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change DeploymentChange) (*v1alpha1.MachineDeployment, error) {
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{})
 	c.metrics.wrote("machinedeployment", err)
-	if err != nil {
+	switch {
+	case err != nil && mayHaveHappened(err):
+		return d, fmt.Errorf("write machine deployment %s: %w: %w", d.Name, errUnknown, err)
+	case err != nil:
 		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
 	}
 	key := d.Namespace + "/" + d.Name
@@ -162,6 +165,15 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 			"spec.excessReplicas had vanished and is %d again; write 0 to want no reserve", *change.Field)
 	}
 	return answer, nil
+}
+
+// errUnknown says that a write of a MachineDeployment may have taken effect.
+var errUnknown = errors.New("its outcome is unknown")
+
+// mayHaveHappened tells of an error whether the write may have taken effect, or may yet. What the server refused has not.
+func mayHaveHappened(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= 500
 }
 
 // noted remembers a write until the store shows it.

@@ -4,6 +4,7 @@ package machinetaint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -134,10 +135,14 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, nil
 	}
 	d, err := c.apply(ctx, v, p)
+	// What is to be remembered belongs to the excess applied. Where that has fallen, or may have, because of a machine that cannot be
+	// made, it must not fall for that machine again, whatever else failed.
+	if applied(d).Excess == p.Rule.Applied.Excess || errors.Is(err, errUnknown) {
+		c.remember(key, p.Memory)
+	}
 	if err != nil {
 		return 0, err
 	}
-	c.remember(key, p.Memory)
 	if p.frees() {
 		return soon, nil
 	}
