@@ -8,11 +8,15 @@ import (
 )
 
 // choose names the victims: as many reserve machines as will be too many once the applied excess is where it is
-// headed (law 6), and the surplus. During a rollout only what is stuck goes.
+// headed (law 6), and the surplus. During a rollout only what is stuck goes, or all once no excess is applied: none is born then, and
+// what is left of the reserve must not be in the way of the machines that serve.
 func (r *round) choose() {
 	t := r.tally()
 	n := limit(t.reserve-r.target, t.live-Shown(r.Replicas, Applied{r.target, r.Max}))
-	if r.Rollout {
+	switch {
+	case r.Rollout && r.Applied.Excess == 0:
+		n = t.reserve
+	case r.Rollout:
 		n = limit(r.Applied.Excess-r.target, r.stuck)
 	}
 	spare := r.pick(func(m Machine) bool { return m.Reserve && !m.kept() }, r.victimOrder)

@@ -48,7 +48,8 @@
 //     want as many machines as there are. Until then it keeps priority 2 and is not released.
 //  10. What cannot be made. A falls by reserve machines that cannot be made or do not become ready in time, also during a
 //     rollout, through the gate. It then waits, twice as long after every failure, and tries again with one machine; once that
-//     is ready all of X is tried.
+//     is ready all of X is tried. Where A has fallen to 0 in a rollout, all reserve that is left are victims: none is born then, and
+//     it must not be in the way of machines that serve.
 //  11. Priorities: reserve that is ready 5, victims 2, everything else 3. Any other value is somebody else's and stays.
 //  12. Named. Where a reserve machine is named for deletion while more than R serve and run, whoever named it lowered R
 //     for it, and R is given back, once.

@@ -210,6 +210,16 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Expect(w.broken).NotTo(HaveOccurred())
 	})
 
+	It("is not in the way of a rollout once none is applied, though what is left of it can be made after all", func() {
+		w := settled(2, 2, Unbounded)
+		w.view.Rollout, w.view.Applied = true, Applied{Max: Unbounded}
+		w.view.Wanted = 2
+		plan := NewPlan(w.view)
+		Expect(plan.Victims).To(Equal([]Victim{{"c", Shrunk}, {"d", Shrunk}}))
+		Expect(plan.Priorities).To(Equal([]Priority{{"c", PriorityVictim}, {"d", PriorityVictim}}))
+		Expect(plan.Moves).To(BeEmpty())
+	})
+
 	It("does not become ready in time: it goes, at its deadline", func() {
 		w := settled(1, 1, Unbounded)
 		w.machine("b").Phase, w.machine("b").Priority, w.machine("b").SeenPriority = mcm.MachinePending, 3, 3
