@@ -55,7 +55,7 @@ func newScene(resources []sim.Resource) scene {
 func (s scene) run(args ...string) (out string, err error) {
 	var stdout, stderr bytes.Buffer
 	root := app.RootAt(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, s.clusters)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // never nil, which would be the test binary's own
 	err = root.ExecuteContext(GinkgoT().Context())
 	return stdout.String(), err
 }
