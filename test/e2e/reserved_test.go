@@ -183,20 +183,25 @@ func (p pool) witness(ctx context.Context) *witness {
 	core := informers.NewSharedInformerFactory(kube, 0)
 	ours := externalversions.NewSharedInformerFactoryWithOptions(machines, 0, externalversions.WithNamespace(namespace))
 	m, n, q := ours.Machine().V1alpha1().Machines().Informer(), core.Core().V1().Nodes().Informer(), core.Core().V1().Pods().Informer()
-	for informer, seen := range map[cache.SharedIndexInformer]func(any, bool){m: w.machine, n: w.node, q: w.pod} {
-		_, err := informer.AddEventHandler(handler(seen))
-		Expect(err).NotTo(HaveOccurred())
-	}
-	core.StartWithContext(life)
-	ours.StartWithContext(life)
 	DeferCleanup(func() {
 		end()
 		core.Shutdown()
 		ours.Shutdown()
 	})
-	Expect(cache.WaitFor(ctx, "", m.HasSyncedChecker(), n.HasSyncedChecker(), q.HasSyncedChecker())).To(BeTrue())
+	// Nodes before pods: a pod that is there from the beginning is on a node that is.
+	for _, follow := range []struct {
+		informer cache.SharedIndexInformer
+		seen     func(any, bool)
+	}{{m, w.machine}, {n, w.node}, {q, w.pod}} {
+		handled, err := follow.informer.AddEventHandler(handler(follow.seen))
+		Expect(err).NotTo(HaveOccurred())
+		core.StartWithContext(life)
+		ours.StartWithContext(life)
+		Expect(cache.WaitFor(ctx, "", handled.HasSyncedChecker())).To(BeTrue())
+	}
 	return w
 }
+
 func handler(seen func(item any, gone bool)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(item any) { seen(item, false) },
