@@ -44,7 +44,7 @@ func NewTemplate(m Model, others []Model, reserved corev1.ResourceList) (*corev1
 		return nil, false
 	}
 	capacity := withHugePages(estimate.Capacity, estimate.Labels[corev1.LabelArchStable])
-	return m.fresh(capacity, allocatable(capacity, reserved), estimate.Labels), true
+	return m.fresh(capacity, allocatable(capacity, reserved), withFormerNames(estimate.Labels)), true
 }
 
 func (m Model) zone() string {
@@ -87,6 +87,18 @@ func (m Model) like(node *corev1.Node, zone string) *corev1.Node {
 // single tells whether a label says which machine a Node is, or what is being done to it.
 func single(label string) bool {
 	return label == "node.gardener.cloud/machine-name" || label == "alpha.eksctl.io/instance-id" || strings.HasPrefix(label, "node.machine.sapcloud.io/")
+}
+
+// withFormerNames adds two labels under the names that they once had: kube-controller-manager does so on every Node, and pods may
+// select by them. The third of their kind, of the instance type, is the caller's to add.
+func withFormerNames(labels map[string]string) map[string]string {
+	all := maps.Clone(labels)
+	for former, label := range map[string]string{"beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable} {
+		if value, ok := labels[label]; ok {
+			all[former] = value
+		}
+	}
+	return all
 }
 
 // fresh is a Node that is ready for pods.

@@ -103,7 +103,7 @@ var _ = Describe("A template", func() {
 			change(&other)
 			node, ok := NewTemplate(modelIn("z2", nil), []Model{other}, nil)
 			Expect(ok).To(BeTrue())
-			Expect(node.Labels).NotTo(HaveKey("beta.kubernetes.io/arch"), "it comes from the class")
+			Expect(node.Status.Allocatable.Cpu().String()).NotTo(Equal("3800m"), "it comes from the class")
 		},
 		Entry("of other size", func(m *Model) { m.Class.Capacity["cpu"] = resource.MustParse("8") }),
 		Entry("of other type", func(m *Model) { m.Class.InstanceType = "virtual.small" }),
@@ -125,6 +125,7 @@ var _ = Describe("A template", func() {
 		Expect(ok).To(BeTrue())
 		Expect(node.Labels).To(Equal(map[string]string{
 			"kubernetes.io/hostname": "pool-z1-template", "worker": "a", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+			"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux",
 			"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "local", "topology.ebs.csi.aws.com/zone": "z1",
 			"node.kubernetes.io/instance-type": "virtual.large",
 		}))

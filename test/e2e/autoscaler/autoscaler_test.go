@@ -79,7 +79,7 @@ var _ = real("An unmodified cluster-autoscaler", func() {
 		zones := []pool{newPool(ctx, "even-1", "even", "0:9", 1), newPool(ctx, "even-2", "even", "0:9", 1), newPool(ctx, "even-3", "even", "0:9", 0)}
 		workload(ctx, "even", "even", 2)
 		runs(ctx, "even", 2)
-		time.Sleep(65 * time.Second) // a Node is a template when it has been ready for a minute
+		settled(ctx, "even")
 		autoscale()
 		demand(ctx, "even", 9)
 		runs(ctx, "even", 9)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -139,4 +140,19 @@ func (p pool) wants(ctx context.Context, replicas int32) {
 	GinkgoHelper()
 	By(fmt.Sprintf("%s wants %d", p.name, replicas))
 	Eventually(func() (int32, error) { return p.replicas(ctx) }).WithContext(ctx).Should(Equal(replicas))
+}
+
+// settled waits until all Nodes of these workers have been ready for more than a minute: before that they are nobody's template.
+func settled(ctx context.Context, workers string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelInstanceTypeStable + "=" + workers})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(list.Items).NotTo(BeEmpty())
+		for _, n := range list.Items {
+			g.Expect(n.Status.Conditions).To(ContainElement(And(
+				HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue),
+				HaveField("LastTransitionTime.Time", BeTemporally("<", time.Now().Add(-65*time.Second))))))
+		}
+	}).WithContext(ctx).Should(Succeed())
 }

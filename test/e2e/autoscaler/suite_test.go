@@ -12,7 +12,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,7 +107,7 @@ func connect() {
 	groups = pb.NewCloudProviderClient(connection)
 }
 
-// autoscale runs cluster-autoscaler until the spec ends, hurried by flags of its own. The first are those that a user must set.
+// autoscale runs cluster-autoscaler until the spec ends, with the flags that users are told to set, hurried by others, and with those of the spec.
 func autoscale(flags ...string) *localcluster.Process {
 	GinkgoHelper()
 	By("cluster-autoscaler begins")
@@ -112,17 +115,29 @@ func autoscale(flags ...string) *localcluster.Process {
 	Expect(os.WriteFile(config, fmt.Appendf(nil, "address: %q\ngrpc_timeout: 20s\n", address), 0o600)).To(Succeed())
 	port, err := cluster.Port(autoscaler)
 	Expect(err).NotTo(HaveOccurred())
-	process, err := cluster.Run(autoscaler, binary, append([]string{
-		"--cloud-provider=externalgrpc", "--cloud-config=" + config, "--kubeconfig=" + cluster.Kubeconfig(),
-		"--balance-similar-node-groups=true", "--force-ds=true", "--balancing-ignore-label=node.gardener.cloud/machine-name",
-		"--max-node-provision-time=25m",
-		"--leader-elect=false", "--address=127.0.0.1:" + strconv.Itoa(port), "--v=4", "--scan-interval=1s",
+	process, err := cluster.Run(autoscaler, binary, slices.Concat(advised(), []string{
+		"--cloud-config=" + config, "--kubeconfig=" + cluster.Kubeconfig(), "--leader-elect=false", "--address=127.0.0.1:" + strconv.Itoa(port), "--v=4", "--scan-interval=1s",
 		"--scale-down-unneeded-time=5s", "--scale-down-delay-after-add=5s", "--scale-down-delay-after-failure=5s",
 		"--unremovable-node-recheck-timeout=5s", "--node-delete-delay-after-taint=1s",
-	}, flags...)...)
+	}, flags)...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(process.Stop()).To(Succeed()) })
 	return process
+}
+
+// advised are the flags that a user is told to set, as the example has them.
+func advised() []string {
+	GinkgoHelper()
+	text, err := os.ReadFile("../../../examples/autoscaler/cluster-autoscaler.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	var flags []string
+	for _, found := range regexp.MustCompile(`(?m)^ +- (--\S+)$`).FindAllStringSubmatch(string(text), -1) {
+		if !strings.HasPrefix(found[1], "--cloud-config=") {
+			flags = append(flags, found[1])
+		}
+	}
+	Expect(flags).To(ContainElement("--cloud-provider=externalgrpc"))
+	return flags
 }
 
 // fetch is what a URL answers.
