@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +37,7 @@ type planOptions struct {
 	surplus, bootReserve, bootZones, pods time.Duration
 	safetyUp                              int
 	release                               bool
-	clusters                              string
+	fleet                                 fleetOptions
 }
 
 func newPlan(o *options) *cobra.Command {
@@ -81,7 +80,7 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "as the controllers were told")
 	flags.IntVar(&p.safetyUp, "safety-up", 2, "as machine-controller-manager was told")
 	flags.BoolVar(&p.release, "instant-release", true, "as the controllers were told")
-	flags.StringVar(&p.clusters, "federation-clusters-namespace", "", "as the controllers were told; by default it is the namespace of this command")
+	p.fleet.addFlags(flags)
 }
 
 func (p *planOptions) run(ctx context.Context) error {
@@ -91,6 +90,9 @@ func (p *planOptions) run(ctx context.Context) error {
 	mode, err := v1alpha1.ParseBalanceMode(p.mode)
 	if err != nil {
 		return fmt.Errorf("--balance-mode: %w", err)
+	}
+	if err := p.fleet.complete(); err != nil {
+		return err
 	}
 	changes, err := p.changes()
 	if err != nil {
@@ -176,7 +178,8 @@ func (p *planOptions) federate(ctx context.Context, clients dryrun.Clients, obje
 	if err != nil {
 		return fmt.Errorf("read the namespace of the kubeconfig: %w", err)
 	}
-	previews, err := clients.Federate(ctx, control, cmp.Or(p.clusters, namespace), objects.Federated)
+	previews, left, err := clients.Federate(ctx, control, p.fleet.of(namespace), objects.Federated)
+	forecast.Notes = append(forecast.Notes, left...)
 	if err != nil {
 		forecast.Notes = append(forecast.Notes, "federated autoscalers are left out: "+err.Error())
 	}

@@ -26,12 +26,6 @@ const federatedName = "federatedhpa"
 // federatedRetry is how often the API server is asked for federated autoscalers while it does not serve them.
 const federatedRetry = 30 * time.Second
 
-// The registries of clusters.
-const (
-	secretRegistry  = "secrets"
-	profileRegistry = "clusterprofiles"
-)
-
 // FederatedOptions are the flags of the federated autoscaler's controller.
 type FederatedOptions struct {
 	// Namespace is the only one with objects to look at; empty means all.
@@ -48,7 +42,7 @@ type FederatedOptions struct {
 
 func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "federation-namespace", "", "The only namespace whose FederatedHorizontalPodAutoscalers count, in the hub and in clusters. Default: all namespaces.")
-	flags.StringVar(&o.Registry, "federation-registry", secretRegistry, "Where clusters are found: "+secretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+profileRegistry+" (multicluster.x-k8s.io).")
+	flags.StringVar(&o.Registry, "federation-registry", federatedhpa.SecretRegistry, "Where clusters are found: "+federatedhpa.SecretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+federatedhpa.ProfileRegistry+" (multicluster.x-k8s.io).")
 	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that give credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
 	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of those Secrets or ClusterProfiles. Default: --namespace.")
 	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "How many FederatedHorizontalPodAutoscalers are looked at at the same time.")
@@ -60,12 +54,12 @@ func (o *FederatedOptions) validate() error {
 	switch {
 	case o.Syncs < 1:
 		return fmt.Errorf("--federation-concurrent-syncs: %d is below 1", o.Syncs)
-	case !slices.Contains([]string{secretRegistry, profileRegistry}, o.Registry):
-		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", o.Registry, secretRegistry, profileRegistry)
+	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, o.Registry):
+		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", o.Registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
 	case o.ProbePeriod < 100*time.Millisecond, o.RequestTimeout < 100*time.Millisecond:
 		return fmt.Errorf("--federation-probe-period, --federation-request-timeout: below 100ms")
-	case o.Providers != "" && o.Registry != profileRegistry:
-		return fmt.Errorf("--clusterprofile-provider-file needs --federation-registry=%s", profileRegistry)
+	case o.Providers != "" && o.Registry != federatedhpa.ProfileRegistry:
+		return fmt.Errorf("--clusterprofile-provider-file needs --federation-registry=%s", federatedhpa.ProfileRegistry)
 	}
 	_, err := o.access()
 	return err
@@ -124,7 +118,7 @@ func (p *process) runFederated(ctx context.Context) error {
 
 func (p *process) registryOf(o FederatedOptions) (federatedhpa.Registry, error) {
 	namespace := cmp.Or(o.Clusters, p.options.Namespace)
-	if o.Registry == secretRegistry {
+	if o.Registry == federatedhpa.SecretRegistry {
 		return federatedhpa.NewSecrets(p.core, namespace), nil
 	}
 	profiles, err := dynamic.NewForConfig(p.control)

@@ -27,7 +27,8 @@ const (
 	profileKey   = "Config"
 )
 
-var profileResource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
+// ProfileResource are ClusterProfiles.
+var ProfileResource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
 
 // Profiles is a registry: each ClusterProfile is a cluster, with the profile's name and labels. Its access is in a Secret
 // with ProfileLabel, or else by a program that its status and the operator agree on.
@@ -40,7 +41,7 @@ type Profiles struct {
 func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace string, access Access) *Profiles {
 	return &Profiles{
 		access:   access,
-		profiles: dynamicinformer.NewFilteredDynamicInformer(client, profileResource, namespace, 0, cache.Indexers{}, nil).Informer(),
+		profiles: dynamicinformer.NewFilteredDynamicInformer(client, ProfileResource, namespace, 0, cache.Indexers{}, nil).Informer(),
 		secrets: coreinformers.NewFilteredSecretInformer(core, namespace, 0, cache.Indexers{ProfileLabel: byProfile}, func(o *metav1.ListOptions) {
 			o.LabelSelector = ProfileLabel
 		}),

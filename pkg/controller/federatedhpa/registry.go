@@ -15,6 +15,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
+// The registries, by the names that flags have for them.
+const (
+	SecretRegistry  = "secrets"
+	ProfileRegistry = "clusterprofiles"
+)
+
 // Registry knows the clusters there are.
 type Registry interface {
 	// Members are all clusters by name.

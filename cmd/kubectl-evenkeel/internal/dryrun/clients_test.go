@@ -82,9 +82,10 @@ var _ = Describe("The clients of a forecast", func() {
 	})
 
 	It("say at once that clusters may not be read, and ask nobody where there is no federated autoscaler", func(ctx context.Context) {
-		Expect(c.Federate(ctx, config, "garden", nil)).To(BeEmpty())
+		garden := Fleet{Namespace: "garden"}
+		Expect(c.Federate(ctx, config, garden, nil)).To(BeEmpty())
 		Expect(server.requests).To(BeEmpty())
-		_, err := c.Federate(ctx, config, "garden", []*autoscaling.FederatedHorizontalPodAutoscaler{{}})
+		_, _, err := c.Federate(ctx, config, garden, []*autoscaling.FederatedHorizontalPodAutoscaler{{}})
 		Expect(err).To(MatchError(ContainSubstring("list the clusters' Secrets in namespace garden: no secrets for you")))
 	})
 

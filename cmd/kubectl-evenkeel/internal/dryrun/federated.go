@@ -3,46 +3,12 @@
 package dryrun
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-
-	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
-
-// answerTime is how long clusters have for their answers; who has not answered by then is out of reach.
-const answerTime = 10 * time.Second
-
-// Federate plans for all federated autoscalers, with what their clusters say. The clusters are those of the Secrets in a
-// namespace of the control cluster.
-func (c Clients) Federate(ctx context.Context, control *rest.Config, namespace string, objects []*autoscaling.FederatedHorizontalPodAutoscaler) ([]federatedhpa.Preview, error) {
-	if len(objects) == 0 {
-		return nil, nil
-	}
-	core, err := kubernetes.NewForConfig(readOnly(control))
-	if err != nil {
-		return nil, fmt.Errorf("connect to the control cluster: %w", err)
-	}
-	// What controllers log is for their operators.
-	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), answerTime)
-	defer cancel()
-	// Whoever may not read them would wait for nothing.
-	one := metav1.ListOptions{LabelSelector: federatedhpa.SecretLabel + "=true", Limit: 1}
-	if _, err := core.CoreV1().Secrets(namespace).List(ctx, one); err != nil {
-		return nil, fmt.Errorf("list the clusters' Secrets in namespace %s: %w", namespace, err)
-	}
-	return federatedhpa.NewPreviews(ctx, federatedhpa.NewSecrets(core, namespace), objects, federatedhpa.Options{
-		Connect: func(r federatedhpa.Registration) (*rest.Config, error) { return readOnly(r.Config), nil },
-	})
-}
 
 // AddFederated puts plans of federated autoscalers into a forecast. Their end is what they aim at: the bounds that clusters
 // have when all of it has moved, if the load stays as it is.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// fleetOptions say where the clusters of federated autoscalers are, by the flags of the hub.
+type fleetOptions struct {
+	namespace, registry, providers string
+	access                         federatedhpa.Access
+}
+
+func (f *fleetOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.namespace, "federation-clusters-namespace", "", "as the controllers were told; by default it is the namespace of this command")
+	flags.StringVar(&f.registry, "federation-registry", federatedhpa.SecretRegistry, "as the controllers were told: "+federatedhpa.SecretRegistry+" or "+federatedhpa.ProfileRegistry)
+	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "as the controllers were told; its programs are run on this machine to reach the clusters of ClusterProfiles. By default none is run")
+}
+
+// complete reads the file of programs.
+func (f *fleetOptions) complete() error {
+	switch {
+	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, f.registry):
+		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", f.registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
+	case f.providers == "":
+		return nil
+	case f.registry != federatedhpa.ProfileRegistry:
+		return fmt.Errorf("--clusterprofile-provider-file needs --federation-registry=%s", federatedhpa.ProfileRegistry)
+	}
+	text, err := os.ReadFile(f.providers)
+	if err == nil {
+		f.access, err = federatedhpa.ReadAccess(text)
+	}
+	if err != nil {
+		return fmt.Errorf("--clusterprofile-provider-file: %w", err)
+	}
+	return nil
+}
+
+// of is the fleet of a command in a namespace.
+func (f *fleetOptions) of(namespace string) dryrun.Fleet {
+	return dryrun.Fleet{Namespace: cmp.Or(f.namespace, namespace), Profiles: f.registry == federatedhpa.ProfileRegistry, Access: f.access}
+}

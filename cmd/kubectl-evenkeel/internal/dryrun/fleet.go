@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+)
+
+// answerTime is how long clusters have for their answers; who has not answered by then is out of reach.
+const answerTime = 10 * time.Second
+
+// Fleet is where the hub was told to find the clusters of federated autoscalers.
+type Fleet struct {
+	// Namespace in the control cluster.
+	Namespace string
+	// Profiles says that clusters are its ClusterProfiles, and not its Secrets.
+	Profiles bool
+	// Access are the programs that give credentials for ClusterProfiles. No others are run, whatever a profile says.
+	Access federatedhpa.Access
+}
+
+// Federate plans for all federated autoscalers, with what their clusters say. It also returns, in a line each, what was left
+// out.
+func (c Clients) Federate(ctx context.Context, control *rest.Config, fleet Fleet, objects []*autoscaling.FederatedHorizontalPodAutoscaler) ([]federatedhpa.Preview, []string, error) {
+	if len(objects) == 0 {
+		return nil, nil, nil
+	}
+	// What controllers log is for their operators.
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), answerTime)
+	defer cancel()
+	registry, err := c.registry(ctx, control, fleet)
+	if err != nil {
+		return nil, nil, err
+	}
+	previews, err := federatedhpa.NewPreviews(ctx, registry, objects, federatedhpa.Options{
+		Connect: func(r federatedhpa.Registration) (*rest.Config, error) { return readOnly(r.Config), nil },
+	})
+	return previews, c.passedOver(ctx, fleet), err
+}
+
+// registry is the one of the fleet. Whoever may not read it would wait for nothing, and is told so at once.
+func (c Clients) registry(ctx context.Context, control *rest.Config, fleet Fleet) (federatedhpa.Registry, error) {
+	core, err := kubernetes.NewForConfig(readOnly(control))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	label := federatedhpa.SecretLabel + "=true"
+	if fleet.Profiles {
+		label = federatedhpa.ProfileLabel
+		if _, err := c.profiles(ctx, fleet.Namespace); err != nil {
+			return nil, fmt.Errorf("list the ClusterProfiles in namespace %s: %w", fleet.Namespace, err)
+		}
+	}
+	if _, err := core.CoreV1().Secrets(fleet.Namespace).List(ctx, metav1.ListOptions{LabelSelector: label, Limit: 1}); err != nil {
+		return nil, fmt.Errorf("list the clusters' Secrets in namespace %s: %w", fleet.Namespace, err)
+	}
+	if fleet.Profiles {
+		return federatedhpa.NewProfiles(c.Control, core, fleet.Namespace, fleet.Access), nil
+	}
+	return federatedhpa.NewSecrets(core, fleet.Namespace), nil
+}
+
+// profiles are the names of all ClusterProfiles of a namespace.
+func (c Clients) profiles(ctx context.Context, namespace string) ([]string, error) {
+	list, err := c.Control.Resource(federatedhpa.ProfileResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, nil
+}
+
+// passedOver names the ClusterProfiles that a fleet of Secrets leaves out. Where they cannot be read there are none to tell of.
+func (c Clients) passedOver(ctx context.Context, fleet Fleet) []string {
+	if fleet.Profiles {
+		return nil
+	}
+	names, err := c.profiles(ctx, fleet.Namespace)
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("clusters are those of Secrets; the ClusterProfiles %s of namespace %s are left out. If the hub runs with --federation-registry=%s, say so here, too",
+		strings.Join(names, ", "), fleet.Namespace, federatedhpa.ProfileRegistry)}
+}
