@@ -50,6 +50,10 @@ build: ## Build our binaries into .local/bin
 	@mkdir -p .local/bin
 	go build -o .local/bin/ ./cmd/...
 
+.PHONY: sbom
+sbom: build ## What each of our binaries is made of, as CycloneDX in .local/sbom; VERSION=v0.1.0 names a release
+	go run ./hack/sbom -version=$(VERSION) $(patsubst cmd/%,.local/bin/%,$(wildcard cmd/*))
+
 .PHONY: test
 test: ## Everything short: units, laws, storms, integration, short end-to-end specs
 	@$(UP) build
