@@ -76,10 +76,10 @@ var _ = It("A manifest is what krew reads", func() {
 	Expect(windows.Bin).To(Equal("kubectl-evenkeel.exe"))
 })
 
-// compiler stands for go: it writes for which platform it was called.
+// compiler stands for go: it writes for which platform it was called, and what the linker was told.
 const compiler = `#!/bin/sh
-while [ "$1" != "-o" ]; do shift; done
-echo "$GOOS/$GOARCH $CGO_ENABLED" > "$2"
+while [ "$1" != "-o" ]; do last=$1; shift; done
+echo "$GOOS/$GOARCH $CGO_ENABLED $last" > "$2"
 `
 
 var _ = It("Each platform has an archive of what was built for it", func() {
@@ -104,7 +104,7 @@ var _ = It("Each platform has an archive of what was built for it", func() {
 	header, err := files.Next()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(header.Name).To(Equal("kubectl-evenkeel.exe"))
-	Expect(io.ReadAll(files)).To(BeEquivalentTo("windows/arm64 0\n"))
+	Expect(io.ReadAll(files)).To(BeEquivalentTo("windows/arm64 0 -ldflags=-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=v1.2.3\n"))
 	text, err := os.ReadFile(filepath.Join(out, "evenkeel.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(text)).To(And(ContainSubstring("version: v1.2.3"), ContainSubstring("kubectl-evenkeel_linux_amd64.tar.gz")))

@@ -56,7 +56,7 @@ func run(ctx context.Context, version, base string, platforms []string, out stri
 			return fmt.Errorf("platform %q: write it as linux/amd64", text)
 		}
 		a := archive{OS: system, Arch: arch}
-		binary, err := build(ctx, a, out)
+		binary, err := build(ctx, a, version, out)
 		if err != nil {
 			return err
 		}
@@ -71,10 +71,13 @@ func run(ctx context.Context, version, base string, platforms []string, out stri
 	return os.WriteFile(path, []byte(manifest(version, base, archives)), 0o644)
 }
 
-// build returns the plugin for a platform.
-func build(ctx context.Context, a archive, out string) ([]byte, error) {
+// stamp is what the linker is told of the version.
+const stamp = "-X github.com/evenkeel/evenkeel/internal/version.stamp="
+
+// build returns the plugin for a platform. It says the version that the manifest says.
+func build(ctx context.Context, a archive, version, out string) ([]byte, error) {
 	path := filepath.Join(out, a.binary())
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/kubectl-evenkeel")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w "+stamp+version, "-o", path, "./cmd/kubectl-evenkeel")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+a.OS, "GOARCH="+a.Arch)
 	if text, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build for %s/%s: %w: %s", a.OS, a.Arch, err, text)
