@@ -15,19 +15,29 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 )
 
-// ignored are the labels in which groups may differ for a cluster-autoscaler that runs as the example has it: its own and those of its flags.
-func ignored() []string {
+// ignoring is the flag for a label in which groups may differ.
+var ignoring = regexp.MustCompile(`--balancing-ignore-label=([^\s` + "`" + `]+)`)
+
+// flagged are the labels that a file has cluster-autoscaler ignore.
+func flagged(file string) []string {
 	GinkgoHelper()
-	text, err := os.ReadFile("../../../examples/autoscaler/cluster-autoscaler.yaml")
+	text, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())
-	all := []string{
-		"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
-		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
-	}
-	for _, found := range regexp.MustCompile(`(?m)^ +- --balancing-ignore-label=(\S+)$`).FindAllSubmatch(text, -1) {
+	var all []string
+	for _, found := range ignoring.FindAllSubmatch(text, -1) {
 		all = append(all, string(found[1]))
 	}
 	return all
+}
+
+const example = "../../../examples/autoscaler/cluster-autoscaler.yaml"
+
+// ignored are the labels in which groups may differ for a cluster-autoscaler that runs as the example has it: its own and those of its flags.
+func ignored() []string {
+	GinkgoHelper()
+	return append(flagged(example),
+		"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup")
 }
 
 // taken is a template as cluster-autoscaler takes it from a group that has no Node of its own: it adds three labels under their former
@@ -88,3 +98,7 @@ var _ = DescribeTable("A group without Nodes is balanced with those that have so
 	Entry("in a cloud, by the class alone", inCloud, false),
 	Entry("elsewhere, by the class alone", registered, false),
 )
+
+var _ = It("tells users of each label that the example ignores", func() {
+	Expect(flagged("../../../docs/autoscaler.md")).To(ConsistOf(flagged(example)))
+})

@@ -116,7 +116,8 @@ func autoscale(flags ...string) *localcluster.Process {
 	port, err := cluster.Port(autoscaler)
 	Expect(err).NotTo(HaveOccurred())
 	process, err := cluster.Run(autoscaler, binary, slices.Concat(advised(), []string{
-		"--cloud-config=" + config, "--kubeconfig=" + cluster.Kubeconfig(), "--leader-elect=false", "--address=127.0.0.1:" + strconv.Itoa(port), "--v=4", "--scan-interval=1s",
+		"--cloud-config=" + config, "--kubeconfig=" + cluster.Kubeconfig(),
+		"--leader-elect=false", "--address=127.0.0.1:" + strconv.Itoa(port), "--v=4", "--scan-interval=1s",
 		"--scale-down-unneeded-time=5s", "--scale-down-delay-after-add=5s", "--scale-down-delay-after-failure=5s",
 		"--unremovable-node-recheck-timeout=5s", "--node-delete-delay-after-taint=1s",
 	}, flags)...)
