@@ -34,6 +34,7 @@ binary. Durations are in seconds, and a histogram has ` + "`_bucket`, `_sum` and
 
 The dashboard and the alerts come with the chart:
 
+<!-- runnable -->
 ` + "```sh" + `
 helm upgrade evenkeel charts/evenkeel --namespace kube-system --reuse-values --set metrics.dashboard.enabled=true,metrics.prometheusRule.enabled=true
 ` + "```" + `

@@ -4,42 +4,57 @@
 //
 // A fenced block is run if the line before it is `<!-- runnable -->`. Where lines of it begin with "$ ", those are the commands and
 // the others are what they print, else every line is a command. The blocks of one document are run one after the other by one shell,
-// which ends at the first command that fails.
+// which ends at the first command that fails. A block that is marked `<!-- runnable apart -->` is for another cluster: it is run
+// after those, on a fresh cluster and by a shell of its own.
 package docs
 
 import "strings"
 
-const marker = "<!-- runnable -->"
+const (
+	marker = "<!-- runnable -->"
+	apart  = "<!-- runnable apart -->"
+)
 
-// script returns the commands of a document's runnable blocks.
-func script(text string) []string {
-	var commands, block []string
-	marked, inside := false, false
+// scripts returns the commands of a document's runnable blocks: those that belong together, then each that is apart.
+func scripts(text string) [][]string {
+	var together, block []string
+	var all [][]string
+	mark, inside, indent := "", false, ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		switch fence := strings.HasPrefix(line, "```"); {
+		bare := strings.TrimLeft(line, " ")
+		switch fence := strings.HasPrefix(bare, "```"); {
 		case inside && fence:
-			commands = append(commands, typed(block)...)
-			inside, marked, block = false, false, nil
+			if mark == apart {
+				all = append(all, typed(block))
+			} else {
+				together = append(together, typed(block)...)
+			}
+			inside, mark, block = false, "", nil
 		case inside:
-			block = append(block, line)
-		case fence && marked:
-			inside = true
-		case strings.TrimSpace(line) == marker:
-			marked = true
-		case strings.TrimSpace(line) != "":
-			marked = false
+			block = append(block, strings.TrimPrefix(line, indent))
+		case fence && mark != "":
+			inside, indent = true, line[:len(line)-len(bare)]
+		case bare == marker, bare == apart:
+			mark = bare
+		case bare != "":
+			mark = ""
 		}
 	}
-	return commands
+	if together != nil {
+		all = append([][]string{together}, all...)
+	}
+	return all
 }
 
-// typed are the lines of a block that somebody types.
+// typed are the lines of a block that somebody types. A line that a backslash ends goes on in the next one.
 func typed(block []string) []string {
 	var prompted []string
-	for _, line := range block {
+	for i, line := range block {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
 			prompted = append(prompted, command)
+		} else if prompted != nil && strings.HasSuffix(block[i-1], "\\") {
+			prompted = append(prompted, line)
 		}
 	}
 	if prompted == nil {
