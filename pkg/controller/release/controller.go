@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	storageinformers "k8s.io/client-go/informers/storage/v1"
@@ -29,6 +30,8 @@ const (
 	gather = 3 * time.Millisecond
 	// ponder is how long other events are, while somebody waits whom the last decision could not help.
 	ponder = 100 * time.Millisecond
+	// attempts bounds how often is decided anew at once because somebody wrote a MachineDeployment meanwhile.
+	attempts = 5
 )
 
 // Informers are shared ones that have not been started, and that nobody else has made strip what they hold.
@@ -76,8 +79,8 @@ type Controller struct {
 	stores  stores
 	reading reading
 	filled  []cache.DoneChecker
-	// waits says that pods wait, as of the last look.
-	waits atomic.Bool
+	// tried has the shapes of pods that wait and that the scheduler has found no place for, as of the last look; nil where none does.
+	tried atomic.Pointer[shapes]
 
 	// Of the one worker alone.
 	memory Memory
@@ -110,19 +113,31 @@ func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 // Run works until ctx ends, and returns when all that it started has ended.
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
+// sync decides, and decides anew at once where somebody wrote a MachineDeployment meanwhile: machine-controller-manager writes its status
+// whenever a machine is released, and pods should not wait for that.
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	for attempt := 1; ; attempt++ {
+		if err := c.decide(ctx); !apierrors.IsConflict(err) || attempt == attempts {
+			return 0, err
+		}
+	}
+}
+
+func (c *Controller) decide(ctx context.Context) error {
 	waiting := c.waiting()
-	c.waits.Store(len(waiting) > 0)
 	if len(waiting) == 0 {
+		c.tried.Store(nil)
 		c.memory = nil
 		c.metrics.decided(Plan{}, 0)
-		return 0, nil
+		return nil
 	}
 	begun := c.clock.Now()
-	p := NewPlan(c.observe(waiting, begun))
+	v := c.observe(waiting, begun)
+	c.tried.Store(v.tried())
+	p := NewPlan(v)
 	c.memory = p.Memory
 	took := c.clock.Since(begun)
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(waiting), "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
-	return 0, c.apply(ctx, p)
+	return c.apply(ctx, p)
 }

@@ -40,6 +40,9 @@ func (r *reading) of(pod *corev1.Pod) *fit.Pod {
 		r.pods = map[types.UID]*fit.Pod{}
 	}
 	p := fit.NewPod(pod, lookups)
+	if lookups != nil {
+		p.Shape() // made here, since it is asked for side by side
+	}
 	r.pods[pod.UID] = p
 	return p
 }

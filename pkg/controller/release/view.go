@@ -92,3 +92,20 @@ func (s Settings) counts(pod *corev1.Pod) (counts, tried bool) {
 	}
 	return true, false
 }
+
+// shapes are those of pods, see fit.Pod.Shape.
+type shapes map[string]bool
+
+// has is false for nil, too.
+func (s *shapes) has(p *fit.Pod) bool { return s != nil && (*s)[p.Shape()] }
+
+// tried has the shapes of pods that the scheduler has found no place for.
+func (v View) tried() *shapes {
+	all := shapes{}
+	for _, p := range v.Waiting {
+		if _, tried := v.Settings.counts(p.Object); tried {
+			all[p.Shape()] = true
+		}
+	}
+	return &all
+}

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podChanged reads a pod at once, so that a decision finds it read, and has pods that wait looked at.
+// podChanged reads a pod at once, so that a decision finds it read, and has pods that wait looked at: also one that the scheduler has
+// not come to yet, where it is like one that waits.
 func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
@@ -20,8 +21,8 @@ func (c *Controller) podChanged(was, is any) {
 		c.somethingChanged(was, is)
 		return
 	}
-	c.reading.of(after)
-	if _, tried := c.settings.counts(after); tried {
+	pod := c.reading.of(after)
+	if counts, tried := c.settings.counts(after); tried || counts && c.tried.Load().has(pod) {
 		c.loop.AddAfter(everything, gather)
 		return
 	}
@@ -45,7 +46,7 @@ func (c *Controller) nodeChanged(was, is any) {
 
 // somethingChanged matters only while somebody waits.
 func (c *Controller) somethingChanged(any, any) {
-	if c.waits.Load() {
+	if c.tried.Load() != nil {
 		c.loop.AddAfter(everything, ponder)
 	}
 }
