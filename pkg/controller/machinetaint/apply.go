@@ -102,7 +102,8 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 	if err != nil {
 		return ignoreNotFound(fmt.Errorf("write machine %s: %w", before.Name, err))
 	}
-	c.noted(machineID(before.Namespace, before.Name), before.ResourceVersion, answer.ResourceVersion)
+	c.noted(before.ResourceVersion, answer.ResourceVersion)
+	c.machines.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.tellMove(v.Deployment, change)
 	if withNode && n.Hold {
@@ -121,7 +122,8 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		c.metrics.wrote("node", err)
 		switch {
 		case err == nil:
-			c.noted(nodeID(node.Name), node.ResourceVersion, answer.ResourceVersion)
+			c.noted(node.ResourceVersion, answer.ResourceVersion)
+			c.nodes.Note(answer)
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
@@ -149,7 +151,8 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
 	}
 	key := d.Namespace + "/" + d.Name
-	c.noted(deploymentID(key), d.ResourceVersion, answer.ResourceVersion)
+	c.noted(d.ResourceVersion, answer.ResourceVersion)
+	c.written.Wrote(key, answer.ResourceVersion)
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
 	c.mu.Lock()
 	c.latest[key] = answer
@@ -176,12 +179,11 @@ func mayHaveHappened(err error) bool {
 	return !errors.As(err, &status) || status.Status().Code >= 500
 }
 
-// noted remembers a write until the store shows it.
-func (c *Controller) noted(id, before, after string) {
+// noted counts a write that changed nothing.
+func (c *Controller) noted(before, after string) {
 	if before == after {
 		c.metrics.redundant.Inc()
 	}
-	c.written.Wrote(id, after)
 }
 
 // tellMove says what became of a machine.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -71,11 +72,14 @@ type Controller struct {
 	settings Settings
 	metrics  *metrics
 
-	loop    *loop.Loop
-	written written.Log
-	stores  stores
-	filled  []cache.DoneChecker
-	raw     []cache.DoneChecker
+	loop *loop.Loop
+	// written are MachineDeployments, for which a look waits until the store shows what was written.
+	written  written.Log
+	machines written.Answers[*mcm.Machine]
+	nodes    written.Answers[*corev1.Node]
+	stores   stores
+	filled   []cache.DoneChecker
+	raw      []cache.DoneChecker
 
 	mu       sync.Mutex
 	memories map[string]Memory

@@ -17,16 +17,17 @@ import (
 )
 
 // observe gathers the view of a MachineDeployment. It is false where there is nothing to decide: it is gone or going,
-// or a store does not yet show what we wrote, and its event will bring the next look. Most MachineDeployments of most
-// clusters have no reserve, and every change of theirs comes here: for them no more is gathered than shows that.
+// or the store does not yet show what we wrote of it, and its event will bring the next look. Machines and Nodes are taken
+// as we were answered where the store is behind that. Most MachineDeployments of most clusters have no reserve, and every
+// change of theirs comes here: for them no more is gathered than shows that.
 func (c *Controller) observe(key string) (View, bool) {
 	d, found := c.stores.deployment(key)
 	if !found || d.DeletionTimestamp != nil {
 		c.forget(key)
-		c.written.Forget(deploymentID(key))
+		c.written.Forget(key)
 		return View{}, false
 	}
-	if !c.written.Seen(deploymentID(key), d.ResourceVersion) {
+	if !c.written.Seen(key, d.ResourceVersion) {
 		return View{}, false
 	}
 	c.settle(key, d)
@@ -34,11 +35,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	sets := owned[*mcm.MachineSet](c.stores.sets, d)
 	for _, set := range sets {
 		for _, m := range owned[*mcm.Machine](c.stores.machines, set) {
-			machine, shown := c.machine(set, m)
-			if !shown {
-				return View{}, false
-			}
-			v.Machines = append(v.Machines, machine)
+			v.Machines = append(v.Machines, c.machine(set, c.machines.Newest(m)))
 		}
 	}
 	slices.SortFunc(v.Machines, func(a, b Machine) int { return strings.Compare(a.Object.Name, b.Object.Name) })
@@ -65,11 +62,8 @@ func (c *Controller) settle(key string, d *v1alpha1.MachineDeployment) {
 	}
 }
 
-// machine gathers what belongs to one; false where a store is behind our own writes.
-func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) (Machine, bool) {
-	if !c.written.Seen(machineID(m.Namespace, m.Name), m.ResourceVersion) {
-		return Machine{}, false
-	}
+// machine gathers what belongs to one.
+func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) Machine {
 	machine := Machine{Object: m, Set: set.Name, SeenPriority: Priority(m)}
 	if seen, found := find[*mcm.Machine](c.stores.seenMachines, m.Namespace+"/"+m.Name); found {
 		machine.SeenPriority = Priority(seen)
@@ -77,17 +71,12 @@ func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) (Machine, bool
 	name := m.Labels[mcm.NodeLabelKey]
 	if name == "" || c.stores.nodes == nil {
 		machine.blind(c.stores.nodes == nil)
-		return machine, true
+		return machine
 	}
-	node, found := find[*corev1.Node](c.stores.nodes, name)
-	if !found {
-		return machine, true
+	if node, found := find[*corev1.Node](c.stores.nodes, name); found {
+		machine.Node = c.nodes.Newest(node)
 	}
-	if !c.written.Seen(nodeID(name), node.ResourceVersion) {
-		return Machine{}, false
-	}
-	machine.Node = node
-	return machine, true
+	return machine
 }
 
 // populate counts the pods on each machine.
@@ -184,7 +173,3 @@ func (c *Controller) allocatable(v View) corev1.ResourceList {
 	maps.Copy(all, class.NodeTemplate.VirtualCapacity)
 	return all
 }
-
-func deploymentID(key string) string          { return "machinedeployments/" + key }
-func machineID(namespace, name string) string { return "machines/" + namespace + "/" + name }
-func nodeID(name string) string               { return "nodes/" + name }

@@ -27,7 +27,8 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if err != nil {
 		return ignoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
-	c.noted(deploymentID(d.Namespace+"/"+d.Name), d.ResourceVersion, answer.ResourceVersion)
+	c.noted(d.ResourceVersion, answer.ResourceVersion)
+	c.written.Wrote(d.Namespace+"/"+d.Name, answer.ResourceVersion)
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}

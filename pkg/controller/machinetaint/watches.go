@@ -37,7 +37,7 @@ func (c *Controller) machineChanged(was, is any) {
 		if m, ok := item.(*mcm.Machine); ok {
 			c.machineNeedsLook(m)
 			if is == nil {
-				c.written.Forget(machineID(m.Namespace, m.Name))
+				c.machines.Forget(m)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (c *Controller) nodeChanged(was, is any) {
 		return
 	}
 	if after == nil && before != nil {
-		c.written.Forget(nodeID(before.Name))
+		c.nodes.Forget(before)
 	}
 	for _, node := range []*corev1.Node{before, after} {
 		if node == nil {

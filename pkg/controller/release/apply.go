@@ -13,33 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
-
-// latest holds MachineDeployments as the API server answered last, where that is newer than what the store shows: so
-// nothing is raised twice, and nobody waits for the store.
-type latest map[string]*v1alpha1.MachineDeployment
-
-func (l latest) note(d *v1alpha1.MachineDeployment) { l[d.Namespace+"/"+d.Name] = d }
-
-// newest is the later of what the store shows and of what was answered.
-func (l latest) newest(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
-	key := d.Namespace + "/" + d.Name
-	answer, ok := l[key]
-	if !ok {
-		return d
-	}
-	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, answer.ResourceVersion)
-	if err != nil || order >= 0 || answer.UID != d.UID {
-		delete(l, key)
-		return d
-	}
-	return answer
-}
 
 // apply writes the raises. What fails is decided anew, on what the API server has.
 func (c *Controller) apply(ctx context.Context, p Plan) error {
@@ -56,7 +34,7 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
-		c.latest.note(d)
+		c.latest.Note(d)
 		c.tell(ctx, d, r)
 		return nil
 	case apierrors.IsNotFound(err):
@@ -66,7 +44,7 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 	// Whatever went wrong, what is there now is what the next decision has to go by.
 	live, getErr := c.client.MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if getErr == nil {
-		c.latest.note(live)
+		c.latest.Note(live)
 	}
 	return err
 }

@@ -18,9 +18,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 )
 
 const (
@@ -84,7 +86,8 @@ type Controller struct {
 
 	// Of the one worker alone.
 	memory Memory
-	latest latest
+	// latest are MachineDeployments as they were answered: so nothing is raised twice, and nobody waits for the store.
+	latest written.Answers[*v1alpha1.MachineDeployment]
 }
 
 // New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
@@ -96,7 +99,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		o.Patience = DefaultPatience
 	}
 	c := &Controller{
-		client: client, recorder: recorder, clock: o.Clock, settings: o.Settings, latest: latest{},
+		client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
 		metrics: newMetrics(o.Registerer),
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})

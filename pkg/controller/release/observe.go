@@ -51,7 +51,7 @@ func (c *Controller) observe(waiting []*corev1.Pod, now time.Time) View {
 func (c *Controller) pools(now time.Time) []Pool {
 	var pools []Pool
 	for _, d := range list[*v1alpha1.MachineDeployment](c.stores.deployments.List()) {
-		d = c.latest.newest(d)
+		d = c.latest.Newest(d)
 		bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation])
 		if err != nil || d.DeletionTimestamp != nil {
 			continue
