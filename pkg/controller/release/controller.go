@@ -127,20 +127,19 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 }
 
 func (c *Controller) decide(ctx context.Context) error {
-	waiting := c.waiting()
-	if len(waiting) == 0 {
+	if !c.waits() {
 		c.tried.Store(nil)
 		c.memory = nil
 		c.metrics.decided(Plan{}, 0)
 		return nil
 	}
 	begun := c.clock.Now()
-	v := c.observe(waiting, begun)
+	v := c.observe(begun)
 	c.tried.Store(v.tried())
 	p := NewPlan(v)
 	c.memory = p.Memory
 	took := c.clock.Since(begun)
 	c.metrics.decided(p, took)
-	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(waiting), "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
+	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting), "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
 	return c.apply(ctx, p)
 }

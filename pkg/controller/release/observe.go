@@ -16,35 +16,40 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// waiting are the pods without a place, if the scheduler has failed to find one for any of them.
-func (c *Controller) waiting() []*corev1.Pod {
-	all := indexed[*corev1.Pod](c.stores.pods, byNode, "")
-	if !slices.ContainsFunc(all, func(p *corev1.Pod) bool { _, tried := c.settings.counts(p); return tried }) {
-		return nil
-	}
-	slices.SortFunc(all, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+// waits says that the scheduler has failed to find a place for some pod.
+func (c *Controller) waits() bool {
+	return slices.ContainsFunc(indexed[*corev1.Pod](c.stores.pods, byNode, ""), func(p *corev1.Pod) bool {
+		_, tried := c.settings.counts(p)
+		return tried
 	})
-	return all
 }
 
-// observe gathers what a decision about pods that wait rests on.
-func (c *Controller) observe(waiting []*corev1.Pod, now time.Time) View {
+// observe gathers what a decision rests on.
+func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
-	for _, pod := range waiting {
-		v.Waiting = append(v.Waiting, c.reading.of(pod))
+	pods := c.places()
+	v.Waiting = pods[""]
+	slices.SortFunc(v.Waiting, func(a, b *fit.Pod) int {
+		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), cmp.Compare(a.Name(), b.Name()))
+	})
+	for _, node := range list[*corev1.Node](c.stores.nodes.List()) {
+		v.Nodes = append(v.Nodes, Node{Object: node, Pods: pods[node.Name]})
 	}
-	nodes := list[*corev1.Node](c.stores.nodes.List())
-	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	for _, node := range nodes {
-		n := Node{Object: node}
-		for _, pod := range indexed[*corev1.Pod](c.stores.pods, byNode, node.Name) {
-			n.Pods = append(n.Pods, c.reading.of(pod))
-		}
-		v.Nodes = append(v.Nodes, n)
-	}
+	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	v.Pools = c.pools(now)
 	return v
+}
+
+// places has the pods by Node, and those without one. They are all read at once: one that is bound meanwhile would count
+// twice, where it waits and where it runs.
+func (c *Controller) places() map[string][]*fit.Pod {
+	all := map[string][]*fit.Pod{}
+	for _, pod := range list[*corev1.Pod](c.stores.pods.List()) {
+		if node, lives := placeOf(pod); lives {
+			all[node] = append(all[node], c.reading.of(pod))
+		}
+	}
+	return all
 }
 
 // pools are the MachineDeployments that take part: such as have bounds that can be read.

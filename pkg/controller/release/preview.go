@@ -73,12 +73,11 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 
 // Plan is what the controller would do now. The next one remembers it.
 func (p *Preview) Plan() Plan {
-	waiting := p.c.waiting()
-	if len(waiting) == 0 {
+	if !p.c.waits() {
 		p.c.memory = nil
 		return Plan{}
 	}
-	plan := NewPlan(p.c.observe(waiting, p.clock.Now()))
+	plan := NewPlan(p.c.observe(p.clock.Now()))
 	p.c.memory = plan.Memory
 	return plan
 }

@@ -3,11 +3,14 @@
 package release_test
 
 import (
+	"errors"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
@@ -55,5 +58,31 @@ var _ = Describe("A preview", func() {
 		Expect(d.Spec.Replicas).To(BeEquivalentTo(1))
 		Expect(d.Annotations).To(And(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "1"), HaveKeyWithValue(v1alpha1.BoundsAnnotation, "0:4:1")))
 		Expect(o.Deployments[0].Spec.Replicas).To(BeZero(), "what was shown stays as it was")
+	})
+})
+
+// binder is a store of pods in which one is bound as soon as somebody has looked for such as wait.
+type binder struct {
+	cache.Indexer
+	pod  *corev1.Pod
+	node string
+}
+
+func (b *binder) ByIndex(index, value string) ([]any, error) {
+	found, err := b.Indexer.ByIndex(index, value)
+	bound := b.pod.DeepCopy()
+	bound.Spec.NodeName = b.node
+	return found, errors.Join(err, b.Update(bound))
+}
+
+var _ = Describe("A look at pods", func() {
+	It("does not count one twice that is bound meanwhile", func() {
+		preview, err := NewPreview(settings)
+		Expect(err).NotTo(HaveOccurred())
+		o, late := spare(), pod("late", 3000)
+		o.Pods, o.Nodes = []*corev1.Pod{late, pod("other", 1000)}, append(o.Nodes, node("b", "z")) // b has room for both
+		Expect(preview.Show(o, noon)).To(Succeed())
+		preview.Interpose(func(pods cache.Indexer) cache.Indexer { return &binder{Indexer: pods, pod: late, node: "b"} })
+		Expect(raises(preview.Plan())).To(BeEmpty())
 	})
 })

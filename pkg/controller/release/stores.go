@@ -3,6 +3,7 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,14 +70,20 @@ func indexByOwner(item any) ([]string, error) {
 }
 
 func indexByNode(item any) ([]string, error) {
-	pod, ok := item.(*corev1.Pod)
-	switch {
-	case !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return nil, nil
-	case pod.Spec.NodeName != "":
-		return []string{pod.Spec.NodeName}, nil
+	if pod, ok := item.(*corev1.Pod); ok {
+		if node, lives := placeOf(pod); lives {
+			return []string{node}, nil
+		}
 	}
-	return []string{pod.Status.NominatedNodeName}, nil
+	return nil, nil
+}
+
+// placeOf is the Node that a pod is on, or has been promised a place on; empty where it waits. One that has ended needs none.
+func placeOf(pod *corev1.Pod) (node string, lives bool) {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return "", false
+	}
+	return cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName), true
 }
 
 // list returns all objects of a kind, or those that an index has under a value.
