@@ -241,6 +241,45 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("does not have pods wait because others write the MachineDeployment all the time", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			refused := 0
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == "release" && w.Resource == "machinedeployments" && refused < 3 {
+					refused++
+					return apierrors.NewConflict(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("its status was written"))
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 1000)...)
+			time.Sleep(50 * time.Millisecond)
+			Expect(refused).To(Equal(3))
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
+	It("does not wait for the scheduler to look at pods that are like one that waits", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(1, "picky", 3000)...)
+			time.Sleep(50 * time.Millisecond)
+			Expect(c.replicas()).To(Equal("a=2"))
+			Expect(c.scheduler.Stop()).To(Succeed())
+			c.create(fresh(1, "other", 3000)...)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=2"), "nobody has found that this one has no place")
+			c.create(fresh(2, "picky", 3000, func(p *corev1.Pod) { p.Name += "-too" })...)
+			time.Sleep(20 * time.Millisecond)
+			Expect(c.replicas()).To(Equal("a=4"))
+		})
+	})
+
 	It("gives up on a pod that the scheduler refuses for reasons of its own, and on no other", func() { // law 5
 		play(func(c *cluster) {
 			c.grow("a", 1, 6, "1:20")

@@ -94,6 +94,8 @@ type cluster struct {
 
 	mu   sync.Mutex
 	beat chan struct{}
+	// scheduler may be stopped.
+	scheduler *storm.Process
 	// boot is how long a machine takes.
 	boot time.Duration
 	born int
@@ -112,7 +114,7 @@ func adopt(w *storm.World) *cluster {
 		c.beat = make(chan struct{})
 		return nil
 	})
-	w.Start("scheduler", c.actor(c.schedule))
+	c.scheduler = w.Start("scheduler", c.actor(c.schedule))
 	w.Start("keeper", c.actor(c.keep))
 	return c
 }
