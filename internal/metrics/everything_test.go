@@ -98,11 +98,7 @@ func (h *house) nodegroup() {
 }
 
 func (h *house) release() {
-	core, storage := h.target.Core().V1(), h.target.Storage().V1()
-	c, err := release.New(h.client.MachineV1alpha1(), release.Informers{
-		Machines: h.machines.Machine().V1alpha1(), Pods: core.Pods(), Nodes: core.Nodes(), Claims: core.PersistentVolumeClaims(), Volumes: core.PersistentVolumes(),
-		Classes: storage.StorageClasses(), Drivers: storage.CSIDrivers(), Daemons: h.target.Apps().V1().DaemonSets(),
-	}, h.events, release.Options{Registerer: h.registry})
+	c, err := release.New(h.client.MachineV1alpha1(), release.Informers{Machines: h.machines.Machine().V1alpha1(), Target: h.target}, h.events, release.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 }

@@ -69,11 +69,7 @@ func (p *process) runRelease(ctx context.Context) error {
 	// Informers of its own: it has them keep less of an object, and more than others do.
 	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
 	target := coreinformers.NewSharedInformerFactory(core, 0)
-	c, err := release.New(ours.MachineV1alpha1(), release.Informers{
-		Machines: machines.Machine().V1alpha1(), Pods: target.Core().V1().Pods(), Nodes: target.Core().V1().Nodes(),
-		Claims: target.Core().V1().PersistentVolumeClaims(), Volumes: target.Core().V1().PersistentVolumes(),
-		Classes: target.Storage().V1().StorageClasses(), Drivers: target.Storage().V1().CSIDrivers(), Daemons: target.Apps().V1().DaemonSets(),
-	}, p.recorder, p.options.Release.options(p))
+	c, err := release.New(ours.MachineV1alpha1(), release.Informers{Machines: machines.Machine().V1alpha1(), Target: target}, p.recorder, p.options.Release.options(p))
 	if err != nil {
 		return err
 	}

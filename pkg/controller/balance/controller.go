@@ -118,17 +118,15 @@ func (c *Controller) attach(i Informers) error {
 	c.stores.machines = listen(wait(m.Machines().Informer()), soon)
 	c.stores.classes = listen(wait(m.MachineClasses().Informer()), soon)
 	if i.Target != nil {
-		core, storage := i.Target.Core().V1(), i.Target.Storage().V1()
+		core := i.Target.Core().V1()
 		c.stores.nodes = listen(wait(core.Nodes().Informer()), c.podChanged)
 		pods := wait(core.Pods().Informer())
 		errs = append(errs, pods.AddIndexers(cache.Indexers{byNode: indexByNode}))
 		c.stores.pods = listen(pods, c.podChanged)
 		c.stores.budgets = listen(wait(i.Target.Policy().V1().PodDisruptionBudgets().Informer()), c.podChanged)
-		c.stores.claims = listen(wait(core.PersistentVolumeClaims().Informer()), c.podChanged)
-		c.stores.volumes = listen(wait(core.PersistentVolumes().Informer()), c.podChanged)
-		// Not waited for: in some clusters we may not read them, and do without.
-		c.stores.storageClasses = storage.StorageClasses().Informer().GetIndexer()
-		c.stores.drivers = storage.CSIDrivers().Informer().GetIndexer()
+		c.stores.storage.Claims = listen(wait(core.PersistentVolumeClaims().Informer()), c.podChanged)
+		c.stores.storage.Volumes = listen(wait(core.PersistentVolumes().Informer()), c.podChanged)
+		c.stores.storage.Follow(i.Target.Storage().V1())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("attach to informers: %w", err)

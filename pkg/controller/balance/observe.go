@@ -9,19 +9,19 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // stores are the caches. Those of the target cluster are nil where there is none.
 type stores struct {
-	deployments, sets, machines, classes  cache.Indexer
-	nodes, pods, budgets, claims, volumes cache.Indexer
-	storageClasses, drivers               cache.Indexer
+	deployments, sets, machines, classes cache.Indexer
+	nodes, pods, budgets                 cache.Indexer
+	storage                              storage.Stores
 }
 
 // observe gathers the view. current is false while a cache does not show all that we wrote.
@@ -103,7 +103,7 @@ func (c *Controller) lookAround(v *View) {
 	if !stirring(*v) {
 		return
 	}
-	lookups := c.lookups()
+	lookups := c.stores.storage.Lookups()
 	pods := map[string][]*fit.Pod{}
 	for _, pod := range listed[corev1.Pod](c.stores.pods) {
 		switch {
@@ -159,19 +159,4 @@ func budgets(s stores) []Budget {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all
-}
-
-func (c *Controller) lookups() *fit.Lookups {
-	return &fit.Lookups{
-		Claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
-			return found[corev1.PersistentVolumeClaim](c.stores.claims, namespace+"/"+name)
-		},
-		Volume: func(name string) *corev1.PersistentVolume {
-			return found[corev1.PersistentVolume](c.stores.volumes, name)
-		},
-		Class: func(name string) *storagev1.StorageClass {
-			return found[storagev1.StorageClass](c.stores.storageClasses, name)
-		},
-		Driver: func(name string) *storagev1.CSIDriver { return found[storagev1.CSIDriver](c.stores.drivers, name) },
-	}
 }

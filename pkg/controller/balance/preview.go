@@ -60,6 +60,7 @@ func NewPreview(namespace string, s Settings, target bool) (*Preview, error) {
 	if p.c, err = New(Clients{}, i, nil, Options{Namespace: namespace, Settings: s, Clock: p.clock}); err != nil {
 		return nil, err
 	}
+	p.c.stores.storage.DriversKnown = func() bool { return true }
 	p.c.Run(still.Ended())
 	return p, nil
 }
@@ -74,8 +75,8 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	}
 	if s.nodes != nil {
 		errs = append(errs, still.Show(s.nodes, o.Nodes), still.Show(s.pods, o.Pods), still.Show(s.budgets, o.Budgets),
-			still.Show(s.claims, o.Claims), still.Show(s.volumes, o.Volumes),
-			still.Show(s.storageClasses, o.StorageClasses), still.Show(s.drivers, o.Drivers))
+			still.Show(s.storage.Claims, o.Claims), still.Show(s.storage.Volumes, o.Volumes),
+			still.Show(s.storage.Classes, o.StorageClasses), still.Show(s.storage.Drivers, o.Drivers))
 	}
 	return errors.Join(errs...)
 }

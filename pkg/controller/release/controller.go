@@ -10,9 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	appsinformers "k8s.io/client-go/informers/apps/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	storageinformers "k8s.io/client-go/informers/storage/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -40,14 +38,8 @@ const (
 type Informers struct {
 	// Machines are those of the control cluster.
 	Machines machineinformers.Interface
-	// The others are those of the target cluster.
-	Pods    coreinformers.PodInformer
-	Nodes   coreinformers.NodeInformer
-	Claims  coreinformers.PersistentVolumeClaimInformer
-	Volumes coreinformers.PersistentVolumeInformer
-	Classes storageinformers.StorageClassInformer
-	Drivers storageinformers.CSIDriverInformer
-	Daemons appsinformers.DaemonSetInformer
+	// Target is the target cluster.
+	Target informers.SharedInformerFactory
 }
 
 // Options of a Controller.
@@ -103,7 +95,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		metrics: newMetrics(o.Registerer),
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
-	c.reading.lookups = c.stores.lookups()
+	c.reading.lookups = c.stores.storage.Lookups()
 	if err := c.attach(informers); err != nil {
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -89,16 +88,4 @@ var daemonTolerations = []corev1.Toleration{
 	{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 	{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 	{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-}
-
-// lookups find what the volumes of pods stand for.
-func (s *stores) lookups() *fit.Lookups {
-	return &fit.Lookups{
-		Claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
-			return find[corev1.PersistentVolumeClaim](s.claims, namespace+"/"+name)
-		},
-		Volume: func(name string) *corev1.PersistentVolume { return find[corev1.PersistentVolume](s.volumes, name) },
-		Class:  func(name string) *storagev1.StorageClass { return find[storagev1.StorageClass](s.classes, name) },
-		Driver: func(name string) *storagev1.CSIDriver { return find[storagev1.CSIDriver](s.drivers, name) },
-	}
 }

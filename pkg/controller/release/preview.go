@@ -42,18 +42,16 @@ type Objects struct {
 
 // NewPreview returns a preview that has been shown nothing yet.
 func NewPreview(s Settings) (*Preview, error) {
-	target := informers.NewSharedInformerFactory(nil, 0)
-	core, storage := target.Core().V1(), target.Storage().V1()
 	p := &Preview{clock: &still.Clock{}}
 	var err error
 	p.c, err = New(nil, Informers{
 		Machines: machineinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
-		Pods:     core.Pods(), Nodes: core.Nodes(), Claims: core.PersistentVolumeClaims(), Volumes: core.PersistentVolumes(),
-		Classes: storage.StorageClasses(), Drivers: storage.CSIDrivers(), Daemons: target.Apps().V1().DaemonSets(),
+		Target:   informers.NewSharedInformerFactory(nil, 0),
 	}, nil, Options{Settings: s, Clock: p.clock})
 	if err != nil {
 		return nil, err
 	}
+	p.c.stores.storage.DriversKnown = func() bool { return true }
 	p.c.Run(still.Ended())
 	return p, nil
 }
@@ -65,8 +63,8 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	return errors.Join(
 		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
 		still.Show(s.machines, o.Machines), still.Show(s.machineClasses, o.MachineClasses),
-		still.Show(s.pods, o.Pods), still.Show(s.nodes, o.Nodes), still.Show(s.claims, o.Claims),
-		still.Show(s.volumes, o.Volumes), still.Show(s.classes, o.Classes), still.Show(s.drivers, o.Drivers),
+		still.Show(s.pods, o.Pods), still.Show(s.nodes, o.Nodes), still.Show(s.storage.Claims, o.Claims),
+		still.Show(s.storage.Volumes, o.Volumes), still.Show(s.storage.Classes, o.Classes), still.Show(s.storage.Drivers, o.Drivers),
 		still.Show(s.daemons, o.Daemons),
 	)
 }

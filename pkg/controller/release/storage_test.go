@@ -4,12 +4,17 @@ package release_test
 
 import (
 	"context"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
 // disk makes a claim that is bound to a volume of a zone.
@@ -43,3 +48,57 @@ func (c *cluster) daemonSet(milli int64) {
 	_, err := c.core.AppsV1().DaemonSets(ns).Create(context.Background(), set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
+
+// unbound makes a claim whose volume is made where its pod goes.
+func (c *cluster) unbound(name string) {
+	GinkgoHelper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	claim.Spec.StorageClassName = ptr.To("late")
+	_, err := c.core.CoreV1().PersistentVolumeClaims(ns).Create(context.Background(), claim, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// late makes the storage class of such.
+func (c *cluster) late() {
+	GinkgoHelper()
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "csi.example", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	_, err := c.core.StorageV1().StorageClasses().Create(context.Background(), class, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// without leaves out kinds of those served.
+func without(names ...string) []sim.Resource {
+	return slices.DeleteFunc(slices.Clone(served), func(r sim.Resource) bool { return slices.Contains(names, r.Name) })
+}
+
+var _ = Describe("Where storage may not be read", func() {
+	It("helps pods all the same, but those with volumes that are yet to be made", func() {
+		playOn(without("storageclasses", "csidrivers"), func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.unbound("data")
+			c.disk("disk", "a")
+			c.create(fresh(1, "picky", 4000, claiming("data"))...)
+			c.create(fresh(1, "p", 4000, claiming("disk"))...)
+			c.create(fresh(1, "q", 4000)...)
+			c.settle()
+			Expect(c.waiting()).To(Equal(1))
+			Expect(c.replicas()).To(Equal("a=3"))
+		})
+	})
+
+	DescribeTable("a volume is made where the pod goes", func(kinds []sim.Resource, replicas string) {
+		playOn(kinds, func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.late()
+			c.unbound("data")
+			c.create(fresh(1, "p", 4000, claiming("data"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal(replicas))
+		})
+	},
+		Entry("and a machine for it is released", served, "a=2"),
+		Entry("unless nobody can tell what its driver needs", without("csidrivers"), "a=1"),
+	)
+})

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 )
 
 // Indices of the stores.
@@ -19,13 +21,15 @@ const (
 )
 
 type stores struct {
-	deployments, sets, machines, machineClasses             cache.Indexer
-	pods, nodes, claims, volumes, classes, drivers, daemons cache.Indexer
+	deployments, sets, machines, machineClasses cache.Indexer
+	pods, nodes, daemons                        cache.Indexer
+	storage                                     storage.Stores
 }
 
 // attach reads and listens to the shared informers.
 func (c *Controller) attach(i Informers) error {
 	own, m, s := cache.Indexers{byOwner: indexByOwner}, i.Machines, &c.stores
+	core := i.Target.Core().V1()
 	var errs []error
 	for _, a := range []struct {
 		informer  cache.SharedIndexInformer
@@ -38,13 +42,11 @@ func (c *Controller) attach(i Informers) error {
 		{m.MachineSets().Informer(), &s.sets, own, nil, nil},
 		{m.Machines().Informer(), &s.machines, own, nil, c.somethingChanged},
 		{m.MachineClasses().Informer(), &s.machineClasses, nil, nil, nil},
-		{i.Pods.Informer(), &s.pods, cache.Indexers{byNode: indexByNode}, stripPod, c.podChanged},
-		{i.Nodes.Informer(), &s.nodes, nil, stripNode, c.nodeChanged},
-		{i.Claims.Informer(), &s.claims, nil, nil, c.somethingChanged},
-		{i.Volumes.Informer(), &s.volumes, nil, nil, c.somethingChanged},
-		{i.Classes.Informer(), &s.classes, nil, nil, nil},
-		{i.Drivers.Informer(), &s.drivers, nil, nil, nil},
-		{i.Daemons.Informer(), &s.daemons, nil, nil, nil},
+		{core.Pods().Informer(), &s.pods, cache.Indexers{byNode: indexByNode}, stripPod, c.podChanged},
+		{core.Nodes().Informer(), &s.nodes, nil, stripNode, c.nodeChanged},
+		{core.PersistentVolumeClaims().Informer(), &s.storage.Claims, nil, nil, c.somethingChanged},
+		{core.PersistentVolumes().Informer(), &s.storage.Volumes, nil, nil, c.somethingChanged},
+		{i.Target.Apps().V1().DaemonSets().Informer(), &s.daemons, nil, nil, nil},
 	} {
 		*a.store = a.informer.GetIndexer()
 		errs = append(errs, a.informer.AddIndexers(a.indexers))
@@ -57,6 +59,7 @@ func (c *Controller) attach(i Informers) error {
 		}
 		c.filled = append(c.filled, a.informer.HasSyncedChecker())
 	}
+	s.storage.Follow(i.Target.Storage().V1())
 	return errors.Join(errs...)
 }
 

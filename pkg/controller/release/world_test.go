@@ -55,11 +55,7 @@ func controller(o Options) storm.Program {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
 		target, machines := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
-		c, err := New(ours.MachineV1alpha1(), Informers{
-			Machines: machines.Machine().V1alpha1(), Pods: target.Core().V1().Pods(), Nodes: target.Core().V1().Nodes(),
-			Claims: target.Core().V1().PersistentVolumeClaims(), Volumes: target.Core().V1().PersistentVolumes(),
-			Classes: target.Storage().V1().StorageClasses(), Drivers: target.Storage().V1().CSIDrivers(), Daemons: target.Apps().V1().DaemonSets(),
-		}, &scribe{core: core}, o)
+		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines.Machine().V1alpha1(), Target: target}, &scribe{core: core}, o)
 		if err != nil {
 			return err
 		}
@@ -146,9 +142,12 @@ func (c *cluster) actor(act func(ctx context.Context, core kubernetes.Interface,
 }
 
 // play runs body on a cluster in virtual time.
-func play(body func(c *cluster)) {
+func play(body func(c *cluster)) { playOn(served, body) }
+
+// playOn runs body on a cluster that serves these kinds and no others.
+func playOn(kinds []sim.Resource, body func(c *cluster)) {
 	storm.Bubble(suite, func() {
-		c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+		c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: kinds}))
 		defer c.End()
 		c.Latency(time.Millisecond)
 		body(c)
