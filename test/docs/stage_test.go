@@ -46,7 +46,7 @@ var stages = map[string]stage{
 		`user=$(kubectl config view -o jsonpath='{.users[0].name}')`, `cluster=$(kubectl config view -o jsonpath='{.clusters[0].name}')`,
 		`kubectl config set-context hub --cluster "$cluster" --user "$user"`, `kubectl config set-context munich --cluster "$cluster" --user "$user"`,
 	}},
-	"docs/plugin.md": {commands: []string{"cp $KUBECONFIG shoot.kubeconfig", "mkdir bin"}},
+	"docs/plugin.md": {commands: []string{"cp $KUBECONFIG shoot.kubeconfig"}},
 }
 
 // start is a cluster for one script of a document.
