@@ -27,6 +27,8 @@ import (
 const (
 	bootTime  = 30 * time.Second
 	drainTime = 10 * time.Second
+	// restTime after the last write nothing is left to do, until somebody writes again.
+	restTime = bootTime + drainTime
 )
 
 // follow does with machines what machine-controller-manager, the machine-taint controller and a cloud do about replicas and shares.
@@ -241,8 +243,12 @@ func (a actor) end(ctx context.Context, m *mcm.Machine) error {
 func (c *cluster) schedule(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+	seen := ""
 	for ctx.Err() == nil {
-		_ = c.place(ctx, core, ours) // what failed is tried again
+		// What failed is tried again; where nothing was written, there is nothing to do.
+		if version := c.Version(); version != seen && c.place(ctx, core, ours) == nil {
+			seen = version
+		}
 		c.wait(ctx)
 	}
 	return nil

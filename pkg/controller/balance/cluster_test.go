@@ -158,7 +158,7 @@ func (c *cluster) wait(ctx context.Context) {
 	beat, since := c.beat, time.Since(c.last)
 	c.mu.Unlock()
 	pause := 2 * time.Second
-	if since > 3*time.Minute {
+	if since > restTime {
 		pause = 1000 * time.Hour
 	} else {
 		beat = nil

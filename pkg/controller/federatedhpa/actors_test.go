@@ -4,6 +4,8 @@ package federatedhpa_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -26,16 +28,14 @@ func (c *cluster) deploy(name string) {
 // lookPeriod is how often a cluster's own autoscaler looks.
 const lookPeriod = 15 * time.Second
 
-// act is what a cluster's own autoscaler and its workloads' controller do, until ctx ends.
+// act is what a cluster's own autoscaler and its workloads' controller do, until ctx ends. Where nothing was written and no
+// load has changed since they looked, they would do nothing, and do not look; what failed is tried again.
 func (c *cluster) act(ctx context.Context) {
+	seen := ""
 	for {
-		all, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).List(ctx, metav1.ListOptions{})
-		if err == nil {
-			for i := range all.Items {
-				c.scale(ctx, &all.Items[i])
-			}
+		if state := c.state(); state != seen && c.look(ctx) == nil {
+			seen = state
 		}
-		c.run(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -44,11 +44,30 @@ func (c *cluster) act(ctx context.Context) {
 	}
 }
 
+// state names all that those who act look at.
+func (c *cluster) state() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprint(c.Version(), c.load, c.capacity)
+}
+
+func (c *cluster) look(ctx context.Context) error {
+	all, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range all.Items {
+		errs = append(errs, c.scale(ctx, &all.Items[i]))
+	}
+	return errors.Join(append(errs, c.run(ctx))...)
+}
+
 // scale is one look of an autoscaler.
-func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler) {
+func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler) error {
 	d, err := c.core.AppsV1().Deployments(ns).Get(ctx, h.Spec.ScaleTargetRef.Name, metav1.GetOptions{})
 	if err != nil {
-		return
+		return err
 	}
 	c.mu.Lock()
 	load := c.load[d.Name]
@@ -74,20 +93,23 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 		}})
 	}
 	if len(before.Conditions) < 2 || before.DesiredReplicas != desired || before.CurrentReplicas != current || before.Conditions[1].Reason != limited.Reason {
-		_, _ = c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{}) // it is looked at again soon
+		_, err = c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{})
 	}
 	if current != desired {
 		d.Spec.Replicas = &desired
-		_, _ = c.core.AppsV1().Deployments(ns).Update(ctx, d, metav1.UpdateOptions{})
+		_, failed := c.core.AppsV1().Deployments(ns).Update(ctx, d, metav1.UpdateOptions{})
+		err = errors.Join(err, failed)
 	}
+	return err
 }
 
 // run gets replicas ready, as many as there is room for.
-func (c *cluster) run(ctx context.Context) {
+func (c *cluster) run(ctx context.Context) error {
 	all, err := c.core.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return
+		return err
 	}
+	var errs []error
 	c.mu.Lock()
 	capacity := c.capacity
 	c.mu.Unlock()
@@ -95,7 +117,9 @@ func (c *cluster) run(ctx context.Context) {
 		d := &all.Items[i]
 		if ready := min(*d.Spec.Replicas, int32(capacity)); d.Status.ReadyReplicas != ready {
 			d.Status.ReadyReplicas = ready
-			_, _ = c.core.AppsV1().Deployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+			_, err := c.core.AppsV1().Deployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+			errs = append(errs, err)
 		}
 	}
+	return errors.Join(errs...)
 }

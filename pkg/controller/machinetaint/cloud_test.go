@@ -41,7 +41,10 @@ type cloud struct {
 	out, bare bool
 	// sick names machines whose Node is not ready.
 	sick map[string]bool
+	// told says that something of this was set since it looked last.
+	told bool
 
+	version  func() string
 	machines stock.Interface
 	nodes    kubernetes.Interface
 	pulse    *pulse
@@ -107,21 +110,42 @@ func (c *cloud) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
+	c.told = true
+}
+
+// heard tells whether something was set since it was asked last.
+func (c *cloud) heard() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told := c.told
+	c.told = false
+	return told
 }
 
 func (c *cloud) run(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	c.machines, c.nodes = stock.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+	seen, waits := "", true
 	for ctx.Err() == nil {
-		list, err := c.machines.MachineV1alpha1().Machines(ns).List(ctx, metav1.ListOptions{})
-		if err == nil {
-			for _, m := range list.Items {
-				_ = c.act(ctx, &m) // a step that failed is tried again
-			}
+		if version, told := c.version(), c.heard(); waits || told || version != seen {
+			seen, waits = version, c.look(ctx)
 		}
 		c.pulse.wait(ctx)
 	}
 	return nil
+}
+
+// look takes the next step of each machine. It waits where it has to look again though nothing is written.
+func (c *cloud) look(ctx context.Context) (waits bool) {
+	list, err := c.machines.MachineV1alpha1().Machines(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return true
+	}
+	for _, m := range list.Items {
+		failed := c.act(ctx, &m) != nil
+		waits = waits || failed || m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase != mcmapi.MachineRunning
+	}
+	return waits
 }
 
 // act takes a machine's next step.
@@ -268,8 +292,12 @@ func with(m map[string]string, key, value string) map[string]string {
 func (c *cluster) workload(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	core := kubernetes.NewForConfigOrDie(config)
+	seen := ""
 	for ctx.Err() == nil {
-		_ = c.schedule(ctx, core) // what failed is tried again
+		// What failed is tried again; where nothing was written, there is nothing to do.
+		if version := c.Version(); version != seen && c.schedule(ctx, core) == nil {
+			seen = version
+		}
 		c.pulse.wait(ctx)
 	}
 	return nil

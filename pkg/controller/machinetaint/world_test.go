@@ -140,7 +140,7 @@ func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
 	config := w.ConfigFor("user")
 	config.QPS = -1
 	c := &cluster{World: w, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), pulse: newPulse()}
-	c.cloud = &cloud{pulse: c.pulse}
+	c.cloud = &cloud{pulse: c.pulse, version: w.Version}
 	w.AfterWrite(c.pulse.wrote)
 	c.process = w.Start(name, program(o))
 	w.Start("machines", c.cloud.run)
