@@ -55,13 +55,30 @@ sbom: build ## What each of our binaries is made of, as CycloneDX in .local/sbom
 	go run ./hack/sbom -version=$(VERSION) $(patsubst cmd/%,.local/bin/%,$(wildcard cmd/*))
 
 .PHONY: test
-test: ## Everything short: units, laws, storms, integration, short end-to-end specs
+test: ## Everything short: units, laws, storms, integration, short end-to-end specs; the three parts below side by side
 	@$(UP) build
-	go test ./cmd/... ./hack/... ./internal/... ./pkg/...
-	cd hack/localcluster/kwok && go test -trimpath .
-	go test ./test/integration/... ./test/install
-	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+	@$(MAKE) --no-print-directory build
+	@go run ./hack/parts test-units test-clusters test-e2e
+
+# Packages whose tests live by the real clock, most of them with processes of their own.
+ON_CLOCK = ./internal/localcluster ./cmd/machine-controller/app ./test/install ./test/integration/... ./cmd/machine-controller-manager/app \
+	./cmd/kubectl-evenkeel/app ./cmd/kubectl-evenkeel/internal/page ./internal/daemon ./pkg/provider/nodegroup ./hack/parts
+UNITS = $(filter-out $(shell go list $(ON_CLOCK)),$(shell go list ./cmd/... ./hack/... ./internal/... ./pkg/...))
+
+# They compute, and are given what the other parts, which wait, leave of the processors. Storms make much garbage.
+.PHONY: test-units
+test-units: ## Units, laws and storms
+	@GOGC=400 nice -n 10 go test $(UNITS)
+	cd hack/localcluster/kwok && nice -n 10 go test -trimpath .
+
+.PHONY: test-clusters
+test-clusters: ## What starts API servers of its own, short end-to-end specs of federation among it
+	go test -p 2 $(ON_CLOCK)
 	go test -count=1 -timeout=10m ./test/e2e/federation -ginkgo.label-filter=short -ginkgo.no-color
+
+.PHONY: test-e2e
+test-e2e: ## Short end-to-end specs
+	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
 
 .PHONY: test-race
 test-race: ## Units of what is ours under the race detector (MCM's own controllers race with themselves)
