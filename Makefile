@@ -68,7 +68,7 @@ UNITS = $(filter-out $(shell go list $(ON_CLOCK)),$(shell go list ./cmd/... ./ha
 # They compute, and are given what the other parts, which wait, leave of the processors. Storms make much garbage.
 .PHONY: test-units
 test-units: ## Units, laws and storms
-	@GOGC=400 nice -n 10 go test $(UNITS)
+	@GOGC=400 nice -n 10 go test -timeout=20m $(UNITS)
 	cd hack/localcluster/kwok && nice -n 10 go test -trimpath .
 
 .PHONY: test-clusters
