@@ -32,7 +32,7 @@ func main() {
 // run runs all parts at once, and tells of them as they end.
 func run(ctx context.Context, out io.Writer, command func(context.Context, string) *exec.Cmd, names []string) error {
 	if len(names) == 0 {
-		return errors.New("usage: go run ./hack/parts <target> ...")
+		return errors.New("usage: go run ./hack/parts <targets>")
 	}
 	begin := time.Now()
 	ended := make(chan part)
