@@ -11,22 +11,22 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // machinesIn are the machines of a MachineDeployment as they are shown.
 func (r *reading) machinesIn(d *v1alpha1.MachineDeployment, objects []*mcm.Machine) []Machine {
-	named := namedBy(d)
+	named := signs.Named(d)
 	machines := make([]Machine, 0, len(objects))
 	slices.SortFunc(objects, func(a, b *mcm.Machine) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for _, m := range objects {
-		machines = append(machines, r.machine(m, named[m.Name]))
+		_, isNamed := named[m.Name]
+		machines = append(machines, r.machine(m, isNamed))
 	}
 	slices.SortStableFunc(machines, func(a, b Machine) int {
 		return slices.Index(States, a.State) - slices.Index(States, b.State)
@@ -35,6 +35,7 @@ func (r *reading) machinesIn(d *v1alpha1.MachineDeployment, objects []*mcm.Machi
 }
 
 func (r *reading) machine(o *mcm.Machine, named bool) Machine {
+	_, failing := signs.Failure(o)
 	node := o.Labels[mcm.NodeLabelKey]
 	pods, strangers := r.guests(node)
 	m := Machine{Name: o.Name, Node: node, Pods: pods}
@@ -42,8 +43,8 @@ func (r *reading) machine(o *mcm.Machine, named bool) Machine {
 		m.Pods = -1
 	}
 	plain := reserve.Machine{
-		Phase: o.Status.CurrentStatus.Phase, Failing: failing(o.Status.LastOperation), Deleted: o.DeletionTimestamp != nil,
-		Named: named || o.Annotations[machineutils.MachinePriority] == "1" && o.Annotations[machineutils.MarkedForDeletionTime] != "",
+		Phase: o.Status.CurrentStatus.Phase, Failing: failing, Deleted: o.DeletionTimestamp != nil,
+		Named: named || signs.Condemned(o),
 		// Where a pod runs that does not tolerate the taint, the machine serves, whatever its mark says.
 		Reserve: o.Annotations[v1alpha1.ReserveAnnotation] != "" && strangers == 0,
 	}
@@ -114,30 +115,6 @@ func told(last mcm.LastOperation) string {
 		return last.ErrorCode + ": " + message
 	}
 	return message
-}
-
-// failing says that making the machine failed with an error after which machine-controller-manager waits for minutes.
-func failing(last mcm.LastOperation) bool {
-	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
-		return false
-	}
-	switch codes.StringToCode(last.ErrorCode) {
-	case codes.Unknown, codes.DeadlineExceeded, codes.Aborted, codes.Unavailable:
-		return false
-	}
-	return true
-}
-
-// namedBy are the machines that a MachineDeployment names for deletion, as machine-controller-manager reads it.
-func namedBy(d *v1alpha1.MachineDeployment) map[string]bool {
-	names := map[string]bool{}
-	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
-		name, at, timed := strings.Cut(item, "~")
-		if _, err := time.Parse(time.RFC3339, at); name != "" && (!timed || err == nil) {
-			names[name] = true
-		}
-	}
-	return names
 }
 
 // briefLength keeps what providers say to what fits beside other things.

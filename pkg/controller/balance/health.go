@@ -4,16 +4,14 @@ package balance
 
 import (
 	"maps"
-	"strconv"
-	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 const (
@@ -109,15 +107,8 @@ func (m Machine) leaving(d *v1alpha1.MachineDeployment) bool {
 	if o.DeletionTimestamp != nil || o.Status.CurrentStatus.Phase == mcm.MachineTerminating {
 		return true
 	}
-	if o.Annotations[machineutils.MachinePriority] == "1" && o.Annotations[machineutils.MarkedForDeletionTime] != "" {
-		return true
-	}
-	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
-		if name, _, _ := strings.Cut(item, "~"); name == o.Name {
-			return true
-		}
-	}
-	return false
+	_, named := signs.Named(d)[o.Name]
+	return named || signs.Condemned(o)
 }
 
 // stuck says that it cannot be made, or is not made in time.
@@ -164,8 +155,7 @@ func (m Machine) kept(now time.Time) bool {
 	if expiry := o.Status.CurrentStatus.PreserveExpiryTime; expiry != nil && expiry.After(now) {
 		return true
 	}
-	n, err := strconv.Atoi(o.Annotations[machineutils.MachinePriority])
-	return err == nil && n > 3
+	return signs.Priority(o) > 3
 }
 
 // allocatable is what one machine has for pods, nil where that is not known.

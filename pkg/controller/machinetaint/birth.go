@@ -9,6 +9,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
@@ -18,7 +19,7 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 		return nil
 	}
 	now := c.clock.Now()
-	named, returned := named(d), returned(d)
+	named, returned := signs.Named(d), returned(d)
 	var machines []reserve.Machine
 	known := map[string]bool{}
 	for _, set := range owned[*mcm.MachineSet](c.stores.sets, d) {

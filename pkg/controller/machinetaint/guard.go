@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // doubted is how long a write of unknown outcome counts as under way: longer than any request lasts.
@@ -106,7 +107,7 @@ func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.newestLocked(key)
-	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, named(d)) {
+	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, signs.Named(d)) {
 		return nothing, nil
 	}
 	present, reserve := c.staying(set)
@@ -150,8 +151,9 @@ func (c *Controller) isMarked(shown *mcm.Machine) bool {
 }
 
 // goesAnyway says that a machine goes however many are wanted: it has failed, or was named.
-func goesAnyway(m *mcm.Machine, named map[string]bool) bool {
-	return m.Status.CurrentStatus.Phase == mcm.MachineFailed || going(m) || named[m.Name] || Priority(m) == 1
+func goesAnyway(m *mcm.Machine, named map[string]time.Time) bool {
+	_, isNamed := named[m.Name]
+	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || going(m) || signs.Priority(m) == 1
 }
 
 func stale(resource, name, format string, args ...any) error {

@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // marked says that the Machine carries a reserve mark.
@@ -53,50 +51,20 @@ func (m Machine) markDiffers(s Settings) bool {
 }
 
 // plain is the machine as the rule of the reserve has it.
-func (m Machine) plain(now time.Time, named, returned map[string]bool) reserve.Machine {
+func (m Machine) plain(now time.Time, named map[string]time.Time, returned map[string]bool) reserve.Machine {
 	o := m.Object
-	priority := Priority(o)
+	priority := signs.Priority(o)
+	_, failing := signs.Failure(o)
+	_, isNamed := named[o.Name]
 	expiry := o.Status.CurrentStatus.PreserveExpiryTime
 	return reserve.Machine{
 		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: o.Status.CurrentStatus.Phase, Set: m.Set,
-		Reserve: m.held(), Made: o.Spec.ProviderID != "", Failing: failing(o.Status.LastOperation),
+		Reserve: m.held(), Made: o.Spec.ProviderID != "", Failing: failing,
 		Priority: priority, SeenPriority: m.SeenPriority,
-		Named:   named[o.Name] || priority == 1 && o.Annotations[machineutils.MarkedForDeletionTime] != "",
+		Named:   isNamed || signs.Condemned(o),
 		Deleted: o.DeletionTimestamp != nil, Returned: returned[o.Name],
 		Preserved: expiry != nil && expiry.After(now), Pods: m.Pods,
 	}
-}
-
-// Priority is the deletion priority of a Machine, as machine-controller-manager reads it.
-func Priority(o *mcm.Machine) int {
-	if n, err := strconv.Atoi(o.Annotations[machineutils.MachinePriority]); err == nil {
-		return n
-	}
-	return reserve.PriorityServing
-}
-
-// failing says that making the machine failed with an error after which machine-controller-manager waits for minutes.
-func failing(last mcm.LastOperation) bool {
-	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
-		return false
-	}
-	switch codes.StringToCode(last.ErrorCode) {
-	case codes.Unknown, codes.DeadlineExceeded, codes.Aborted, codes.Unavailable:
-		return false
-	}
-	return true
-}
-
-// named are the machines that the trigger annotation names for deletion, as machine-controller-manager reads it.
-func named(d *v1alpha1.MachineDeployment) map[string]bool {
-	names := map[string]bool{}
-	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
-		name, at, timed := strings.Cut(item, "~")
-		if _, err := time.Parse(time.RFC3339, at); name != "" && (!timed || err == nil) {
-			names[name] = true
-		}
-	}
-	return names
 }
 
 func returned(d *v1alpha1.MachineDeployment) map[string]bool {

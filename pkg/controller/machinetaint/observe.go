@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // observe gathers the view of a MachineDeployment. It is false where there is nothing to decide: it is gone or going,
@@ -64,9 +65,9 @@ func (c *Controller) settle(key string, d *v1alpha1.MachineDeployment) {
 
 // machine gathers what belongs to one.
 func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) Machine {
-	machine := Machine{Object: m, Set: set.Name, SeenPriority: Priority(m)}
+	machine := Machine{Object: m, Set: set.Name, SeenPriority: signs.Priority(m)}
 	if seen, found := find[*mcm.Machine](c.stores.seenMachines, m.Namespace+"/"+m.Name); found {
-		machine.SeenPriority = Priority(seen)
+		machine.SeenPriority = signs.Priority(seen)
 	}
 	name := m.Labels[mcm.NodeLabelKey]
 	if name == "" || c.stores.nodes == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Plan is what to do about a View. It is carried out as apply says, and may be carried out in part.
@@ -116,7 +117,7 @@ func ruleView(v View, w wish) reserve.View {
 		FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
 	}
-	named, returned := named(d), returned(d)
+	named, returned := signs.Named(d), returned(d)
 	for _, m := range v.Machines {
 		view.Machines = append(view.Machines, m.plain(v.Now, named, returned))
 	}

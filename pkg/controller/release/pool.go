@@ -4,18 +4,16 @@ package release
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -63,9 +61,10 @@ func (m material) pool(now time.Time) Pool {
 	}
 	p.Reserve = reserve.View{Max: p.Max, CurrentSet: m.current, Now: now, Applied: reserve.AppliedOf(d.Annotations)}
 	p.Reserve.Wish = p.Reserve.Applied.Excess
+	named := signs.Named(d)
 	for set, machines := range m.machines {
 		for _, machine := range machines {
-			p.Reserve.Machines = append(p.Reserve.Machines, plain(machine, set, d, now))
+			p.Reserve.Machines = append(p.Reserve.Machines, plain(machine, set, named, now))
 			if name := machine.Labels[mcm.NodeLabelKey]; m.nodes[name] != nil {
 				p.NodeOf[machine.Name] = name
 			}
@@ -77,32 +76,21 @@ func (m material) pool(now time.Time) Pool {
 }
 
 // plain is a machine as the rule of the reserve has it, as far as that matters here.
-func plain(o *mcm.Machine, set string, d *v1alpha1.MachineDeployment, now time.Time) reserve.Machine {
-	priority, err := strconv.Atoi(o.Annotations[machineutils.MachinePriority])
-	if err != nil {
-		priority = reserve.PriorityServing
-	}
-	expiry, last := o.Status.CurrentStatus.PreserveExpiryTime, o.Status.LastOperation
+func plain(o *mcm.Machine, set string, named map[string]time.Time, now time.Time) reserve.Machine {
+	priority := signs.Priority(o)
+	_, failing := signs.Failure(o)
+	_, isNamed := named[o.Name]
+	expiry := o.Status.CurrentStatus.PreserveExpiryTime
 	return reserve.Machine{
 		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: o.Status.CurrentStatus.Phase, Set: set,
 		Reserve: o.Annotations[v1alpha1.ReserveAnnotation] != "", Made: o.Spec.ProviderID != "",
-		Failing:  last.Type == mcm.MachineOperationCreate && last.State == mcm.MachineStateFailed,
+		Failing:  failing,
 		Priority: priority, SeenPriority: priority,
-		Named:     priority == 1 && o.Annotations[machineutils.MarkedForDeletionTime] != "" || named(d, o.Name),
+		Named:     isNamed || signs.Condemned(o),
 		Deleted:   o.DeletionTimestamp != nil,
 		Returned:  true, // what is given back is for others to decide
 		Preserved: expiry != nil && expiry.After(now),
 	}
-}
-
-// named says that the MachineDeployment names the machine for deletion.
-func named(d *v1alpha1.MachineDeployment, machine string) bool {
-	for _, text := range strings.Split(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
-		if name, _, _ := strings.Cut(strings.TrimSpace(text), "~"); name == machine {
-			return true
-		}
-	}
-	return false
 }
 
 // sample is what a new machine's Node would look like: like one of the current template that is ready, else what the

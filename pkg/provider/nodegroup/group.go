@@ -4,16 +4,14 @@ package nodegroup
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Group is a MachineDeployment with bounds.
@@ -58,22 +56,10 @@ func (g Group) shown(replicas int32) int64 {
 	return int64(reserve.Shown(int(replicas), reserve.AppliedOf(g.Deployment.Annotations)))
 }
 
-// named are the machines that a MachineDeployment names for deletion, as machine-controller-manager reads them, and when they were.
-func named(d *v1alpha1.MachineDeployment) map[string]time.Time {
-	all := map[string]time.Time{}
-	for item := range strings.SplitSeq(d.Annotations[machineutils.TriggerDeletionByMCM], ",") {
-		name, text, timed := strings.Cut(item, "~")
-		if at, err := time.Parse(time.RFC3339, text); name != "" && (!timed || err == nil) {
-			all[name] = at
-		}
-	}
-	return all
-}
-
 // names are the machines that a MachineDeployment names for deletion.
 func names(d *v1alpha1.MachineDeployment) map[string]bool {
 	all := map[string]bool{}
-	for name := range named(d) {
+	for name := range signs.Named(d) {
 		all[name] = true
 	}
 	return all

@@ -8,11 +8,11 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	mcmcodes "github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // placeholder begins the id of an instance whose Node has not registered; the name of its Machine follows.
@@ -68,7 +68,7 @@ func NewMember(m *mcm.Machine, set string, node *corev1.Node, named bool, now ti
 		member.ID = node.Spec.ProviderID
 	}
 	if !member.Up && !member.Leaving {
-		member.Failure = failure(m.Status.LastOperation)
+		member.Failure = failure(m)
 	}
 	return member
 }
@@ -96,20 +96,16 @@ func leaves(m *mcm.Machine, preserved bool) bool {
 	case phase == mcm.MachineFailed:
 		return !preserved
 	}
-	return m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
+	return signs.Condemned(m)
 }
 
 // failure is nil for what machine-controller-manager tries again within seconds: the caller would give up a group for it.
-func failure(last mcm.LastOperation) *Failure {
-	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
+func failure(m *mcm.Machine) *Failure {
+	code, failed := signs.Failure(m)
+	if !failed {
 		return nil
 	}
-	code := mcmcodes.StringToCode(last.ErrorCode)
-	switch code {
-	case mcmcodes.Unknown, mcmcodes.DeadlineExceeded, mcmcodes.Aborted, mcmcodes.Unavailable:
-		return nil
-	}
-	return &Failure{Code: code.String(), Message: last.Description, Exhausted: code == mcmcodes.ResourceExhausted}
+	return &Failure{Code: code.String(), Message: m.Status.LastOperation.Description, Exhausted: code == mcmcodes.ResourceExhausted}
 }
 
 // Serves says that replicas count the machine: it is one of those that workload may have.

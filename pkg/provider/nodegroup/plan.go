@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Change is one patch of a MachineDeployment. Errors of the functions that make one are answers to a call.
@@ -180,7 +181,7 @@ const overdueAfter = 10 * time.Second
 func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
 	c := Change{From: g.Replicas(), To: g.Replicas()}
 	at, last := stamp(g.Deployment, now) // none is long ago
-	for name, since := range named(g.Deployment) {
+	for name, since := range signs.Named(g.Deployment) {
 		if machines[name] && since.After(last) && now.Sub(since) >= overdueAfter {
 			c.Annotations = map[string]string{changedAt: at.Format(time.RFC3339)}
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // named is the annotation that names machines for deletion, without times.
@@ -36,7 +37,7 @@ func due(d *v1alpha1.MachineDeployment) []string {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	var all []string
-	for name, since := range named(d) {
+	for name, since := range signs.Named(d) {
 		if !since.After(changed) {
 			all = append(all, name)
 		}

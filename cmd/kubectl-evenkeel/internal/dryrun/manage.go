@@ -18,6 +18,7 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // manage is one pass of machine-controller-manager's controllers over what they see of each MachineDeployment.
@@ -65,7 +66,7 @@ func (w *world) mark(d *machine.MachineDeployment) (moved bool) {
 			continue
 		}
 		left = append(left, item)
-		if m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != "" {
+		if signs.Condemned(m) {
 			continue
 		}
 		m, moved = m.DeepCopy(), true

@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/overview"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // machine is all that an explanation of one rests on.
@@ -82,7 +83,7 @@ func (m machine) account() (Account, error) {
 	a.fact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "made "+ago(m.object.CreationTimestamp.Time, m.objects.At))
 	a.fact("Node", "%s", orNone(m.Node))
 	a.fact("Pods", "%s", podsText(m.Pods))
-	a.fact("Priority", "%d: %s", machinetaint.Priority(m.object), priorities(machinetaint.Priority(m.object)))
+	a.fact("Priority", "%d: %s", signs.Priority(m.object), priorities(signs.Priority(m.object)))
 	m.because(&a)
 	plan, err := m.oracle.now()
 	if err != nil {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package signs reads what machine-controller-manager and those who drive it write on MachineDeployments and Machines, as
+// machine-controller-manager itself reads it: which machines are named for deletion, how early one goes, and whether it can be made.
+package signs
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// usual is the priority of a machine that nobody ranked.
+const usual = 3
+
+// Named are the machines that a MachineDeployment names for deletion, with the time that is given with each, which is zero
+// where there is none. Such as have a malformed one are not named.
+func Named(deployment metav1.Object) map[string]time.Time {
+	names := map[string]time.Time{}
+	for item := range strings.SplitSeq(deployment.GetAnnotations()[machineutils.TriggerDeletionByMCM], ",") {
+		name, text, timed := strings.Cut(item, "~")
+		if at, err := time.Parse(time.RFC3339, text); name != "" && (!timed || err == nil) {
+			names[name] = at
+		}
+	}
+	return names
+}
+
+// Condemned says that machine-controller-manager has taken note that the machine is named for deletion.
+func Condemned(m *mcm.Machine) bool {
+	return m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
+}
+
+// Priority is the deletion priority: those with a lower one go first.
+func Priority(m *mcm.Machine) int {
+	if n, err := strconv.Atoi(m.Annotations[machineutils.MachinePriority]); err == nil {
+		return n
+	}
+	return usual
+}
+
+// Failure is why the machine cannot be made, where that is an error after which machine-controller-manager waits for minutes: what it
+// tries again within seconds is none.
+func Failure(m *mcm.Machine) (code codes.Code, failed bool) {
+	last := m.Status.LastOperation
+	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
+		return codes.OK, false
+	}
+	switch code := codes.StringToCode(last.ErrorCode); code {
+	case codes.Unknown, codes.DeadlineExceeded, codes.Aborted, codes.Unavailable:
+		return codes.OK, false
+	default:
+		return code, true
+	}
+}

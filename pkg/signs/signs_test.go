@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signs_test
+
+import (
+	"testing"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+func TestSigns(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Signs")
+}
+
+func annotated(pairs ...string) metav1.ObjectMeta {
+	o := metav1.ObjectMeta{Annotations: map[string]string{}}
+	for i := 0; i < len(pairs); i += 2 {
+		o.Annotations[pairs[i]] = pairs[i+1]
+	}
+	return o
+}
+
+const (
+	trigger  = machineutils.TriggerDeletionByMCM
+	priority = machineutils.MachinePriority
+	marked   = machineutils.MarkedForDeletionTime
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+var _ = DescribeTable("A MachineDeployment names", func(text string, want map[string]time.Time) {
+	Expect(signs.Named(&mcm.MachineDeployment{ObjectMeta: annotated(trigger, text)})).To(Equal(want))
+},
+	Entry("nobody", "", map[string]time.Time{}),
+	Entry("with and without a time", "a~2026-03-01T12:00:00Z,b", map[string]time.Time{"a": noon, "b": {}}),
+	Entry("nobody by a malformed time, or by nothing", "a~noon,~2026-03-01T12:00:00Z,,b~,c", map[string]time.Time{"c": {}}),
+)
+
+var _ = DescribeTable("A machine", func(o metav1.ObjectMeta, ranked int, condemned bool) {
+	m := &mcm.Machine{ObjectMeta: o}
+	Expect(signs.Priority(m)).To(Equal(ranked))
+	Expect(signs.Condemned(m)).To(Equal(condemned))
+},
+	Entry("that nobody ranked goes with the others", annotated(), 3, false),
+	Entry("goes early", annotated(priority, "1"), 1, false),
+	Entry("goes early and is condemned", annotated(priority, "1", marked, "2026-03-01T12:00:00Z"), 1, true),
+	Entry("was condemned and is ranked otherwise since", annotated(priority, "2", marked, "2026-03-01T12:00:00Z"), 2, false),
+	Entry("has a rank that cannot be read", annotated(priority, "first"), 3, false),
+)
+
+var _ = DescribeTable("A machine whose last operation is", func(last mcm.LastOperation, code codes.Code, failed bool) {
+	m := &mcm.Machine{Status: mcm.MachineStatus{LastOperation: last}}
+	gotCode, gotFailed := signs.Failure(m)
+	Expect(gotFailed).To(Equal(failed))
+	Expect(gotCode).To(Equal(code))
+},
+	Entry("none", mcm.LastOperation{}, codes.OK, false),
+	Entry("a creation without capacity", creation("ResourceExhausted", mcm.MachineStateFailed), codes.ResourceExhausted, true),
+	Entry("a creation under way", creation("ResourceExhausted", mcm.MachineStateProcessing), codes.OK, false),
+	Entry("a creation that is tried again at once", creation("Unavailable", mcm.MachineStateFailed), codes.OK, false),
+	Entry("a creation that failed by a code nobody knows", creation("", mcm.MachineStateFailed), codes.OK, false),
+	Entry("a deletion that failed", mcm.LastOperation{Type: mcm.MachineOperationDelete, State: mcm.MachineStateFailed, ErrorCode: "Internal"}, codes.OK, false),
+)
+
+func creation(code string, state mcm.MachineState) mcm.LastOperation {
+	return mcm.LastOperation{Type: mcm.MachineOperationCreate, State: state, ErrorCode: code}
+}
