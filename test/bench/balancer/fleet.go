@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
 )
 
 const (
@@ -62,7 +61,7 @@ func (f *fleet) populate(ctx context.Context) error {
 	if _, err := f.kube.AppsV1().Deployments(namespace).Create(ctx, f.deployment(bare, bare), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return inParallel(len(owners), func(i int) error {
+	return parallel.Each(len(owners), writers, func(i int) error {
 		for _, name := range f.targetsOf(owners[i]) {
 			if _, err := f.kube.AppsV1().Deployments(namespace).Create(ctx, f.deployment(owners[i], name), metav1.CreateOptions{}); err != nil {
 				return err
@@ -122,23 +121,4 @@ func (f *fleet) balancer(name string) *v1alpha1.Balancer {
 			Name: target, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}})
 	}
 	return b
-}
-
-// inParallel does n things, some at the same time.
-func inParallel(n int, do func(i int) error) error {
-	numbers, errs := make(chan int), make([]error, n)
-	var working sync.WaitGroup
-	for range writers {
-		working.Go(func() {
-			for i := range numbers {
-				errs[i] = do(i)
-			}
-		})
-	}
-	for i := range n {
-		numbers <- i
-	}
-	close(numbers)
-	working.Wait()
-	return errors.Join(errs...)
 }

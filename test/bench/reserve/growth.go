@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -17,6 +16,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
 )
 
 const (
@@ -43,7 +43,7 @@ func (l *lab) watched(ctx context.Context, in place, so func(watch.Event) bool, 
 		return g, err
 	}
 	begin := time.Now()
-	err = together(3, func(i int) (err error) {
+	err = parallel.Each(3, 3, func(i int) (err error) {
 		switch i {
 		case 0:
 			g.machines, err = sighted(ctx, begin, machines, so)
@@ -124,33 +124,22 @@ func sighted(ctx context.Context, begin time.Time, v view, so func(watch.Event) 
 func isMarked(e watch.Event) bool { return marked(e.Object) }
 func isNew(e watch.Event) bool    { return e.Type == watch.Added }
 
-// together does n things at the same time.
-func together(n int, do func(i int) error) error {
-	var all sync.WaitGroup
-	errs := make([]error, n)
-	for i := range n {
-		all.Go(func() { errs[i] = do(i) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
 // raise asks for more of something in all pools at once.
 func (l *lab) raise(ctx context.Context, fleet []pool, field string, value func(pool) int) error {
-	return together(len(fleet), func(i int) error { return l.patch(ctx, fleet[i].Name, field, value(fleet[i])) })
+	return parallel.Each(len(fleet), len(fleet), func(i int) error { return l.patch(ctx, fleet[i].Name, field, value(fleet[i])) })
 }
 
 // growBare is the floor: as many Machines created and Nodes marked, by a client with the same limits that knows what to write.
 func (l *lab) growBare(ctx context.Context) (growth, error) {
 	names := bareNodes()
 	return l.watched(ctx, nowhere, isMarked, func(ctx context.Context) error {
-		if err := together(grown, func(i int) error {
+		if err := parallel.Each(grown, grown, func(i int) error {
 			_, err := l.bare.machines.MachineV1alpha1().Machines(bare).Create(ctx, newMachine(names[i]), metav1.CreateOptions{})
 			return err
 		}); err != nil {
 			return err
 		}
-		return together(grown, func(i int) error { return l.bare.write(ctx, names[i], hold) })
+		return parallel.Each(grown, grown, func(i int) error { return l.bare.write(ctx, names[i], hold) })
 	})
 }
 

@@ -5,9 +5,7 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -21,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
 )
 
 // writers make objects at the same time.
@@ -66,7 +65,7 @@ func (f *Fleet) Populate(ctx context.Context) error {
 			return err
 		}
 	}
-	return inParallel(f.Machines, func(i int) error {
+	return parallel.Each(f.Machines, writers, func(i int) error {
 		if err := f.machine(ctx, i, owners[i%len(owners)]); err != nil {
 			return err
 		}
@@ -144,23 +143,4 @@ func (f *Fleet) pod(ctx context.Context, name, node string) error {
 	pod := gen.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = node })
 	_, err := f.core.CoreV1().Pods(gen.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
-}
-
-// inParallel does n things, some at the same time.
-func inParallel(n int, do func(i int) error) error {
-	numbers, errs := make(chan int), make([]error, n)
-	var working sync.WaitGroup
-	for range writers {
-		working.Go(func() {
-			for i := range numbers {
-				errs[i] = do(i)
-			}
-		})
-	}
-	for i := range n {
-		numbers <- i
-	}
-	close(numbers)
-	working.Wait()
-	return errors.Join(errs...)
 }
