@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,42 +48,6 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 		c.tellShrink(d, applied(v.Deployment), p.Rule.Applied)
 	}
 	return d, errors.Join(machinesErr, err)
-}
-
-// writeMachines writes all machines, some at the same time.
-func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
-	nodes := map[string]NodeChange{}
-	for _, n := range p.Nodes {
-		nodes[n.Machine.Object.Name] = n
-	}
-	var work []func() error
-	for _, change := range p.Machines {
-		n, both := nodes[change.Name]
-		delete(nodes, change.Name)
-		work = append(work, func() error { return c.writeMachine(ctx, v, change, n, both) })
-	}
-	for _, n := range p.Nodes {
-		if _, left := nodes[n.Machine.Object.Name]; left {
-			work = append(work, func() error { return c.writeNode(ctx, n) })
-		}
-	}
-	return together(work)
-}
-
-// together does all of some work, at most side at the same time, and joins what went wrong.
-func together(work []func() error) error {
-	errs := make([]error, len(work))
-	var group sync.WaitGroup
-	slots := make(chan struct{}, side)
-	for i, do := range work {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = do()
-		})
-	}
-	group.Wait()
-	return errors.Join(errs...)
 }
 
 // writeMachine changes one Machine, and its Node if that differs.

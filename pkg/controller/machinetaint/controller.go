@@ -88,6 +88,8 @@ type Controller struct {
 	// shrinks are those of MachineSets, removals those of Machines, that are under way; see Guards.
 	shrinks  map[string]*shrink
 	removals map[string]bool
+	// listening are the waves that want to hear of changes, by MachineDeployment.
+	listening map[string]chan struct{}
 	// pruned says that the API server has dropped spec.excessReplicas from a write of ours, and shows it nowhere.
 	pruned bool
 }
@@ -109,7 +111,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, settings: o.Settings,
 		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
-		shrinks: map[string]*shrink{}, removals: map[string]bool{},
+		shrinks: map[string]*shrink{}, removals: map[string]bool{}, listening: map[string]chan struct{}{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {

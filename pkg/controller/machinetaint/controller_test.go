@@ -82,6 +82,33 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("does not wait for one machine to be freed before it frees the next", func() {
+		onItsOwn(2, 4, none, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"0:6:4"}}}`, api.BoundsAnnotation)
+			a.wrote(0)
+			asked := map[string]time.Duration{}
+			begin := time.Now()
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User != controllerUser || !r.Writes() {
+					return 0, 0
+				}
+				asked[strings.TrimSpace(r.Resource+" "+r.Name+" "+r.Subresource)] = time.Since(begin)
+				return 50 * time.Millisecond, 0
+			})
+			for replicas := 3; replicas <= 5; replicas++ {
+				a.patch(`{"spec":{"replicas":%d}}`, replicas)
+				time.Sleep(10 * time.Millisecond)
+			}
+			a.wrote(0)
+			a.LatencyOf(nil)
+			for i, machine := range []string{"c", "d", "e"} {
+				raised := time.Duration(i) * 10 * time.Millisecond
+				Expect(asked).To(HaveKeyWithValue("nodes "+machine, BeNumerically("~", raised, 5*time.Millisecond)))
+				Expect(asked).To(HaveKeyWithValue("machines "+machine, BeNumerically("~", raised+50*time.Millisecond, 5*time.Millisecond)))
+			}
+		})
+	})
+
 	It("takes from a Node only what it put there", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()

@@ -16,7 +16,9 @@ import (
 func (c *Controller) deploymentChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
-			c.loop.Add(d.Namespace + "/" + d.Name)
+			key := d.Namespace + "/" + d.Name
+			c.loop.Add(key)
+			c.tell(key)
 			return
 		}
 	}
