@@ -61,8 +61,8 @@ const (
 	DefaultBootPatience    = 15 * time.Minute
 )
 
-// soon is when to go on with what was put off for machines that were freed, unless what was written for them brings the next look.
-const soon = time.Second
+// soon is how long after machines were freed the rest is put off: until then others may be needed already.
+const soon = 300 * time.Millisecond
 
 // Controller keeps reserves.
 type Controller struct {
@@ -90,6 +90,8 @@ type Controller struct {
 	removals map[string]bool
 	// listening are the waves that want to hear of changes, by MachineDeployment.
 	listening map[string]chan struct{}
+	// freed is when the last machine was, by MachineDeployment, until the rest has been written.
+	freed map[string]time.Time
 	// pruned says that the API server has dropped spec.excessReplicas from a write of ours, and shows it nowhere.
 	pruned bool
 }
@@ -111,7 +113,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, settings: o.Settings,
 		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
-		shrinks: map[string]*shrink{}, removals: map[string]bool{}, listening: map[string]chan struct{}{},
+		shrinks: map[string]*shrink{}, removals: map[string]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
@@ -140,6 +142,9 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		c.forget(key)
 		return 0, nil
 	}
+	if left := c.hurry(key); left > 0 && p.canWait() {
+		return left, nil
+	}
 	d, err := c.apply(ctx, v, p)
 	// What is to be remembered belongs to the excess applied. Where that has fallen, or may have, because of a machine that cannot be
 	// made, it must not fall for that machine again, whatever else failed.
@@ -150,6 +155,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, err
 	}
 	if p.frees() {
+		c.noteFreed(key)
 		return soon, nil
 	}
 	return p.Again, c.report(ctx, d, p)
@@ -161,10 +167,32 @@ func (c *Controller) remember(key string, m Memory) {
 	c.memories[key] = m
 }
 
+// hurry is how long what can wait is still put off for machines that were freed.
+func (c *Controller) hurry(key string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.freed[key]
+	if !ok {
+		return 0
+	}
+	left := soon - c.clock.Since(at)
+	if left <= 0 {
+		delete(c.freed, key)
+	}
+	return left
+}
+
+func (c *Controller) noteFreed(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.freed[key] = c.clock.Now()
+}
+
 func (c *Controller) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.memories, key)
+	delete(c.freed, key)
 	delete(c.latest, key)
 }
 

@@ -74,7 +74,7 @@ var _ = Describe("The controller", func() {
 				return 50 * time.Millisecond, 0
 			})
 			a.patch(`{"spec":{"replicas":3}}`)
-			time.Sleep(70 * time.Millisecond) // the Node is free, and the Machine is being written
+			time.Sleep(250 * time.Millisecond) // Node and Machine are written
 			a.patch(`{"spec":{"replicas":4}}`)
 			a.wrote(0)
 			a.LatencyOf(nil)

@@ -38,6 +38,11 @@ func (p Plan) frees() bool {
 	return slices.ContainsFunc(p.Machines, func(c MachineChange) bool { return c.Mark == Free })
 }
 
+// canWait says that there is nothing to do but to tell of what has been done.
+func (p Plan) canWait() bool {
+	return len(p.Machines) == 0 && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
+}
+
 // DeploymentChange is one write of a MachineDeployment.
 type DeploymentChange struct {
 	// Replicas to add to those wanted, for machines in reserve that somebody named.
