@@ -57,6 +57,7 @@ func (p *process) runMCM(ctx context.Context) error {
 		if keeper, err = p.newKeeper(machines); err != nil {
 			return err
 		}
+		p.keeper.Store(keeper)
 		defer keeper.shutdown()
 	}
 	target, nodes, err := p.targetCluster()

@@ -13,6 +13,7 @@ import (
 	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -83,7 +84,12 @@ func (p *process) runRelease(ctx context.Context) error {
 
 func (o *ReleaseOptions) options(p *process) release.Options {
 	return release.Options{
-		Settings:   release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
+		Settings: release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
+		Raised: func(d *v1alpha1.MachineDeployment) {
+			if k := p.keeper.Load(); k != nil {
+				k.controller.Tell(d)
+			}
+		},
 		Registerer: p.registry,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"sync/atomic"
 	"time"
 
 	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -51,6 +52,8 @@ type process struct {
 	registry *prometheus.Registry
 	gate     daemon.Gate
 	ready    daemon.Readiness
+	// keeper is there once it has been made.
+	keeper atomic.Pointer[keeper]
 }
 
 // Run serves until ctx ends or the lease is lost.

@@ -41,7 +41,7 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 	return &mark
 }
 
-// newest is a MachineDeployment as the store shows it, or as we have written it since.
+// newest is a MachineDeployment as the store shows it, or as we or others here have written it since.
 func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,6 +50,9 @@ func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
 
 func (c *Controller) newestLocked(key string) *v1alpha1.MachineDeployment {
 	d, _ := c.stores.deployment(key)
+	if d != nil {
+		d = c.told.Newest(d)
+	}
 	ours := c.latest[key]
 	if ours == nil || d != nil && (ours.UID != d.UID || reached(d.ResourceVersion, ours.ResourceVersion)) {
 		return d

@@ -77,9 +77,11 @@ type Controller struct {
 	written  written.Log
 	machines written.Answers[*mcm.Machine]
 	nodes    written.Answers[*corev1.Node]
-	stores   stores
-	filled   []cache.DoneChecker
-	raw      []cache.DoneChecker
+	// told are MachineDeployments as others in this process wrote them.
+	told   written.Answers[*v1alpha1.MachineDeployment]
+	stores stores
+	filled []cache.DoneChecker
+	raw    []cache.DoneChecker
 
 	mu       sync.Mutex
 	memories map[string]Memory
@@ -121,6 +123,13 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	}
 	c.metrics = newMetrics(o.Registerer, &c.stores)
 	return c, nil
+}
+
+// Tell of a MachineDeployment as somebody else in this process was answered when replicas were raised, so that machines are
+// freed before any watch shows that.
+func (c *Controller) Tell(d *v1alpha1.MachineDeployment) {
+	c.told.Note(d)
+	c.deploymentChanged(nil, d)
 }
 
 // Raw are done when the stores of its own are complete: before that Born knows nothing.

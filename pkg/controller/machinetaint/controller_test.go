@@ -109,6 +109,28 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("frees a machine as soon as it is told that replicas were raised, whatever a watch shows", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			ctx := context.Background()
+			a.wrote(0)
+			a.Hold("machinedeployments", controllerUser)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Patch(ctx, "pool", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			before := len(a.Writes())
+			time.Sleep(time.Minute)
+			Expect(a.Writes()[before:]).To(BeEmpty())
+			a.taint.Tell(d)
+			time.Sleep(10 * time.Millisecond)
+			Expect(a.Writes()[before:]).To(ContainElements(HaveField("Resource", "nodes"), HaveField("Resource", "machines")))
+			time.Sleep(time.Minute)
+			Expect(a.Writes()[before:]).To(ContainElement(HaveField("Resource", "machinedeployments")), "also what can wait is decided on what was told")
+			before = len(a.Writes())
+			a.Release("machinedeployments", controllerUser)
+			a.wrote(0)
+			Expect(a.Writes()[before:]).NotTo(ContainElement(HaveField("Resource", Or(Equal("nodes"), Equal("machines")))))
+		})
+	})
+
 	It("takes from a Node only what it put there", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()

@@ -28,7 +28,7 @@
 //  4. A field that vanishes is not a wish: it is restored to what it said last. An explicit 0 is a wish.
 //  5. Where bounds or a share count, spec.excessReplicas shows what they come to.
 //  6. What cannot be understood leaves the reserve as it is, and a condition says what to write.
-//  7. Each write carries the resourceVersion it was decided on, and nothing is decided on a store older than our own
+//  7. Each write carries the resourceVersion it was decided on, and nothing is decided on what is older than our own
 //     writes.
 //  8. At rest nothing is written.
 //  9. A Machine is born in reserve only where excess is applied.

@@ -22,16 +22,19 @@ import (
 // as we were answered where the store is behind that. Most MachineDeployments of most clusters have no reserve, and every
 // change of theirs comes here: for them no more is gathered than shows that.
 func (c *Controller) observe(key string) (View, bool) {
-	d, found := c.stores.deployment(key)
-	if !found || d.DeletionTimestamp != nil {
+	shown, found := c.stores.deployment(key)
+	if !found || shown.DeletionTimestamp != nil {
 		c.forget(key)
 		c.written.Forget(key)
 		return View{}, false
 	}
+	d := c.told.Newest(shown)
 	if !c.written.Seen(key, d.ResourceVersion) {
 		return View{}, false
 	}
-	c.settle(key, d)
+	if d == shown {
+		c.settle(key, d)
+	}
 	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d}
 	sets := owned[*mcm.MachineSet](c.stores.sets, d)
 	for _, set := range sets {

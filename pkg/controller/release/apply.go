@@ -35,6 +35,7 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 	switch {
 	case err == nil:
 		c.latest.Note(d)
+		c.raised(d)
 		c.tell(ctx, d, r)
 		return nil
 	case apierrors.IsNotFound(err):

@@ -47,6 +47,8 @@ type Options struct {
 	Settings
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
+	// Raised is told of each MachineDeployment whose replicas were raised, as it is then; optional.
+	Raised func(*v1alpha1.MachineDeployment)
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -67,6 +69,7 @@ type Controller struct {
 	recorder record.EventRecorder
 	clock    clock.WithTicker
 	settings Settings
+	raised   func(*v1alpha1.MachineDeployment)
 	metrics  *metrics
 
 	loop    *loop.Loop
@@ -90,8 +93,11 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
+	if o.Raised == nil {
+		o.Raised = func(*v1alpha1.MachineDeployment) {}
+	}
 	c := &Controller{
-		client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
+		raised: o.Raised, client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
 		metrics: newMetrics(o.Registerer),
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})

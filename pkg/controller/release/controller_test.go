@@ -43,7 +43,11 @@ var _ = Describe("The controller", func() {
 	It("has a pod bound within milliseconds, by one write, and then rests", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
-			c.Start("release", controller(usual))
+			told, options := []string{}, usual
+			options.Raised = func(d *v1alpha1.MachineDeployment) {
+				told = append(told, fmt.Sprintf("%s=%d", d.Name, d.Spec.Replicas))
+			}
+			c.Start("release", controller(options))
 			c.settle()
 			Expect(c.writes(0)).To(BeEmpty())
 			c.create(fresh(1, "p", 1000)...)
@@ -52,6 +56,7 @@ var _ = Describe("The controller", func() {
 			Expect(c.replicas()).To(Equal("a=2"))
 			c.settle()
 			Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
+			Expect(told).To(Equal([]string{"a=2"}))
 			Expect(c.events()).To(Equal([]string{"ReserveNeeded: Raised replicas from 1 to 2 for pod default/p-0, to release machine a-002"}))
 			before := len(c.Writes())
 			time.Sleep(24 * time.Hour)
