@@ -76,6 +76,19 @@ func (b *binder) ByIndex(index, value string) ([]any, error) {
 }
 
 var _ = Describe("A look at pods", func() {
+	It("tells them apart though they have no uid, as in a file", func() {
+		for range 20 {
+			preview, err := NewPreview(settings)
+			Expect(err).NotTo(HaveOccurred())
+			o := spare()
+			large, running := pod("large", 4000), pod("running", 500)
+			large.UID, running.UID, running.Spec.NodeName = "", "", "b"
+			o.Pods, o.Nodes = []*corev1.Pod{running, large}, append(o.Nodes, node("b", "z"))
+			Expect(preview.Show(o, noon)).To(Succeed())
+			Expect(raises(preview.Plan())).To(Equal("p+1(a)"))
+		}
+	})
+
 	It("does not count one twice that is bound meanwhile", func() {
 		preview, err := NewPreview(settings)
 		Expect(err).NotTo(HaveOccurred())

@@ -13,8 +13,8 @@ import (
 )
 
 // reading keeps pods as package fit reads them, each for as long as it stays the same: a decision looks at all of them, and
-// few have changed since the last. Pods with claims that wait are read anew each time, since what they can reach depends
-// on more than the pod.
+// few have changed since the last; one that has is another object. Pods with claims that wait are read anew each time,
+// since what they can reach depends on more than the pod.
 type reading struct {
 	mu   sync.Mutex
 	pods map[types.UID]*fit.Pod
@@ -33,7 +33,7 @@ func (r *reading) of(pod *corev1.Pod) *fit.Pod {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p, ok := r.pods[pod.UID]; ok && p.Object.ResourceVersion == pod.ResourceVersion {
+	if p, ok := r.pods[pod.UID]; ok && p.Object == pod {
 		return p
 	}
 	if r.pods == nil {
