@@ -22,9 +22,13 @@ const usual = 3
 // where there is none. Such as have a malformed one are not named.
 func Named(deployment metav1.Object) map[string]time.Time {
 	names := map[string]time.Time{}
-	for item := range strings.SplitSeq(deployment.GetAnnotations()[machineutils.TriggerDeletionByMCM], ",") {
-		name, text, timed := strings.Cut(item, "~")
-		if at, err := time.Parse(time.RFC3339, text); name != "" && (!timed || err == nil) {
+	text := deployment.GetAnnotations()[machineutils.TriggerDeletionByMCM]
+	if text == "" {
+		return names // as nearly always, and some ask for each machine: a time that does not parse costs more than the rest
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		name, when, timed := strings.Cut(item, "~")
+		if at, err := time.Parse(time.RFC3339, when); name != "" && (!timed || err == nil) {
 			names[name] = at
 		}
 	}

@@ -18,7 +18,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
 			key := d.Namespace + "/" + d.Name
 			c.loop.Add(key)
-			c.tell(key)
+			c.wake(key)
 			return
 		}
 	}

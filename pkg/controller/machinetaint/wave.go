@@ -125,8 +125,8 @@ func (c *Controller) listen(key string) (changed <-chan struct{}, done func()) {
 	}
 }
 
-// tell whoever listens; one who has not heard of the last change will see this one with it.
-func (c *Controller) tell(key string) {
+// wake whoever listens; one who has not heard of the last change will see this one with it.
+func (c *Controller) wake(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
