@@ -38,11 +38,10 @@ func (h *health) note(name string, now time.Time) {
 	h.answered[name] = now
 }
 
-func (h *health) last(name string) (time.Time, bool) {
+func (h *health) last(name string) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at, ok := h.answered[name]
-	return at, ok
+	return h.answered[name]
 }
 
 // probe is a small read that needs no more rights than the informers have.
@@ -62,6 +61,13 @@ func (s *Server) probes() []probe {
 			_, err := s.clients.Target.CoreV1().Nodes().List(ctx, one)
 			return err
 		}},
+	}
+}
+
+// filled is called when the caches are: that took an answer of both API servers.
+func (s *Server) filled() {
+	for _, p := range s.probes() {
+		s.health.note(p.name, s.options.Clock.Now())
 	}
 }
 
@@ -109,8 +115,7 @@ func (s *Server) ask(ctx context.Context, p probe) {
 func (s *Server) sick() error {
 	var errs []error
 	for _, p := range s.probes() {
-		at, ok := s.health.last(p.name)
-		if since := s.options.Clock.Since(at); !ok || since > deafAfter {
+		if s.options.Clock.Since(s.health.last(p.name)) > deafAfter {
 			errs = append(errs, fmt.Errorf("%s: the API server has not answered for %s", p.name, deafAfter))
 		}
 	}

@@ -9,11 +9,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
 var _ = Describe("Refresh", func() {
@@ -28,6 +30,21 @@ var _ = Describe("Refresh", func() {
 			c.Down(false, serving)
 			time.Sleep(15 * time.Second)
 			Expect(c.begin()).To(Succeed())
+		})
+	})
+
+	It("is well from its first answer on, though no API server was asked but by the caches", func() {
+		play(func(c *cluster) {
+			Expect(c.process.Stop()).To(Succeed())
+			c.Latency(5 * time.Second)
+			c.process = c.Start(serving, server(c.wire))
+			answered := func() error {
+				_, err := c.NodeGroups(context.Background(), &pb.NodeGroupsRequest{}, grpc.WaitForReady(true))
+				return err
+			}
+			Expect(answered()).To(Succeed())
+			Expect(c.begin()).To(Succeed())
+			c.Latency(0)
 		})
 	})
 

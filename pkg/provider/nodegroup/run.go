@@ -43,6 +43,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, secure credenti
 	if !cache.WaitFor(ctx, "", s.synced...) {
 		return nil
 	}
+	s.filled()
 	if secure == nil {
 		secure = insecure.NewCredentials()
 	}
