@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
 	coreinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
@@ -115,7 +115,7 @@ func (p *process) runBalance(ctx context.Context) error {
 	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
 	informers := balance.Informers{Machines: machines.Machine().V1alpha1()}
 	if p.target != nil {
-		target, err := kubernetes.NewForConfig(p.target)
+		target, err := connect.Core(p.target)
 		if err != nil {
 			return fmt.Errorf("make target client: %w", err)
 		}

@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
@@ -89,7 +89,7 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 	clients := machinetaint.Clients{Machine: ours.MachineV1alpha1()}
 	informers := machinetaint.Informers{Machine: k.machines.Machine().V1alpha1(), Seen: seen}
 	if p.target != nil {
-		if clients.Target, err = kubernetes.NewForConfig(p.target); err != nil {
+		if clients.Target, err = connect.Core(p.target); err != nil {
 			return nil, fmt.Errorf("make target client: %w", err)
 		}
 		k.target = coreinformers.NewSharedInformerFactory(clients.Target, 0)

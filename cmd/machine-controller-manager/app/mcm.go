@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -108,7 +109,7 @@ func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInf
 	if p.target == nil {
 		return nil, nil, nil
 	}
-	client, err := kubernetes.NewForConfig(p.target)
+	client, err := connect.Core(p.target)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make target client: %w", err)
 	}

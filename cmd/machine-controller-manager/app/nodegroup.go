@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	coreinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
@@ -89,7 +89,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	target, err := kubernetes.NewForConfig(p.target)
+	target, err := connect.Core(p.target)
 	if err != nil {
 		return fmt.Errorf("make target client: %w", err)
 	}

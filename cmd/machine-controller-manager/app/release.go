@@ -11,8 +11,8 @@ import (
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/pflag"
 	coreinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
@@ -60,7 +60,7 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	core, err := kubernetes.NewForConfig(p.target)
+	core, err := connect.Core(p.target)
 	if err != nil {
 		return fmt.Errorf("make target client: %w", err)
 	}

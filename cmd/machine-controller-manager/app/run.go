@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -89,7 +90,7 @@ func newProcess(o *Options) (*process, error) {
 			return nil, fmt.Errorf("control cluster: %w", err)
 		}
 	}
-	if p.core, err = kubernetes.NewForConfig(p.control); err != nil {
+	if p.core, err = connect.Core(p.control); err != nil {
 		return nil, fmt.Errorf("make control client: %w", err)
 	}
 	p.past, err = p.leaseClient()
@@ -178,7 +179,7 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 		return nil, fmt.Errorf("control cluster: %w", err)
 	}
 	set(config)
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, agent))
+	client, err := connect.Core(rest.AddUserAgent(config, agent))
 	if err != nil {
 		return nil, fmt.Errorf("make client %s: %w", agent, err)
 	}

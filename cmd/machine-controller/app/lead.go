@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
 )
@@ -63,7 +64,7 @@ func await(ctx context.Context, what string, try func(context.Context) error) bo
 func (p *process) cloud() (*virtual.Driver, error) {
 	o := virtual.Options{Namespace: p.options.Namespace, Recorder: p.recorder}
 	var err error
-	if o.Control, err = kubernetes.NewForConfig(p.unlimited(p.control)); err != nil {
+	if o.Control, err = connect.Core(p.unlimited(p.control)); err != nil {
 		return nil, fmt.Errorf("make cloud's control client: %w", err)
 	}
 	machines, err := versioned.NewForConfig(p.unlimited(p.control))
@@ -72,7 +73,7 @@ func (p *process) cloud() (*virtual.Driver, error) {
 	}
 	o.Machines = machines.MachineV1alpha1()
 	if p.target != nil {
-		if o.Target, err = kubernetes.NewForConfig(p.unlimited(p.target)); err != nil {
+		if o.Target, err = connect.Core(p.unlimited(p.target)); err != nil {
 			return nil, fmt.Errorf("make cloud's target client: %w", err)
 		}
 	}
@@ -92,13 +93,13 @@ func (p *process) clients() (clients, error) {
 	if c.machine, err = versioned.NewForConfig(p.behind(p.control)); err != nil {
 		return clients{}, fmt.Errorf("make machine client: %w", err)
 	}
-	if c.control, err = kubernetes.NewForConfig(p.behind(p.control)); err != nil {
+	if c.control, err = connect.Core(p.behind(p.control)); err != nil {
 		return clients{}, fmt.Errorf("make control client: %w", err)
 	}
 	if p.target == nil {
 		return c, nil
 	}
-	if c.target, err = kubernetes.NewForConfig(p.behind(p.target)); err != nil {
+	if c.target, err = connect.Core(p.behind(p.target)); err != nil {
 		return clients{}, fmt.Errorf("make target client: %w", err)
 	}
 	return c, nil

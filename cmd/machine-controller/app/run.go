@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
@@ -51,7 +52,7 @@ func Run(ctx context.Context, o *Options) error {
 	if o.EnableProfiling && o.EnableContentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
-	core, err := kubernetes.NewForConfig(p.behind(p.control))
+	core, err := connect.Core(p.behind(p.control))
 	if err != nil {
 		return fmt.Errorf("make event client: %w", err)
 	}
@@ -132,7 +133,7 @@ func (p *process) elect(ctx context.Context) error {
 	// A client of its own, past the gate, for the lease is renewed, released and spoken of while the work ends.
 	config := rest.AddUserAgent(rest.CopyConfig(p.control), name+"-leader-election")
 	config.Timeout = election.RenewDeadline.Duration / 2
-	client, err := kubernetes.NewForConfig(config)
+	client, err := connect.Core(config)
 	if err != nil {
 		return fmt.Errorf("make lease client: %w", err)
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
@@ -51,7 +51,7 @@ func (c Clients) Federate(ctx context.Context, control *rest.Config, fleet Fleet
 
 // registry is the one of the fleet. Whoever may not read it would wait for nothing, and is told so at once.
 func (c Clients) registry(ctx context.Context, control *rest.Config, fleet Fleet) (federatedhpa.Registry, error) {
-	core, err := kubernetes.NewForConfig(readOnly(control))
+	core, err := connect.Core(readOnly(control))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the control cluster: %w", err)
 	}

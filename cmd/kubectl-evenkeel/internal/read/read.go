@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/overview"
 )
@@ -52,10 +53,7 @@ func New(control, target *rest.Config, namespace string) (Clusters, error) {
 	if target == nil {
 		return c, nil
 	}
-	compact := eager(target)
-	compact.ContentType = runtime.ContentTypeProtobuf
-	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	if c.Target, err = kubernetes.NewForConfig(compact); err != nil {
+	if c.Target, err = connect.Core(eager(target)); err != nil {
 		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
 	}
 	return c, nil
