@@ -4,7 +4,6 @@ package release
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,7 +29,7 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 
 func (c *Controller) raise(ctx context.Context, r Raise) error {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(r.Pool.Key)
-	d, err := c.client.MachineDeployments(namespace).Patch(ctx, name, types.MergePatchType, r.patch(), metav1.PatchOptions{})
+	d, err := c.client.MachineDeployments(namespace).Patch(ctx, name, types.JSONPatchType, r.patch(), metav1.PatchOptions{})
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
@@ -48,19 +47,6 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 		c.latest.Note(live)
 	}
 	return err
-}
-
-// patch raises replicas; where growth is held until it is split, it says that this is not to be.
-func (r Raise) patch() []byte {
-	metadata := map[string]any{"resourceVersion": r.Pool.Version}
-	if r.Pool.Applied != nil {
-		metadata["annotations"] = map[string]string{v1alpha1.AppliedReplicasAnnotation: fmt.Sprint(int(*r.Pool.Applied) + r.By)}
-	}
-	raw, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"replicas": r.Pool.Replicas + r.By}})
-	if err != nil {
-		panic(fmt.Sprintf("encode a patch: %v", err)) // texts and numbers always encode
-	}
-	return raw
 }
 
 func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -114,11 +113,10 @@ func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 // Run works until ctx ends, and returns when all that it started has ended.
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
-// sync decides, and decides anew at once where somebody wrote a MachineDeployment meanwhile: machine-controller-manager writes its status
-// whenever a machine is released, and pods should not wait for that.
+// sync decides, and decides anew at once where a MachineDeployment has changed meanwhile: pods should not wait for that.
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
 	for attempt := 1; ; attempt++ {
-		if err := c.decide(ctx); !apierrors.IsConflict(err) || attempt == attempts {
+		if err := c.decide(ctx); !outdated(err) || attempt == attempts {
 			return 0, err
 		}
 	}

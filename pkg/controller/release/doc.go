@@ -30,5 +30,5 @@
 //     preemption, where it is gated, where it fits a machine in reserve as that is, or where no machine in reserve could
 //     hold it. Nor where it cannot be told: that is left to the autoscaler.
 //  5. A pod that goes on waiting though there has been room is one that is not understood. It is left to the autoscaler, too.
-//  6. Each write carries the resourceVersion it was decided on. At rest, and while nobody waits, nothing is written.
+//  6. Each write tests what it was decided on: the spec by its generation, and the annotations. At rest, and while nobody waits, nothing is written.
 package release

@@ -51,10 +51,11 @@ func (c *Controller) materialOf(d *v1alpha1.MachineDeployment, bounds v1alpha1.B
 func (m material) pool(now time.Time) Pool {
 	d := m.deployment
 	p := Pool{
-		Key: d.Namespace + "/" + d.Name, Version: d.ResourceVersion,
+		Key: d.Namespace + "/" + d.Name, Basis: Basis{UID: d.UID, Generation: d.Generation, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
 		Replicas: max(0, int(d.Spec.Replicas)), Max: int(m.bounds.Max), NodeOf: map[string]string{},
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
+		p.Basis.Applied = &text
 		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
 			p.Applied = &n
 		}

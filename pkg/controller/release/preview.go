@@ -4,7 +4,6 @@ package release
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -81,10 +80,11 @@ func (p *Preview) Plan() Plan {
 }
 
 // After is the MachineDeployment of a raise when that has been carried out.
-func (r Raise) After(d *v1alpha1.MachineDeployment) (*v1alpha1.MachineDeployment, error) {
-	after := &v1alpha1.MachineDeployment{}
-	if err := still.Merge(d, r.patch(), after); err != nil {
-		return nil, fmt.Errorf("raise replicas of %s: %w", r.Pool.Key, err)
+func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	after := d.DeepCopy()
+	after.Spec.Replicas = int32(r.replicas()) // at most max, which is one
+	if r.Pool.Applied != nil {
+		after.Annotations[v1alpha1.AppliedReplicasAnnotation] = r.applied()
 	}
-	return after, nil
+	return after
 }

@@ -62,7 +62,7 @@ func held(n *corev1.Node) *corev1.Node {
 // pool adds one of so many serving machines and reserve ones, the oldest first; replicas are what serves unless changed.
 // Machines are called as their pool, with a number.
 func (s *story) pool(name string, serving, spare, limit int, change ...func(*Pool)) *story {
-	p := Pool{Key: "default/" + name, Version: "7", Replicas: serving, Max: limit, NodeOf: map[string]string{}, Sample: node("sample", name)}
+	p := Pool{Key: "default/" + name, Basis: Basis{Generation: 7}, Replicas: serving, Max: limit, NodeOf: map[string]string{}, Sample: node("sample", name)}
 	p.Reserve = reserve.View{Max: limit, Now: noon, CurrentSet: "set", Wish: spare, Applied: reserve.Applied{Excess: spare, Max: limit}, Wanted: serving + spare}
 	for i := range serving + spare {
 		s.born++

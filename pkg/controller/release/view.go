@@ -53,7 +53,8 @@ type Daemon struct {
 
 // Pool is a MachineDeployment with bounds.
 type Pool struct {
-	Key, Version string
+	Key   string
+	Basis Basis
 	// Replicas is spec.replicas, Max that of the bounds.
 	Replicas, Max int
 	// Applied is the annotation applied-replicas, where there is one.
@@ -64,6 +65,17 @@ type Pool struct {
 	NodeOf map[string]string
 	// Sample is what the Node of a new machine would look like; nil where that is not known.
 	Sample *corev1.Node
+}
+
+// Basis is what has to be as it was read for a raise to be right. Whoever wrote something else meanwhile, as machine-controller-manager
+// does with the status whenever a machine is released, is in nobody's way.
+type Basis struct {
+	UID types.UID
+	// Generation counts changes of the spec.
+	Generation int64
+	// Bounds and Applied are annotations; Applied is nil where it is not there.
+	Bounds  string
+	Applied *string
 }
 
 // Memory is when pods were first seen to wait beside room.

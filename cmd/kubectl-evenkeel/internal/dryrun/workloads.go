@@ -239,11 +239,7 @@ func (w *world) hand(context.Context) (moved bool, again time.Duration, err erro
 		return false, 0, err
 	}
 	for _, r := range w.plans.release.Raises {
-		d, err := r.After(w.deployments[r.Pool.Key])
-		if err != nil {
-			return false, 0, err
-		}
-		w.putDeployment(d)
+		w.putDeployment(r.After(w.deployments[r.Pool.Key]))
 		w.bindTo(r)
 		moved = true
 	}
