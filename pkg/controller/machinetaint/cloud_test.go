@@ -198,16 +198,13 @@ func (c *cloud) boot(ctx context.Context, m *mcmapi.Machine) error {
 	c.mu.Unlock()
 	node := gen.Node(m.Name)
 	if !bare {
-		node.Spec.Taints = m.Spec.NodeTemplateSpec.Spec.Taints
+		var noted mcmapi.NodeTemplateSpec
+		noted.Spec.Taints = m.Spec.NodeTemplateSpec.Spec.Taints
+		text, _ := json.Marshal(noted) // it always encodes
+		node.Spec.Taints, node.Annotations = noted.Spec.Taints, map[string]string{lastApplied: string(text)}
 	}
 	_, err := c.nodes.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	return err
-}
-
-// applied is what a Node was given, as the machine-controller remembers it.
-type applied struct {
-	Annotations map[string]string
-	Taints      []corev1.Taint
 }
 
 // keep brings a Node to what its machine's template says. Only what it has given itself does it take away.
@@ -216,9 +213,9 @@ func (c *cloud) keep(ctx context.Context, m *mcmapi.Machine) error {
 	if err != nil {
 		return err
 	}
-	var last applied
+	var last mcmapi.NodeTemplateSpec
 	_ = json.Unmarshal([]byte(node.Annotations[lastApplied]), &last) // absent at first
-	want := applied{m.Spec.NodeTemplateSpec.Annotations, m.Spec.NodeTemplateSpec.Spec.Taints}
+	want := m.Spec.NodeTemplateSpec
 	before := node.DeepCopy()
 	for key := range last.Annotations {
 		if _, still := want.Annotations[key]; !still {
@@ -230,14 +227,15 @@ func (c *cloud) keep(ctx context.Context, m *mcmapi.Machine) error {
 		node.Annotations = with(node.Annotations, key, value)
 	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return slices.Contains(last.Taints, t) && !slices.Contains(want.Taints, t)
+		return slices.Contains(last.Spec.Taints, t) && !slices.Contains(want.Spec.Taints, t)
 	})
-	for _, taint := range want.Taints {
+	for _, taint := range want.Spec.Taints {
 		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			node.Spec.Taints = append(node.Spec.Taints, taint)
 		}
 	}
-	if maps.Equal(before.Annotations, node.Annotations) && len(before.Spec.Taints) == len(node.Spec.Taints) {
+	forgotten := slices.ContainsFunc(last.Spec.Taints, func(t corev1.Taint) bool { return !slices.Contains(want.Spec.Taints, t) })
+	if !forgotten && maps.Equal(before.Annotations, node.Annotations) && len(before.Spec.Taints) == len(node.Spec.Taints) {
 		return nil
 	}
 	text, _ := json.Marshal(want) // it always encodes

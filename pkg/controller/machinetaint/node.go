@@ -3,10 +3,14 @@
 package machinetaint
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -102,7 +106,29 @@ func freeNode(m Machine) (NodeChange, bool) {
 			c.Annotations[v1alpha1.ScaleDownDisabledAnnotation] = ""
 		}
 	}
-	return c, len(c.Annotations) > 0 || len(c.Taints) != len(m.Node.Spec.Taints)
+	differs := len(c.Annotations) > 0 || len(c.Taints) != len(m.Node.Spec.Taints)
+	if note, differs := unnoted(m); differs {
+		c.Annotations[machineutils.LastAppliedALTAnnotation] = note
+	}
+	return c, differs
+}
+
+// unnoted is the note by which machine-controller-manager knows what it has applied to a Node, without the mark: with that it finds
+// nothing to write when the Machine has lost its own, and would otherwise write every Node a second time while pods wait. All else
+// stays in the note, since by it things are taken off the Node later. False where it says nothing of the mark.
+func unnoted(m Machine) (string, bool) {
+	noted := &mcm.Machine{}
+	text := m.Node.Annotations[machineutils.LastAppliedALTAnnotation]
+	if json.Unmarshal([]byte(text), &noted.Spec.NodeTemplateSpec) != nil {
+		return "", false
+	}
+	noted.Annotations = map[string]string{v1alpha1.ReserveAnnotation: m.Object.Annotations[v1alpha1.ReserveAnnotation]}
+	without := view.Unmark(noted).Spec.NodeTemplateSpec
+	if equality.Semantic.DeepEqual(without, noted.Spec.NodeTemplateSpec) {
+		return "", false
+	}
+	note, err := json.Marshal(without)
+	return string(note), err == nil
 }
 
 // on is the same change of the Node as it is now.

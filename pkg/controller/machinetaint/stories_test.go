@@ -6,6 +6,9 @@ package machinetaint_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -43,6 +46,33 @@ var _ = Describe("A reserve", func() {
 				}
 				Expect(m.Annotations["machinepriority.machine.sapcloud.io"]).To(Equal(want))
 			}
+		})
+	})
+
+	It("leaves the machine-controller nothing to write to the Nodes that it frees", func() {
+		story(func(c *cluster) {
+			_, reserve := c.names()
+			for _, m := range c.machines() {
+				if marked(m) {
+					text, err := json.Marshal(m.Spec.NodeTemplateSpec)
+					Expect(err).NotTo(HaveOccurred())
+					patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, lastApplied, text)
+					_, err = c.core.CoreV1().Nodes().Patch(context.Background(), m.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+					Expect(err).NotTo(HaveOccurred())
+				}
+			}
+			time.Sleep(1500 * time.Millisecond) // it looks every second from now on: not between two writes of what follows
+			Expect(c.node(reserve[0]).Annotations[lastApplied]).To(ContainSubstring(api.ReserveTaintKey))
+			since := len(c.Writes())
+			c.scale(5)
+			c.settle()
+			for _, w := range c.Writes()[since:] {
+				if w.Resource == "nodes" && slices.Contains(reserve, w.Name) {
+					Expect(w.User).To(Equal(evenkeel))
+				}
+			}
+			Expect(c.node(reserve[0]).Annotations[lastApplied]).NotTo(ContainSubstring(api.ReserveTaintKey))
+			Expect(c.node(reserve[0]).Annotations).To(HaveKey(lastApplied), "what else it says stays")
 		})
 	})
 
