@@ -122,6 +122,14 @@ func (p *Pod) Priority() int32 {
 	return *p.Object.Spec.Priority
 }
 
+// Another is a pod like this one that has not been made yet, so it has no name.
+func (p *Pod) Another() *Pod {
+	another, object := *p, *p.Object
+	object.Name, object.UID = "", ""
+	another.Object = &object
+	return &another
+}
+
 // Name is namespace/name.
 func (p *Pod) Name() string { return p.Object.Namespace + "/" + p.Object.Name }
 

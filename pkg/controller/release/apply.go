@@ -51,9 +51,20 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 
 func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
 	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
-		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For))
+		"from", r.Pool.Replicas, "to", r.replicas(), "machines", r.Machines, "pods", len(r.For), "unmade", r.Unmade)
 	c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
-		r.Pool.Replicas, r.Pool.Replicas+r.By, some(r.For, "pod"), some(r.Machines, "machine"))
+		r.Pool.Replicas, r.replicas(), r.whom(), some(r.Machines, "machine"))
+}
+
+// whom a raise is for.
+func (r Raise) whom() string {
+	switch {
+	case r.Unmade == 0:
+		return some(r.For, "pod")
+	case len(r.For) == 0:
+		return fmt.Sprintf("%d pods that are about to be made", r.Unmade)
+	}
+	return fmt.Sprintf("%s and %d that are about to be made", some(r.For, "pod"), r.Unmade)
 }
 
 // some names the first few of many.

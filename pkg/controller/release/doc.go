@@ -3,6 +3,7 @@
 // Package release hands machines of the reserve to pods that wait for room, before anyone else has noticed them.
 //
 //	pods that wait ---+
+//	their ReplicaSets +
 //	pods that run ----+-> View -> NewPlan -> replicas of MachineDeployments, events
 //	Nodes, volumes ---+      (reserve.NewPlan says which machine is next, fit.Pack how many it takes)
 //	MachineDeployments, Machines
@@ -10,7 +11,7 @@
 // It raises spec.replicas, and that is all: the machine-taint controller sees more wanted than serve, and takes the marks
 // off as many machines of the reserve, Node first.
 //
-// Watches: pods, Nodes, DaemonSets, claims, volumes, storage classes and drivers of the target cluster; MachineDeployments,
+// Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of the target cluster; MachineDeployments,
 // MachineSets, Machines and MachineClasses of the control cluster.
 //
 // Writes: spec.replicas of MachineDeployments with bounds, and with it the annotation applied-replicas where that is set;
@@ -21,7 +22,8 @@
 //
 // Laws:
 //
-//  1. Replicas are raised by as many machines as it takes to hold the pods that wait, packed, and that nothing else holds.
+//  1. Replicas are raised by as many machines as it takes to hold the pods that wait, packed, and that nothing else holds. With a
+//     pod that the scheduler has refused those count that its ReplicaSet has yet to make.
 //     What serves counts as room; what is about to be released, and what boots for replicas that are wanted already, too.
 //  2. A raise is bounded by max and by the machines in reserve that are ready, and each machine opened has a pod to hold.
 //  3. Each pod counts once, however often it is looked at, until it is bound: what was raised for it is room from then on,

@@ -57,5 +57,9 @@ func (m *metrics) raised(r Raise, err error) {
 	if err == nil {
 		m.machines.WithLabelValues(r.Pool.Key).Add(float64(r.By))
 	}
-	m.raises.WithLabelValues(written.End(err)).Inc()
+	end := written.End(err)
+	if outdated(err) {
+		end = "conflict"
+	}
+	m.raises.WithLabelValues(end).Inc()
 }

@@ -27,7 +27,7 @@ func (c *Controller) waits() bool {
 func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
 	pods := c.places()
-	v.Waiting = pods[""]
+	v.Waiting, v.Unmade = pods[""], c.unmade(pods)
 	slices.SortFunc(v.Waiting, func(a, b *fit.Pod) int {
 		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), cmp.Compare(a.Name(), b.Name()))
 	})

@@ -47,8 +47,9 @@ type Raise struct {
 	// By is the number of machines, and Machines are those that will be released.
 	By       int
 	Machines []string
-	// For are the pods.
-	For []string
+	// For are the pods, and Unmade is how many others there will be.
+	For    []string
+	Unmade int
 }
 
 // NewPlan decides how many machines each pool releases.
@@ -103,12 +104,13 @@ func (r *round) waiting() []*fit.Pod {
 	if len(all) == 0 {
 		return nil
 	}
+	unmade := r.unmade(all)
 	for _, p := range untried {
 		if tried[p.Shape()] {
 			all = append(all, p)
 		}
 	}
-	return all
+	return append(all, unmade...)
 }
 
 // doubts says that a pod has waited beside room for too long. That is remembered as long as it waits.
@@ -136,6 +138,10 @@ func (r *round) judge(packing fit.Packing) {
 		name := place.Pod.Name()
 		g, released := opened[place.Node]
 		switch where, known := r.standing[place.Node]; {
+		case isUnmade(place.Pod):
+			if released {
+				raises[g].Unmade++
+			}
 		case released:
 			r.plan.Pods[name] = Released
 			raises[g].For = append(raises[g].For, name)
@@ -147,6 +153,9 @@ func (r *round) judge(packing fit.Packing) {
 		}
 	}
 	for _, p := range packing.Left {
+		if isUnmade(p) {
+			continue
+		}
 		r.plan.Pods[p.Name()] = NoReserve
 		if p.Unclear != "" {
 			r.plan.Pods[p.Name()] = Unclear

@@ -37,6 +37,8 @@ type Objects struct {
 	Classes []*storagev1.StorageClass
 	Drivers []*storagev1.CSIDriver
 	Daemons []*appsv1.DaemonSet
+
+	ReplicaSets []*appsv1.ReplicaSet
 }
 
 // NewPreview returns a preview that has been shown nothing yet.
@@ -64,7 +66,7 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 		still.Show(s.machines, o.Machines), still.Show(s.machineClasses, o.MachineClasses),
 		still.Show(s.pods, o.Pods), still.Show(s.nodes, o.Nodes), still.Show(s.storage.Claims, o.Claims),
 		still.Show(s.storage.Volumes, o.Volumes), still.Show(s.storage.Classes, o.Classes), still.Show(s.storage.Drivers, o.Drivers),
-		still.Show(s.daemons, o.Daemons),
+		still.Show(s.daemons, o.Daemons), still.Show(s.replicaSets, o.ReplicaSets),
 	)
 }
 

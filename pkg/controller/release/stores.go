@@ -22,7 +22,7 @@ const (
 
 type stores struct {
 	deployments, sets, machines, machineClasses cache.Indexer
-	pods, nodes, daemons                        cache.Indexer
+	pods, nodes, daemons, replicaSets           cache.Indexer
 	storage                                     storage.Stores
 }
 
@@ -60,6 +60,10 @@ func (c *Controller) attach(i Informers) error {
 		c.filled = append(c.filled, a.informer.HasSyncedChecker())
 	}
 	s.storage.Follow(i.Target.Storage().V1())
+	// Nobody is to wait for these: in some clusters we may not read them, and do without.
+	replicaSets := i.Target.Apps().V1().ReplicaSets().Informer()
+	s.replicaSets = replicaSets.GetIndexer()
+	errs = append(errs, replicaSets.SetTransform(stripSet))
 	return errors.Join(errs...)
 }
 

@@ -10,13 +10,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
 
-var watched = []string{"machinedeployments", "machines", "machinesets", "nodes", "pods"}
+var watched = []string{"machinedeployments", "machines", "machinesets", "nodes", "pods", "replicasets"}
 
 // weather is lag of every cache and failing writes, for the controller.
 func (c *cluster) weather(seed uint64) {
@@ -66,11 +67,19 @@ var _ = Describe("Storms", func() {
 			for burst := range 3 + random.IntN(4) {
 				n := 1 + random.IntN(12)
 				total += n
-				c.create(fresh(n, fmt.Sprintf("p%d", burst), 1000)...)
+				name, rest := fmt.Sprintf("p%d", burst), []*corev1.Pod(nil)
+				if random.IntN(2) == 0 {
+					c.create(fresh(n, name, 1000)...)
+				} else {
+					all, first := fresh(n, name, 1000, by(c.makes(name, n))), 1+random.IntN(n)
+					c.create(all[:first]...)
+					rest = all[first:]
+				}
 				time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
 				if random.IntN(3) == 0 {
 					p.CrashFor(time.Duration(random.IntN(5000)) * time.Millisecond)
 				}
+				c.create(rest...)
 				within()
 			}
 			c.calm()

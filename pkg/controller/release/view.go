@@ -20,6 +20,8 @@ type View struct {
 	Settings Settings
 	// Waiting are pods that have no node, in any order.
 	Waiting []*fit.Pod
+	// Unmade is how many pods ReplicaSets have yet to make, by their UID: those of which some wait.
+	Unmade map[types.UID]int
 	// Nodes are all there are.
 	Nodes []Node
 	// Daemons would run on every machine that they suit.

@@ -79,14 +79,20 @@ func (b *bench) floor() way {
 	}
 	return way{
 		name: "floor: taint taken off by hand",
-		begin: func(_ context.Context, pods int) (string, string, func(context.Context) error, error) {
+		begin: func(_ context.Context, pods int) (start, error) {
 			opened = machinesFor(pods)
-			return floorZone, "", func(ctx context.Context) error { return taint(ctx, "null") }, nil
+			return start{zone: floorZone, react: func(ctx context.Context) error { return taint(ctx, "null") }}, nil
 		},
 		end: func(ctx context.Context) (int, error) {
 			return opened, taint(ctx, fmt.Sprintf(`[{"key":%q,"effect":"NoSchedule"}]`, machine.ReserveTaintKey))
 		},
 	}
+}
+
+// ownerless is the same way with pods that have no owner.
+func ownerless(w way) way {
+	w.name, w.bare = w.name+", pods without owner", true
+	return w
 }
 
 func machinesFor(pods int) int { return (pods + perMachine - 1) / perMachine }
@@ -96,9 +102,9 @@ func (b *bench) preemption() way {
 	made := 0
 	return way{
 		name: "pause pods preempted", rounds: 3,
-		begin: func(ctx context.Context, _ int) (string, string, func(context.Context) error, error) {
+		begin: func(ctx context.Context, _ int) (start, error) {
 			pods := b.kube.CoreV1().Pods(namespace)
-			return pauseZone, busy, nil, poll(ctx, func() (bool, error) {
+			return start{zone: pauseZone, priority: busy}, poll(ctx, func() (bool, error) {
 				list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "burst=pause"})
 				if err != nil {
 					return false, err

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,24 +19,28 @@ import (
 )
 
 const (
-	// writers create the pods of a burst.
+	// writers create pods that have no owner.
 	writers = 16
 	// tooLong is what a pod counts for that is not bound by then.
 	tooLong = time.Minute
 )
 
-// burst creates pods at once and returns how long each took from then until it was bound. At the first that is found
-// unschedulable something may be done about it.
-func (b *bench) burst(ctx context.Context, pods int, zone, priority string, react func(context.Context) error, keep bool) ([]time.Duration, error) {
+// burst has pods made at once and returns how long each took from when it was first seen until it was bound. At the first that is
+// found unschedulable something may be done about it.
+func (b *bench) burst(ctx context.Context, pods int, s start, w way) ([]time.Duration, error) {
 	b.bursts++
 	label := fmt.Sprintf("burst=%d", b.bursts)
-	o := &observer{created: map[string]time.Time{}, bound: map[string]time.Time{}, pods: pods, react: react, ended: make(chan error, 2)}
+	o := &observer{created: map[string]time.Time{}, bound: map[string]time.Time{}, pods: pods, react: s.react, ended: make(chan error, 2)}
 	stop, err := b.watch(ctx, label, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	if err := b.create(ctx, pods, zone, priority, o); err != nil {
+	create := b.createSet
+	if w.bare {
+		create = b.createBare
+	}
+	if err := create(ctx, pods, s); err != nil {
 		return nil, err
 	}
 	select {
@@ -52,10 +57,10 @@ func (b *bench) burst(ctx context.Context, pods int, zone, priority string, reac
 	for range pods - len(took) {
 		took = append(took, tooLong)
 	}
-	if keep {
+	if w.keep {
 		return took, nil
 	}
-	return took, b.clear(ctx, label)
+	return took, b.clear(ctx, label, w.bare)
 }
 
 // watch has an observer see pods until it is stopped.
@@ -74,7 +79,8 @@ func (b *bench) watch(ctx context.Context, label string, o *observer) (stop func
 	return func() { cancel(); factory.Shutdown() }, err
 }
 
-func (b *bench) create(ctx context.Context, pods int, zone, priority string, o *observer) error {
+// createBare makes pods that have no owner, several at the same time.
+func (b *bench) createBare(ctx context.Context, pods int, s start) error {
 	names := make(chan string, pods)
 	for i := range pods {
 		names <- fmt.Sprintf("burst-%d-%d", b.bursts, i)
@@ -85,8 +91,7 @@ func (b *bench) create(ctx context.Context, pods int, zone, priority string, o *
 	for range min(writers, pods) {
 		running.Go(func() {
 			for name := range names {
-				o.begin(name)
-				_, err := b.kube.CoreV1().Pods(namespace).Create(ctx, workload(name, zone, priority, fmt.Sprint(b.bursts)), metav1.CreateOptions{})
+				_, err := b.kube.CoreV1().Pods(namespace).Create(ctx, workload(name, s.zone, s.priority, fmt.Sprint(b.bursts)), metav1.CreateOptions{})
 				failures <- err
 			}
 		})
@@ -99,6 +104,21 @@ func (b *bench) create(ctx context.Context, pods int, zone, priority string, o *
 		}
 	}
 	return nil
+}
+
+// createSet makes a ReplicaSet, as whoever needs many pods does, and has kube-controller-manager make them.
+func (b *bench) createSet(ctx context.Context, pods int, s start) error {
+	name := fmt.Sprintf("burst-%d", b.bursts)
+	pod := workload(name, s.zone, s.priority, fmt.Sprint(b.bursts))
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: ptr.To(int32(pods)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"burst": pod.Labels["burst"]}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		},
+	}
+	_, err := b.kube.AppsV1().ReplicaSets(namespace).Create(ctx, set, metav1.CreateOptions{})
+	return err
 }
 
 // workload is a pod of one CPU.
@@ -115,9 +135,14 @@ func workload(name, zone, priority, burst string) *corev1.Pod {
 	}
 }
 
-// clear removes the pods of a burst and waits until they are gone.
-func (b *bench) clear(ctx context.Context, label string) error {
+// clear removes the pods of a burst, and first who would make them again, and waits until they are gone.
+func (b *bench) clear(ctx context.Context, label string, bare bool) error {
 	pods := b.kube.CoreV1().Pods(namespace)
+	if !bare {
+		if err := b.kube.AppsV1().ReplicaSets(namespace).Delete(ctx, fmt.Sprintf("burst-%d", b.bursts), metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
 	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{LabelSelector: label}); err != nil {
 		return err
 	}
@@ -137,12 +162,6 @@ type observer struct {
 	created, bound map[string]time.Time
 }
 
-func (o *observer) begin(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.created[name] = time.Now()
-}
-
 // see a pod as it is. Called for one at a time.
 func (o *observer) see(ctx context.Context, pod *corev1.Pod) {
 	if react := o.react; react != nil && unschedulable(pod) {
@@ -155,6 +174,9 @@ func (o *observer) see(ctx context.Context, pod *corev1.Pod) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if _, known := o.created[pod.Name]; !known {
+		o.created[pod.Name] = time.Now()
+	}
 	if _, known := o.bound[pod.Name]; known || pod.Spec.NodeName == "" {
 		return
 	}

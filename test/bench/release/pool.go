@@ -20,7 +20,7 @@ import (
 const (
 	reservePool, barePool = "reserved", "unreserved"
 	// spare is the reserve: what all rounds take, since nothing goes back between them.
-	spare = 90
+	spare = 140
 )
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
@@ -133,9 +133,9 @@ func (b *bench) instant() way {
 	before := 0
 	return way{
 		name: "instant release", keep: true,
-		begin: func(ctx context.Context, _ int) (zone string, priority string, react func(context.Context) error, err error) {
+		begin: func(ctx context.Context, _ int) (s start, err error) {
 			before, err = b.replicas(ctx, reservePool)
-			return reservePool, "", nil, err
+			return start{zone: reservePool}, err
 		},
 		end: func(ctx context.Context) (int, error) {
 			after, err := b.fill(ctx)
@@ -148,8 +148,8 @@ func (b *bench) instant() way {
 func (b *bench) unprepared() way {
 	return way{
 		name: "no reserve, replicas raised by hand", rounds: 3,
-		begin: func(_ context.Context, pods int) (string, string, func(context.Context) error, error) {
-			return barePool, "", func(ctx context.Context) error { return b.scale(ctx, barePool, machinesFor(pods)) }, nil
+		begin: func(_ context.Context, pods int) (start, error) {
+			return start{zone: barePool, react: func(ctx context.Context) error { return b.scale(ctx, barePool, machinesFor(pods)) }}, nil
 		},
 		end: func(ctx context.Context) (int, error) {
 			n, err := b.replicas(ctx, barePool)

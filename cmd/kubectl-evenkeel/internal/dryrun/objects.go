@@ -51,6 +51,7 @@ type Objects struct {
 	StorageClasses []*storagev1.StorageClass
 	Drivers        []*storagev1.CSIDriver
 	Daemons        []*appsv1.DaemonSet
+	ReplicaSets    []*appsv1.ReplicaSet
 
 	// Missing says what could not be read, in a line each.
 	Missing []string

@@ -89,6 +89,7 @@ func (c Clients) readTarget(r *reading) {
 	fill(r, c.Target, storage("storageclasses"), "", &r.o.StorageClasses)
 	fill(r, c.Target, storage("csidrivers"), "", &r.o.Drivers)
 	fill(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
+	fill(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
 }
 
 // readWorkloads reads what Balancers scale.

@@ -224,7 +224,7 @@ func (w *world) lookAtPods() error {
 	err := w.release.Show(release.Objects{
 		Deployments: w.deployments.all(), Sets: w.sets.all(), Machines: w.machines.all(), MachineClasses: w.still.Classes,
 		Pods: w.pods.all(), Nodes: w.nodes.all(), Claims: w.still.Claims, Volumes: w.still.Volumes,
-		Classes: w.still.StorageClasses, Drivers: w.still.Drivers, Daemons: w.still.Daemons,
+		Classes: w.still.StorageClasses, Drivers: w.still.Drivers, Daemons: w.still.Daemons, ReplicaSets: w.still.ReplicaSets,
 	}, w.now)
 	if err != nil {
 		return err
