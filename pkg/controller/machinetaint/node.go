@@ -75,17 +75,25 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 			differs = true
 		}
 	}
-	since := s.mark(now).Annotations[v1alpha1.ReserveAnnotation]
-	if mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]); err == nil && mark.Annotations[v1alpha1.ReserveAnnotation] != "" {
-		since = mark.Annotations[v1alpha1.ReserveAnnotation]
-	}
-	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: since, v1alpha1.ScaleDownDisabledAnnotation: "true"} {
+	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: m.since(s, now), v1alpha1.ScaleDownDisabledAnnotation: "true"} {
 		if m.Node.Annotations[key] != value {
 			c.Annotations[key] = value
 			differs = true
 		}
 	}
 	return c, differs
+}
+
+// since is when the machine went into reserve, as a Node says it: now, for one that is about to. Its template says it with the mark, and
+// is looked at first, since each look asks that of every machine and a mark takes longer to read.
+func (m Machine) since(s Settings, now time.Time) string {
+	if value := m.Object.Spec.NodeTemplateSpec.Annotations[v1alpha1.ReserveAnnotation]; value != "" {
+		return value
+	}
+	if mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]); err == nil && mark.Annotations[v1alpha1.ReserveAnnotation] != "" {
+		return mark.Annotations[v1alpha1.ReserveAnnotation]
+	}
+	return s.mark(now).Annotations[v1alpha1.ReserveAnnotation]
 }
 
 // freeNode takes the mark off a Node, in one write, but for what the machine's template has by itself, and what machine-controller-manager

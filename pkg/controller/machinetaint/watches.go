@@ -5,6 +5,7 @@ package machinetaint
 import (
 	"maps"
 	"slices"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
+
+// gather is how long changes of pods are gathered: when many are bound at once, others have more need of the processors.
+const gather = 100 * time.Millisecond
 
 func (c *Controller) deploymentChanged(was, is any) {
 	for _, item := range []any{was, is} {
@@ -37,17 +41,13 @@ func (c *Controller) setChanged(was, is any) {
 func (c *Controller) machineChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if m, ok := item.(*mcm.Machine); ok {
-			c.machineNeedsLook(m)
+			if key, found := c.stores.deploymentOf(m); found {
+				c.loop.Add(key)
+			}
 			if is == nil {
 				c.machines.Forget(m)
 			}
 		}
-	}
-}
-
-func (c *Controller) machineNeedsLook(m *mcm.Machine) {
-	if key, found := c.stores.deploymentOf(m); found {
-		c.loop.Add(key)
 	}
 }
 
@@ -66,11 +66,19 @@ func (c *Controller) nodeChanged(was, is any) {
 		if node == nil {
 			continue
 		}
-		if m, found := c.stores.machineOf(node.Name); found {
-			c.machineNeedsLook(m)
+		if key, found := c.keyOfNode(node.Name); found {
+			c.loop.Add(key)
 			return
 		}
 	}
+}
+
+func (c *Controller) keyOfNode(name string) (key string, found bool) {
+	m, found := c.stores.machineOf(name)
+	if !found {
+		return "", false
+	}
+	return c.stores.deploymentOf(m)
 }
 
 func sameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
@@ -93,8 +101,8 @@ func (c *Controller) podChanged(was, is any) {
 		if node == "" {
 			continue
 		}
-		if m, found := c.stores.machineOf(node); found {
-			c.machineNeedsLook(m)
+		if key, found := c.keyOfNode(node); found {
+			c.loop.AddAfter(key, gather)
 		}
 	}
 }

@@ -30,5 +30,5 @@ func (b *bench) autoscaled(ctx context.Context, binary string, t *table) error {
 	}
 	w := b.instant()
 	w.name, w.rounds = "cluster-autoscaler, release off", 3
-	return b.measure(ctx, w, t)
+	return b.measure(ctx, t, w)
 }

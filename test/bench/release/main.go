@@ -45,7 +45,7 @@ const (
 // size is one of bursts, and how often it is measured.
 type size struct{ pods, rounds int }
 
-var sizes = []size{{1, 10}, {10, 6}, {largest, 3}}
+var sizes = []size{{1, 10}, {10, 6}, {largest, 5}}
 
 func main() {
 	boot := flag.Duration("boot", 10*time.Second, "how long a machine boots that is not in reserve")
@@ -139,14 +139,16 @@ func (b *bench) manage(ctx context.Context, flags ...string) error {
 // compare measures one way after the other, and prints a table. What is measured first would pay for all that is done for
 // the first time, so something is that does not count.
 func (b *bench) compare(ctx context.Context) error {
-	if err := b.measure(ctx, b.floor(), new(table)); err != nil {
+	if err := b.measure(ctx, new(table), b.floor()); err != nil {
 		return err
 	}
 	var t table
 	defer func() { t.print(os.Stdout) }() // what there is, whatever happened
-	for _, w := range []way{b.floor(), b.instant(), ownerless(b.floor()), ownerless(b.instant()), b.preemption(), b.unprepared()} {
-		if err := b.measure(ctx, w, &t); err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
+	for _, ways := range [][]way{
+		{b.floor(), b.instant()}, {ownerless(b.floor()), ownerless(b.instant())}, {b.preemption()}, {b.unprepared()},
+	} {
+		if err := b.measure(ctx, &t, ways...); err != nil {
+			return err
 		}
 	}
 	if path := os.Getenv("CLUSTER_AUTOSCALER"); path != "" {
@@ -157,35 +159,45 @@ func (b *bench) compare(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) measure(ctx context.Context, w way, t *table) error {
+// measure takes turns between ways that are to be held against each other: what a machine can do changes from minute to minute.
+func (b *bench) measure(ctx context.Context, t *table, ways ...way) error {
 	for _, size := range sizes {
-		rounds := size.rounds
-		if w.rounds > 0 {
-			rounds = min(rounds, w.rounds)
+		rows := make([]row, len(ways))
+		for round := range size.rounds {
+			for i, w := range ways {
+				if w.rounds > 0 && round >= w.rounds {
+					continue
+				}
+				if err := b.round(ctx, w, size.pods, &rows[i]); err != nil {
+					return fmt.Errorf("%s: %w", w.name, err)
+				}
+			}
 		}
-		row := row{way: w.name, pods: size.pods, bare: w.bare}
-		for range rounds {
-			if err := pause(ctx); err != nil {
-				return err
-			}
-			s, err := w.begin(ctx, size.pods)
-			if err != nil {
-				return err
-			}
-			took, err := b.burst(ctx, size.pods, s, w)
-			if err != nil {
-				return err
-			}
-			machines, err := w.end(ctx)
-			if err != nil {
-				return err
-			}
-			row.took, row.machines = append(row.took, took...), max(row.machines, machines)
+		for _, r := range rows {
+			fmt.Fprintln(os.Stderr, r)
 		}
-		fmt.Fprintln(os.Stderr, row)
-		*t = append(*t, row)
+		*t = append(*t, rows...)
 	}
 	return nil
+}
+
+// round is one burst.
+func (b *bench) round(ctx context.Context, w way, pods int, r *row) error {
+	r.way, r.pods, r.bare = w.name, pods, w.bare
+	if err := pause(ctx); err != nil {
+		return err
+	}
+	s, err := w.begin(ctx, pods)
+	if err != nil {
+		return err
+	}
+	took, err := b.burst(ctx, pods, s, w)
+	if err != nil {
+		return err
+	}
+	machines, err := w.end(ctx)
+	r.took, r.machines = append(r.took, took...), max(r.machines, machines)
+	return err
 }
 
 // pause lets the scheduler's client regain its burst of requests, so that rounds start alike.

@@ -20,7 +20,7 @@ import (
 const (
 	reservePool, barePool = "reserved", "unreserved"
 	// spare is the reserve: what all rounds take, since nothing goes back between them.
-	spare = 140
+	spare = 180
 )
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
