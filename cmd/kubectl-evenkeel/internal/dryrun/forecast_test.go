@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
@@ -119,6 +120,25 @@ var _ = Describe("A forecast", func() {
 		Expect(f.End.Pools[0].Applied).To(BeZero())
 		Expect(f.End.Pools[0].Reason).To(Equal("CannotBeMade"))
 		Expect(f.Notes).To(ConsistOf(ContainSubstring("a machine cannot be made now (ResourceExhausted)")))
+	})
+
+	It("of a frozen MachineDeployment goes on when it will be frozen no more, and says so", func() {
+		o := at()
+		pool(o, "p", 1, 0)
+		o.Deployments[0].Labels = map[string]string{"freeze": "True"}
+		o.Sets[0].Labels = map[string]string{"freeze": "True"}
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 4}"))
+		Expect(short(f.End.Pools[0])).To(Equal("R4 A0 serve a reserve  leave  new 3+0"), text)
+		Expect(f.Notes).To(ConsistOf(ContainSubstring("makes machines again when machine-controller-manager has looked")))
+
+		By("not while there are too many")
+		for i := range 6 {
+			add(o, fmt.Sprintf("p-old-%d", i), "p-set", noon.Add(-time.Hour), false)
+			gone := o.Machines[len(o.Machines)-1]
+			gone.DeletionTimestamp, gone.Status.CurrentStatus.Phase = ptr.To(metav1.NewTime(noon)), mcm.MachineTerminating
+		}
+		f, _ = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
+		Expect(f.Notes).To(ContainElement(ContainSubstring("is frozen, and makes no machines")))
 	})
 
 	It("spreads the excess of a pool, and splits growth where that is asked for", func() {

@@ -147,7 +147,7 @@ func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas
 		}
 	}
 	for range -over {
-		if frozen(d, set) {
+		if frozen(d, set) && !w.thaws(d, set, replicas) {
 			w.note("MachineDeployment %s is frozen, and makes no machines", keyOf(d))
 			break
 		}
@@ -178,6 +178,20 @@ func (w *world) lastChange(d *machine.MachineDeployment) time.Time {
 
 func frozen(d *machine.MachineDeployment, set *mcm.MachineSet) bool {
 	return d.Labels["freeze"] == "True" || set.Labels["freeze"] == "True"
+}
+
+// safetyDown is machine-controller-manager's default: how far below the number that froze it a MachineSet has to come.
+const safetyDown = 1
+
+// thaws says that machine-controller-manager, which looks every minute, is about to have a frozen MachineSet make machines again: there may have
+// been too many for a moment, as when many leave at once.
+func (w *world) thaws(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) bool {
+	surge, _ := pace(d, replicas)
+	if len(w.machines.owned(set.UID)) > replicas+surge+w.safetyUp-safetyDown {
+		return false
+	}
+	w.note("MachineDeployment %s is frozen, and makes machines again when machine-controller-manager has looked, in a minute at most", keyOf(d))
+	return true
 }
 
 // roll is one pass of a rolling update: of the old sets goes what is not ready, and as many others as leave enough; then

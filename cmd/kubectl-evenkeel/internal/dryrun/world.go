@@ -39,6 +39,8 @@ type world struct {
 	still Objects
 	now   time.Time
 	made  int
+	// safetyUp is machine-controller-manager's.
+	safetyUp int
 
 	deployments shelf[*machine.MachineDeployment]
 	sets        shelf[*mcm.MachineSet]
@@ -89,7 +91,7 @@ type balancerPlan struct {
 // newWorld begins with what was read.
 func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	w := &world{
-		still: o, now: o.At, deployments: stock(o.Deployments), sets: stock(o.Sets), machines: stock(o.Machines), nodes: stock(o.Nodes),
+		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: stock(o.Deployments), sets: stock(o.Sets), machines: stock(o.Machines), nodes: stock(o.Nodes),
 		pods: stock(o.Pods), balancers: stock(o.Balancers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
 		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
 	}
