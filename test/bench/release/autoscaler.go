@@ -28,7 +28,7 @@ func (b *bench) autoscaled(ctx context.Context, binary string, t *table) error {
 		"--scale-down-enabled=false", "--v=2"); err != nil {
 		return err
 	}
-	w := b.instant()
+	w := b.instant(autoscaledPool)
 	w.name, w.rounds = "cluster-autoscaler, release off", 3
 	return b.measure(ctx, t, w)
 }

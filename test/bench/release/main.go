@@ -145,7 +145,7 @@ func (b *bench) compare(ctx context.Context) error {
 	var t table
 	defer func() { t.print(os.Stdout) }() // what there is, whatever happened
 	for _, ways := range [][]way{
-		{b.floor(), b.instant()}, {ownerless(b.floor()), ownerless(b.instant())}, {b.preemption()}, {b.unprepared()},
+		{b.floor(), b.instant(ownedPool)}, {ownerless(b.floor()), ownerless(b.instant(ownerlessPool))}, {b.preemption()}, {b.unprepared()},
 	} {
 		if err := b.measure(ctx, &t, ways...); err != nil {
 			return err

@@ -18,10 +18,12 @@ import (
 )
 
 const (
-	reservePool, barePool = "reserved", "unreserved"
-	// spare is the reserve: what all rounds take, since nothing goes back between them.
-	spare = 180
+	ownedPool, ownerlessPool, autoscaledPool = "owned", "ownerless", "autoscaled"
+	barePool                                 = "unreserved"
 )
+
+// reserves are those of the pools that have one: what all rounds take, since nothing goes back between them.
+var reserves = map[string]int{ownedPool: 70, ownerlessPool: 70, autoscaledPool: 40}
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
 func (b *bench) prepare(ctx context.Context, boot time.Duration) error {
@@ -33,8 +35,10 @@ func (b *bench) prepare(ctx context.Context, boot time.Duration) error {
 		return err
 	}
 	// With no room above replicas and excess, no machine is made when one is released: that would be in the way of others.
-	if err := b.pool(ctx, reservePool, 1, fmt.Sprintf("1:%d:%d", 1+spare, spare), time.Second); err != nil {
-		return err
+	for name, spare := range reserves {
+		if err := b.pool(ctx, name, 1, fmt.Sprintf("1:%d:%d", 1+spare, spare), time.Second); err != nil {
+			return err
+		}
 	}
 	if err := b.pool(ctx, barePool, 0, fmt.Sprintf("0:%d:0", largest/perMachine), boot); err != nil {
 		return err
@@ -42,11 +46,15 @@ func (b *bench) prepare(ctx context.Context, boot time.Duration) error {
 	if err := b.manage(ctx); err != nil {
 		return err
 	}
-	if err := b.ready(ctx, reservePool, spare); err != nil {
-		return fmt.Errorf("wait for the reserve: %w", err)
+	for name, spare := range reserves {
+		if err := b.ready(ctx, name, spare); err != nil {
+			return fmt.Errorf("wait for the reserve of %s: %w", name, err)
+		}
+		if _, err := b.fill(ctx, name); err != nil {
+			return err
+		}
 	}
-	_, err := b.fill(ctx)
-	return err
+	return nil
 }
 
 func (b *bench) pool(ctx context.Context, name string, replicas int32, bounds string, boot time.Duration) error {
@@ -95,22 +103,22 @@ func (b *bench) ready(ctx context.Context, name string, n int) error {
 }
 
 // fill leaves no room on the machines that serve, and returns how many those are.
-func (b *bench) fill(ctx context.Context) (machines int, err error) {
-	if machines, err = b.replicas(ctx, reservePool); err != nil {
+func (b *bench) fill(ctx context.Context, pool string) (machines int, err error) {
+	if machines, err = b.replicas(ctx, pool); err != nil {
 		return 0, err
 	}
 	pods := b.kube.CoreV1().Pods(namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "zone=" + reservePool})
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "zone=" + pool})
 	if err != nil {
 		return 0, err
 	}
 	for i := len(list.Items); i < machines*perMachine; i++ {
-		if _, err := pods.Create(ctx, workload(fmt.Sprintf("fill-%d", i), reservePool, "", "fill"), metav1.CreateOptions{}); err != nil {
+		if _, err := pods.Create(ctx, workload(fmt.Sprintf("fill-%s-%d", pool, i), pool, "", "fill"), metav1.CreateOptions{}); err != nil {
 			return 0, err
 		}
 	}
 	return machines, poll(ctx, func() (bool, error) {
-		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "zone=" + reservePool, FieldSelector: "spec.nodeName!="})
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "zone=" + pool, FieldSelector: "spec.nodeName!="})
 		return err == nil && len(list.Items) == machines*perMachine, err
 	})
 }
@@ -129,16 +137,16 @@ func (b *bench) replicas(ctx context.Context, name string) (int, error) {
 }
 
 // instant leaves everything to our controllers. The pods stay, and what they leave free is filled.
-func (b *bench) instant() way {
+func (b *bench) instant(pool string) way {
 	before := 0
 	return way{
 		name: "instant release", keep: true,
 		begin: func(ctx context.Context, _ int) (s start, err error) {
-			before, err = b.replicas(ctx, reservePool)
-			return start{zone: reservePool}, err
+			before, err = b.replicas(ctx, pool)
+			return start{zone: pool}, err
 		},
 		end: func(ctx context.Context) (int, error) {
-			after, err := b.fill(ctx)
+			after, err := b.fill(ctx, pool)
 			return after - before, err
 		},
 	}
