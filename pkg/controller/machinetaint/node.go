@@ -115,7 +115,7 @@ func freeNode(m Machine) (NodeChange, bool) {
 		}
 	}
 	differs := len(c.Annotations) > 0 || len(c.Taints) != len(m.Node.Spec.Taints)
-	if note, differs := unnoted(m); differs {
+	if note, has := unnoted(m); has {
 		c.Annotations[machineutils.LastAppliedALTAnnotation] = note
 	}
 	return c, differs

@@ -27,7 +27,11 @@ func setOf(pod *corev1.Pod) *metav1.OwnerReference {
 func (c *Controller) unmade(pods map[string][]*fit.Pod) map[types.UID]int {
 	unmade := map[types.UID]int{}
 	for _, p := range pods[""] {
-		if owner := setOf(p.Object); owner != nil {
+		owner := setOf(p.Object)
+		if owner == nil {
+			continue
+		}
+		if _, known := unmade[owner.UID]; !known {
 			unmade[owner.UID] = wanted(find[appsv1.ReplicaSet](c.stores.replicaSets, p.Object.Namespace+"/"+owner.Name), owner.UID)
 		}
 	}

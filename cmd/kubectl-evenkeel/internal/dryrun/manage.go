@@ -146,11 +146,11 @@ func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas
 			moved = true
 		}
 	}
+	if over < 0 && frozen(d, set) && !w.thaws(d, set, replicas) {
+		w.note("MachineDeployment %s is frozen, and makes no machines", keyOf(d))
+		return moved
+	}
 	for range -over {
-		if frozen(d, set) && !w.thaws(d, set, replicas) {
-			w.note("MachineDeployment %s is frozen, and makes no machines", keyOf(d))
-			break
-		}
 		w.create(d, set)
 		moved = true
 	}
