@@ -148,7 +148,7 @@ func pureImports(s source) []string {
 var floors = [][]string{
 	{"pkg/apis"},
 	{"pkg/client"},
-	{"pkg/distribute", "pkg/fit", "pkg/similar", "pkg/reserve", "pkg/signs"},
+	{"pkg/distribute", "pkg/fit", "pkg/similar", "pkg/reserve", "pkg/signs", "pkg/written"},
 	{"pkg/overview"},
 	{"pkg/lens", "pkg/provider", "pkg/controller", "internal"},
 	{"cmd", "hack", "test"},
