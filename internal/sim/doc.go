@@ -39,5 +39,7 @@
 //
 // Faults are part of it: watches that lag or stop per kind and identity,
 // requests that are slow, writes that fail before or after they took effect,
-// clients that die between two writes, an API server that cannot be reached.
+// reads that fail alone, answers of an overloaded server and of proxies, clients
+// that die between two writes, an API server that cannot be reached or that
+// hangs, a restore of etcd. Struck counts how often each has struck.
 package sim

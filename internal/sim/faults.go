@@ -5,8 +5,10 @@ package sim
 import (
 	"errors"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,17 +37,25 @@ type faults struct {
 	held    map[scope]bool
 	failing map[scope]failure
 	down    map[scope]bool
+	silent  map[scope]bool
 	slow    func(Request) (before, after time.Duration)
 	before  []func(Write) error
 	after   []func(Write) error
+
+	troubles map[scope]*troubles
+	random   *rand.Rand
 }
 
-func newFaults() faults {
+func newFaults(seed uint64) faults {
 	return faults{
 		lag:     map[scope]func() time.Duration{},
 		held:    map[scope]bool{},
 		failing: map[scope]failure{},
 		down:    map[scope]bool{},
+		silent:  map[scope]bool{},
+
+		troubles: map[scope]*troubles{},
+		random:   rand.New(rand.NewPCG(seed, 1)),
 	}
 }
 
@@ -77,6 +87,8 @@ func (s *Server) change(alter func(*faults)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	alter(&s.faults)
+	close(s.altered)
+	s.altered = make(chan struct{})
 	s.wakeAll()
 }
 
@@ -167,6 +179,52 @@ func (s *Server) AfterWrite(hook func(Write) error) {
 	s.change(func(f *faults) { f.after = append(f.after, hook) })
 }
 
+// lost is how long client-go takes to give up a silent connection: 30 seconds until it pings, 15 until the ping is late.
+const lost = 45 * time.Second
+
+// Silence makes the server take requests and never answer them, nor deliver events, or ends that: what a client sees of a network
+// that drops packets. A request that begins in it has no effect. Requests and watches end when the client gives the connection up.
+func (s *Server) Silence(silent bool, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes("", users) {
+			f.silent[at] = silent
+		}
+	})
+}
+
+// hears waits while the client is in silence.
+func (s *Server) hears(r *request) error {
+	var gaveUp <-chan time.Time
+	for {
+		s.mu.Lock()
+		silent, _ := find(s.faults.silent, r.User, "")
+		if silent {
+			s.struck["silence"]++
+		}
+		changed := s.altered
+		s.mu.Unlock()
+		if !silent {
+			return nil
+		}
+		if gaveUp == nil {
+			timer := time.NewTimer(lost)
+			defer timer.Stop()
+			gaveUp = timer.C
+		}
+		select {
+		case <-gaveUp:
+			return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ETIMEDOUT}
+		case <-changed:
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		case <-r.client.done:
+			return refused()
+		case <-s.closed:
+			return refused()
+		}
+	}
+}
+
 func (s *Server) latency(r *request) (before, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +236,11 @@ func (s *Server) latency(r *request) (before, after time.Duration) {
 
 // reachable tells whether a client gets through now. The lock is held.
 func (s *Server) reachable(c *Client) error {
-	if down, _ := find(s.faults.down, c.user, ""); down || s.ended || c.cut.Load() {
+	down, _ := find(s.faults.down, c.user, "")
+	if down {
+		s.struck["outage"]++
+	}
+	if down || s.ended || c.cut.Load() {
 		return refused()
 	}
 	return nil

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -25,14 +26,38 @@ type Write struct {
 	ResourceVersion string
 	Effect          Effect
 	Time            time.Time
+	// Server is its name, for those that have one.
+	Server string
+}
+
+// Journal is the writes of several servers, in the order of their effect.
+type Journal struct {
+	mu     sync.Mutex
+	writes []Write
+}
+
+// Writes are all writes accepted so far.
+func (j *Journal) Writes() []Write {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.writes[:len(j.writes):len(j.writes)]
+}
+
+func (j *Journal) add(w Write) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writes = append(j.writes, w)
 }
 
 // NoOp tells that the write was accepted and changed nothing.
 func (w Write) NoOp() bool { return w.Effect == "" }
 
 func (s *Server) record(r *request, rv uint64, effect Effect) {
-	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.now()}
+	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.now(), Server: s.name}
 	s.writes = append(s.writes, w)
+	if s.journal != nil {
+		s.journal.add(w)
+	}
 	for _, hook := range s.faults.after {
 		if err := hook(w); err != nil {
 			r.lost = err
@@ -46,7 +71,7 @@ func (s *Server) announce(r *request) error {
 		return nil
 	}
 	for _, hook := range s.faults.before {
-		if err := hook(Write{Request: r.Request, Time: s.now()}); err != nil {
+		if err := hook(Write{Request: r.Request, Time: s.now(), Server: s.name}); err != nil {
 			return err
 		}
 	}

@@ -22,11 +22,15 @@ func (s *Server) serve(r *request) (answer, error) {
 	if err := s.reachable(r.client); err != nil {
 		return answer{}, err
 	}
+	if r.table != nil && r.Writes() {
+		return s.write(r)
+	}
+	if before, _ := s.strike(r); before != nil {
+		return answer{}, before
+	}
 	switch {
 	case r.table == nil:
 		return s.discover(r.path)
-	case r.Writes():
-		return s.write(r)
 	case r.Verb == "get":
 		return s.get(r)
 	case r.Verb == "list":

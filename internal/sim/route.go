@@ -59,20 +59,11 @@ func (s *Server) route(c *Client, hr *http.Request, body []byte) (*request, erro
 		ctx:     hr.Context(), client: c, query: hr.URL.Query(), body: body,
 		path: strings.Split(strings.Trim(hr.URL.Path, "/"), "/"),
 	}
-	var gv schema.GroupVersion
-	var rest []string
-	switch p := r.path; {
-	case p[0] == "api" && len(p) > 2:
-		gv, rest = schema.GroupVersion{Version: p[1]}, p[2:]
-	case p[0] == "apis" && len(p) > 3:
-		gv, rest = schema.GroupVersion{Group: p[1], Version: p[2]}, p[3:]
-	default:
+	gvr, namespace, rest := located(r.path)
+	if rest == nil {
 		return r, nil
 	}
-	if rest[0] == "namespaces" && len(rest) > 2 {
-		r.Namespace, rest = rest[1], rest[2:]
-	}
-	r.table = s.tables[gv.WithResource(rest[0])]
+	r.Namespace, r.table = namespace, s.tables[gvr]
 	if r.table == nil || len(rest) > 3 {
 		return nil, unknownPath(hr.URL.Path)
 	}
@@ -87,6 +78,23 @@ func (s *Server) route(c *Client, hr *http.Request, body []byte) (*request, erro
 		return nil, unknownPath(hr.URL.Path)
 	}
 	return r, r.verb(hr)
+}
+
+// located is the kind and the namespace that a path names, and its rest from the kind on; without a kind there is no rest.
+func located(path []string) (gvr schema.GroupVersionResource, namespace string, rest []string) {
+	var gv schema.GroupVersion
+	switch p := path; {
+	case p[0] == "api" && len(p) > 2:
+		gv, rest = schema.GroupVersion{Version: p[1]}, p[2:]
+	case p[0] == "apis" && len(p) > 3:
+		gv, rest = schema.GroupVersion{Group: p[1], Version: p[2]}, p[3:]
+	default:
+		return gvr, "", nil
+	}
+	if rest[0] == "namespaces" && len(rest) > 2 {
+		namespace, rest = rest[1], rest[2:]
+	}
+	return gv.WithResource(rest[0]), namespace, rest
 }
 
 func (r *request) verb(hr *http.Request) error {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,12 @@ type Options struct {
 	// History is how many events of one kind are kept for watches to start
 	// from, 10,000 unless set. A watch that falls behind it gets 410 Gone.
 	History int
+	// First is a number below all resourceVersions. Servers that count from numbers far apart show who mixes them up.
+	First uint64
+	// Name is that of the server in Write.Server.
+	Name string
+	// Journal gets the writes of several servers in one order, if set.
+	Journal *Journal
 }
 
 // Server is the API server. Its methods may be called at any time, but not
@@ -34,6 +41,8 @@ type Server struct {
 	now     func() time.Time
 	history int
 	closed  chan struct{}
+	name    string
+	journal *Journal
 
 	// mu guards all that follows. It is held for the time of one effect and
 	// never while anything waits.
@@ -47,7 +56,11 @@ type Server struct {
 	writes  []Write
 	uids    map[string]int
 	changed chan struct{}
+	altered chan struct{} // closed with the next change of faults
 	faults  faults
+	// restores counts them: a watch does not outlive one.
+	restores int
+	struck   map[string]int
 }
 
 // New returns a running server without objects.
@@ -69,10 +82,16 @@ func New(o Options) *Server {
 		tables:  map[schema.GroupVersionResource]*table{},
 		uids:    map[string]int{},
 		changed: make(chan struct{}),
-		faults:  newFaults(),
+		altered: make(chan struct{}),
+		faults:  newFaults(o.Seed),
+		struck:  map[string]int{},
+		version: o.First,
+		name:    o.Name,
+		journal: o.Journal,
 	}
 	for _, r := range o.Resources {
 		t := newTable(r)
+		t.forgotten = o.First
 		s.tables[t.gvr] = t
 		s.order = append(s.order, t)
 	}
@@ -131,12 +150,32 @@ func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) *u
 	return t.objects[key{namespace, name}].copy()
 }
 
+// Stores reports whether the server serves a kind.
+func (s *Server) Stores(gvr schema.GroupVersionResource) bool { return s.tables[gvr] != nil }
+
+// Serves reports whether there is anything at a path.
+func (s *Server) Serves(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if gvr, _, rest := located(parts); rest != nil {
+		return s.Stores(gvr)
+	}
+	if len(parts) < 2 || parts[0] != "api" && parts[0] != "apis" {
+		return true
+	}
+	return slices.ContainsFunc(s.order, func(t *table) bool {
+		gv := t.gvr.GroupVersion()
+		return slices.Equal(parts, []string{"api", gv.Version}) && gv.Group == "" ||
+			parts[0] == "apis" && parts[1] == gv.Group && (len(parts) == 2 || parts[2] == gv.Version)
+	})
+}
+
 // Compact forgets all history: watches end with 410 Gone, and clients must
 // list again.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.epoch++
+	s.struck["compaction"]++
 	for _, t := range s.order {
 		t.base += len(t.log)
 		t.log = nil

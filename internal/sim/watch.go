@@ -27,6 +27,8 @@ type watch struct {
 	chosen  selection
 	only    string // namespace; empty for all
 	epoch   int
+	restore int
+	from    uint64    // events up to this version are not delivered
 	ends    time.Time // zero for never
 	remarks time.Time // of the next bookmark; zero for never
 	wake    chan struct{}
@@ -34,13 +36,14 @@ type watch struct {
 	closing sync.Once
 
 	// The reader alone touches these.
-	first []byte // what the watch begins with
-	next  int    // number of the next event
-	seen  uint64 // resourceVersion that the reader knows of
-	drawn bool   // whether due belongs to the event next
-	due   time.Time
-	last  bool // nothing follows what is in buffer
-	rest  []byte
+	first  []byte // what the watch begins with
+	next   int    // number of the next event
+	seen   uint64 // resourceVersion that the reader knows of
+	drawn  bool   // whether due belongs to the event next
+	due    time.Time
+	gaveUp time.Time // when a silent connection is given up; zero where it is not silent
+	last   bool      // nothing follows what is in buffer
+	rest   []byte
 }
 
 func (s *Server) watch(r *request) (answer, error) {
@@ -52,7 +55,7 @@ func (s *Server) watch(r *request) (answer, error) {
 		return answer{}, r.notServed()
 	}
 	w := &watch{
-		server: s, client: r.client, table: r.table, ctx: r.ctx, chosen: chosen, only: r.Namespace, epoch: s.epoch,
+		server: s, client: r.client, table: r.table, ctx: r.ctx, chosen: chosen, only: r.Namespace, epoch: s.epoch, restore: s.restores,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if seconds, err := strconv.Atoi(r.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
@@ -91,7 +94,7 @@ func (w *watch) begin(r *request) error {
 	if !ok {
 		w.rest, w.last = expired(), true
 	}
-	w.next, w.seen = next, rv
+	w.next, w.seen, w.from = next, rv, rv
 	return nil
 }
 
@@ -160,15 +163,23 @@ func (w *watch) step() (time.Duration, error) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	now := time.Now()
-	if err := w.server.reachable(w.client); err != nil {
+	if err := w.server.reachable(w.client); err != nil || w.restore != w.server.restores {
 		return 0, io.ErrUnexpectedEOF
 	}
 	if !w.ends.IsZero() && !now.Before(w.ends) {
 		w.last = true
 		return 0, nil
 	}
-	if held, _ := find(w.server.faults.held, w.client.user, w.table.Name); held {
-		return until(now, w.ends), nil
+	silent, _ := find(w.server.faults.silent, w.client.user, "")
+	if !silent {
+		w.gaveUp = time.Time{}
+	} else if w.gaveUp.IsZero() {
+		w.gaveUp = now.Add(lost)
+	} else if !now.Before(w.gaveUp) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if held, _ := find(w.server.faults.held, w.client.user, w.table.Name); held || silent {
+		return until(now, w.ends, w.gaveUp), nil
 	}
 	if len(w.first) > 0 {
 		w.rest, w.first = w.first, nil
@@ -186,7 +197,7 @@ func (w *watch) deliver(now time.Time) time.Duration {
 	for ; w.next < w.table.base+len(w.table.log); w.next++ {
 		e := w.table.log[w.next-w.table.base]
 		effect, shown := w.view(e)
-		if shown == nil {
+		if shown == nil || e.rv <= w.from {
 			continue
 		}
 		if due := w.dueOf(e); now.Before(due) {
@@ -213,6 +224,7 @@ func (w *watch) dueOf(e *event) time.Time {
 		w.drawn, w.due = true, e.at
 		if lag, ok := find(w.server.faults.lag, w.client.user, w.table.Name); ok {
 			w.due = e.at.Add(lag())
+			w.server.struck["late event"]++
 		}
 	}
 	return w.due

@@ -55,12 +55,18 @@ func (c *Client) RoundTrip(hr *http.Request) (*http.Response, error) {
 	if err != nil {
 		return respond(hr, answer{}, err)
 	}
+	if err := c.server.hears(r); err != nil {
+		return nil, err
+	}
 	before, after := c.server.latency(r)
 	if err := c.pause(hr.Context(), before); err != nil {
 		return nil, err
 	}
 	a, err := c.server.serve(r)
 	if a.stream == nil {
+		if err := c.server.hears(r); err != nil {
+			return nil, err
+		}
 		if err := c.pause(hr.Context(), after); err != nil {
 			return nil, err
 		}
@@ -103,6 +109,10 @@ func object(code int, o any) (answer, error) {
 // respond turns an error that carries an API status into a response, and lets
 // every other error break the connection.
 func respond(hr *http.Request, a answer, err error) (*http.Response, error) {
+	var plain *plainAnswer
+	if errors.As(err, &plain) {
+		return response(hr, answer{code: plain.code, body: plain.body}, plain.header), nil
+	}
 	if err != nil {
 		var status apierrors.APIStatus
 		if !errors.As(err, &status) {
@@ -114,11 +124,15 @@ func respond(hr *http.Request, a answer, err error) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	return response(hr, a, http.Header{"Content-Type": {"application/json"}}), nil
+}
+
+func response(hr *http.Request, a answer, header http.Header) *http.Response {
 	response := &http.Response{
 		Status:     strconv.Itoa(a.code) + " " + http.StatusText(a.code),
 		StatusCode: a.code,
 		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        http.Header{"Content-Type": {"application/json"}},
+		Header:        header,
 		Body:          a.stream,
 		ContentLength: -1,
 		Request:       hr,
@@ -127,7 +141,7 @@ func respond(hr *http.Request, a answer, err error) (*http.Response, error) {
 		response.Body = io.NopCloser(bytes.NewReader(a.body))
 		response.ContentLength = int64(len(a.body))
 	}
-	return response, nil
+	return response
 }
 
 // refused is what a client sees of a server that is not there.

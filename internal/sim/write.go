@@ -22,6 +22,9 @@ func (s *Server) write(r *request) (answer, error) {
 		return answer{}, refused()
 	}
 	before, after := s.fails(r.User)
+	if before == nil && after == nil {
+		before, after = s.strike(r)
+	}
 	if before != nil {
 		return answer{}, before
 	}

@@ -19,6 +19,8 @@ const pause = 10 * time.Second
 // Scenario is a story whose end must not depend on what befalls a process.
 type Scenario struct {
 	Options sim.Options
+	// Apart makes it a world of two clusters.
+	Apart bool
 	// Story starts processes and lets things happen until they have settled.
 	Story func(*World)
 	// End is what must be the same however often the process was killed; it is
@@ -62,12 +64,19 @@ func points(writes int) ([]point, error) {
 	return all, nil
 }
 
+func (s Scenario) world() *World {
+	if s.Apart {
+		return NewApart(s.Options)
+	}
+	return NewWorld(s.Options)
+}
+
 // run plays the story once, and returns its end and how many effective writes
 // the process made.
 func (s Scenario) run(t *testing.T, process string, at *point) (end any, writes int) {
 	t.Helper()
 	bubble(t, command(t, s.Options.Seed, at), func() {
-		w := NewWorld(s.Options)
+		w := s.world()
 		defer w.End()
 		if at != nil {
 			w.crash = &crash{process: process, point: *at}

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
 // Process is a program that runs, was killed, or runs again.
@@ -27,7 +25,7 @@ type Process struct {
 
 // life is one run of the program.
 type life struct {
-	client *sim.Client
+	client *connection
 	cancel context.CancelFunc
 	done   chan struct{}
 	killed bool
@@ -43,7 +41,7 @@ func (p *Process) Restart() {
 	}
 	p.kill()
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{client: p.world.Client(p.name), cancel: cancel, done: make(chan struct{})}
+	l := &life{client: p.world.connect(p.name), cancel: cancel, done: make(chan struct{})}
 	p.life = l
 	p.lives.Go(func() {
 		defer close(l.done)

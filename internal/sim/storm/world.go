@@ -23,20 +23,52 @@ const lastBreath = 48 * time.Hour
 // Program is what a process runs: until ctx ends, with a client of its own.
 type Program func(ctx context.Context, config *rest.Config) error
 
-// World is a simulated server and the processes that run on it. It lives in a
-// bubble and ends before it.
+// World is one or two simulated servers and the processes that run on them. It
+// lives in a bubble and ends before it.
+//
+// What it has in common with a sim.Server concerns both of its servers, or the
+// one that stores the kind; Control and Target are each of them alone, with
+// lag, failures and outages of its own.
 type World struct {
-	*sim.Server
-	Seed uint64
+	*sim.Server // the control cluster
+	Control     *sim.Server
+	// Target is the target cluster: where there is but one cluster, that.
+	Target *sim.Server
+	Seed   uint64
+
+	journal *sim.Journal
+	hooks   sync.Mutex // hooks of both servers run one at a time
+	draws   sync.Mutex // what is drawn for both servers is drawn one at a time
 
 	mu        sync.Mutex
 	processes []*Process
 	crash     *crash
 }
 
-// NewWorld returns a world without processes. The caller ends it.
+// NewWorld returns a world of one cluster without processes. The caller ends it.
 func NewWorld(o sim.Options) *World {
-	return &World{Server: sim.New(o), Seed: o.Seed}
+	o.Journal = &sim.Journal{}
+	s := sim.New(o)
+	return &World{Server: s, Control: s, Target: s, Seed: o.Seed, journal: o.Journal}
+}
+
+// farApart is where the target cluster's resourceVersions begin.
+const farApart = 1_000_000
+
+// NewApart returns a world of two clusters: Nodes, pods and what they run for are stored in the target cluster, all else in
+// the control cluster; events, Leases and configuration in both.
+func NewApart(o sim.Options) *World {
+	if len(o.Resources) == 0 {
+		o.Resources = slices.Concat(sim.Core, sim.Machine)
+	}
+	o.Journal = &sim.Journal{}
+	control, target := o, o
+	control.Resources, target.Resources = split(o.Resources)
+	control.Name, target.Name = "control", "target"
+	target.First, target.Seed = farApart, o.Seed+farApart
+	w := &World{Control: sim.New(control), Target: sim.New(target), Seed: o.Seed, journal: o.Journal}
+	w.Server = w.Control
+	return w
 }
 
 // Start runs a program as a process. The name is the identity of its client.
@@ -106,6 +138,8 @@ func (w *World) End() {
 	for _, p := range slices.Backward(processes) {
 		_ = p.Stop() // what a program says when it is stopped is asked of Stop itself
 	}
-	w.Close()
+	for _, s := range w.servers() {
+		s.Close()
+	}
 	time.Sleep(lastBreath)
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// servers are those of the world, each once.
+func (w *World) servers() []*sim.Server {
+	if w.Control == w.Target {
+		return []*sim.Server{w.Control}
+	}
+	return []*sim.Server{w.Control, w.Target}
+}
+
+func (w *World) each(do func(*sim.Server)) {
+	for _, s := range w.servers() {
+		do(s)
+	}
+}
+
+func (w *World) connect(user string) *connection {
+	return &connection{control: w.Control.Client(user), target: w.Target.Client(user), servers: [2]*sim.Server{w.Control, w.Target}}
+}
+
+// Config is the configuration of an anonymous client of both clusters.
+func (w *World) Config() *rest.Config { return w.ConfigFor("") }
+
+// ConfigFor is the configuration of a client of both clusters with that identity.
+func (w *World) ConfigFor(user string) *rest.Config { return w.connect(user).Config() }
+
+// Version changes with each effective write.
+func (w *World) Version() string {
+	var all []string
+	w.each(func(s *sim.Server) { all = append(all, s.Version()) })
+	return strings.Join(all, "/")
+}
+
+// Writes are all writes accepted so far, in the order of their effect.
+func (w *World) Writes() []sim.Write { return w.journal.Writes() }
+
+// storing is the server that stores a kind.
+func (w *World) storing(gvr schema.GroupVersionResource) *sim.Server {
+	if !w.Control.Stores(gvr) {
+		return w.Target
+	}
+	return w.Control
+}
+
+// Objects are the stored objects of one kind, by namespace and name.
+func (w *World) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
+	return w.storing(gvr).Objects(gvr)
+}
+
+// Get is one stored object, nil where there is none.
+func (w *World) Get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	return w.storing(gvr).Get(gvr, namespace, name)
+}
+
+// OnWrite adds a hook that is called before each write.
+func (w *World) OnWrite(hook func(sim.Write) error) {
+	w.each(func(s *sim.Server) { s.OnWrite(w.alone(hook)) })
+}
+
+// AfterWrite adds a hook that is called after each write that was accepted.
+func (w *World) AfterWrite(hook func(sim.Write) error) {
+	w.each(func(s *sim.Server) { s.AfterWrite(w.alone(hook)) })
+}
+
+func (w *World) alone(hook func(sim.Write) error) func(sim.Write) error {
+	return func(write sim.Write) error {
+		w.hooks.Lock()
+		defer w.hooks.Unlock()
+		return hook(write)
+	}
+}
+
+// Lag makes watches late, as Server.Lag does.
+func (w *World) Lag(resource string, lag func() time.Duration, users ...string) {
+	drawn := lag
+	if lag != nil {
+		drawn = func() time.Duration {
+			w.draws.Lock()
+			defer w.draws.Unlock()
+			return lag()
+		}
+	}
+	w.each(func(s *sim.Server) { s.Lag(resource, drawn, users...) })
+}
+
+// Hold makes watches deliver nothing until Release.
+func (w *World) Hold(resource string, users ...string) {
+	w.each(func(s *sim.Server) { s.Hold(resource, users...) })
+}
+
+// Release ends a Hold that was called with the same arguments.
+func (w *World) Release(resource string, users ...string) {
+	w.each(func(s *sim.Server) { s.Release(resource, users...) })
+}
+
+// Latency makes every request wait that long before it takes effect, and as long again before it is answered.
+func (w *World) Latency(d time.Duration) { w.each(func(s *sim.Server) { s.Latency(d) }) }
+
+// LatencyOf makes requests wait before they take effect and before they are answered.
+func (w *World) LatencyOf(slow func(sim.Request) (before, after time.Duration)) {
+	drawn := slow
+	if slow != nil {
+		drawn = func(r sim.Request) (before, after time.Duration) {
+			w.draws.Lock()
+			defer w.draws.Unlock()
+			return slow(r)
+		}
+	}
+	w.each(func(s *sim.Server) { s.LatencyOf(drawn) })
+}
+
+// FailWrites makes writes fail with that chance.
+func (w *World) FailWrites(chance float64, moment sim.Moment, users ...string) {
+	w.each(func(s *sim.Server) { s.FailWrites(chance, moment, users...) })
+}
+
+// Trouble makes requests get answers that are not the server's own.
+func (w *World) Trouble(resource string, t sim.Trouble, users ...string) {
+	w.each(func(s *sim.Server) { s.Trouble(resource, t, users...) })
+}
+
+// Down makes both servers unreachable, or reachable again.
+func (w *World) Down(down bool, users ...string) {
+	w.each(func(s *sim.Server) { s.Down(down, users...) })
+}
+
+// Silence makes both servers silent, or ends that.
+func (w *World) Silence(silent bool, users ...string) {
+	w.each(func(s *sim.Server) { s.Silence(silent, users...) })
+}
+
+// Compact makes both servers forget all history.
+func (w *World) Compact() { w.each(func(s *sim.Server) { s.Compact() }) }

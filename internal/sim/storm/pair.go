@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// ofTarget are the kinds that only a target cluster stores: workload and what it runs on.
+var ofTarget = []string{
+	"nodes", "pods", "persistentvolumes", "persistentvolumeclaims", "poddisruptionbudgets", "volumeattachments", "storageclasses",
+	"csidrivers", "deployments", "replicasets", "statefulsets", "daemonsets", "horizontalpodautoscalers",
+}
+
+// ofBoth are the kinds that every cluster stores.
+var ofBoth = []string{"namespaces", "configmaps", "secrets", "serviceaccounts", "events", "leases"}
+
+// split says which kinds the two clusters serve.
+func split(all []sim.Resource) (control, target []sim.Resource) {
+	for _, r := range all {
+		workload := slices.Contains(ofTarget, r.Name)
+		if !workload {
+			control = append(control, r)
+		}
+		if workload || slices.Contains(ofBoth, r.Name) {
+			target = append(target, r)
+		}
+	}
+	return control, target
+}
+
+// connection is one process's way to both clusters. A request goes to the one that serves its kind, to the control cluster
+// where both do.
+type connection struct {
+	control, target *sim.Client
+	servers         [2]*sim.Server
+}
+
+// RoundTrip serves a request on the caller's goroutine.
+func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !c.servers[0].Serves(r.URL.Path) && c.servers[1].Serves(r.URL.Path) {
+		return c.target.RoundTrip(r)
+	}
+	return c.control.RoundTrip(r)
+}
+
+// Cut ends both connections for good.
+func (c *connection) Cut() {
+	c.control.Cut()
+	c.target.Cut()
+}
+
+// Config reaches both clusters. Control and Target reach one of them.
+func (c *connection) Config() *rest.Config {
+	return &rest.Config{
+		Host: "http://sim", Transport: c, QPS: -1, UserAgent: c.control.Config().UserAgent,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON},
+	}
+}
+
+// Control is the configuration of a client that reaches nothing but the control cluster, from one of a World.
+func Control(config *rest.Config) *rest.Config {
+	return narrowed(config, func(c *connection) *sim.Client { return c.control })
+}
+
+// Target is the configuration of a client that reaches nothing but the target cluster, from one of a World. Where a World
+// has but one cluster, it is that.
+func Target(config *rest.Config) *rest.Config {
+	return narrowed(config, func(c *connection) *sim.Client { return c.target })
+}
+
+func narrowed(config *rest.Config, one func(*connection) *sim.Client) *rest.Config {
+	config = rest.CopyConfig(config)
+	if c, ok := config.Transport.(*connection); ok {
+		config.Transport = one(c)
+	}
+	return config
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"syscall"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Answer is what a request gets in place of the server's own answer.
+type Answer string
+
+// The answers of an API server under load or in an upgrade, and of proxies in front of it.
+const (
+	// Throttled is 429, half of the time with Retry-After and the headers of API priority and fairness.
+	Throttled Answer = "429"
+	// Unauthorized and Forbidden pass: the next request may be let through.
+	Unauthorized Answer = "401"
+	Forbidden    Answer = "403"
+	// Failed is 500 with a Status.
+	Failed Answer = "500"
+	// BadGateway is 502 of a proxy, which is a page of HTML.
+	BadGateway Answer = "502"
+	// Unavailable is 503 of a proxy. Where the request had no effect, Retry-After makes client-go send it again.
+	Unavailable Answer = "503"
+	// TimedOut is 504, as a Status of the server or a page of a proxy.
+	TimedOut Answer = "504"
+	// Severed is a connection that is reset.
+	Severed Answer = "connection reset"
+)
+
+// Trouble says how often requests are answered otherwise, and how.
+type Trouble struct {
+	// Reads and Writes are the chances, from 0 to 1. Discovery counts as reads.
+	Reads, Writes float64
+	// Only are the answers given; none means all. Each is given before any is given again.
+	Only []Answer
+}
+
+// Trouble makes requests of a resource ("" means every one) get answers that are not the server's own. Writes get those that
+// leave it open what happened both before and after they took effect. The zero Trouble ends it.
+func (s *Server) Trouble(resource string, t Trouble, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes(resource, users) {
+			f.troubles[at] = &troubles{Trouble: t}
+		}
+	})
+}
+
+// Struck counts how often each kind of fault has struck so far.
+func (s *Server) Struck() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.struck)
+}
+
+// troubles deal the answers of a Trouble out like cards, so that each comes in its turn.
+type troubles struct {
+	Trouble
+	reads, writes deck
+}
+
+type card struct {
+	answer Answer
+	moment Moment
+}
+
+type deck []card
+
+// draw takes the next card; an empty deck is filled and shuffled first.
+func (d *deck) draw(random *rand.Rand, full []card) card {
+	if len(*d) == 0 {
+		for _, i := range random.Perm(len(full)) {
+			*d = append(*d, full[i])
+		}
+	}
+	next := (*d)[0]
+	*d = (*d)[1:]
+	return next
+}
+
+// cards are the answers of a Trouble, at each moment they can come for a write.
+func (t Trouble) cards(write bool) []card {
+	answers := t.Only
+	if len(answers) == 0 {
+		answers = []Answer{Throttled, Unauthorized, Forbidden, Failed, BadGateway, Unavailable, TimedOut, Severed}
+	}
+	var all []card
+	for _, a := range answers {
+		all = append(all, card{a, Before})
+		if write && a.open() {
+			all = append(all, card{a, After})
+		}
+	}
+	return all
+}
+
+// open reports whether an answer leaves open if the request took effect.
+func (a Answer) open() bool { return a != Throttled && a != Unauthorized && a != Forbidden }
+
+// strike draws whether a request gets another answer than its own, and when. The lock is held.
+func (s *Server) strike(r *request) (before, after error) {
+	t, found := find(s.faults.troubles, r.User, r.Resource)
+	if !found || r.dryRun() {
+		return nil, nil
+	}
+	chance, dealt := t.Reads, &t.reads
+	if r.table != nil && r.Writes() {
+		chance, dealt = t.Writes, &t.writes
+	}
+	if chance == 0 || s.faults.random.Float64() >= chance {
+		return nil, nil
+	}
+	c := dealt.draw(s.faults.random, t.cards(dealt == &t.writes))
+	s.struck[c.name(dealt == &t.writes)]++
+	if c.moment == Before {
+		return s.spoken(c), nil
+	}
+	return nil, s.spoken(c)
+}
+
+func (c card) name(write bool) string {
+	switch {
+	case !write:
+		return fmt.Sprintf("%s on read", c.answer)
+	case c.answer.open() && c.moment == Before:
+		return fmt.Sprintf("%s before write", c.answer)
+	case c.answer.open():
+		return fmt.Sprintf("%s after write", c.answer)
+	default:
+		return fmt.Sprintf("%s on write", c.answer)
+	}
+}
+
+// spoken is the answer on the wire.
+func (s *Server) spoken(c card) error {
+	coin := s.faults.random.IntN(2) == 0
+	switch c.answer {
+	case Throttled:
+		return throttled(coin)
+	case Unauthorized:
+		return refusal(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
+	case Forbidden:
+		return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "the simulated authorizer has no answer yet")
+	case Failed:
+		return refusal(http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: the simulated storage failed")
+	case BadGateway:
+		return page(http.StatusBadGateway)
+	case Unavailable:
+		p := page(http.StatusServiceUnavailable)
+		if c.moment == Before && coin {
+			p.header.Set("Retry-After", "1")
+		}
+		return p
+	case TimedOut:
+		if coin {
+			return page(http.StatusGatewayTimeout)
+		}
+		return refusal(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout")
+	default:
+		return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+}
+
+// plainAnswer is an answer that is no Status, or one with headers of its own. As an error it goes where a refusal goes.
+type plainAnswer struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+func (p *plainAnswer) Error() string { return fmt.Sprintf("%d %s", p.code, http.StatusText(p.code)) }
+
+// page is what a proxy shows.
+func page(code int) *plainAnswer {
+	title := fmt.Sprintf("%d %s", code, http.StatusText(code))
+	return &plainAnswer{
+		code: code, header: http.Header{"Content-Type": {"text/html"}},
+		body: fmt.Appendf(nil, "<html><head><title>%s</title></head><body><h1>%s</h1></body></html>\n", title, title),
+	}
+}
+
+func throttled(fairness bool) *plainAnswer {
+	p := &plainAnswer{code: http.StatusTooManyRequests, header: http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, body: []byte("Too many requests, please try again later.\n")}
+	if fairness {
+		p.header.Set("Retry-After", "1")
+		p.header.Set("X-Kubernetes-Pf-Flowschema-Uid", "4fcd1a0e-7b1d-4f8f-9a83-2b6f0c1e9d11")
+		p.header.Set("X-Kubernetes-Pf-Prioritylevel-Uid", "0b7a5d0c-52d3-4f3b-8a43-1f7b6a8d2c22")
+	}
+	return p
+}
