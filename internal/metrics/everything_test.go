@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -62,12 +63,16 @@ func everything() *recorder {
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
 	}
-	for _, register := range []func(){h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.balancer, h.federatedhpa} {
+	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.balancer, h.federatedhpa} {
 		h.machines, h.target = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
 		register()
 	}
 	return h.registry
+}
+
+func (h *house) reachability() {
+	h.registry.MustRegister(reachability.Metrics{reachability.New("target", reachability.Nodes(h.core), reachability.Options{})})
 }
 
 func (h *house) lens() { lens.New(h.ended, h.stock, lens.Options{Registerer: h.registry}) }

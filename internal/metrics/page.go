@@ -15,6 +15,7 @@ const PageFile = "docs/metrics.md"
 type part struct{ word, title, page string }
 
 var parts = []part{
+	{"cluster", "Clusters", "troubleshooting.md"},
 	{"reserve", "The reserve", "reserve.md"},
 	{"release", "Release", "release.md"},
 	{"balance", "Zones", "zones.md"},

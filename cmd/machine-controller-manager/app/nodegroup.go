@@ -107,6 +107,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 		nodegroup.Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()},
 		nodegroup.Options{
 			Namespace: p.options.Namespace, GPULabel: o.GPULabel, Reserved: reserved, Registerer: p.registry,
+			Control: p.clusters.control, Target: p.clusters.target,
 			Healthy: map[string]func() error{"machine-controller-manager": daemon.StockHealth},
 		})
 	if err != nil {

@@ -53,6 +53,8 @@ type process struct {
 	registry *prometheus.Registry
 	gate     daemon.Gate
 	ready    daemon.Readiness
+	// clusters report whether the API servers answer; see reachability.go.
+	clusters clusters
 	// keeper is there once it has been made.
 	keeper atomic.Pointer[keeper]
 }
@@ -92,6 +94,9 @@ func newProcess(o *Options) (*process, error) {
 	}
 	if p.core, err = connect.Core(p.control); err != nil {
 		return nil, fmt.Errorf("make control client: %w", err)
+	}
+	if p.clusters, err = p.newClusters(); err != nil {
+		return nil, err
 	}
 	p.past, err = p.leaseClient()
 	return p, err
@@ -190,7 +195,7 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 func (p *process) lead(ctx context.Context) error {
 	p.ready.Lead()
 	defer p.gate.Close()
-	var runs []func(context.Context) error
+	runs := p.clusters.runs()
 	for _, c := range p.controllers {
 		if c.run == nil {
 			continue

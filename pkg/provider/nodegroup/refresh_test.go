@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -93,7 +94,7 @@ var _ = Describe("Reading", func() {
 			c.pool("pool", "1:9", 3)
 			c.running("pool", "a", "b", "c")
 			c.lull()
-			time.Sleep(deafAfter)
+			time.Sleep(reachability.SilentAfter)
 			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) { return time.Hour, 0 })
 			begun := time.Now()
 			Expect(c.begin()).To(Succeed())

@@ -43,7 +43,6 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, secure credenti
 	if !cache.WaitFor(ctx, "", s.synced...) {
 		return nil
 	}
-	s.filled()
 	if secure == nil {
 		secure = insecure.NewCredentials()
 	}
@@ -56,7 +55,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, secure credenti
 	pb.RegisterCloudProviderServer(server, s)
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { s.listen(ctx) })
+	others.Go(func() { s.attend(ctx) })
 	others.Go(func() {
 		<-ctx.Done()
 		server.Stop()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -48,6 +49,8 @@ type Options struct {
 	// Reserved is what a machine keeps back from pods, for groups of which no Node was ever seen. Of what it does not name, the usual is
 	// kept back.
 	Reserved corev1.ResourceList
+	// Control and Target report whether the two clusters answer. Where they are nil, that is taken for granted.
+	Control, Target *reachability.Cluster
 	// Healthy, by name, are asked by each Refresh, beside the server's own checks.
 	Healthy map[string]func() error
 	// Clock is the real one unless set.
@@ -64,7 +67,6 @@ type Server struct {
 	memory  *memory
 	synced  []cache.DoneChecker
 	gates   gates
-	health  health
 	metrics metrics
 	// life ends all that is under way; it is there while Run is.
 	life context.Context

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -68,7 +69,16 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 		config.QPS = -1
 		ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 		machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
-		options := Options{Namespace: ns, GPULabel: DefaultGPULabel}
+		options := Options{
+			Namespace: ns, GPULabel: DefaultGPULabel,
+			Control: reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), ns), reachability.Options{}),
+			Target:  reachability.New("target", reachability.Nodes(core), reachability.Options{}),
+		}
+		var probing sync.WaitGroup
+		defer probing.Wait()
+		for _, cluster := range []*reachability.Cluster{options.Control, options.Target} {
+			probing.Go(func() { _ = cluster.Run(ctx) })
+		}
 		for _, f := range change {
 			f(&options)
 		}

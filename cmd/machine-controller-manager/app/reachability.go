@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/reachability"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+// clusters report whether the API servers answer, to all controllers of the process. Each is nil where nothing here depends on it.
+type clusters struct {
+	control, target *reachability.Cluster
+}
+
+// newClusters makes those that the controllers which were picked depend on.
+func (p *process) newClusters() (clusters, error) {
+	var all clusters
+	if !slices.ContainsFunc(p.controllers, dependsOnMachines) {
+		return all, nil
+	}
+	ours, err := evenkeel.NewForConfig(probing(p.control))
+	if err != nil {
+		return all, fmt.Errorf("make client that probes the control cluster: %w", err)
+	}
+	all.control = reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), p.options.Namespace), reachability.Options{})
+	if p.target == nil {
+		p.registry.MustRegister(reachability.Metrics{all.control})
+		return all, nil
+	}
+	core, err := connect.Core(probing(p.target))
+	if err != nil {
+		return all, fmt.Errorf("make client that probes the target cluster: %w", err)
+	}
+	all.target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
+	p.registry.MustRegister(reachability.Metrics{all.control, all.target})
+	return all, nil
+}
+
+// dependsOnMachines reports whether a controller reads machines; the others need none of the machine API.
+func dependsOnMachines(c controller) bool { return c.name != balancerName && c.name != federatedName }
+
+// probing is a config for probes, which share their rate with no other request.
+func probing(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.RateLimiter, config.QPS = nil, -1
+	return config
+}
+
+func (c clusters) runs() (all []func(context.Context) error) {
+	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
+		if cluster != nil {
+			all = append(all, cluster.Run)
+		}
+	}
+	return all
+}

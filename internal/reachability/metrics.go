@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reachability
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var silentMetric = prometheus.NewDesc("evenkeel_cluster_silent",
+	"1 while the API server of a cluster (control or target) has given no answer for 30 seconds, else 0.", []string{"cluster"}, nil)
+
+// Metrics show whether clusters are silent.
+type Metrics []*Cluster
+
+// Describe is for prometheus.
+func (m Metrics) Describe(into chan<- *prometheus.Desc) { into <- silentMetric }
+
+// Collect is for prometheus.
+func (m Metrics) Collect(into chan<- prometheus.Metric) {
+	for _, c := range m {
+		value := 0.0
+		if c.Silent() {
+			value = 1
+		}
+		into <- prometheus.MustNewConstMetric(silentMetric, prometheus.GaugeValue, value, c.name)
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reachability reports whether the clusters that a process depends on answer.
+//
+// A watch that is silent looks the same whether nothing happens or the API server is gone, and informers go on showing what they
+// showed last. A Cluster therefore asks its API server for one object every 10 seconds, and is silent once 30 seconds have passed
+// without an answer. One Cluster for each API server is shared by all controllers of a process.
+//
+// Laws:
+//
+//  1. A cluster is silent from 30 seconds after its last answer until its next one. A refusal is no answer.
+//  2. After a silence a store counts as current only once it shows the version of the first answer, or once the cluster has
+//     answered for so long that every watch has been renewed.
+//  3. Subscribers are called when a silence begins and when it ends.
+//  4. Run returns when its context ends, and calls nobody after that. A Cluster that does not run is silent; a nil one never is.
+package reachability
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// ProbeInterval is the time between two probes, and how long each may take.
+	ProbeInterval = 10 * time.Second
+	// SilentAfter is how long a cluster may give no answer before nothing is decided on what was seen of it.
+	SilentAfter = 30 * time.Second
+	// renewed is how long a cluster has to answer until stores count as current whatever version they show. The process ends
+	// each watch after a minute; the rest is for the list that follows.
+	renewed = 2 * time.Minute
+	// Recheck is when to look again while stores are behind: what brings them up to date need not be an event.
+	Recheck = 2 * time.Second
+)
+
+// Reason of conditions and events that report a silent cluster.
+const Reason = "ClusterUnreachable"
+
+// Probe is a small read that needs no more rights than the informers have. It returns the version of the list that it read.
+type Probe func(ctx context.Context) (version string, err error)
+
+// Store is an informer's store.
+type Store interface{ LastStoreSyncResourceVersion() string }
+
+// Options of a Cluster.
+type Options struct {
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+}
+
+// Cluster is one API server as this process reaches it.
+type Cluster struct {
+	name  string
+	probe Probe
+	clock clock.WithTicker
+
+	mu sync.Mutex
+	// answered is when the last answer came, or when Run began; zero before that.
+	answered time.Time
+	// back is when the last silence ended, and version that of the answer which ended it; zero if there was none.
+	back        time.Time
+	version     string
+	subscribers []func()
+}
+
+// New returns a Cluster of that name, as in "target". It has to be Run.
+func New(name string, probe Probe, o Options) *Cluster {
+	c := &Cluster{name: name, probe: probe, clock: o.Clock}
+	if c.clock == nil {
+		c.clock = clock.RealClock{}
+	}
+	return c
+}
+
+// Subscribe has changed called when a silence begins and when it ends. It must not block.
+func (c *Cluster) Subscribe(changed func()) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.subscribers = append(c.subscribers, changed)
+}
+
+// Silent reports whether the cluster does not answer, or has been silent and one of the stores does not yet show what has happened
+// meanwhile.
+func (c *Cluster) Silent(stores ...Store) bool { return c.Err(stores...) != nil }
+
+// Err says in which way the cluster is silent; nil where it is not. The text does not change while that lasts.
+func (c *Cluster) Err(stores ...Store) error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent() {
+		return fmt.Errorf("%s cluster: the API server has not answered for %s", c.name, SilentAfter)
+	}
+	if c.version == "" || c.clock.Since(c.back) > renewed {
+		return nil
+	}
+	for _, s := range stores {
+		if order, err := resourceversion.CompareResourceVersion(s.LastStoreSyncResourceVersion(), c.version); err == nil && order < 0 {
+			return fmt.Errorf("%s cluster: the API server answers again, and the watches have yet to catch up", c.name)
+		}
+	}
+	return nil
+}
+
+// silent is called with the lock held.
+func (c *Cluster) silent() bool { return c.clock.Since(c.answered) > SilentAfter }
+
+// Run probes the cluster until ctx ends.
+func (c *Cluster) Run(ctx context.Context) error {
+	c.begin()
+	ticker := c.clock.NewTicker(ProbeInterval)
+	defer ticker.Stop()
+	for silent := false; ; {
+		c.ask(ctx)
+		if now := c.Silent(); now != silent && ctx.Err() == nil {
+			silent = now
+			c.announce(ctx, silent)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// begin gives the cluster the time of a silence to answer first.
+func (c *Cluster) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = c.clock.Now()
+}
+
+func (c *Cluster) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, ProbeInterval)
+	defer cancel()
+	version, err := c.probe(ctx)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("No answer", "cluster", c.name, "err", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	if c.silent() {
+		c.back, c.version = now, version
+	}
+	c.answered = now
+}
+
+func (c *Cluster) announce(ctx context.Context, silent bool) {
+	klog.FromContext(ctx).Info("Cluster reachability changed", "cluster", c.name, "silent", silent)
+	c.mu.Lock()
+	subscribers := c.subscribers
+	c.mu.Unlock()
+	for _, changed := range subscribers {
+		changed()
+	}
+}
