@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -43,10 +44,7 @@ func (r *reading) excess(d *v1alpha1.MachineDeployment, machines []*mcm.Machine)
 	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
 		return 0, asked
 	}
-	replicas := max(0, int(d.Spec.Replicas))
-	if n, err := v1alpha1.ParseAppliedReplicas(d.Annotations[v1alpha1.AppliedReplicasAnnotation]); err == nil {
-		replicas = int(n)
-	}
+	replicas := max(0, int(pool.Workload(d, d.Spec.Replicas)))
 	wanted, err := reserve.Effective(wishes, replicas, r.allocatable(d, machines))
 	if err != nil {
 		return reserve.AppliedOf(d.Annotations).Excess, asked

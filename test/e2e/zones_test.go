@@ -5,12 +5,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -123,6 +125,22 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		z.bounds(ctx, "1:3:2 1:3:1 1:3:1")
 		w.says(ctx, z, "2:4", "1:3", "1:2")
 		z.bounds(ctx, "2:4:2 1:3:1 1:2:1")
+	})
+
+	It("hold growth back while the balance controller is off, and never a reduction", Serial, func(ctx context.Context) {
+		c := another(ctx, localcluster.Options{Name: "e2e-held"})
+		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})
+		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{"--controllers=mcm,machinetaint"})})
+		moveTo(c, c)
+		p := newPool(ctx, "held", 3, excess(1), func(md *machine.MachineDeployment) {
+			md.Annotations = map[string]string{machine.AppliedReplicasAnnotation: "3"}
+		})
+		p.rests(ctx, 3, 1, "Complete")
+		p.scale(ctx, 5)
+		Consistently(func() ([]machine.Machine, error) { return p.machines(ctx) }, "5s").Should(HaveLen(4), "growth waits for its split")
+		p.scale(ctx, 2)
+		p.rests(ctx, 2, 1, "Complete")
 	})
 
 	It("end a move that was under way when its process was killed", Serial, func(ctx context.Context) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // All writes are merge patches on the version they were decided on: what this program does not know of an object stays.
@@ -84,8 +85,8 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 	spec := tree{}
 	if change.Replicas != 0 {
 		spec["replicas"] = d.Spec.Replicas + small(change.Replicas)
-		if n, err := v1alpha1.ParseAppliedReplicas(d.Annotations[v1alpha1.AppliedReplicasAnnotation]); err == nil {
-			annotations[v1alpha1.AppliedReplicasAnnotation] = fmt.Sprint(n + small(change.Replicas))
+		if _, held := pool.AppliedReplicas(d); held {
+			annotations[v1alpha1.AppliedReplicasAnnotation] = fmt.Sprint(replicas(d) + change.Replicas)
 		}
 	}
 	if change.Field != nil {

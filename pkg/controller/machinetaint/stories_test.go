@@ -140,6 +140,17 @@ var _ = Describe("A reserve", func() {
 		}
 	})
 
+	It("lowers replicas at once, though an annotation that is out of date says that more may be acted on", func() {
+		story(func(c *cluster) {
+			c.patch(`{"metadata":{"annotations":{%q:"3"}}}`, api.AppliedReplicasAnnotation)
+			c.settle()
+			c.scale(2)
+			c.settle()
+			Expect(c.numbers()).To(Equal("2+2 status 2/2 True Complete"))
+			Expect(c.deployment().Status.Replicas).To(BeEquivalentTo(4))
+		})
+	})
+
 	It("is not what goes when replicas shrink, unless it was named", func() {
 		story(func(c *cluster) {
 			serving, reserve := c.names()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -138,12 +139,7 @@ func recorded(d *v1alpha1.MachineDeployment) *int32 {
 
 // replicas are R: those that machine-controller-manager may act on.
 func replicas(d *v1alpha1.MachineDeployment) int {
-	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
-		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
-			return int(n)
-		}
-	}
-	return max(0, int(d.Spec.Replicas))
+	return max(0, int(pool.Workload(d, d.Spec.Replicas)))
 }
 
 // applied is what machine-controller-manager is being asked for beyond replicas.

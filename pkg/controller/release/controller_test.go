@@ -144,6 +144,17 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("raises replicas where the applied replicas are out of date", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = "7" })
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+			Expect(c.deployments()[0].Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "2"))
+		})
+	})
+
 	It("decides anew where somebody else was faster", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")

@@ -10,8 +10,10 @@ import (
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -56,8 +58,8 @@ func (m material) pool(now time.Time) Pool {
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
 		p.Basis.Applied = &text
-		if n, err := v1alpha1.ParseAppliedReplicas(text); err == nil {
-			p.Applied = &n
+		if _, valid := pool.AppliedReplicas(d); valid {
+			p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))
 		}
 	}
 	p.Reserve = reserve.View{Max: p.Max, CurrentSet: m.current, Now: now, Applied: reserve.AppliedOf(d.Annotations)}

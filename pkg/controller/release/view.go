@@ -59,7 +59,7 @@ type Pool struct {
 	Basis Basis
 	// Replicas is spec.replicas, Max that of the bounds.
 	Replicas, Max int
-	// Applied is the annotation applied-replicas, where there is one.
+	// Applied is the number of replicas that machine-controller-manager may act on, where the annotation applied-replicas is set.
 	Applied *int32
 	// Reserve is what the rule of the reserve looks at, as far as it matters to which machine is released next.
 	Reserve reserve.View

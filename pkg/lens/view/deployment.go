@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // ErrReplicas is why a write of replicas is refused where there is excess (V10).
@@ -58,12 +59,7 @@ func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte
 
 // replicas are those that the controllers see (V5).
 func replicas(d *v1alpha1.MachineDeployment) int32 {
-	base := d.Spec.Replicas
-	if text, set := d.Annotations[machine.AppliedReplicasAnnotation]; set {
-		if n, err := machine.ParseAppliedReplicas(text); err == nil {
-			base = n
-		}
-	}
+	base := pool.Workload(d, d.Spec.Replicas)
 	applied, err := machine.ParseAppliedExcess(d.Annotations[machine.AppliedExcessAnnotation])
 	if err != nil || base < 0 {
 		return base

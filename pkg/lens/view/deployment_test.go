@@ -44,6 +44,8 @@ var _ = Describe("A MachineDeployment", func() {
 		Entry("while growth is split", 9, "2", "4", 6),
 		Entry("while growth is split, and the max stands", 9, "2,max=5", "4", 5),
 		Entry("while growth from zero is split", 9, "1", "0", 1),
+		Entry("replicas lowered below what is split take effect", 3, "2", "5", 5),
+		Entry("replicas lowered to zero below what is split take effect", 0, "", "5", 0),
 		Entry("what is split is not understood", 3, "2", "-4", 5),
 		Entry("what is applied is not understood", 3, "5%", "", 3),
 		Entry("nothing is applied", 3, "", "", 3),

@@ -19,7 +19,7 @@
 //     know, at any depth, also in elements of lists that go on existing.
 //   - V4 A Machine lacks exactly what its mark records as added, once. When the template comes to carry the same,
 //     the mark gives it up in the same write: it is the template's from then on, and is shown.
-//   - V5 (L3) A MachineDeployment shows replicas (applied replicas where those are set) plus the applied excess. That sum
+//   - V5 (L3) A MachineDeployment shows replicas (applied replicas where those are set and smaller) plus the applied excess. That sum
 //     stops at the maximum recorded with the applied excess, but never below replicas. What cannot be understood
 //     is none.
 //   - V6 A view is a function of one stored version and has its resourceVersion. A write decided on another version is a

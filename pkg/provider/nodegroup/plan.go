@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -117,16 +118,12 @@ func NewWithdrawal(g Group, members []Member, delta int32) Change {
 func resized(g Group, to int32) Change {
 	c := Change{From: g.Replicas(), To: to, Annotations: map[string]string{}, meant: to - g.Replicas()}
 	d := g.Deployment
-	text, held := d.Annotations[v1alpha1.AppliedReplicasAnnotation]
+	_, held := d.Annotations[v1alpha1.AppliedReplicasAnnotation]
 	if mode, _ := v1alpha1.ParseBalanceMode(d.Annotations[v1alpha1.BalanceAnnotation]); c.From == c.To || !held && mode == v1alpha1.BalanceOff {
 		return c
 	}
 	// What the caller has chosen this group for is not split over others; what is being split already goes on being split.
-	applied, err := v1alpha1.ParseAppliedReplicas(text)
-	if err != nil {
-		applied = c.From
-	}
-	moved := min(max(0, int64(applied)+int64(to)-int64(c.From)), math.MaxInt32)
+	moved := min(max(0, int64(machinepool.Workload(d, c.From))+int64(to)-int64(c.From)), math.MaxInt32)
 	c.Annotations[v1alpha1.AppliedReplicasAnnotation] = strconv.FormatInt(moved, 10)
 	return c
 }

@@ -101,6 +101,7 @@ var _ = Describe("A removal", func() {
 		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText+passed),
 		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+passed+" 4"),
 		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+passed+" 4"),
+		Entry("where what may be acted on is out of date", group("1:9", 3, unsplit+"5"), "SSS", "a", "3>2 a~"+noonText+passed+" 2"),
 		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText+passed),
 	)
 

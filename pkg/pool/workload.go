@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Workload is the number of machines that machine-controller-manager may run for workload: spec.replicas, or less while
+// growth waits to be split over zones. Applied replicas hold growth back and never a reduction: where the annotation is
+// larger than replicas, it is out of date. A negative number stays, for machine-controller-manager to refuse.
+func Workload(d metav1.Object, replicas int32) int32 {
+	if applied, held := AppliedReplicas(d); held {
+		return min(replicas, applied)
+	}
+	return replicas
+}
+
+// AppliedReplicas is the annotation applied-replicas; false where it is missing or invalid.
+func AppliedReplicas(d metav1.Object) (int32, bool) {
+	text, set := d.GetAnnotations()[machine.AppliedReplicasAnnotation]
+	if !set {
+		return 0, false // the usual case; parsing nothing would cost an error
+	}
+	n, err := machine.ParseAppliedReplicas(text)
+	return n, err == nil
+}
