@@ -173,3 +173,8 @@ func (c *caller) template(id string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	return node, node.Unmarshal(response.NodeBytes)
 }
+
+// told is a Node as calls speak of it.
+func told(node *corev1.Node) *pb.ExternalGrpcNode {
+	return &pb.ExternalGrpcNode{ProviderID: node.Spec.ProviderID, Name: node.Name, Labels: node.Labels, Annotations: node.Annotations}
+}

@@ -35,4 +35,5 @@
 //  10. A MachineDeployment whose bounds cannot be read is no group, and no other group is affected.
 //  11. When Run returns no call is under way, no connection is open and nothing is written any more.
 //  12. A raise counts from what there was when the caller's loop began. What others have raised since is a part of it.
+//  13. A Node of a call is found by its provider id. If its name belongs to another machine, a write is refused and a read finds no group.
 package nodegroup

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"google.golang.org/grpc/codes"
@@ -24,7 +23,8 @@ import (
 const (
 	byOwner    = "nodegroup-owner"    // uid of the controlling owner
 	byNode     = "nodegroup-node"     // name of a Machine's Node
-	byProvider = "nodegroup-provider" // provider id of a Machine
+	byInstance = "nodegroup-instance" // last part of a Machine's provider id
+	byProvider = "nodegroup-provider" // provider id of a Node
 )
 
 // memory is all that answers are made of: what the informers hold, and over it what we wrote and they have not seen.
@@ -116,7 +116,11 @@ func (m *memory) alive(g Group) map[string]bool {
 }
 
 func owned[T any](index cache.Indexer, owner metav1.Object) []T {
-	found, err := index.ByIndex(byOwner, string(owner.GetUID()))
+	return indexed[T](index, byOwner, string(owner.GetUID()))
+}
+
+func indexed[T any](index cache.Indexer, by, value string) []T {
+	found, err := index.ByIndex(by, value)
 	if err != nil {
 		panic(err) // the index is ours
 	}
@@ -125,45 +129,6 @@ func owned[T any](index cache.Indexer, owner metav1.Object) []T {
 		all = append(all, o.(T))
 	}
 	return all
-}
-
-// node is the Node of a Machine, nil where it has not registered.
-func (m *memory) node(machine *v1alpha1.Machine) *corev1.Node {
-	name := machine.Labels[mcm.NodeLabelKey]
-	if name == "" {
-		return nil
-	}
-	found, ok, _ := m.nodes.GetByKey(name)
-	if !ok {
-		return nil
-	}
-	return found.(*corev1.Node)
-}
-
-// machine is what stands behind a Node that a call speaks of, or behind a placeholder for one.
-func (m *memory) machine(node *pb.ExternalGrpcNode) (*v1alpha1.Machine, bool) {
-	for _, id := range []string{node.GetProviderID(), node.GetName()} {
-		if name, ok := strings.CutPrefix(id, placeholder); ok {
-			return m.machineNamed(name)
-		}
-	}
-	for _, look := range []struct{ index, value string }{{byNode, node.GetName()}, {byProvider, node.GetProviderID()}} {
-		if look.value == "" {
-			continue
-		}
-		if found, err := m.machines.ByIndex(look.index, look.value); err == nil && len(found) == 1 {
-			return found[0].(*v1alpha1.Machine), true
-		}
-	}
-	return nil, false
-}
-
-func (m *memory) machineNamed(name string) (*v1alpha1.Machine, bool) {
-	found, ok, _ := m.machines.GetByKey(m.namespace + "/" + name)
-	if !ok {
-		return nil, false
-	}
-	return found.(*v1alpha1.Machine), true
 }
 
 // home is the group that a Machine belongs to; an error where it is none.
@@ -194,8 +159,8 @@ func (m *memory) owner(index cache.Indexer, of metav1.Object, kind string) (meta
 
 // homeOf is the group that a call's Node belongs to, false where it belongs to none: it is unknown, or in reserve.
 func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
-	machine, ok := m.machine(node)
-	if !ok {
+	machine, err := m.machine(node.GetProviderID(), node.GetName())
+	if machine == nil || err != nil {
 		return Group{}, false
 	}
 	_, reserve := node.GetAnnotations()[v1alpha1.ReserveAnnotation]
@@ -213,9 +178,12 @@ func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
 func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, error) {
 	going := map[string]bool{}
 	for _, node := range nodes {
-		machine, ok := m.machine(node)
-		if !ok {
-			if _, there, _ := m.nodes.GetByKey(node.GetName()); there {
+		machine, err := m.machine(node.GetProviderID(), node.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if machine == nil {
+			if _, there := m.nodeNamed(node.GetName()); there {
 				return nil, status.Errorf(codes.NotFound, "no machine stands behind node %s", node.GetName())
 			}
 			continue
@@ -246,12 +214,17 @@ func ownerIndexer() cache.Indexers {
 	}}
 }
 
-// machineIndexer indexes by owner, Node and provider id.
+// machineIndexer indexes by owner, Node and instance.
 func machineIndexer() cache.Indexers {
 	all := ownerIndexer()
 	all[byNode] = func(o any) ([]string, error) { return some(o.(*v1alpha1.Machine).Labels[mcm.NodeLabelKey]), nil }
-	all[byProvider] = func(o any) ([]string, error) { return some(o.(*v1alpha1.Machine).Spec.ProviderID), nil }
+	all[byInstance] = func(o any) ([]string, error) { return some(instance(o.(*v1alpha1.Machine).Spec.ProviderID)), nil }
 	return all
+}
+
+// nodeIndexer indexes by provider id.
+func nodeIndexer() cache.Indexers {
+	return cache.Indexers{byProvider: func(o any) ([]string, error) { return some(o.(*corev1.Node).Spec.ProviderID), nil }}
 }
 
 func some(text string) []string {

@@ -65,8 +65,8 @@ func (m *memory) remember(o any) {
 	if !ok || !(similar.Candidate{Node: node}).Fit(m.clock.Now()) {
 		return
 	}
-	machine, ok := m.machine(told(node))
-	if !ok || marked(machine) {
+	machine, err := m.machine(node.Spec.ProviderID, node.Name)
+	if machine == nil || err != nil || marked(machine) {
 		return
 	}
 	if g, err := m.home(machine); err == nil {

@@ -81,7 +81,7 @@ func New(c Clients, i Informers, o Options) (*Server, error) {
 		i.Machines.MachineDeployments().Informer(), i.Machines.MachineSets().Informer(), i.Machines.Machines().Informer(),
 		i.Machines.MachineClasses().Informer(), i.Nodes.Informer(),
 	}
-	err := errors.Join(informers[1].AddIndexers(ownerIndexer()), informers[2].AddIndexers(machineIndexer()))
+	err := errors.Join(informers[1].AddIndexers(ownerIndexer()), informers[2].AddIndexers(machineIndexer()), informers[4].AddIndexers(nodeIndexer()))
 	s := &Server{clients: c, options: o, metrics: newMetrics(o.Registerer), life: context.Background()}
 	for _, informer := range informers {
 		err = errors.Join(err, informer.SetTransform(lean))
