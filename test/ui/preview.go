@@ -19,7 +19,9 @@ import (
 
 // Preview is the page in a process of its own. It shows what it is given.
 type Preview struct {
-	Address string
+	// Address is what a person opens; Root is the beginning of all addresses there.
+	Address, Root string
+
 	process *exec.Cmd
 	given   io.WriteCloser
 }
@@ -52,6 +54,7 @@ func StartPreview(program string, first ...overview.Overview) (*Preview, error) 
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	p.Address = strings.TrimSpace(line)
+	p.Root, _, _ = strings.Cut(p.Address, "?")
 	for _, o := range first {
 		err = errors.Join(err, p.Show(o))
 	}

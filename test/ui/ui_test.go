@@ -22,7 +22,7 @@ var _ = Describe("Every scene, however it is looked at", func() {
 				tab := opened(ctx, preview.Address, scene.Now.At, look)
 				picture(ctx, tab, scene.Name+"-"+look.Name)
 				expectFit(ctx, tab, look)
-				expectQuiet(tab, preview.Address)
+				expectQuiet(tab, preview.Root)
 			}, NodeTimeout(patience))
 		}
 	}
@@ -70,7 +70,7 @@ var _ = Describe("A page that is open", func() {
 			Expect(tab.Evaluate(ctx, `document.title`, &title)).To(Succeed())
 			Expect(title).To(Equal("(11 wrong) Evenkeel · preview"))
 			expectFit(ctx, tab, look)
-			expectQuiet(tab, preview.Address)
+			expectQuiet(tab, preview.Root)
 		}, NodeTimeout(patience))
 	}
 
@@ -113,18 +113,20 @@ var _ = Describe("A page that is open", func() {
 		Expect(tab.Text(ctx, "tr:target")).To(And(ContainSubstring(name), ContainSubstring("reserve ready"), ContainSubstring("49 min ago")))
 		Expect(tab.Text(ctx, ".back a")).To(Equal("All pools"))
 		expectFit(ctx, tab, desktop)
-		expectQuiet(tab, preview.Address)
+		expectQuiet(tab, preview.Root)
 	}, NodeTimeout(patience))
 
 	It("says that a zone is gone, and shows it when it is back", func(ctx context.Context) {
 		preview := shown(small)
 		zone := small.Now.Pools[0].Zones[0].Name
-		tab := opened(ctx, preview.Address+"zone/shoot--garden--prod/"+zone, now, desktop)
+		tab := opened(ctx, preview.Address, now, desktop)
+		Expect(tab.Leave(ctx, fmt.Sprintf(`location.href = %q`, preview.Root+"zone/shoot--garden--prod/"+zone), "/zone/")).To(Succeed())
+		Expect(tab.Until(ctx, `document.querySelector("#machines")`)).To(Succeed())
 		Expect(preview.Show(later(overview.Overview{At: now}))).To(Succeed())
 		Expect(tab.Until(ctx, `document.querySelector("#gone") && !document.querySelector("#machines")`)).To(Succeed())
 		Expect(preview.Show(later(small.Now))).To(Succeed())
 		Expect(tab.Until(ctx, `!document.querySelector("#gone") && document.querySelectorAll("#machines tbody tr").length === 7`)).To(Succeed())
-		expectQuiet(tab, preview.Address)
+		expectQuiet(tab, preview.Root)
 	}, NodeTimeout(patience))
 
 	It("says that what it shows is old where the server has ended", func(ctx context.Context) {
@@ -134,6 +136,18 @@ var _ = Describe("A page that is open", func() {
 		Expect(preview.Stop()).To(Succeed())
 		Expect(tab.Until(ctx, `document.querySelector("#link.lost")`)).To(Succeed())
 		Expect(tab.Text(ctx, "#link")).To(HavePrefix("Connection lost: this is old, of 2026-11-2"))
+	}, NodeTimeout(patience))
+
+	It("opens with the printed address alone, and does not keep its key", func(ctx context.Context) {
+		preview := shown(small)
+		stranger, err := browser.Open(ctx, preview.Root, desktop)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stranger.Text(ctx, "body")).To(Equal("open the address that kubectl evenkeel ui printed"))
+		Expect(stranger.Close(ctx)).To(Succeed())
+		tab := opened(ctx, preview.Address, now, desktop)
+		var seen []string
+		Expect(tab.Evaluate(ctx, `[location.href, document.cookie, document.referrer]`, &seen)).To(Succeed())
+		Expect(seen).To(Equal([]string{preview.Root, "", ""}))
 	}, NodeTimeout(patience))
 
 	It("is used with the keyboard: first to the content, then from zone to zone", func(ctx context.Context) {

@@ -5,8 +5,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -25,8 +23,8 @@ func newUI(o *options) *cobra.Command {
 		Long: `Show pools, zones, machines, the last hour, Balancers and federated autoscalers as a page in a browser, and keep it up to
 date until the command is stopped.
 
-The page is served on 127.0.0.1 alone, with the rights of the kubeconfig. It only reads. The last hour is what this
-command has seen since it was started.`,
+The page is served on 127.0.0.1 alone, with the rights of the kubeconfig. It only reads. The address that is printed contains a
+key: a browser that was not opened with it is refused. The last hour is what this command has seen since it was started.`,
 		Example: `  # on a free port, which is printed
   kubectl evenkeel ui
 
@@ -58,12 +56,13 @@ func (o *options) ui(ctx context.Context, port int, open bool) error {
 		return err
 	}
 	defer func() { stop(); follower.Wait() }()
-	address := "http://" + listener.Addr().String() + "/"
+	server := page.New(o.place(clusters), o.source(follower), clock.RealClock{}, page.Pace)
+	address := server.Address(listener)
 	fmt.Fprintln(o.Out, address)
 	if open {
-		o.open(address)
+		defer o.open(address)()
 	}
-	return page.New(o.place(clusters), o.source(follower), clock.RealClock{}, page.Pace).Serve(ctx, listener)
+	return server.Serve(ctx, listener)
 }
 
 func (o *options) source(follower *read.Follower) page.Source {
@@ -91,27 +90,4 @@ func (o *options) place(clusters read.Clusters) string {
 		return where
 	}
 	return config.CurrentContext + ", " + where
-}
-
-// openers show an address in the reader's browser.
-var openers = map[string][]string{
-	"darwin":  {"open"},
-	"windows": {"rundll32", "url.dll,FileProtocolHandler"},
-	"linux":   {"xdg-open"},
-}
-
-// open only tries: the address has been printed.
-func (o *options) open(address string) {
-	opener, found := openers[runtime.GOOS]
-	if !found {
-		fmt.Fprintln(o.ErrOut, "there is no way known here to open a browser")
-		return
-	}
-	// The browser outlives this command.
-	browser := exec.Command(opener[0], append(opener[1:len(opener):len(opener)], address)...)
-	if err := browser.Start(); err != nil {
-		fmt.Fprintln(o.ErrOut, "open a browser:", err)
-		return
-	}
-	_ = browser.Process.Release()
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,13 +23,13 @@ import (
 )
 
 // served runs ui until the spec has ended or calls stop, and returns the address that it prints and how it ends.
-func (s scene) served(ctx context.Context) (address string, stop func(), ended <-chan error) {
+func (s scene) served(ctx context.Context, flags ...string) (address string, stop func(), ended <-chan error) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	printed, out := io.Pipe()
 	root := app.RootAt(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: io.Discard}, s.clusters)
-	root.SetArgs([]string{"ui"})
+	root.SetArgs(append([]string{"ui"}, flags...))
 	result := make(chan error, 1)
 	go func() { result <- root.ExecuteContext(ctx); _ = out.Close() }()
 	line, err := bufio.NewReader(printed).ReadString('\n')
@@ -35,11 +37,19 @@ func (s scene) served(ctx context.Context) (address string, stop func(), ended <
 	return strings.TrimSpace(line), cancel, result
 }
 
+// browser keeps cookies, as a person's does.
+var browser = &http.Client{Jar: jar()}
+
+func jar() http.CookieJar {
+	jar, _ := cookiejar.New(nil) // never returns an error
+	return jar
+}
+
 func load(ctx context.Context, address string) *bufio.Reader {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	Expect(err).NotTo(HaveOccurred())
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := browser.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(answer.Body.Close)
 	Expect(answer.StatusCode).To(Equal(http.StatusOK))
@@ -51,12 +61,13 @@ var _ = Describe("ui", func() {
 		s := newScene(everything)
 		s.pool("pool")
 		address, stop, ended := s.served(ctx)
-		Expect(address).To(MatchRegexp(`^http://127\.0\.0\.1:\d+/$`))
+		Expect(address).To(MatchRegexp(`^http://127\.0\.0\.1:\d+/\?key=[\w-]{43}$`))
 		page, err := io.ReadAll(load(ctx, address))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(page)).To(And(ContainSubstring("namespace "+gen.Namespace), ContainSubstring(`href="/zone/default/pool"`)))
 
-		stream := load(ctx, address+"events")
+		root, _, _ := strings.Cut(address, "?")
+		stream := load(ctx, root+"events")
 		Expect(stream.ReadString('\n')).To(ContainSubstring("pool/default/"))
 		err = s.clusters.Control.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -71,8 +82,9 @@ var _ = Describe("ui", func() {
 	It("needs a port that is free", func(ctx context.Context) {
 		s := newScene(everything)
 		address, _, _ := s.served(ctx)
-		port := strings.Trim(address[strings.LastIndex(address, ":"):], ":/")
-		_, err := s.run("ui", "--port", port)
+		place, err := url.Parse(address)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = s.run("ui", "--port", place.Port())
 		Expect(err).To(MatchError(ContainSubstring("listen for browsers")))
 	}, NodeTimeout(20*time.Second))
 })

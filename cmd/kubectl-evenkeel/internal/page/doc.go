@@ -17,4 +17,5 @@
 //  5. A browser that is slow delays nobody, and gets the newest state instead of all those that it missed.
 //  6. However often objects change, they are drawn at most once per pace, and not at all where nobody looks.
 //  7. Serve returns when all that it started has ended, open streams included.
+//  8. Only a browser that was given the key in the address of this server reads it: the port is open to every user of this machine.
 package page

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -21,7 +22,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /zone/{namespace}/{name}", s.machines)
 	mux.HandleFunc("GET /events", s.stream)
 	mux.Handle("GET /assets/", http.FileServerFS(assets))
-	return guarded(mux)
+	return guarded(s.key.before(mux))
 }
 
 func (s *Server) everything(w http.ResponseWriter, r *http.Request) { s.serve(w, r, view{}) }
@@ -63,7 +64,8 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, v view, fragments
 	if len(fragments) == 0 {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	// Nobody is left to tell where the browser went away.
+	// The page may have waited for its first overview; only the writing is limited. An error means that the browser went away.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, _ = text.WriteTo(w)
 }
 

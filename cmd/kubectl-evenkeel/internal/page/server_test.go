@@ -25,11 +25,14 @@ const patience = 20 * time.Second
 
 // served is a server that runs, and what it shows.
 type served struct {
-	address string
-	shown   chan overview.Overview
-	changed chan struct{}
-	stop    func()
-	ended   chan error
+	// link is what a person opens; address is the part of it that everybody on this machine can find out.
+	link, address string
+	// cookie is the name of the cookie, pass its value.
+	cookie, pass string
+	shown        chan overview.Overview
+	changed      chan struct{}
+	stop         func()
+	ended        chan error
 }
 
 // serve runs a server that shows one overview after the other.
@@ -50,7 +53,9 @@ func serve(first overview.Overview) *served {
 		}
 		return last
 	}}
-	go func() { s.ended <- New("test", source, clock.RealClock{}, time.Millisecond).Serve(ctx, listener) }()
+	server := New("test", source, clock.RealClock{}, time.Millisecond)
+	s.link, s.cookie, s.pass = server.Address(listener), server.key.cookie(), string(server.key)
+	go func() { s.ended <- server.Serve(ctx, listener) }()
 	DeferCleanup(cancel)
 	return s
 }
@@ -64,6 +69,7 @@ func (s *served) load(ctx context.Context, path string) *http.Response {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+path, nil)
 	Expect(err).NotTo(HaveOccurred())
+	r.AddCookie(&http.Cookie{Name: s.cookie, Value: s.pass})
 	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(answer.Body.Close)

@@ -49,9 +49,9 @@ func run(ctx context.Context, port int) error {
 			cancel(err)
 		}
 	}()
-	fmt.Printf("http://%s/\n", listener.Addr())
 	// Each overview is one step of the past: none is left out, however fast they come.
 	server := page.New("preview", page.Source{Read: reader(ctx, overviews), Changed: changed}, clock.RealClock{}, time.Millisecond)
+	fmt.Println(server.Address(listener))
 	err = server.Serve(ctx, listener)
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(err, cause)

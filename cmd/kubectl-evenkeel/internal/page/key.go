@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+)
+
+// key opens one server's page. Every user of this machine can connect to the port; only the one who started the server sees the
+// address with the key.
+type key string
+
+// parameter carries the key in the address, the first time.
+const parameter = "key"
+
+func newKey() key {
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never returns an error
+	return key(base64.RawURLEncoding.EncodeToString(random))
+}
+
+// cookie returns the name of the cookie that holds the key. Browsers send a cookie to all ports of a host, so each server has a name
+// of its own. The name does not reveal the key.
+func (k key) cookie() string {
+	sum := sha256.Sum256([]byte(k))
+	return "evenkeel-" + hex.EncodeToString(sum[:6])
+}
+
+func (k key) is(shown string) bool { return subtle.ConstantTimeCompare([]byte(k), []byte(shown)) == 1 }
+
+// before answers those who have the key, and moves it from the address to a cookie.
+func (k key) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cookie, err := r.Cookie(k.cookie())
+		switch {
+		case r.URL.Path == "/" && k.is(r.URL.Query().Get(parameter)):
+			// Lax: a strict cookie is not sent when the link was followed from another site or from a file.
+			http.SetCookie(w, &http.Cookie{Name: k.cookie(), Value: string(k), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+		case err == nil && k.is(cookie.Value):
+			next.ServeHTTP(w, r)
+		default:
+			http.Error(w, "open the address that kubectl evenkeel ui printed", http.StatusForbidden)
+		}
+	})
+}
