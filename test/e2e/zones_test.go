@@ -29,6 +29,16 @@ var _ = Describe("Zones", Label("ours"), func() {
 		z.says(ctx, "ZonesBalanced", "True Even")
 	})
 
+	It("that are paused scale as the others do, and share growth with them", func(ctx context.Context) {
+		z := newZones(ctx, "paused", []int32{2, 2}, balanced(machine.BalanceScaleUp))
+		z.settle(ctx, 2, 2)
+		z.patch(ctx, `{"spec":{"paused":true}}`)
+		z[0].scale(ctx, 5)
+		z.settle(ctx, 4, 3)
+		z.says(ctx, "ZonesBalanced", "True Even")
+		Expect(z.replicas(ctx)).To(Equal("4/3"))
+	})
+
 	It("spread the excess of their pool, whatever its form", func(ctx context.Context) {
 		z := newZones(ctx, "spread", []int32{2, 1, 2}, poolExcess("4"))
 		// Which zone has the one more depends on which of them were there first: what is in place is not moved for a tie.

@@ -39,7 +39,9 @@ func (r *round) even(group []*zone) {
 		return
 	}
 	for _, z := range group {
-		z.verdict = not("Moving", fmt.Sprintf("a machine moves from %s to %s", from.name, to.name))
+		if !z.closed() {
+			z.verdict = not("Moving", fmt.Sprintf("a machine moves from %s to %s", from.name, to.name))
+		}
 	}
 	if pending == nil {
 		r.askReserve(from, to)

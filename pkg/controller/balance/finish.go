@@ -39,7 +39,7 @@ func (r *round) finishGiving(z *zone) {
 	open := false
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		taker := r.byName[name]
-		if taker == nil || taker.Object.DeletionTimestamp != nil {
+		if taker == nil || taker.Object.DeletionTimestamp != nil || r.givesTo(taker, z.name, map[string]bool{}) {
 			z.forget(name)
 			return
 		}
@@ -56,6 +56,21 @@ func (r *round) finishGiving(z *zone) {
 	default:
 		r.settleMachine(z)
 	}
+}
+
+// givesTo reports whether a member gives to the one of that name, itself or by way of others that have to take first. If
+// each waited for the other, neither would ever take.
+func (r *round) givesTo(z *zone, name string, asked map[string]bool) bool {
+	if z == nil || z.move == nil || asked[z.name] {
+		return false
+	}
+	asked[z.name] = true
+	for to := range z.move.To {
+		if to == name || r.givesTo(r.byName[to], name, asked) {
+			return true
+		}
+	}
+	return false
 }
 
 // forget leaves a member out of a move that is gone.

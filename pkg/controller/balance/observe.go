@@ -27,13 +27,14 @@ type stores struct {
 // observe gathers the view. current is false while a cache does not show all that we wrote.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
-	machines, rollouts := c.machines()
+	machines, used := c.machines()
 	balanced := false
 	for _, d := range listed[v1alpha1.MachineDeployment](c.stores.deployments) {
 		if !c.written.Seen(d.Name, d.ResourceVersion) {
 			return View{}, false
 		}
-		m := Member{Object: d, Machines: machines[d.Name], Rollout: rollouts[d.Name]}
+		sets, made := used[d.Name]
+		m := Member{Object: d, Machines: machines[d.Name], Rollout: sets > 1, NoSet: !made}
 		v.Members = append(v.Members, m)
 		balanced = balanced || read(m, v.Settings).balanced()
 	}
@@ -71,17 +72,17 @@ func found[T any](store cache.Indexer, key string) *T {
 	return o
 }
 
-// machines are those of each MachineDeployment, by its name, sorted by theirs; rollouts are the MachineDeployments with
-// more than one MachineSet in use.
-func (c *Controller) machines() (machines map[string][]Machine, rollouts map[string]bool) {
-	machines, rollouts = map[string][]Machine{}, map[string]bool{}
-	owners, used := map[string]string{}, map[string]int{}
+// machines are those of each MachineDeployment, by its name, sorted by theirs; used is how many of its MachineSets are in
+// use, with no entry where it has none.
+func (c *Controller) machines() (machines map[string][]Machine, used map[string]int) {
+	machines, used = map[string][]Machine{}, map[string]int{}
+	owners := map[string]string{}
 	for _, set := range listed[mcm.MachineSet](c.stores.sets) {
 		if owner := metav1.GetControllerOf(set); owner != nil {
 			owners[set.Name] = owner.Name
+			used[owner.Name] += 0
 			if set.Spec.Replicas > 0 || set.Status.Replicas > 0 {
 				used[owner.Name]++
-				rollouts[owner.Name] = used[owner.Name] > 1
 			}
 		}
 	}
@@ -94,7 +95,7 @@ func (c *Controller) machines() (machines map[string][]Machine, rollouts map[str
 	for _, all := range machines {
 		slices.SortFunc(all, func(a, b Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	}
-	return machines, rollouts
+	return machines, used
 }
 
 // lookAround fills in pods, and where they are. That is much to read, and only done while somebody grows, is uneven or

@@ -143,14 +143,15 @@ func (r *round) gatherPools(alike [][]*zone) {
 }
 
 // hold has machine-controller-manager act on what is applied, where growth may be split, and on replicas elsewhere. What
-// is lowered is applied at once.
+// is lowered is applied at once, and so is growth of a member that gives nothing away.
 func (r *round) hold() {
 	for _, z := range r.zones {
-		if z.balanced() || z.move != nil && z.held {
-			z.next.held = true
-		} else {
-			z.next.held = false
+		z.next.held = z.balanced() || z.move != nil && z.held
+		if !z.next.held || z.move == nil && z.closed() {
 			z.applied = z.replicas
+		}
+		if z.balanced() {
+			z.verdict = z.halted()
 		}
 		z.applied = min(z.applied, z.replicas)
 		z.next.applied = z.applied

@@ -5,6 +5,7 @@ package balance
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -153,18 +154,29 @@ func (z *zone) floor() int {
 	return min(int(z.bounds.Min), z.replicas)
 }
 
-// closed says that it makes no machines, or is going: nothing is given to it or taken from it.
+// closed reports whether nothing is given to it or taken from it: it is going, or may make no machines.
 func (z *zone) closed() bool {
-	d := z.Object
-	if d.DeletionTimestamp != nil || d.Spec.Paused {
-		return true
+	return z.Object.DeletionTimestamp != nil || z.halted() != verdict{}
+}
+
+// halted is why machine-controller-manager may make no machines for it, the zero verdict where it does. A pause alone holds
+// up rollouts, not scaling: the only MachineSet in use goes on following replicas.
+func (z *zone) halted() verdict {
+	switch paused := z.Object.Spec.Paused; {
+	case frozen(z.Object):
+		return not("Frozen", "machine-controller-manager has frozen it: replicas stay where they are asked for until it is unfrozen")
+	case paused && z.NoSet:
+		return not("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are asked for until it is resumed")
+	case paused && z.Rollout:
+		return not("Paused", "it is paused in the middle of a rollout: replicas stay where they are asked for until it is resumed")
 	}
-	for _, c := range d.Status.Conditions {
-		if c.Type == mcm.MachineDeploymentFrozen && c.Status == mcm.ConditionTrue {
-			return true
-		}
-	}
-	return d.Labels["freeze"] == "True"
+	return verdict{}
+}
+
+func frozen(d *v1alpha1.MachineDeployment) bool {
+	return d.Labels["freeze"] == "True" || slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == mcm.MachineDeploymentFrozen && c.Status == mcm.ConditionTrue
+	})
 }
 
 // balanced says that its replicas are kept even with others.

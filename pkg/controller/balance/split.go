@@ -47,7 +47,7 @@ func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
 // split splits one member's growth, and what it cannot make, over its group. It tells whether it began a move.
 func (r *round) split(group []*zone) bool {
 	for _, z := range group {
-		if !z.loosens() || z.closed() {
+		if !z.loosens() {
 			continue
 		}
 		base, more := z.loose()
@@ -73,8 +73,10 @@ func (r *round) split(group []*zone) bool {
 	return false
 }
 
-// loosens says that it has replicas that no machine stands for.
-func (z *zone) loosens() bool { return z.growth() > 0 || z.health.blocked && z.unmade() > 0 }
+// loosens says that it has replicas that no machine stands for, and that others may take.
+func (z *zone) loosens() bool {
+	return !z.closed() && (z.growth() > 0 || z.health.blocked && z.unmade() > 0)
+}
 
 // loose is what a member has that no machine stands for yet: beyond base, so many more.
 func (z *zone) loose() (base, more int) {

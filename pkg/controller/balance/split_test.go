@@ -144,12 +144,36 @@ var _ = Describe("A member that was asked to grow", func() {
 		Entry("within its own, since others have room", "3/6", "7/2", member("a", 2, scaleUp, applied(2), bounds("1:3")), member("b", 2, scaleUp, applied(2))),
 		Entry("not over those that are off", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2)),
 		Entry("not over those that differ", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), nodeLabel("x", "y"))),
-		Entry("not over those that are paused", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused)),
-		Entry("not if it is paused itself", "6/2", "6/2", member("a", 2, scaleUp, applied(2), paused), member("b", 2, scaleUp, applied(2))),
+		Entry("over those that are paused, since they scale", "4/4", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused)),
+		Entry("if it is paused itself, since it scales", "4/4", "6/2", member("a", 2, scaleUp, applied(2), paused), member("b", 2, scaleUp, applied(2))),
+		Entry("not over those that are paused before they have a MachineSet", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused, noSet)),
+		Entry("not over those that are paused in a rollout", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused, rollout)),
+		Entry("not over those that are frozen", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), frozen)),
 		Entry("not over those that fail", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), machines(machine("b-r", inReserve, exhausted)))),
 		Entry("by the mode of the flag", "4/4", "6/2", member("a", 2, continuous, applied(2)), member("b", 2, scaleUp, applied(2))),
 		Entry("with what was applied by others left alone", "6/2", "6/2", member("a", 2, scaleUp, applied(6)), member("b", 2, scaleUp, applied(2))),
 	)
+
+	DescribeTable("is not kept waiting where nothing is given to it or taken from it", func(want string, changes ...change) {
+		w := newWorld(member("a", 2, append(changes, scaleUp, applied(2))...), member("b", 2, scaleUp, applied(2)))
+		w.ask("a", 6)
+		p := NewPlan(w.View)
+		Expect(writes(p)).To(Equal("a: applied-replicas=6"))
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal(want))
+	},
+		Entry("paused before it has a MachineSet", "False Paused", paused, noSet),
+		Entry("paused in a rollout", "False Paused", paused, rollout),
+		Entry("frozen", "False Frozen", frozen),
+		Entry("frozen by its label", "False Frozen", frozenLabel),
+	)
+
+	It("is not kept waiting by a move of others where it is frozen", func() {
+		w := newWorld(member("a", 2, scaleUp, applied(2), frozen), member("b", 6, scaleUp, applied(2)), member("c", 2, scaleUp, applied(2)))
+		w.carry()
+		Expect(w.moves()).To(ContainSubstring("to"))
+		w.ask("a", 4)
+		Expect(of(NewPlan(w.View), "a").Write.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "4"))
+	})
 
 	It("has nothing split that is lowered", func() {
 		w := newWorld(zones(scaleUp, 4, 4, 4)...)

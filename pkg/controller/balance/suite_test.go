@@ -64,7 +64,13 @@ func labelled(pool string) change {
 func nodeLabel(k, v string) change {
 	return func(m *Member) { m.Template.Labels[k], m.Fresh.Labels[k] = v, v }
 }
-func paused(m *Member)          { m.Object.Spec.Paused = true }
+func paused(m *Member)      { m.Object.Spec.Paused = true }
+func noSet(m *Member)       { m.NoSet = true }
+func rollout(m *Member)     { m.Rollout = true }
+func frozenLabel(m *Member) { m.Object.Labels = map[string]string{"freeze": "True"} }
+func frozen(m *Member) {
+	m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionTrue}}
+}
 func unknownTemplate(m *Member) { m.Template, m.Fresh = nil, nil }
 func machines(all ...Machine) change {
 	return func(m *Member) { m.Machines = append(m.Machines, all...) }

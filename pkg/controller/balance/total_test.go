@@ -62,7 +62,7 @@ func drawMember(t *rapid.T, name string) Member {
 	case 4:
 		m.Object.Spec.Replicas = -1
 	case 5:
-		m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionTrue}}
+		frozen(&m)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "machines") {
 		x := machine(fmt.Sprintf("%s-x%d", name, i), rapid.SampledFrom([]func(*Machine){inReserve, exhausted, leaving, phase(""), phase(mcm.MachineUnknown), phase(mcm.MachinePending)}).Draw(t, "machine"))
@@ -119,6 +119,16 @@ var _ = Describe("A plan, by law", func() {
 			w.pass(20 * time.Minute)
 			if left := writes(NewPlan(w.View)); left != "" {
 				t.Fatalf("not at rest: %s", left)
+			}
+			for _, m := range w.Members {
+				applied, err := v1alpha1.ParseAppliedReplicas(m.Object.Annotations[v1alpha1.AppliedReplicasAnnotation])
+				if m.Object.DeletionTimestamp == nil && err == nil && applied != max(0, m.Object.Spec.Replicas) {
+					t.Fatalf("%s is asked for %d and applies %d", m.Object.Name, m.Object.Spec.Replicas, applied)
+				}
+				move, err := v1alpha1.ParseMove(m.Object.Annotations[v1alpha1.MoveAnnotation])
+				if m.Object.DeletionTimestamp == nil && err == nil && len(move.To) > 0 && move.Machine == "" {
+					t.Fatalf("%s still gives %s", m.Object.Name, move)
+				}
 			}
 		})
 	})

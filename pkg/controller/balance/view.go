@@ -38,6 +38,8 @@ type Member struct {
 	Machines []Machine
 	// Rollout says that machines of more than one MachineSet are there or wanted.
 	Rollout bool
+	// NoSet reports whether machine-controller-manager has made no MachineSet for it yet.
+	NoSet bool
 }
 
 // Machine is one machine with the pods that it would take along.

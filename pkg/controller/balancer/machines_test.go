@@ -48,7 +48,10 @@ func inZones(replicas int32, change func(*v1alpha1.Balancer, map[string]*mcm.Mac
 		}
 		change(b, mds)
 		for _, md := range mds {
-			_, err := z.machines.MachineV1alpha1().MachineDeployments(ns).Create(context.Background(), md, metav1.CreateOptions{})
+			made, err := z.machines.MachineV1alpha1().MachineDeployments(ns).Create(context.Background(), md, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			made.Status = md.Status
+			_, err = z.machines.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(context.Background(), made, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}
 		c.create(b)
@@ -107,14 +110,16 @@ var _ = Describe("Machines as targets", func() {
 		})
 	})
 
-	It("are left to who owns their replicas, and not raised while they are frozen or paused", func() {
-		inZones(6, func(b *v1alpha1.Balancer, mds map[string]*mcm.MachineDeployment) {
+	It("are left to who owns their replicas, not raised while they are frozen, and raised while paused, since they scale", func() {
+		inZones(7, func(b *v1alpha1.Balancer, mds map[string]*mcm.MachineDeployment) {
 			b.Spec.Policy.Fallback = nil
 			mds["z1"].Annotations = map[string]string{machinev1alpha1.BoundsAnnotation: "0:5"}
+			mds["z1"].Spec.Replicas = 1
 			mds["z2"].Spec.Paused = true
-			mds["z2"].Spec.Replicas = 1
+			mds["z3"].Status.Conditions = []mcm.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionTrue}}
+			mds["z3"].Spec.Replicas = 1
 		}, func(z zones) {
-			Expect(z.sizes()).To(Equal("0/1/5"))
+			Expect(z.sizes()).To(Equal("1/5/1"))
 			Expect(z.balancer("pool").Status.Targets[0].Reason).To(Equal("HasBounds"))
 		})
 	})

@@ -246,13 +246,11 @@ func settling(object *unstructured.Unstructured) bool {
 	return err == nil && found && observed < object.GetGeneration()
 }
 
-// capped tells whether a machine workload is paused or frozen: it makes no machines then.
+// capped reports whether machine-controller-manager has frozen a machine workload: it makes no machines for it then. One that
+// is paused scales all the same.
 func capped(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
 	if resource.Group != machineGroup {
 		return false
-	}
-	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
-		return true
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range conditions {

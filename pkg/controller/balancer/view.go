@@ -47,7 +47,7 @@ type Target struct {
 	Object Object
 	// Current is what the workload is asked for now.
 	Current int64
-	// Capped says that the workload does not act on a raise for now: it is paused or frozen.
+	// Capped reports whether the workload does not act on a raise for now: it is frozen.
 	Capped bool
 	// Settling says that the workload's controller has not taken notice of the latest change, so its counts are old.
 	Settling bool
