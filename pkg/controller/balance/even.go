@@ -30,7 +30,7 @@ func (r *round) even(group []*zone) {
 		r.wait(group, from, "Waiting", why)
 		return
 	}
-	victim, why := r.victim(from, to)
+	victim, why := r.victim(from, to, "")
 	if victim == "" {
 		r.wait(group, from, reasonOf(why), why)
 		if pending != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -272,11 +273,45 @@ var _ = Describe("The machine that goes", func() {
 		Expect(gone(v)).To(Equal("a-2"))
 	})
 
-	It("is another where it may not go any more once its replica has arrived", func() {
-		v := three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))
+	// arrived is a view in which the replica of a-0 has arrived in b.
+	arrived := func(pods ...[]*fit.Pod) View {
+		v := three(pods...)
 		move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"})(&v.Members[0])
 		move(v1alpha1.Move{ID: "1", From: "a", Taken: 1})(&v.Members[1])
+		return v
+	}
+	ranked := func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = "7" }
+	preserved := func(m *Machine) {
+		until := metav1.NewTime(noon.Add(time.Hour))
+		m.Object.Status.CurrentStatus.PreserveExpiryTime = &until
+	}
+
+	DescribeTable("is another where it may not go any more once its replica has arrived", func(change func(*Machine), first ...*fit.Pod) {
+		v := arrived(first, some(pod("y", "a-1"), pod("u", "a-1")), some(pod("z", "a-2"), pod("v", "a-2"), pod("w", "a-2")))
+		change(&v.Members[0].Machines[0])
 		Expect(writes(NewPlan(v))).To(Equal(`a: move={"id":"1","to":{"b":1},"machine":"a-1"}`))
+	},
+		Entry("since a pod must not be evicted", func(*Machine) {}, pod("x", "a-0", safe("false"))),
+		Entry("since nobody would make a pod again", func(*Machine) {}, pod("x", "a-0", alone)),
+		Entry("since a pod is bound to its zone", func(*Machine) {}, pod("x", "a-0", inZone("a"))),
+		Entry("since it is preserved", preserved),
+		Entry("since somebody ranked it", ranked),
+		Entry("since it is in reserve", inReserve),
+		Entry("since it leaves", leaving),
+		Entry("since it is not ready", phase(mcm.MachineUnknown)),
+		Entry("since it is gone", func(m *Machine) { m.Object.Name = "other"; leaving(m) }),
+	)
+
+	It("is the one that was promised, though an emptier one may go, too", func() {
+		p := NewPlan(arrived(some(pod("x", "a-0")), some(), some(pod("z", "a-2"))))
+		Expect(of(p, "a").Write.Gone).To(Equal("a-0"))
+	})
+
+	It("keeps nobody's growth waiting while it has to stay", func() {
+		v := arrived(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))
+		v.Members = append(v.Members, member("c", 4, continuous, applied(2)))
+		v.Members[0].Object.Spec.Replicas = 5
+		Expect(writes(NewPlan(v))).To(Equal("a: applied-replicas=5; c: applied-replicas=4"))
 	})
 
 	It("stays, and its replica too, while none may go", func() {

@@ -124,15 +124,16 @@ func targets(to map[string]int32) string {
 
 // settleMachine takes one replica, and names its machine, once the machine that stands in for it serves.
 func (r *round) settleMachine(z *zone) {
-	for name := range z.move.To {
-		if taker := r.byName[name]; taker.health.serving < taker.replicas {
+	var taker *zone
+	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
+		if taker = r.byName[name]; taker.health.serving < taker.replicas {
 			z.verdict = not("Moving", "waiting for the machine in "+name+" to serve")
 			return
 		}
 	}
-	victim, why := r.stillGoing(z)
+	victim, why := r.victim(z, taker, z.move.Machine)
 	if why != "" {
-		z.verdict = not(reasonOf(why), why)
+		z.verdict, z.stalled = not(reasonOf(why), why), true
 		return
 	}
 	if victim != z.move.Machine {

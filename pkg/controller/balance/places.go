@@ -77,14 +77,16 @@ func spoken(o fit.Obstacle) string {
 	return string(o)
 }
 
-// victim chooses the machine that is to go from one member, its pods to run on a fresh one of another: the emptiest, then
-// the one whose pods have run longest, so that no pod is moved twice. Where there is none, why says what is in the way.
-func (r *round) victim(from, to *zone) (name, why string) {
+// victim chooses the machine that is to go from one member, its pods to run on a fresh one of another: the one that was
+// promised before, if any, else the emptiest, then the one whose pods have run longest, so that no pod is moved twice. Where
+// there is none, why says what is in the way.
+func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
 		return !m.ready() || m.inReserve() || m.leaving(from.Object) || m.kept(r.Now)
 	})
 	slices.SortFunc(candidates, func(a, b Machine) int {
 		return cmp.Or(
+			first(a.Object.Name == promised, b.Object.Name == promised),
 			cmp.Compare(len(a.Pods), len(b.Pods)),
 			a.youngest().Compare(b.youngest()),
 			a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time),
@@ -101,18 +103,15 @@ func (r *round) victim(from, to *zone) (name, why string) {
 	return "", cmp.Or(why, "no machine of "+from.name+" may go")
 }
 
-// stillGoing is the machine of a move under way, or another one if it may not go any more.
-func (r *round) stillGoing(z *zone) (name, why string) {
-	var to *zone
-	for taker := range z.move.To {
-		to = r.byName[taker]
+// first orders what holds before what does not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
 	}
-	for _, m := range z.Machines {
-		if m.Object.Name == z.move.Machine && m.ready() && !m.leaving(z.Object) && r.unmovable(m) == "" {
-			return m.Object.Name, ""
-		}
-	}
-	return r.victim(z, to)
+	return 1
 }
 
 func (m Machine) youngest() time.Time {

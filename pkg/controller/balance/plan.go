@@ -161,11 +161,7 @@ func (r *round) hold() {
 // balance splits growth over a group, or else evens it out. Until a move has ended no other begins.
 func (r *round) balance(group []*zone) {
 	if slices.ContainsFunc(group, func(z *zone) bool { return z.move != nil && !z.waits() }) {
-		for _, z := range group {
-			if z.verdict.reason == "" {
-				z.verdict = not("Moving", "replicas are on their way")
-			}
-		}
+		r.await(group)
 		return
 	}
 	growing := slices.ContainsFunc(group, (*zone).loosens)
@@ -184,6 +180,20 @@ func (r *round) balance(group []*zone) {
 		r.even(continuous)
 	} else if pending := reserved(group); pending != nil {
 		r.drop(pending)
+	}
+}
+
+// await says that a move is under way. While that waits for a machine that may go, which can take days, growth is acted on
+// where it is asked for.
+func (r *round) await(group []*zone) {
+	stalled := slices.ContainsFunc(group, func(z *zone) bool { return z.stalled })
+	for _, z := range group {
+		if z.verdict.reason == "" {
+			z.verdict = not("Moving", "replicas are on their way")
+		}
+		if splitting := z.move != nil && len(z.move.To) > 0 && z.move.Machine == ""; stalled && !splitting {
+			z.next.applied = z.next.replicas
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ type zone struct {
 	health health
 	// next is what is to be written.
 	next draft
+	// stalled reports whether its half of a move waits until some machine may go.
+	stalled bool
 	// troubles are what is wrong with what it says, verdict and spread how its replicas and its pool's excess are.
 	troubles []string
 	verdict  verdict
