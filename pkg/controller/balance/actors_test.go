@@ -22,6 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 // follow does with machines what machine-controller-manager, the machine-taint controller and a cloud do about replicas and shares.
 func (c *cluster) follow(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
-	a := actor{c: c, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config)}
+	a := actor{c: c, sets: map[string]int{}, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config)}
 	for ctx.Err() == nil {
 		if list, err := a.ours.MachineV1alpha1().MachineDeployments(ns).List(ctx, metav1.ListOptions{}); err == nil {
 			for i := range list.Items {
@@ -47,7 +48,10 @@ func (c *cluster) follow(ctx context.Context, config *rest.Config) error {
 }
 
 type actor struct {
-	c    *cluster
+	c *cluster
+	// sets are the numbers of MachineSets, by MachineDeployment: those of the last look, since machine-controller-manager
+	// copies annotations to a MachineSet first, and the number in a write after that.
+	sets map[string]int
 	core kubernetes.Interface
 	ours versioned.Interface
 }
@@ -72,6 +76,10 @@ func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment) error 
 		return err
 	}
 	replicas, excess := wanted(d)
+	number, known := a.sets[d.Name]
+	if a.sets[d.Name] = replicas + excess; !known {
+		number = replicas + excess
+	}
 	var live []*mcm.Machine
 	serving := 0
 	for i := range list.Items {
@@ -94,22 +102,44 @@ func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment) error 
 			serving++
 		}
 	}
-	for n := len(live); n < replicas+excess; n++ {
+	for n := len(live); n < number; n++ {
 		if err := a.make(ctx, d, serving >= replicas); err != nil {
 			return err
 		}
 		serving++
 	}
 	slices.SortFunc(live, func(x, y *mcm.Machine) int {
-		return cmp.Or(cmp.Compare(worth(x, serving > replicas), worth(y, serving > replicas)), cmp.Compare(y.Name, x.Name))
+		return cmp.Or(first(named(d, x), named(d, y)), cmp.Compare(worth(x, serving > replicas), worth(y, serving > replicas)), cmp.Compare(y.Name, x.Name))
 	})
-	for n := len(live); n > replicas+excess; n-- {
+	for n := len(live); n > number; n-- {
 		if err := a.ours.MachineV1alpha1().Machines(ns).Delete(ctx, live[0].Name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
 		live = live[1:]
 	}
 	return nil
+}
+
+// named says that a machine is to go before others.
+func named(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
+	return strings.Contains(d.Annotations[machineutils.TriggerDeletionByMCM], m.Name+"~")
+}
+
+// dated says that a machine is to go at once, however many are wanted: it was named no later than replicas were changed.
+func dated(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
+	at, there := signs.Named(d)[m.Name]
+	changed, err := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])
+	return there && (err != nil || !at.After(changed))
+}
+
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // worth orders machines: what is worth least goes first.
@@ -141,13 +171,13 @@ func (a actor) make(ctx context.Context, d *v1alpha1.MachineDeployment, reserve 
 			m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: v1alpha1.Reserve{Since: time.Now().UTC().Truncate(time.Second)}.String()}
 		}
 	})
+	a.c.set(func() { a.c.created++ })
 	_, err = a.ours.MachineV1alpha1().Machines(ns).Create(ctx, m, metav1.CreateOptions{})
 	return err
 }
 
 // step takes a machine's next step. gone says that it counts no more.
 func (a actor) step(ctx context.Context, d *v1alpha1.MachineDeployment, m *mcm.Machine) (gone bool, err error) {
-	named := strings.Contains(d.Annotations[machineutils.TriggerDeletionByMCM], m.Name+"~")
 	phase := m.Status.CurrentStatus.Phase
 	a.c.mu.Lock()
 	out := a.c.out[d.Name]
@@ -155,7 +185,7 @@ func (a actor) step(ctx context.Context, d *v1alpha1.MachineDeployment, m *mcm.M
 	switch {
 	case m.DeletionTimestamp != nil:
 		return true, a.end(ctx, m)
-	case named:
+	case dated(d, m):
 		return true, a.ours.MachineV1alpha1().Machines(ns).Delete(ctx, m.Name, metav1.DeleteOptions{})
 	case phase == mcm.MachineRunning:
 	case out && phase != mcm.MachineCrashLoopBackOff:

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +25,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 	for i, o := range p.Outcomes {
 		d := v.Members[i].Object
 		if !o.Write.None() {
-			written, err := c.write(ctx, d, o.Write, v.Now)
+			written, err := c.write(ctx, d, o.Write)
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -43,8 +42,8 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 }
 
 // write patches a MachineDeployment as it was observed.
-func (c *Controller) write(ctx context.Context, d *v1alpha1.MachineDeployment, w Write, now time.Time) (*v1alpha1.MachineDeployment, error) {
-	written, err := c.patch(ctx, d, patchOf(d, w, now))
+func (c *Controller) write(ctx context.Context, d *v1alpha1.MachineDeployment, w Write) (*v1alpha1.MachineDeployment, error) {
+	written, err := c.patch(ctx, d, patchOf(d, w))
 	if err != nil {
 		return nil, fmt.Errorf("write MachineDeployment %s: %w", d.Name, err)
 	}
@@ -66,21 +65,12 @@ func (c *Controller) patch(ctx context.Context, d *v1alpha1.MachineDeployment, b
 }
 
 // patchOf is a merge patch that takes effect on this version alone.
-func patchOf(d *v1alpha1.MachineDeployment, w Write, now time.Time) map[string]any {
+func patchOf(d *v1alpha1.MachineDeployment, w Write) map[string]any {
 	annotations := map[string]any{}
 	for key, value := range w.Annotations {
 		if annotations[key] = value; value == "" {
 			annotations[key] = nil
 		}
-	}
-	if w.Gone != "" {
-		at := now.UTC().Format(time.RFC3339)
-		named := w.Gone + "~" + at
-		if before := d.Annotations[machineutils.TriggerDeletionByMCM]; before != "" {
-			named = before + "," + named
-		}
-		annotations[machineutils.TriggerDeletionByMCM] = named
-		annotations[machineutils.LastDeploymentReplicaChangeByScalerTime] = at
 	}
 	body := map[string]any{"metadata": map[string]any{"resourceVersion": d.ResourceVersion, "annotations": annotations}}
 	spec := map[string]any{}

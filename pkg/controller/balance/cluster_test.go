@@ -112,9 +112,8 @@ type cluster struct {
 	last time.Time
 	// moved counts evictions by what a pod is the successor of.
 	moved map[string]int
-	// thrown counts machines that were deleted before any pod ran on them, though they were not in reserve.
-	made int
-	born int
+	// created counts the Machines that were asked for, made those that came up, born numbers what is new.
+	created, made, born int
 }
 
 func newCluster(o sim.Options) *cluster {

@@ -100,6 +100,7 @@ var _ = Describe("The controller", func() {
 				}
 			}
 			c.settle()
+			Expect(c.created).To(Equal(12), "ten there were, and two took the places of two")
 			Expect(c.sizes(abc...)).To(Equal("4/3/3"))
 			Expect(c.ready(false, abc...)).To(Equal("4/3/3"))
 			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("-/-/-"))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -301,6 +302,48 @@ var _ = Describe("The machine that goes", func() {
 		Entry("since it is not ready", phase(mcm.MachineUnknown)),
 		Entry("since it is gone", func(m *Machine) { m.Object.Name = "other"; leaving(m) }),
 	)
+
+	named := func(v View) string { return of(NewPlan(v), "a").Write.Annotations[machineutils.TriggerDeletionByMCM] }
+	changed := func(v View) string {
+		return of(NewPlan(v), "a").Write.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]
+	}
+
+	It("is named later than replicas were changed, whoever's clock that was by, so that the number alone makes it go", func() {
+		v := arrived()
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
+		Expect(changed(v)).To(Equal("2026-03-01T11:59:59Z"), "there was none, and machine-controller-manager would take the present")
+		annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T12:30:00Z")(&v.Members[0])
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:30:01Z"))
+		Expect(changed(v)).To(BeEmpty())
+	})
+
+	It("is named with the time where machine-controller-manager sees as many machines as before", func() {
+		v := arrived()
+		annotate(v1alpha1.AppliedExcessAnnotation, v1alpha1.AppliedExcess{Machines: 2, Max: new(int32(3))}.String())(&v.Members[0])
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
+		Expect(changed(v)).To(Equal("2026-03-01T12:00:00Z"))
+	})
+
+	It("is deleted by the time where replicas were raised before it went", func() {
+		v := view(zones(continuous, 3, 3)...)
+		annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:55Z")(&v.Members[0])
+		annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:54Z")(&v.Members[0])
+		p := NewPlan(v)
+		Expect(of(p, "a").Write.None()).To(BeTrue())
+		Expect(p.Again).To(Equal(5 * time.Second))
+		v.Now = v.Now.Add(p.Again)
+		Expect(of(NewPlan(v), "a").Write.Annotations).To(Equal(map[string]string{machineutils.LastDeploymentReplicaChangeByScalerTime: "2026-03-01T12:00:05Z"}))
+		leaving(&v.Members[0].Machines[0])
+		Expect(of(NewPlan(v), "a").Write.None()).To(BeTrue())
+	})
+
+	It("waits for the end of a rollout, in which a smaller number would take others", func() {
+		v := arrived()
+		v.Members[0].Rollout = true
+		p := NewPlan(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Waiting"))
+	})
 
 	It("is the one that was promised, though an emptier one may go, too", func() {
 		p := NewPlan(arrived(some(pod("x", "a-0")), some(), some(pod("z", "a-2"))))

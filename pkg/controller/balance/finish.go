@@ -131,6 +131,10 @@ func (r *round) settleMachine(z *zone) {
 			return
 		}
 	}
+	if z.Rollout {
+		z.verdict, z.stalled = not("Waiting", z.name+" is being updated"), true
+		return
+	}
 	victim, why := r.victim(z, taker, z.move.Machine)
 	if why != "" {
 		z.verdict, z.stalled = not(reasonOf(why), why), true

@@ -3,10 +3,14 @@
 package balance
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // outcome is the difference between what a member is and what it is to be.
@@ -39,10 +43,31 @@ func (r *round) outcome(z *zone) Outcome {
 	kept := ""
 	w.Excess, kept = z.field()
 	put(v1alpha1.OwnExcessAnnotation, kept)
+	maps.Copy(w.Annotations, r.naming(z))
 	if z.Object.DeletionTimestamp == nil {
 		o.Write = w
 	}
 	return o
+}
+
+// naming is what names a machine for deletion, or has those deleted that were named and stay.
+func (r *round) naming(z *zone) map[string]string {
+	if z.next.gone == "" {
+		return z.reminder
+	}
+	excess := reserve.AppliedOf(z.Object.Annotations)
+	fewer := reserve.Shown(z.next.applied, excess) < reserve.Shown(z.applied, excess)
+	return signs.Name(z.Object, []string{z.next.gone}, fewer, r.Now)
+}
+
+// remind looks for machines that were named and stay.
+func (r *round) remind(z *zone) {
+	there := func(name string) bool {
+		return slices.ContainsFunc(z.Machines, func(m Machine) bool { return m.Object.Name == name && m.Object.DeletionTimestamp == nil })
+	}
+	if z.balanced() {
+		z.reminder, z.overdue = signs.Remind(z.Object, there, r.Now)
+	}
 }
 
 // field is what becomes of spec.excessReplicas, which shows what a share or bounds come to as long as they count: what it

@@ -40,7 +40,7 @@ type Write struct {
 	Replicas, Excess *int32
 	// Annotations to set; those with an empty value are to be removed.
 	Annotations map[string]string
-	// Gone names a machine for deletion.
+	// Gone is the machine that Annotations name for deletion.
 	Gone string
 	// Why is for the log.
 	Why string
@@ -48,7 +48,7 @@ type Write struct {
 
 // None says that there is nothing to write.
 func (w Write) None() bool {
-	return w.Replicas == nil && w.Excess == nil && len(w.Annotations) == 0 && w.Gone == ""
+	return w.Replicas == nil && w.Excess == nil && len(w.Annotations) == 0
 }
 
 // round is one plan in the making.
@@ -76,6 +76,7 @@ func NewPlan(v View) Plan {
 		if until := v.Memory.Paused[z.name]; v.Now.Before(until) {
 			r.paused[z.name] = until
 		}
+		r.remind(z)
 	}
 	slices.SortFunc(r.zones, byName)
 	r.readBounds()
@@ -239,6 +240,7 @@ func (r *round) again() time.Duration {
 		}
 	}
 	for _, z := range r.zones {
+		at(z.overdue)
 		if ill := r.ill[z.name]; !ill.Probing {
 			at(ill.Until)
 		}

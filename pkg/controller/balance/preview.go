@@ -106,7 +106,7 @@ func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
 		before := v.Members[i].Object
 		after := *before
 		if !o.Write.None() {
-			patch, err := json.Marshal(patchOf(before, o.Write, v.Now))
+			patch, err := json.Marshal(patchOf(before, o.Write))
 			if err != nil {
 				return nil, fmt.Errorf("encode patch: %w", err)
 			}

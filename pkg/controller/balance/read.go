@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
@@ -42,6 +43,9 @@ type zone struct {
 	health health
 	// next is what is to be written.
 	next draft
+	// reminder has machines deleted that were named and stay; overdue is when there will be one.
+	reminder map[string]string
+	overdue  time.Time
 	// stalled reports whether its half of a move waits until some machine may go.
 	stalled bool
 	// troubles are what is wrong with what it says, verdict and spread how its replicas and its pool's excess are.

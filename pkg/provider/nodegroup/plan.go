@@ -3,14 +3,12 @@
 package nodegroup
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -128,60 +126,19 @@ func resized(g Group, to int32) Change {
 	return c
 }
 
-// name adds machines to those that machine-controller-manager is to delete. They go first when it has fewer machines to run. Where
-// it has as many as before, because the reserve takes their place, it deletes them only if they were named no later than
-// replicas were changed: then the time of that is written too. Otherwise they are named later than that, since machine-controller-manager
-// acts on the time before it acts on the number, and in between makes machines in the place of those it has deleted. Where there is no time
-// it takes the present for it, so one is written that has passed.
+// name adds machines to those that machine-controller-manager is to delete.
 func (c *Change) name(g Group, leave []Member, now time.Time) {
-	d := g.Deployment
-	at, last := stamp(d, now)
-	switch {
-	case g.shown(c.To) >= g.shown(c.From):
-		c.Annotations[changedAt] = at.Format(time.RFC3339)
-	case last.IsZero():
-		c.Annotations[changedAt] = at.Add(-time.Second).Format(time.RFC3339)
-	case !at.After(last):
-		at = last.Add(time.Second)
-	}
-	var items []string
-	if text := d.Annotations[machineutils.TriggerDeletionByMCM]; text != "" {
-		items = append(items, text)
-	}
-	slices.SortFunc(leave, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	for _, m := range leave {
 		c.Names = append(c.Names, m.Name)
-		items = append(items, m.Name+"~"+at.Format(time.RFC3339))
 	}
-	c.Annotations[machineutils.TriggerDeletionByMCM] = strings.Join(items, ",")
+	slices.Sort(c.Names)
+	maps.Copy(c.Annotations, signs.Name(g.Deployment, c.Names, g.shown(c.To) < g.shown(c.From), now))
 }
-
-// stamp is a time in whole seconds that is never before the last one, so that machines named by another clock go too; and the last one, zero
-// where there is none that can be read.
-func stamp(d *v1alpha1.MachineDeployment, now time.Time) (at, last time.Time) {
-	at = now.UTC().Truncate(time.Second)
-	last, err := time.Parse(time.RFC3339, d.Annotations[changedAt])
-	if err != nil {
-		return at, time.Time{}
-	}
-	if last = last.UTC(); last.After(at) {
-		at = last
-	}
-	return at, last
-}
-
-// overdueAfter is how long machine-controller-manager may take to delete a named machine by itself.
-const overdueAfter = 10 * time.Second
 
 // NewReminder writes the time of the change where machines are overdue that were named before it: somebody has raised replicas
 // since, so that there are none too many.
 func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
 	c := Change{From: g.Replicas(), To: g.Replicas()}
-	at, last := stamp(g.Deployment, now) // none is long ago
-	for name, since := range signs.Named(g.Deployment) {
-		if machines[name] && since.After(last) && now.Sub(since) >= overdueAfter {
-			c.Annotations = map[string]string{changedAt: at.Format(time.RFC3339)}
-		}
-	}
+	c.Annotations, _ = signs.Remind(g.Deployment, func(name string) bool { return machines[name] }, now)
 	return c
 }

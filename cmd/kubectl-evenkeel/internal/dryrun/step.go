@@ -144,6 +144,9 @@ func zoneSteps(d *machine.MachineDeployment, w balance.Write) []Step {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*w.Excess)})
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.Annotations)) {
+		if !strings.HasPrefix(key, machine.AnnotationPrefix) {
+			continue // those of machine-controller-manager name the machine that goes
+		}
 		steps = append(steps, Step{Do: Annotate, On: strings.TrimPrefix(key, machine.AnnotationPrefix), From: d.Annotations[key], To: w.Annotations[key], Why: w.Why})
 	}
 	if w.Gone != "" {

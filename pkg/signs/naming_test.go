@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signs_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+const changed = machineutils.LastDeploymentReplicaChangeByScalerTime
+
+var _ = DescribeTable("Naming a machine writes", func(fewer bool, before []string, want map[string]string) {
+	Expect(signs.Name(&mcm.MachineDeployment{ObjectMeta: annotated(before...)}, []string{"m"}, fewer, noon)).To(Equal(want))
+},
+	Entry("the name alone where fewer machines run", true, []string{changed, "2026-03-01T11:00:00Z"}, map[string]string{trigger: "m~2026-03-01T12:00:00Z"}),
+	Entry("a name that is later than the last change, whoever's clock that was", true, []string{changed, "2026-03-01T13:00:00Z"}, map[string]string{trigger: "m~2026-03-01T13:00:01Z"}),
+	Entry("a time that has passed where there is none", true, nil, map[string]string{trigger: "m~2026-03-01T12:00:00Z", changed: "2026-03-01T11:59:59Z"}),
+	Entry("the time, too, where as many run", false, []string{changed, "2026-03-01T11:00:00Z"}, map[string]string{trigger: "m~2026-03-01T12:00:00Z", changed: "2026-03-01T12:00:00Z"}),
+	Entry("a time that does not go back", false, []string{changed, "2026-03-01T13:00:00Z"}, map[string]string{trigger: "m~2026-03-01T13:00:00Z", changed: "2026-03-01T13:00:00Z"}),
+	Entry("the names that are there, too", true, []string{changed, "2026-03-01T11:00:00Z", trigger, "l~2026-03-01T11:00:01Z"}, map[string]string{trigger: "l~2026-03-01T11:00:01Z,m~2026-03-01T12:00:00Z"}),
+)
+
+var _ = DescribeTable("A machine that is named and stays", func(named, last string, after time.Duration, want map[string]string, soon time.Duration) {
+	d := &mcm.MachineDeployment{ObjectMeta: annotated(trigger, "m~"+named, changed, last)}
+	to, due := signs.Remind(d, func(name string) bool { return name == "m" }, noon.Add(after))
+	Expect(to).To(Equal(want))
+	if soon == 0 {
+		Expect(due).To(BeZero())
+	} else {
+		Expect(due).To(Equal(noon.Add(soon)))
+	}
+},
+	Entry("is left alone at first", "2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z", 9*time.Second, nil, 10*time.Second),
+	Entry("is deleted after a while", "2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z", 10*time.Second, map[string]string{changed: "2026-03-01T12:00:10Z"}, time.Duration(0)),
+	Entry("is deleted by its time already", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z", time.Hour, nil, time.Duration(0)),
+	Entry("is none of that name", "2026-03-01T12:00:00Z,other", "2026-03-01T13:00:00Z", time.Hour, nil, time.Duration(0)),
+)
+
+var _ = It("The time of a change never goes back, and what is named where fewer run is named later", func() {
+	rapid.Check(GinkgoT(), func(t *rapid.T) {
+		d := &mcm.MachineDeployment{ObjectMeta: annotated()}
+		last := time.Time{}
+		for range rapid.IntRange(1, 6).Draw(t, "writes") {
+			now := noon.Add(time.Duration(rapid.IntRange(-100, 100).Draw(t, "clock")) * time.Second)
+			fewer := rapid.Bool().Draw(t, "fewer")
+			for key, value := range signs.Name(d, []string{"m"}, fewer, now) {
+				d.Annotations[key] = value
+			}
+			at, err := time.Parse(time.RFC3339, d.Annotations[changed])
+			if err != nil || at.Before(last) {
+				t.Fatalf("%s after %s", d.Annotations[changed], last)
+			}
+			if named := signs.Named(d)["m"]; named.After(at) != fewer {
+				t.Fatalf("named at %s, changed at %s, fewer %t", named, at, fewer)
+			}
+			last = at
+		}
+	})
+})
