@@ -28,11 +28,11 @@ func BenchmarkPack(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			nodes, groups, pods := benchCluster(c.pods, c.serving, c.restrict)
-			opened := 0
+			opened, work := 0, 0
 			b.ReportAllocs()
 			for b.Loop() {
-				p := Pack(NewRoom(nodes), pods, groups)
-				opened = 0
+				p := pack(NewRoom(nodes), pods, groups)
+				opened, work = 0, p.Work
 				for _, n := range p.Opened {
 					opened += n
 				}
@@ -41,6 +41,7 @@ func BenchmarkPack(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(opened), "machines")
+			b.ReportMetric(float64(work), "work")
 			b.ReportMetric(float64(fewest(pods)), "least")
 		})
 	}

@@ -29,7 +29,12 @@
 //	frugal      of one group, no more machines are opened than first-fit-decreasing opens
 //	bounded     no group opens more machines than it may
 //	order-free  the order in which nodes and pods are given decides nothing but ties
+//	affordable  the work of a packing is bounded, by a constant and by the room there is, whatever waits
 //	total       no input panics or runs for ever, be it malformed
+//
+// What a user of the cluster writes into pods may be as large as the API server takes. [Slim] is what is kept of a pod, and
+// names the bounds; a pod that passes one is [Undecided]. [Pack] takes pods that are yet to be created as a number, and spends
+// its work evenly on namespaces, see [MaxWork].
 //
 // The package keeps no state, reads no clock and logs nothing.
 package fit

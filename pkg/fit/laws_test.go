@@ -83,7 +83,7 @@ var _ = Describe("Law", func() {
 	})
 
 	law("packed, lean, bounded: a packing can be lived in", func(t *rapid.T, nodes []Node, groups []Group, waiting []*corev1.Pod) {
-		p := Pack(NewRoom(nodes), reads(waiting...), groups)
+		p := pack(NewRoom(nodes), reads(waiting...), groups)
 		plain := referenceOf(nodes)
 		next := func(g int) string { return groups[g].Nodes[p.Opened[g]-1] }
 		open := map[string]bool{}
@@ -130,10 +130,10 @@ var _ = Describe("Law", func() {
 				return // who comes first decides where the others may go
 			}
 		}
-		one := Pack(NewRoom(nodes), reads(waiting...), groups)
+		one := pack(NewRoom(nodes), reads(waiting...), groups)
 		random := rand.New(rand.NewPCG(uint64(rapid.IntRange(0, 1000).Draw(t, "order")), 0))
 		random.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
-		other := Pack(NewRoom(nodes), reads(waiting...), groups)
+		other := pack(NewRoom(nodes), reads(waiting...), groups)
 		if !slices.Equal(one.Opened, other.Opened) || len(one.Left) != len(other.Left) {
 			t.Fatalf("one order: %v %s, another: %v %s", one.Opened, where(one), other.Opened, where(other))
 		}
@@ -149,7 +149,7 @@ var _ = Describe("Law", func() {
 				total += size
 				pods = append(pods, many(1, "p"+string(rune('a'+i%26))+string(rune('a'+i/26)), cpu(size*100))...)
 			}
-			opened := Pack(NewRoom(nodes), pods, []Group{group}).Opened[0]
+			opened := pack(NewRoom(nodes), pods, []Group{group}).Opened[0]
 			if most, least := firstFitDecreasing(sizes, 40), (total+39)/40; opened > most || opened < least {
 				t.Fatalf("%v: %d machines, where first-fit-decreasing needs %d and nothing less than %d can do", sizes, opened, most, least)
 			}
@@ -167,7 +167,7 @@ var _ = Describe("Law", func() {
 			n := &corev1.Node{}
 			On(read(p), n)
 			group := Group{Nodes: []string{"", "nowhere"}, Limit: rapid.IntRange(-1, 3).Draw(t, "limit")}
-			Pack(NewRoom([]Node{{Object: n, Closed: rapid.Bool().Draw(t, "closed")}}), reads(p, p), []Group{group, group})
+			pack(NewRoom([]Node{{Object: n, Closed: rapid.Bool().Draw(t, "closed")}}), reads(p, p), []Group{group, group})
 		})
 	})
 })

@@ -5,7 +5,6 @@ package fit
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,16 +45,19 @@ func (n *needs) add(name corev1.ResourceName, amount int64) {
 	}
 }
 
-// units is an amount in the scheduler's units, rounded up.
+// units is an amount in the scheduler's units, rounded up. Larger amounts than any machine has are all the same: a sum of
+// several of those would be no number.
 func units(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name != corev1.ResourceCPU {
-		return q.Value()
+	switch {
+	case q.CmpInt64(maxAmount) > 0:
+		return maxAmount
+	case name == corev1.ResourceCPU:
+		return min(q.MilliValue(), maxAmount)
 	}
-	if whole := q.Value(); whole > math.MaxInt64/1000 {
-		return math.MaxInt64
-	}
-	return q.MilliValue()
+	return q.Value()
 }
+
+const maxAmount = 1 << 50
 
 // stock is what a node has, or has left. It may be negative: what runs is not undone by a node that shrinks.
 type stock struct {

@@ -24,9 +24,9 @@ func (k *packer) release() {
 		if s := k.score(); best == nil || slices.Compare(s, score) < 0 {
 			best, score = slices.Clone(k.steps[settled:]), s
 		}
-		done := k.waiting() == 0 && sum(k.opened) <= least
+		done := !k.waiting() && sum(k.opened) <= least
 		k.back(settled)
-		if done || i == 0 && len(best) == 0 {
+		if done || i == 0 && len(best) == 0 || k.budget.low() {
 			break
 		}
 	}
@@ -45,7 +45,7 @@ type way struct {
 func (k *packer) ways() []way {
 	by := func(amount func(n needs) int64) func(a, b *shape) int {
 		return func(a, b *shape) int {
-			return cmp.Or(cmp.Compare(amount(b.pods[0].needs), amount(a.pods[0].needs)), bySize(a, b))
+			return cmp.Or(cmp.Compare(amount(b.like.needs), amount(a.like.needs)), bySize(a, b))
 		}
 	}
 	choosy := func(a, b *shape) int { return cmp.Or(cmp.Compare(a.homes, b.homes), bySize(a, b)) }
@@ -53,8 +53,8 @@ func (k *packer) ways() []way {
 		{order: bySize}, {order: choosy}, {order: bySize, aligned: true},
 		{order: by(func(n needs) int64 { return n.CPU })}, {order: by(func(n needs) int64 { return n.Memory })},
 	}
-	first := k.shapes[0].pods[0].Priority()
-	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.pods[0].Priority() != first }) {
+	first := k.shapes[0].like.Priority()
+	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.like.Priority() != first }) {
 		ways = append(ways, way{order: byPriority(bySize)}, way{order: byPriority(choosy)})
 	}
 	return ways
@@ -65,11 +65,11 @@ func (k *packer) score() []int {
 	left := map[int32]int{}
 	var priorities []int32
 	for _, s := range k.shapes {
-		p := s.pods[0].Priority()
+		p := s.like.Priority()
 		if _, ok := left[p]; !ok {
 			priorities = append(priorities, p)
 		}
-		left[p] += len(s.pods) - s.placed
+		left[p] += s.count() - s.placed
 	}
 	slices.Sort(priorities)
 	var score []int
@@ -95,17 +95,17 @@ func (k *packer) again(step put) {
 func (k *packer) scale() {
 	largest := k.largest()
 	for _, s := range k.shapes {
-		s.size = largest.share(s.pods[0].needs)
+		s.size = largest.share(s.like.needs)
 		for g := range k.groups {
 			if !k.may(g) {
 				continue
 			}
-			slot := k.room.slots[k.room.number[k.groups[g].Nodes[0]]]
-			slot.closed = false
-			if k.room.ask(s.pods[0], k.room.number[slot.node.Name]) == Fits {
+			i := k.room.number[k.groups[g].Nodes[0]]
+			k.room.slots[i].closed = false
+			if k.fits(s, i) {
 				s.homes++
 			}
-			slot.closed = true
+			k.room.slots[i].closed = true
 		}
 	}
 }
@@ -131,20 +131,21 @@ func (k *packer) largest() stock {
 
 // leastMachines is how many machines there must be for what waits, by CPU, memory and number of pods.
 func (k *packer) leastMachines() int {
-	var total stock
+	var cpu, memory, pods float64
 	for _, s := range k.shapes {
-		n := needs{CPU: s.pods[0].needs.CPU, Memory: s.pods[0].needs.Memory}
-		total.take(n, int64(len(s.pods)-s.placed))
+		n := float64(s.count() - s.placed)
+		cpu, memory, pods = cpu+n*float64(s.like.needs.CPU), memory+n*float64(s.like.needs.Memory), pods+n
 	}
 	largest := k.largest()
-	return max(quotient(-total.cpu, largest.cpu), quotient(-total.memory, largest.memory), quotient(-total.pods, largest.pods))
+	return max(quotient(cpu, largest.cpu), quotient(memory, largest.memory), quotient(pods, largest.pods))
 }
 
-func quotient(amount, each int64) int {
+// quotient is rounded up; no more than machines can be counted.
+func quotient(amount float64, each int64) int {
 	if each <= 0 {
 		return 0
 	}
-	return int(math.Ceil(float64(amount) / float64(each)))
+	return int(min(math.Ceil(amount/float64(each)), math.MaxInt32))
 }
 
 func sum(counts []int) int {

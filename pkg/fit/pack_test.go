@@ -31,7 +31,7 @@ func group(name string, n int, change ...func(*corev1.Node)) func() ([]Node, Gro
 var _ = DescribeTable("Packing",
 	func(want string, opened []int, pods []*Pod, groups ...func() ([]Node, Group)) {
 		nodes, all := reserves(groups...)
-		p := Pack(NewRoom(nodes), pods, all)
+		p := pack(NewRoom(nodes), pods, all)
 		Expect(where(p)).To(Equal(want))
 		Expect(p.Opened).To(Equal(opened))
 	},
@@ -74,21 +74,21 @@ var _ = Describe("Packing", func() {
 	It("uses room that there is before it opens a machine", func() {
 		nodes, groups := reserves(group("a", 2))
 		nodes = append(nodes, on(node("n"), pod("x", "cpu=2")))
-		p := Pack(NewRoom(nodes), many(3, "p", "cpu=1"), groups)
+		p := pack(NewRoom(nodes), many(3, "p", "cpu=1"), groups)
 		Expect(where(p)).To(Equal("a-0: p-2, n: p-0 p-1"))
 	})
 
 	It("opens machines up to the limit", func() {
 		nodes, g := reserve("a", 3)
 		g.Limit = 2
-		p := Pack(NewRoom(nodes), many(3, "p", "cpu=4"), []Group{g})
+		p := pack(NewRoom(nodes), many(3, "p", "cpu=4"), []Group{g})
 		Expect(where(p)).To(Equal("a-0: p-0, a-1: p-1, left: p-2"))
 	})
 
 	It("leaves the room as it packed it", func() {
 		nodes, groups := reserves(group("a", 2))
 		r := NewRoom(nodes)
-		Pack(r, many(1, "p", "cpu=3"), groups)
+		pack(r, many(1, "p", "cpu=3"), groups)
 		Expect(r.Ask(read(pod("q", "cpu=1")), "a-0")).To(Equal(Fits))
 		Expect(r.Ask(read(pod("q", "cpu=2")), "a-0")).To(Equal(Full))
 		Expect(r.Ask(read(pod("q", "cpu=1")), "a-1")).To(Equal(Tainted))
@@ -96,7 +96,7 @@ var _ = Describe("Packing", func() {
 
 	It("lets a pod in where those it must be with have gone meanwhile", func() {
 		nodes, groups := reserves(group("a", 1, in("a"), has("cpu=8")))
-		p := Pack(NewRoom(nodes), slices.Concat(many(1, "big", "cpu=5", together(zone, "friend")), many(1, "friend", "cpu=1")), groups)
+		p := pack(NewRoom(nodes), slices.Concat(many(1, "big", "cpu=5", together(zone, "friend")), many(1, "friend", "cpu=1")), groups)
 		Expect(where(p)).To(Equal("a-0: big-0 friend-0"))
 	})
 })

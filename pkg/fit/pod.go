@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,33 +29,78 @@ type Pod struct {
 	// together and apart are required affinity and anti-affinity.
 	together, apart []term
 	spread          []spread
-	shape           string
+	// unread: neither its labels nor its rules are known, since it passes a bound.
+	unread bool
+	// cost is about how much work it is to look whether a node suits the pod.
+	cost  int
+	shape string
 }
 
 // NewPod reads a pod. The lookups may be nil for a pod that runs.
 func NewPod(pod *corev1.Pod, lookups *Lookups) *Pod {
+	p := Read(pod, lookups != nil)
+	if lookups == nil {
+		return p
+	}
+	return p.Located(lookups)
+}
+
+// Read reads a pod without its volumes; see [Pod.Located].
+func Read(pod *corev1.Pod, waits bool) *Pod {
+	if _, reason := bounded(pod); reason != "" {
+		pod = Slim(pod)
+	}
 	p := &Pod{Object: pod, needs: needsOf(pod), ports: portsOf(pod), required: nodeaffinity.GetRequiredNodeAffinity(pod)}
-	var odd []error
-	note := func(err error) {
-		if err != nil {
-			odd = append(odd, err)
+	var errs [4]error
+	p.together, p.apart, errs[1] = termsOf(pod)
+	p.spread, errs[2] = spreadOf(pod)
+	if reason := pod.Annotations[unread]; reason != "" {
+		p.unread, errs[0] = true, errors.New("it "+reason)
+	}
+	if waits {
+		errs[3] = exotic(pod)
+	}
+	for _, err := range errs {
+		if err != nil && p.Unclear == "" {
+			p.Unclear = err.Error()
 		}
 	}
-	var err error
-	p.together, p.apart, err = termsOf(pod)
-	note(err)
-	p.spread, err = spreadOf(pod)
-	note(err)
-	if lookups != nil {
-		p.volumes, err = lookups.volumesOf(pod)
-		note(err)
-		note(exotic(pod))
-	}
-	if len(odd) > 0 {
-		p.Unclear = odd[0].Error()
-	}
+	p.cost = costOf(pod)
 	return p
 }
+
+// Located is the pod with what limits its place by its volumes as they are found now.
+func (p *Pod) Located(lookups *Lookups) *Pod {
+	volumes, err := lookups.volumesOf(p.Object)
+	if len(volumes) == 0 && err == nil {
+		return p
+	}
+	located := *p
+	located.volumes, located.cost = volumes, p.cost+len(volumes)
+	if err != nil && p.Unclear == "" {
+		located.Unclear = err.Error()
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%q", p.Shape(), located.Unclear, names(volumes))))
+	located.shape = string(sum[:])
+	return &located
+}
+
+// costOf counts what is compared where a node is looked at.
+func costOf(pod *corev1.Pod) int {
+	n := 1 + len(pod.Spec.NodeSelector) + len(pod.Spec.Tolerations)
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			for _, e := range term.MatchExpressions {
+				n += 1 + len(e.Values)
+			}
+			n += 1 + len(term.MatchFields)
+		}
+	}
+	return n
+}
+
+// rules is how many terms and constraints about other pods it has.
+func (p *Pod) rules() int { return len(p.together) + len(p.apart) + len(p.spread) }
 
 // exotic is an error for a pod that the scheduler places by rules that are not known here.
 func exotic(pod *corev1.Pod) error {
@@ -85,27 +131,18 @@ func (p *Pod) Shape() string {
 
 func (p *Pod) describe() string {
 	s := &p.Object.Spec
-	var affinity corev1.Affinity
-	if s.Affinity != nil {
-		affinity = *s.Affinity
-		affinity.NodeAffinity = affinity.NodeAffinity.DeepCopy()
-		if affinity.NodeAffinity != nil {
-			affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = nil
-		}
-	}
 	text, err := json.Marshal(struct {
 		Unclear, Namespace string
 		Priority           int32
 		Labels, Selector   map[string]string
-		Affinity           corev1.Affinity
+		Affinity           *corev1.Affinity
 		Tolerations        []corev1.Toleration
 		Spread             []corev1.TopologySpreadConstraint
 		Needs              needs
 		Ports              []port
-		Volumes            []string
 	}{
-		p.Unclear, p.Object.Namespace, p.Priority(), p.Object.Labels, s.NodeSelector, affinity, s.Tolerations,
-		s.TopologySpreadConstraints, p.needs, p.ports, names(p.volumes),
+		p.Unclear, p.Object.Namespace, p.Priority(), p.Object.Labels, s.NodeSelector, required(s), s.Tolerations,
+		hard(s.TopologySpreadConstraints), p.needs, p.ports,
 	})
 	if err != nil {
 		return string(p.Object.UID) + "/" + p.Object.Namespace + "/" + p.Object.Name // like no other
@@ -120,14 +157,6 @@ func (p *Pod) Priority() int32 {
 		return 0
 	}
 	return *p.Object.Spec.Priority
-}
-
-// Another is a pod like this one that has not been made yet, so it has no name.
-func (p *Pod) Another() *Pod {
-	another, object := *p, *p.Object
-	object.Name, object.UID = "", ""
-	another.Object = &object
-	return &another
 }
 
 // Name is namespace/name.

@@ -21,8 +21,13 @@ type Node struct {
 type Room struct {
 	slots  []*slot
 	number map[string]int
-	// tallies are by shape, of the pods that were asked about.
-	tallies map[string]*tally
+	// kinds are the shapes of pods that were asked about, and tallies what is counted for them, by their number.
+	kinds   map[string]int
+	tallies []*tally
+	// upkeep is how much there is to count where one more pod is put.
+	upkeep int
+	// work grows with all that is done: about one for each comparison.
+	work int
 }
 
 // slot is one node of a room.
@@ -36,13 +41,16 @@ type slot struct {
 	// jealous are those of the pods that keep others away.
 	jealous []*Pod
 	ports   []port
-	// at has what the node itself is to pods of a shape, open and closed.
-	at [2]map[string]Obstacle
+	// at has what the node itself is to pods, open and closed, by the number of their shape: an index of suitabilities.
+	at [2][]uint8
 }
+
+// suitabilities are what a node itself can be to a pod; the first is for one that has not been asked about.
+var suitabilities = []Obstacle{Undecided, Fits, Elsewhere, Tainted, VolumeElsewhere}
 
 // NewRoom returns the room on some nodes, which must have different names.
 func NewRoom(nodes []Node) *Room {
-	r := &Room{number: make(map[string]int, len(nodes)), tallies: map[string]*tally{}}
+	r := &Room{number: make(map[string]int, len(nodes)), kinds: map[string]int{}}
 	for _, n := range nodes {
 		r.number[n.Object.Name] = len(r.slots)
 		s := &slot{
@@ -61,7 +69,7 @@ func (s *slot) add(p *Pod) {
 	s.free.take(p.needs, 1)
 	s.pods = append(s.pods, p)
 	s.ports = append(s.ports, p.ports...)
-	if len(p.apart) > 0 {
+	if len(p.apart) > 0 || p.unread {
 		s.jealous = append(s.jealous, p)
 	}
 }
@@ -78,36 +86,52 @@ func (r *Room) Ask(p *Pod, node string) Obstacle {
 // ask looks at the cheapest first; where there is more than one obstacle, which is named may depend on that.
 func (r *Room) ask(p *Pod, i int) Obstacle {
 	s := r.slots[i]
+	r.work++
 	if p.Unclear != "" {
 		return Undecided
 	}
 	if !s.free.holds(p.needs) {
 		return Full
 	}
-	if o := s.is(p); o != Fits {
+	kind := r.kind(p)
+	if o := r.is(s, p, kind); o != Fits {
 		return o
 	}
-	if len(p.ports) > 0 && clashes(p.ports, s.ports) {
-		return PortTaken
+	if len(p.ports) > 0 {
+		r.work += len(p.ports) * len(s.ports)
+		if clashes(p.ports, s.ports) {
+			return PortTaken
+		}
 	}
-	return r.tally(p).ask(p, i, s)
+	r.work += p.rules()
+	return r.tally(p, kind).ask(p, i, s)
 }
 
-// is what the node itself is to pods of the shape of this one.
-func (s *slot) is(p *Pod) Obstacle {
-	shape, known, taints := p.Shape(), &s.at[0], s.taints
+// kind is the number of the shape of a pod.
+func (r *Room) kind(p *Pod) int {
+	kind, known := r.kinds[p.Shape()]
+	if !known {
+		kind = len(r.tallies)
+		r.kinds[p.Shape()] = kind
+		r.tallies = append(r.tallies, nil)
+	}
+	return kind
+}
+
+// is what a node itself is to pods of a shape.
+func (r *Room) is(s *slot, p *Pod, kind int) Obstacle {
+	known, taints := &s.at[0], s.taints
 	if s.closed {
 		known, taints = &s.at[1], taintsOf(s.node)
 	}
-	o, ok := (*known)[shape]
-	if !ok {
-		o = p.at(s.node, taints)
-		if *known == nil {
-			*known = map[string]Obstacle{}
-		}
-		(*known)[shape] = o
+	if kind >= len(*known) {
+		*known = append(*known, make([]uint8, kind+1-len(*known))...)
 	}
-	return o
+	if (*known)[kind] == 0 {
+		r.work += p.cost
+		(*known)[kind] = uint8(slices.Index(suitabilities, p.at(s.node, taints)))
+	}
+	return suitabilities[(*known)[kind]]
 }
 
 // Put has a pod run on a node of the room, whether it fits or not.
@@ -126,8 +150,15 @@ func (r *Room) Remove(p *Pod, node string) {
 
 func (r *Room) put(p *Pod, i int) {
 	r.slots[i].add(p)
+	r.recount(p, i, 1)
+}
+
+func (r *Room) recount(p *Pod, i, by int) {
+	r.work += 1 + r.upkeep + len(p.apart)*len(r.tallies)
 	for _, t := range r.tallies {
-		t.count(p, i, r.slots[i], 1)
+		if t != nil {
+			t.count(p, i, r.slots[i], by)
+		}
 	}
 }
 
@@ -143,14 +174,12 @@ func (r *Room) remove(p *Pod, i int) {
 	}
 	s.free.take(p.needs, -1)
 	if len(p.ports) > 0 {
-		s.ports = nil
+		s.ports, r.work = nil, r.work+len(s.ports)
 		for _, q := range s.pods {
 			s.ports = append(s.ports, q.ports...)
 		}
 	}
-	for _, t := range r.tallies {
-		t.count(p, i, s, -1)
-	}
+	r.recount(p, i, -1)
 }
 
 func lastIndex(pods []*Pod, p *Pod) int {
@@ -163,12 +192,25 @@ func lastIndex(pods []*Pod, p *Pod) int {
 }
 
 // tally returns what is counted for the shape of a pod, which is begun if need be.
-func (r *Room) tally(p *Pod) *tally {
-	shape := p.Shape()
-	t, ok := r.tallies[shape]
-	if !ok {
-		t = newTally(p, r.slots)
-		r.tallies[shape] = t
+func (r *Room) tally(p *Pod, kind int) *tally {
+	if r.tallies[kind] == nil {
+		r.tallies[kind] = newTally(p, r.slots)
+		r.work += r.begun(p)
+		r.upkeep += 1 + p.rules()
 	}
-	return t
+	return r.tallies[kind]
+}
+
+// begun is how much work it was to begin a tally.
+func (r *Room) begun(p *Pod) int {
+	work := len(r.slots) * (1 + 4*len(p.spread))
+	for _, s := range r.slots {
+		for _, other := range s.jealous {
+			work += 1 + len(other.apart)
+		}
+		if p.rules() > 0 {
+			work += len(s.pods) * (1 + p.rules()/4)
+		}
+	}
+	return work
 }

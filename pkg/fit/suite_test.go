@@ -218,3 +218,6 @@ func where(p Packing) string {
 	slices.Sort(words)
 	return strings.Join(words, ", ")
 }
+
+// pack packs pods that exist.
+func pack(r *Room, pods []*Pod, groups []Group) Packing { return Pack(r, Demand{Pods: pods}, groups) }

@@ -2,7 +2,11 @@
 
 package fit
 
-import "k8s.io/apimachinery/pkg/labels"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // place is a label of nodes with a value: what a term calls one place.
 type place struct{ key, value string }
@@ -15,15 +19,25 @@ type tally struct {
 	mates map[place]int
 	total int
 	// avoided are the pods that its anti-affinity terms name, hostile those whose anti-affinity names it.
-	avoided, hostile map[place]int
+	avoided, hostile places
 	// unsure are pods whose anti-affinity may name it, in namespaces that are not known.
-	unsure int
+	unsure places
+	// unread are pods that it may concern, or that may concern it, and of which too little is known.
+	unread int
 	spread []*domains
+}
+
+// places count pods by place.
+type places struct {
+	counts map[place]int
+	// keys are the labels that make the places.
+	keys map[string]int
 }
 
 // domains are the places over which one constraint spreads pods, and how many it counts there.
 type domains struct {
 	spread
+	// nodes are those that count, the same for all constraints of a pod that count the same.
 	nodes  []bool
 	counts map[string]int
 	least  int
@@ -31,14 +45,11 @@ type domains struct {
 }
 
 func newTally(like *Pod, slots []*slot) *tally {
-	t := &tally{like: like, mates: map[place]int{}, avoided: map[place]int{}, hostile: map[place]int{}}
-	for _, s := range like.spread {
-		t.spread = append(t.spread, newDomains(s, like, slots))
-	}
-	own := len(like.together)+len(like.apart)+len(like.spread) > 0
+	t := &tally{like: like, mates: map[place]int{}}
+	t.spread = domainsOf(like, slots)
 	for i, s := range slots {
 		pods := s.pods
-		if !own {
+		if like.rules() == 0 {
 			pods = s.jealous
 		}
 		for _, p := range pods {
@@ -48,44 +59,64 @@ func newTally(like *Pod, slots []*slot) *tally {
 	return t
 }
 
-// newDomains takes the nodes that have a label for every constraint, and that the pod selects unless that is not asked for.
-func newDomains(s spread, like *Pod, slots []*slot) *domains {
-	d := &domains{spread: s, nodes: make([]bool, len(slots)), counts: map[string]int{}, stale: true}
-	for i, slot := range slots {
-		selected, _ := like.required.Match(slot.node)
-		d.nodes[i] = selected || s.anyNode
-		for _, other := range like.spread {
-			_, labelled := slot.node.Labels[other.key]
-			d.nodes[i] = d.nodes[i] && labelled
-		}
-		if d.nodes[i] {
-			d.counts[slot.node.Labels[s.key]] += 0
-		}
+// domainsOf takes the nodes that have a label for every constraint, and that the pod selects unless that is not asked for.
+func domainsOf(like *Pod, slots []*slot) []*domains {
+	if len(like.spread) == 0 {
+		return nil
 	}
-	return d
+	labelled, selected := make([]bool, len(slots)), make([]bool, len(slots))
+	for i, slot := range slots {
+		labelled[i] = !slices.ContainsFunc(like.spread, func(s spread) bool {
+			_, ok := slot.node.Labels[s.key]
+			return !ok
+		})
+		matches, _ := like.required.Match(slot.node)
+		selected[i] = labelled[i] && matches
+	}
+	var all []*domains
+	for _, s := range like.spread {
+		d := &domains{spread: s, nodes: selected, counts: map[string]int{}, stale: true}
+		if s.anyNode {
+			d.nodes = labelled
+		}
+		for i, slot := range slots {
+			if d.nodes[i] {
+				d.counts[slot.node.Labels[s.key]] += 0
+			}
+		}
+		all = append(all, d)
+	}
+	return all
 }
 
 // count adds a pod that is on a node, or takes it away.
 func (t *tally) count(p *Pod, i int, s *slot, by int) {
+	if p.unread {
+		if t.concerns(p) {
+			t.unread += by
+		}
+		return
+	}
 	if all(t.like.together, p) {
 		for _, term := range t.like.together {
-			if addAt(t.mates, s, term.key, by) {
+			if value, ok := s.node.Labels[term.key]; ok {
+				t.mates[place{term.key, value}] += by
 				t.total += by
 			}
 		}
 	}
 	for _, term := range t.like.apart {
 		if term.names(p) {
-			addAt(t.avoided, s, term.key, by)
+			t.avoided.add(s, term.key, by)
 		}
 	}
 	for _, term := range p.apart {
 		switch {
 		case !term.names(t.like):
 		case term.somewhere:
-			t.unsure += by
+			t.unsure.add(s, term.key, by)
 		default:
-			addAt(t.hostile, s, term.key, by)
+			t.hostile.add(s, term.key, by)
 		}
 	}
 	for _, d := range t.spread {
@@ -96,23 +127,50 @@ func (t *tally) count(p *Pod, i int, s *slot, by int) {
 	}
 }
 
-// addAt tells whether the node is such a place at all.
-func addAt(counts map[place]int, s *slot, key string, by int) bool {
-	value, ok := s.node.Labels[key]
-	if ok {
-		counts[place{key, value}] += by
+// concerns reports whether a pod whose labels and rules are not known may matter to the shape, or the shape to it.
+func (t *tally) concerns(p *Pod) bool {
+	reaches := func(namespace string) func(term) bool {
+		return func(t term) bool { return t.reaches(namespace) }
 	}
-	return ok
+	other := p.Object.Namespace
+	return other == t.like.Object.Namespace || slices.ContainsFunc(p.apart, reaches(t.like.Object.Namespace)) ||
+		slices.ContainsFunc(t.like.together, reaches(other)) || slices.ContainsFunc(t.like.apart, reaches(other))
+}
+
+// add counts pods in the place that a label of a node makes, if it has it.
+func (c *places) add(s *slot, key string, by int) {
+	value, ok := s.node.Labels[key]
+	if !ok {
+		return
+	}
+	if c.counts == nil {
+		c.counts, c.keys = map[place]int{}, map[string]int{}
+	}
+	c.counts[place{key, value}] += by
+	c.keys[key] += by
+}
+
+// has reports whether a pod is counted in any place of a node.
+func (c *places) has(s *slot) bool {
+	for key, n := range c.keys {
+		if n <= 0 {
+			continue
+		}
+		if value, ok := s.node.Labels[key]; ok && c.counts[place{key, value}] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ask says what other pods keep one of this shape from a node.
 func (t *tally) ask(p *Pod, i int, s *slot) Obstacle {
 	switch {
-	case t.unsure > 0:
+	case t.unread > 0 || t.unsure.has(s):
 		return Undecided
 	case len(p.together) > 0 && !t.company(p, s):
 		return Lonely
-	case t.repelled(p, s):
+	case t.avoided.has(s) || t.hostile.has(s):
 		return Repelled
 	}
 	for _, d := range t.spread {
@@ -134,22 +192,6 @@ func (t *tally) company(p *Pod, s *slot) bool {
 		there = there && t.mates[place{term.key, value}] > 0
 	}
 	return there || t.total == 0 && all(p.together, p)
-}
-
-func (t *tally) repelled(p *Pod, s *slot) bool {
-	for _, term := range p.apart {
-		if value, ok := s.node.Labels[term.key]; ok && t.avoided[place{term.key, value}] > 0 {
-			return true
-		}
-	}
-	for at, n := range t.hostile {
-		if n > 0 && s.node.Labels[at.key] == at.value {
-			if _, ok := s.node.Labels[at.key]; ok {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // admits says that one more pod would not make the place of a node differ too much from the emptiest.

@@ -21,10 +21,14 @@ type term struct {
 	everywhere, somewhere bool
 }
 
-// names says whether a pod is one of those that the term names. Where namespaces are not known it says yes.
+// names reports whether a pod is one of those that the term names. Where namespaces are not known it says yes.
 func (t term) names(p *Pod) bool {
-	return t.selector.Matches(labels.Set(p.Object.Labels)) &&
-		(t.everywhere || t.somewhere || slices.Contains(t.namespaces, p.Object.Namespace))
+	return t.reaches(p.Object.Namespace) && t.selector.Matches(labels.Set(p.Object.Labels))
+}
+
+// reaches reports whether the term may name pods of a namespace.
+func (t term) reaches(namespace string) bool {
+	return t.everywhere || t.somewhere || slices.Contains(t.namespaces, namespace)
 }
 
 // all says whether every term names the pod; not where there are none.
@@ -90,7 +94,7 @@ type spread struct {
 
 // counted says whether a pod that is somewhere counts. A selector of everything counts nothing: so the scheduler has it.
 func (s spread) counted(p *Pod) bool {
-	return !s.selector.Empty() && p.Object.DeletionTimestamp == nil && p.Object.Namespace == s.namespace && s.selector.Matches(labels.Set(p.Object.Labels))
+	return p.Object.Namespace == s.namespace && !s.selector.Empty() && p.Object.DeletionTimestamp == nil && s.selector.Matches(labels.Set(p.Object.Labels))
 }
 
 func spreadOf(pod *corev1.Pod) ([]spread, error) {

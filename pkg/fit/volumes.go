@@ -5,6 +5,7 @@ package fit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,6 +44,11 @@ var zoneLabels = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
+
+// VolumeLabels are the labels of volumes that are read, ClaimAnnotations the annotations of claims of which only matters whether they
+// are there.
+func VolumeLabels() []string     { return slices.Sorted(maps.Keys(zoneLabels)) }
+func ClaimAnnotations() []string { return []string{bindCompleted, selectedNode} }
 
 // volumesOf are the volumes of a pod that limit its place. It is an error if that cannot be told of one.
 func (l *Lookups) volumesOf(pod *corev1.Pod) ([]volume, error) {

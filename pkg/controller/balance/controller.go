@@ -126,7 +126,7 @@ func (c *Controller) attach(i Informers) error {
 		c.stores.budgets = listen(wait(i.Target.Policy().V1().PodDisruptionBudgets().Informer()), c.podChanged)
 		c.stores.storage.Claims = listen(wait(core.PersistentVolumeClaims().Informer()), c.podChanged)
 		c.stores.storage.Volumes = listen(wait(core.PersistentVolumes().Informer()), c.podChanged)
-		c.stores.storage.Follow(i.Target.Storage().V1())
+		errs = append(errs, c.stores.storage.Follow(i.Target.Storage().V1()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("attach to informers: %w", err)

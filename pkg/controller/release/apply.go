@@ -51,7 +51,7 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 
 func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
 	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
-		"from", r.Pool.Replicas, "to", r.replicas(), "machines", r.Machines, "pods", len(r.For), "unmade", r.Unmade)
+		"from", r.Pool.Replicas, "to", r.replicas(), "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
 	c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
 		r.Pool.Replicas, r.replicas(), r.whom(), some(r.Machines, "machine"))
 }
@@ -59,12 +59,12 @@ func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r 
 // whom a raise is for.
 func (r Raise) whom() string {
 	switch {
-	case r.Unmade == 0:
+	case r.Uncreated == 0:
 		return some(r.For, "pod")
 	case len(r.For) == 0:
-		return fmt.Sprintf("%d pods that are about to be made", r.Unmade)
+		return fmt.Sprintf("%d pods that are about to be made", r.Uncreated)
 	}
-	return fmt.Sprintf("%s and %d that are about to be made", some(r.For, "pod"), r.Unmade)
+	return fmt.Sprintf("%s and %d that are about to be made", some(r.For, "pod"), r.Uncreated)
 }
 
 // some names the first few of many.

@@ -78,6 +78,9 @@ type Controller struct {
 	// tried has the shapes of pods that wait and that the scheduler has found no place for, as of the last look; nil where none does.
 	tried atomic.Pointer[shapes]
 
+	// took is how long the last decision did, in nanoseconds. The next one waits as long, so that half of the time is for others.
+	took atomic.Int64
+
 	// Of the one worker alone.
 	memory Memory
 	// latest are MachineDeployments as they were answered: so nothing is raised twice, and nobody waits for the store.
@@ -131,11 +134,16 @@ func (c *Controller) decide(ctx context.Context) error {
 	}
 	begun := c.clock.Now()
 	v := c.observe(begun)
+	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }
 	c.tried.Store(v.tried())
 	p := NewPlan(v)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	c.memory = p.Memory
 	took := c.clock.Since(begun)
+	c.took.Store(int64(min(took, MaxTime)))
 	c.metrics.decided(p, took)
-	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting), "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
+	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
 	return c.apply(ctx, p)
 }

@@ -8,3 +8,8 @@ import "k8s.io/client-go/tools/cache"
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 	p.c.stores.pods = between(p.c.stores.pods)
 }
+
+// Fairly is how bounds are divided.
+func Fairly(items []string, namespaceOf func(string) string, limit int) (taken, left []string) {
+	return fairly(items, namespaceOf, limit)
+}

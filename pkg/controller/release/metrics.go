@@ -45,6 +45,7 @@ func (m *metrics) decided(p Plan, took time.Duration) {
 	for _, outcome := range p.Pods {
 		counts[outcome]++
 	}
+	counts[BeyondBounds] += p.Beyond
 	for _, outcome := range Outcomes {
 		m.pods.WithLabelValues(string(outcome)).Set(float64(counts[outcome]))
 	}
@@ -52,6 +53,9 @@ func (m *metrics) decided(p Plan, took time.Duration) {
 		m.took.Observe(took.Seconds())
 	}
 }
+
+// forget a MachineDeployment that is gone.
+func (m *metrics) forget(key string) { m.machines.DeleteLabelValues(key) }
 
 func (m *metrics) raised(r Raise, err error) {
 	if err == nil {

@@ -26,29 +26,38 @@ func (c *Controller) waits() bool {
 // observe gathers what a decision rests on.
 func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
-	pods := c.places()
-	v.Waiting, v.Unmade = pods[""], c.unmade(pods)
-	slices.SortFunc(v.Waiting, func(a, b *fit.Pod) int {
-		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), cmp.Compare(a.Name(), b.Name()))
-	})
+	all := list[*corev1.Pod](c.stores.pods.List()) // in one piece: a pod that is bound between two reads would count twice
+	waiting, running := c.places(all)
+	waiting, left := fairly(waiting, namespaceOfPod, MaxPods)
+	v.Beyond = len(left)
+	for _, pod := range waiting {
+		v.Waiting = append(v.Waiting, c.reading.of(pod))
+	}
+	v.Uncreated = c.uncreated(v.Waiting, all)
 	for _, node := range list[*corev1.Node](c.stores.nodes.List()) {
-		v.Nodes = append(v.Nodes, Node{Object: node, Pods: pods[node.Name]})
+		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running[node.Name]})
 	}
 	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	v.Pools = c.pools(now)
 	return v
 }
 
-// places has the pods by Node, and those without one. They are all read at once: one that is bound meanwhile would count
-// twice, where it waits and where it runs.
-func (c *Controller) places() map[string][]*fit.Pod {
-	all := map[string][]*fit.Pod{}
-	for _, pod := range list[*corev1.Pod](c.stores.pods.List()) {
-		if node, lives := placeOf(pod); lives {
-			all[node] = append(all[node], c.reading.of(pod))
+// places divides pods into those that count and have no Node, the most important first, and those of each Node.
+func (c *Controller) places(all []*corev1.Pod) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
+	running = map[string][]*fit.Pod{}
+	for _, pod := range all {
+		switch node, lives := placeOf(pod); {
+		case !lives:
+		case node != "":
+			running[node] = append(running[node], c.reading.of(pod))
+		default:
+			if counts, _ := c.settings.counts(pod); counts {
+				waiting = append(waiting, pod)
+			}
 		}
 	}
-	return all
+	slices.SortFunc(waiting, important)
+	return waiting, running
 }
 
 // pools are the MachineDeployments that take part: such as have bounds that can be read.
@@ -66,17 +75,22 @@ func (c *Controller) pools(now time.Time) []Pool {
 	return pools
 }
 
-// daemons are what the DaemonSets of the cluster would run on a new node.
+// daemons are what the DaemonSets of the cluster would run on a new node: the system's own first, then the oldest.
 func (c *Controller) daemons() []Daemon {
+	sets := list[*appsv1.DaemonSet](c.stores.daemons.List())
+	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
+		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	sets, _ = fairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, MaxDaemons)
 	var all []Daemon
-	for _, set := range list[*appsv1.DaemonSet](c.stores.daemons.List()) {
-		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
-		pod.Namespace, pod.Name = set.Namespace, set.Name
+	for _, set := range sets {
+		template := &set.Spec.Template
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations}, Spec: template.Spec}
 		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID}}
-		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations...)
-		all = append(all, Daemon{Owner: set.UID, Pod: fit.NewPod(pod, nil)})
+		pod.Spec.Tolerations = slices.Concat(template.Spec.Tolerations, daemonTolerations)
+		all = append(all, Daemon{Owner: set.UID, Pod: fit.Read(pod, false)})
 	}
-	slices.SortFunc(all, func(a, b Daemon) int { return cmp.Compare(a.Pod.Name(), b.Pod.Name()) })
 	return all
 }
 

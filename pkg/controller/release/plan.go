@@ -28,16 +28,20 @@ const (
 	Unclear Outcome = "Unclear"
 	// Doubtful: it went on waiting though there was room.
 	Doubtful Outcome = "Doubtful"
+	// BeyondBounds: more waits than one decision looks at.
+	BeyondBounds Outcome = "BeyondBounds"
 )
 
 // Outcomes are all there are.
-var Outcomes = []Outcome{Released, Coming, HasRoom, NoReserve, Unclear, Doubtful}
+var Outcomes = []Outcome{Released, Coming, HasRoom, NoReserve, Unclear, Doubtful, BeyondBounds}
 
 // Plan is what to write, and what becomes of whom.
 type Plan struct {
 	Raises []Raise
 	// Pods are those that count, by namespace/name.
-	Pods   map[string]Outcome
+	Pods map[string]Outcome
+	// Beyond is how many others count, and were not looked at.
+	Beyond int
 	Memory Memory
 }
 
@@ -47,23 +51,23 @@ type Raise struct {
 	// By is the number of machines, and Machines are those that will be released.
 	By       int
 	Machines []string
-	// For are the pods, and Unmade is how many others there will be.
-	For    []string
-	Unmade int
+	// For are the pods, and Uncreated is how many others there will be.
+	For       []string
+	Uncreated int
 }
 
 // NewPlan decides how many machines each pool releases.
 func NewPlan(v View) Plan {
-	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Memory: Memory{}}, standing: map[string]standing{}}
-	waiting := r.waiting()
-	if r.many = len(waiting); r.many == 0 {
+	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, standing: map[string]standing{}}
+	demand := r.demand()
+	if r.many = many(demand); r.many == 0 {
 		return r.plan
 	}
 	for _, p := range v.Pools {
 		r.stand(p)
 	}
 	r.furnish()
-	r.judge(fit.Pack(fit.NewRoom(r.nodes), waiting, r.groups))
+	r.judge(fit.Pack(fit.NewRoom(r.nodes), demand, r.groups))
 	return r.plan
 }
 
@@ -83,34 +87,45 @@ type round struct {
 	readyNodes map[string]bool
 }
 
-// waiting are the pods that count, with those that the scheduler has not come to yet and that are like one that it has
+// demand is the pods that count, with those that the scheduler has not come to yet and that are like one that it has
 // found no place for: it will not find one for them either.
-func (r *round) waiting() []*fit.Pod {
-	tried := map[string]bool{}
+func (r *round) demand() fit.Demand {
+	looked := map[string]bool{}
 	var untried, all []*fit.Pod
 	for _, p := range r.Waiting {
-		counts, looked := r.Settings.counts(p.Object)
+		counts, tried := r.Settings.counts(p.Object)
 		switch {
 		case !counts:
-		case !looked:
+		case !tried:
 			untried = append(untried, p)
 		case r.doubts(p):
 			r.plan.Pods[p.Name()] = Doubtful
 		default:
-			tried[p.Shape()] = true
+			looked[p.Shape()] = true
 			all = append(all, p)
 		}
 	}
-	if len(all) == 0 {
-		return nil
+	all, beyond := limitShapes(all)
+	for _, p := range beyond {
+		r.plan.Pods[p.Name()], looked[p.Shape()] = BeyondBounds, false
 	}
-	unmade := r.unmade(all)
+	d := fit.Demand{Uncreated: r.uncreated(all), Interrupted: r.Interrupted}
 	for _, p := range untried {
-		if tried[p.Shape()] {
+		if looked[p.Shape()] {
 			all = append(all, p)
 		}
 	}
-	return append(all, unmade...)
+	d.Pods = all
+	return d
+}
+
+// many is how many pods there are and will be.
+func many(d fit.Demand) int {
+	n := len(d.Pods)
+	for _, u := range d.Uncreated {
+		n = min(n+u.Count, MaxPods)
+	}
+	return n
 }
 
 // doubts says that a pod has waited beside room for too long. That is remembered as long as it waits.
@@ -134,14 +149,15 @@ func (r *round) judge(packing fit.Packing) {
 			opened[node] = g
 		}
 	}
+	for node, n := range packing.Uncreated {
+		if g, released := opened[node]; released {
+			raises[g].Uncreated += n
+		}
+	}
 	for _, place := range packing.Places {
 		name := place.Pod.Name()
 		g, released := opened[place.Node]
 		switch where, known := r.standing[place.Node]; {
-		case isUnmade(place.Pod):
-			if released {
-				raises[g].Unmade++
-			}
 		case released:
 			r.plan.Pods[name] = Released
 			raises[g].For = append(raises[g].For, name)
@@ -153,13 +169,13 @@ func (r *round) judge(packing fit.Packing) {
 		}
 	}
 	for _, p := range packing.Left {
-		if isUnmade(p) {
-			continue
-		}
 		r.plan.Pods[p.Name()] = NoReserve
 		if p.Unclear != "" {
 			r.plan.Pods[p.Name()] = Unclear
 		}
+	}
+	for _, p := range packing.Unfinished {
+		r.plan.Pods[p.Name()] = BeyondBounds
 	}
 	for g := range raises {
 		if raises[g].By > 0 {
@@ -208,17 +224,19 @@ func (r *round) furnish() {
 	}
 }
 
-// missing are the pods of DaemonSets that are not on a node and will be.
+// missing are the pods of DaemonSets that are not on a node and will be: those for which there is room, the most important first.
 func (r *round) missing(n Node) []*fit.Pod {
-	var all []*fit.Pod
 	there := map[types.UID]bool{}
 	for _, p := range n.Pods {
 		for _, owner := range p.Object.OwnerReferences {
 			there[owner.UID] = true
 		}
 	}
+	var all []*fit.Pod
+	room := fit.NewRoom([]fit.Node{{Object: n.Object, Pods: n.Pods, Without: reserveTaint}})
 	for _, d := range r.Daemons {
-		if !there[d.Owner] && fit.Suits(d.Pod, n.Object, reserveTaint...) == fit.Fits {
+		if !there[d.Owner] && room.Ask(d.Pod, n.Object.Name) == fit.Fits {
+			room.Put(d.Pod, n.Object.Name)
 			all = append(all, d.Pod)
 		}
 	}

@@ -15,12 +15,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // Preview is a controller that looks at objects which are given, and writes nothing.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
+	// slim has the pods that were shown, as they are kept.
+	slim map[*corev1.Pod]*corev1.Pod
 }
 
 // Objects are all that there is to see. None of them is changed.
@@ -61,13 +64,31 @@ func NewPreview(s Settings) (*Preview, error) {
 func (p *Preview) Show(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := &p.c.stores
+	pods := p.pods(o.Pods)
 	return errors.Join(
 		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
 		still.Show(s.machines, o.Machines), still.Show(s.machineClasses, o.MachineClasses),
-		still.Show(s.pods, o.Pods), still.Show(s.nodes, o.Nodes), still.Show(s.storage.Claims, o.Claims),
+		still.Show(s.pods, pods), still.Show(s.nodes, o.Nodes), still.Show(s.storage.Claims, o.Claims),
 		still.Show(s.storage.Volumes, o.Volumes), still.Show(s.storage.Classes, o.Classes), still.Show(s.storage.Drivers, o.Drivers),
 		still.Show(s.daemons, o.Daemons), still.Show(s.replicaSets, o.ReplicaSets),
 	)
+}
+
+// pods are those given as the controller keeps them: under the same bounds.
+func (p *Preview) pods(given []*corev1.Pod) []*corev1.Pod {
+	before := p.slim
+	p.slim, p.c.reading.pods = make(map[*corev1.Pod]*corev1.Pod, len(given)), nil
+	var all []*corev1.Pod
+	for _, pod := range given {
+		slim := before[pod]
+		if slim == nil {
+			slim = fit.Slim(pod)
+		}
+		p.slim[pod] = slim
+		p.c.reading.note(slim)
+		all = append(all, slim)
+	}
+	return all
 }
 
 // Plan is what the controller would do now. The next one remembers it.

@@ -3,58 +3,75 @@
 package release
 
 import (
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // reading keeps pods as package fit reads them, each for as long as it stays the same: a decision looks at all of them, and
-// few have changed since the last; one that has is another object. Pods with claims that wait are read anew each time,
-// since what they can reach depends on more than the pod.
+// few have changed since the last. Only events add and remove pods, in their order, so what is gone is forgotten; a decision
+// that finds a pod which no event has brought yet reads it for itself.
 type reading struct {
 	mu   sync.Mutex
-	pods map[types.UID]*fit.Pod
+	pods map[string]read
 	// lookups are set before anything is read.
 	lookups *fit.Lookups
 }
 
-// of returns a pod as it is read.
-func (r *reading) of(pod *corev1.Pod) *fit.Pod {
-	lookups := r.lookups
-	if pod.Spec.NodeName != "" {
-		lookups = nil
-	}
-	if lookups != nil && slices.ContainsFunc(pod.Spec.Volumes, isClaim) {
-		return fit.NewPod(pod, lookups)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p, ok := r.pods[pod.UID]; ok && p.Object == pod {
-		return p
-	}
-	if r.pods == nil {
-		r.pods = map[types.UID]*fit.Pod{}
-	}
-	p := fit.NewPod(pod, lookups)
-	if lookups != nil {
-		p.Shape() // made here, since it is asked for side by side
-	}
-	r.pods[pod.UID] = p
-	return p
+// read is an object, and what it was read as.
+type read struct {
+	from *corev1.Pod
+	pod  *fit.Pod
 }
 
-func isClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
+// note keeps a pod.
+func (r *reading) note(pod *corev1.Pod) {
+	p := readOf(pod)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pods == nil {
+		r.pods = map[string]read{}
+	}
+	r.pods[nameOf(pod)] = read{pod, p}
+}
 
 // forget a pod that is gone.
 func (r *reading) forget(pod *corev1.Pod) {
-	if pod == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.pods, pod.UID)
+	delete(r.pods, nameOf(pod))
 }
+
+// of returns a pod as it is read. What its volumes can reach depends on more than the pod, and is looked up each time.
+func (r *reading) of(pod *corev1.Pod) *fit.Pod {
+	p := r.known(pod)
+	if p == nil {
+		p = readOf(pod)
+	}
+	if pod.Spec.NodeName != "" {
+		return p
+	}
+	return p.Located(r.lookups)
+}
+
+func (r *reading) known(pod *corev1.Pod) *fit.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if kept := r.pods[nameOf(pod)]; kept.from == pod {
+		return kept.pod
+	}
+	return nil
+}
+
+func readOf(pod *corev1.Pod) *fit.Pod {
+	waits := pod.Spec.NodeName == ""
+	p := fit.Read(pod, waits)
+	if waits {
+		p.Shape() // made here, since it is asked for side by side
+	}
+	return p
+}
+
+func nameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -38,28 +38,26 @@ func (c *Controller) attach(i Informers) error {
 		transform cache.TransformFunc
 		changed   func(was, is any)
 	}{
-		{m.MachineDeployments().Informer(), &s.deployments, nil, nil, c.somethingChanged},
-		{m.MachineSets().Informer(), &s.sets, own, nil, nil},
-		{m.Machines().Informer(), &s.machines, own, nil, c.somethingChanged},
-		{m.MachineClasses().Informer(), &s.machineClasses, nil, nil, nil},
+		{m.MachineDeployments().Informer(), &s.deployments, nil, stripMachine, c.deploymentChanged},
+		{m.MachineSets().Informer(), &s.sets, own, stripMachine, nil},
+		{m.Machines().Informer(), &s.machines, own, stripMachine, c.somethingChanged},
+		{m.MachineClasses().Informer(), &s.machineClasses, nil, stripMachine, nil},
 		{core.Pods().Informer(), &s.pods, cache.Indexers{byNode: indexByNode}, stripPod, c.podChanged},
 		{core.Nodes().Informer(), &s.nodes, nil, stripNode, c.nodeChanged},
-		{core.PersistentVolumeClaims().Informer(), &s.storage.Claims, nil, nil, c.somethingChanged},
-		{core.PersistentVolumes().Informer(), &s.storage.Volumes, nil, nil, c.somethingChanged},
-		{i.Target.Apps().V1().DaemonSets().Informer(), &s.daemons, nil, nil, nil},
+		{core.PersistentVolumeClaims().Informer(), &s.storage.Claims, nil, storage.Strip, c.somethingChanged},
+		{core.PersistentVolumes().Informer(), &s.storage.Volumes, nil, storage.Strip, c.somethingChanged},
+		{i.Target.Apps().V1().DaemonSets().Informer(), &s.daemons, nil, stripDaemonSet, nil},
 	} {
 		*a.store = a.informer.GetIndexer()
 		errs = append(errs, a.informer.AddIndexers(a.indexers))
-		if a.transform != nil {
-			errs = append(errs, a.informer.SetTransform(a.transform))
-		}
+		errs = append(errs, a.informer.SetTransform(a.transform))
 		if a.changed != nil {
 			_, err := a.informer.AddEventHandler(handler(a.changed))
 			errs = append(errs, err)
 		}
 		c.filled = append(c.filled, a.informer.HasSyncedChecker())
 	}
-	s.storage.Follow(i.Target.Storage().V1())
+	errs = append(errs, s.storage.Follow(i.Target.Storage().V1()))
 	// Nobody is to wait for these: in some clusters we may not read them, and do without.
 	replicaSets := i.Target.Apps().V1().ReplicaSets().Informer()
 	s.replicaSets = replicaSets.GetIndexer()
@@ -114,28 +112,4 @@ func find[T any](store cache.Indexer, key string) *T {
 	item, _, _ := store.GetByKey(key) // fails for no key
 	object, _ := item.(*T)
 	return object
-}
-
-// stripPod keeps what is read here: pods are most of what a target cluster holds.
-func stripPod(item any) (any, error) {
-	pod, ok := item.(*corev1.Pod)
-	if !ok {
-		return item, nil
-	}
-	pod.ManagedFields, pod.Annotations = nil, nil
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			c := &containers[i]
-			containers[i] = corev1.Container{Name: c.Name, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
-		}
-	}
-	pod.Spec.EphemeralContainers = nil
-	return pod, nil
-}
-
-func stripNode(item any) (any, error) {
-	if node, ok := item.(*corev1.Node); ok {
-		node.ManagedFields, node.Annotations, node.Status.Images = nil, nil, nil
-	}
-	return item, nil
 }

@@ -18,17 +18,20 @@ import (
 type View struct {
 	Now      time.Time
 	Settings Settings
-	// Waiting are pods that have no node, in any order.
+	// Waiting are pods that have no node, the most important first; Beyond is how many more there are.
 	Waiting []*fit.Pod
-	// Unmade is how many pods ReplicaSets have yet to make, by their UID: those of which some wait.
-	Unmade map[types.UID]int
+	Beyond  int
+	// Uncreated is how many pods ReplicaSets have yet to create, by their UID: those of which some wait.
+	Uncreated map[types.UID]int
 	// Nodes are all there are.
 	Nodes []Node
-	// Daemons would run on every machine that they suit.
+	// Daemons would run on every machine that they suit, the most important first.
 	Daemons []Daemon
 	// Pools are the MachineDeployments that take part, by key.
 	Pools  []Pool
 	Memory Memory
+	// Interrupted is asked now and then whether to decide by what has been looked at so far; nil means never.
+	Interrupted func() bool
 }
 
 // Settings say which pods count.

@@ -5,10 +5,13 @@ package release
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // podChanged reads a pod at once, so that a decision finds it read, and has pods that wait looked at: also one that the scheduler has
@@ -17,19 +20,30 @@ func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
 	if after == nil {
-		c.reading.forget(before)
+		if before != nil {
+			c.reading.forget(before)
+		}
 		c.somethingChanged(was, is)
 		return
 	}
-	pod := c.reading.of(after)
-	if counts, tried := c.settings.counts(after); tried || counts && c.tried.Load().has(pod) {
-		c.loop.AddAfter(everything, gather)
+	c.reading.note(after)
+	if counts, tried := c.settings.counts(after); tried || counts && c.tried.Load().has(c.reading.of(after)) {
+		c.loop.AddAfter(everything, max(gather, time.Duration(c.took.Load())))
 		return
 	}
 	if before == nil || before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||
 		before.Status.NominatedNodeName != after.Status.NominatedNodeName {
 		c.somethingChanged(was, is)
 	}
+}
+
+// deploymentChanged forgets a MachineDeployment that is gone.
+func (c *Controller) deploymentChanged(was, is any) {
+	if gone, ok := was.(*v1alpha1.MachineDeployment); ok && is == nil {
+		c.latest.Forget(gone)
+		c.metrics.forget(gone.Namespace + "/" + gone.Name)
+	}
+	c.somethingChanged(was, is)
 }
 
 // nodeChanged leaves out the many changes of status that mean nothing here.

@@ -4,6 +4,8 @@
 package storage
 
 import (
+	"errors"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storageinformers "k8s.io/client-go/informers/storage/v1"
@@ -21,9 +23,10 @@ type Stores struct {
 
 // Follow takes classes and drivers from informers. Nobody is to wait for those: in some clusters we may not read them, and do
 // without.
-func (s *Stores) Follow(i storageinformers.Interface) {
-	drivers := i.CSIDrivers().Informer()
-	s.Classes, s.Drivers, s.DriversKnown = i.StorageClasses().Informer().GetIndexer(), drivers.GetIndexer(), drivers.HasSynced
+func (s *Stores) Follow(i storageinformers.Interface) error {
+	classes, drivers := i.StorageClasses().Informer(), i.CSIDrivers().Informer()
+	s.Classes, s.Drivers, s.DriversKnown = classes.GetIndexer(), drivers.GetIndexer(), drivers.HasSynced
+	return errors.Join(classes.SetTransform(Strip), drivers.SetTransform(Strip))
 }
 
 // Lookups look into the stores as they are then.

@@ -48,47 +48,47 @@ var (
 	own    = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 )
 
-// unmade says how many pods ReplicaSets have yet to make.
-func (s *story) unmade(n int, sets ...string) *story {
-	s.Unmade = map[types.UID]int{}
+// uncreated says how many pods ReplicaSets have yet to make.
+func (s *story) uncreated(n int, sets ...string) *story {
+	s.Uncreated = map[types.UID]int{}
 	for _, name := range sets {
-		s.Unmade[types.UID(name)] = n
+		s.Uncreated[types.UID(name)] = n
 	}
 	return s
 }
 
 var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
-	func(wantRaises, wantOutcomes string, wantUnmade int, s *story) {
+	func(wantRaises, wantOutcomes string, wantUncreated int, s *story) {
 		p := NewPlan(s.View)
 		Expect(raises(p)).To(Equal(wantRaises))
 		Expect(outcomes(p)).To(Equal(wantOutcomes))
-		unmade := 0
+		uncreated := 0
 		for _, r := range p.Raises {
-			unmade += r.Unmade
+			uncreated += r.Uncreated
 		}
-		Expect(unmade).To(Equal(wantUnmade))
+		Expect(uncreated).To(Equal(wantUncreated))
 		Expect(p.Memory).NotTo(HaveKey(types.UID("")))
 	},
 	Entry("count with one of it that waits", "a+2(a-1 a-2)", "Released:1", 7,
-		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000, by(set("w")))).unmade(7, "w")),
+		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000, by(set("w")))).uncreated(7, "w")),
 	Entry("count once, however many of it wait", "a+2(a-1 a-2)", "Released:3", 5,
-		tell().pool("a", 1, 5, 10).full().waits(pods(3, "p", 1000, by(set("w")))...).unmade(5, "w")),
+		tell().pool("a", 1, 5, 10).full().waits(pods(3, "p", 1000, by(set("w")))...).uncreated(5, "w")),
 	Entry("count for each of several", "a+3(a-1 a-2 a-3)", "Released:2", 8,
-		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000, by(set("w"))), pod("q", 1000, by(set("x")))).unmade(4, "w", "x")),
+		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000, by(set("w"))), pod("q", 1000, by(set("x")))).uncreated(4, "w", "x")),
 	Entry("go where there is room", "", "HasRoom:1", 0,
-		tell().pool("a", 1, 5, 10).waits(pod("p", 1000, by(set("w")))).unmade(3, "w")),
+		tell().pool("a", 1, 5, 10).waits(pod("p", 1000, by(set("w")))).uncreated(3, "w")),
 	Entry("have a machine released that those who wait do not need", "a+1(a-1)", "HasRoom:1", 1,
-		tell().pool("a", 1, 5, 10).waits(pod("p", 1000, by(set("w")))).unmade(4, "w")),
+		tell().pool("a", 1, 5, 10).waits(pod("p", 1000, by(set("w")))).uncreated(4, "w")),
 	Entry("have none released beyond max", "a+1(a-1)", "Released:1", 3,
-		tell().pool("a", 1, 5, 2).full().waits(pod("p", 1000, by(set("w")))).unmade(20, "w")),
+		tell().pool("a", 1, 5, 2).full().waits(pod("p", 1000, by(set("w")))).uncreated(20, "w")),
 	Entry("do not count while the scheduler has not refused one", "", "", 0,
-		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000, untried, by(set("w")))).unmade(7, "w")),
+		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000, untried, by(set("w")))).uncreated(7, "w")),
 	Entry("do not count for others who wait", "a+1(a-1)", "Released:1", 0,
-		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000)).unmade(7, "w")),
+		tell().pool("a", 1, 5, 10).full().waits(pod("p", 1000)).uncreated(7, "w")),
 	Entry("count where they share a volume", "a+2(a-1 a-2)", "Released:1", 7,
-		tell().pool("a", 1, 5, 10).full().stored("p", shared, by(set("w"))).unmade(7, "w")),
+		tell().pool("a", 1, 5, 10).full().stored("p", shared, by(set("w"))).uncreated(7, "w")),
 	Entry("do not count where each has a volume of its own", "a+1(a-1)", "Released:1", 0,
-		tell().pool("a", 1, 5, 10).full().stored("p", own, by(set("w"))).unmade(7, "w")),
+		tell().pool("a", 1, 5, 10).full().stored("p", own, by(set("w"))).uncreated(7, "w")),
 )
 
 // makes has a ReplicaSet in the cluster, which makes no pods.

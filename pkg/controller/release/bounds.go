@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// Bounds of one decision, whatever the users of the target cluster create. What is beyond them is left to the autoscaler. Where
+// they are passed, namespaces get equal parts.
+const (
+	// MaxPods is how many pods that wait are looked at.
+	MaxPods = 5000
+	// MaxShapes is how many kinds of them: each replica of a StatefulSet is one.
+	MaxShapes = 256
+	// MaxDaemons is how many DaemonSets have their part of a machine set aside.
+	MaxDaemons = 200
+	// MaxTime is how long a decision takes; what has been found by then is carried out.
+	MaxTime = 500 * time.Millisecond
+)
+
+// fairly takes as many items as a limit allows, in their order. Where that is not all, no namespace gets more than its share
+// while another gets less than it has.
+func fairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, left []T) {
+	if len(items) <= limit {
+		return items, nil
+	}
+	counts := map[string]int{}
+	for _, item := range items {
+		counts[namespaceOf(item)]++
+	}
+	shares := sharesOf(counts, limit)
+	for _, item := range items {
+		if namespace := namespaceOf(item); shares[namespace] > 0 {
+			shares[namespace]--
+			taken = append(taken, item)
+		} else {
+			left = append(left, item)
+		}
+	}
+	return taken, left
+}
+
+// sharesOf divides a limit: who has fewest gets all, up to an equal part of what is left.
+func sharesOf(counts map[string]int, limit int) map[string]int {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) })
+	shares := make(map[string]int, len(names))
+	for i, name := range names {
+		part := limit / (len(names) - i)
+		if (len(names)-i)*part < limit {
+			part++ // some get one more than others
+		}
+		shares[name] = min(counts[name], part)
+		limit -= shares[name]
+	}
+	return shares
+}
+
+func namespaceOfPod(p *corev1.Pod) string { return p.Namespace }
+
+// important puts pods of higher priority first, then those that have waited longer.
+func important(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+func priority(p *corev1.Pod) int32 {
+	if p.Spec.Priority == nil {
+		return 0
+	}
+	return *p.Spec.Priority
+}
+
+// limitShapes leaves out pods of more kinds than one decision looks at.
+func limitShapes(pods []*fit.Pod) (taken, left []*fit.Pod) {
+	var shapes []*fit.Pod // the most important of each
+	known := map[string]bool{}
+	for _, p := range pods {
+		if !known[p.Shape()] {
+			known[p.Shape()] = true
+			shapes = append(shapes, p)
+		}
+	}
+	_, beyond := fairly(shapes, func(p *fit.Pod) string { return p.Object.Namespace }, MaxShapes)
+	for _, p := range beyond {
+		known[p.Shape()] = false
+	}
+	for _, p := range pods {
+		if known[p.Shape()] {
+			taken = append(taken, p)
+		} else {
+			left = append(left, p)
+		}
+	}
+	return taken, left
+}

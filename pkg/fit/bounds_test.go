@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	. "github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// affordable is what a packing may cost: its budget, and once more to repeat the best way.
+func affordable(budget int) int { return 2 * budget }
+
+// crowd draws a great many pods that wait, of a great many shapes, with all the rules that pods may have.
+func crowd(t *rapid.T, namespace string) (d Demand) {
+	shapes := rapid.IntRange(1, 60).Draw(t, "shapes")
+	rules := rapid.IntRange(0, MaxRules/2).Draw(t, "rules")
+	for i := range shapes {
+		var change []func(*corev1.Pod)
+		for r := range rules {
+			change = append(change, apart(hostname, fmt.Sprint("x", r)), spread([]string{zone, hostname}[r%2], math.MaxInt32, fmt.Sprint("x", r)))
+		}
+		p := read(pod(fmt.Sprintf("x%d-%d", i, i), fmt.Sprintf("cpu=%dm", i%7), append(change, namespaced(namespace))...))
+		d.Pods = append(d.Pods, p)
+		if rapid.Bool().Draw(t, "more") {
+			d.Uncreated = append(d.Uncreated, Uncreated{Like: p, Count: rapid.SampledFrom([]int{1, 1000, math.MaxInt32, math.MaxInt}).Draw(t, "count")})
+		}
+	}
+	return d
+}
+
+var _ = Describe("Law", func() {
+	It("affordable: the work of a packing is bounded by the room there is, whatever waits", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			spares := rapid.IntRange(0, 3).Draw(t, "spares")
+			nodes, g := reserve("g", spares, in("a"), has("cpu=4 memory=8Gi pods=110"))
+			nodes = append(nodes, on(node("n", in("b")), pod("r", "")))
+			d := crowd(t, "crowd")
+			d.Budget = 20_000
+			p := Pack(NewRoom(nodes), d, []Group{g})
+			if p.Work > affordable(d.Budget) {
+				t.Fatalf("%d shapes took %d comparisons", len(d.Pods), p.Work)
+			}
+			created := 0
+			for _, n := range p.Uncreated {
+				created += n
+			}
+			if held := len(p.Places) + created; held > 110*(1+spares) {
+				t.Fatalf("%d pods have a place", held)
+			}
+			if len(p.Places)+len(p.Left)+len(p.Unfinished) != len(d.Pods) {
+				t.Fatalf("of %d pods %d have a place, %d have none and %d were not finished", len(d.Pods), len(p.Places), len(p.Left), len(p.Unfinished))
+			}
+		})
+	})
+})
+
+var _ = Describe("A crowd of one namespace", func() {
+	It("leaves the pods of another their part of the budget", func() {
+		nodes, g := reserve("g", 40, in("a"), has("cpu=4 pods=110"))
+		var rules []func(*corev1.Pod)
+		for r := range MaxRules {
+			rules = append(rules, spread([]string{zone, hostname}[r%2], math.MaxInt32, fmt.Sprint("x", r)))
+		}
+		var d Demand
+		for i := range 400 {
+			p := read(pod(fmt.Sprintf("x%d", i), cpu(i), append(rules, namespaced("crowd"))...))
+			d.Pods, d.Uncreated = append(d.Pods, p), append(d.Uncreated, Uncreated{Like: p, Count: math.MaxInt32})
+		}
+		d.Pods = append(d.Pods, many(1, "neighbour", "cpu=1m", selecting(hostname, "g-0"))...)
+		p := Pack(NewRoom(nodes), d, []Group{g})
+		Expect(p.Unfinished).NotTo(BeEmpty())
+		Expect(p.Work).To(BeNumerically("<=", affordable(MaxWork)))
+		Expect(p.Places).To(ContainElement(And(HaveField("Pod.Object.Name", "neighbour-0"), HaveField("Node", "g-0"))))
+	})
+
+	It("is left where it is when the decision is interrupted", func() {
+		nodes, g := reserve("g", 2)
+		p := Pack(NewRoom(nodes), Demand{Pods: many(9, "p", "cpu=1"), Interrupted: func() bool { return true }}, []Group{g})
+		Expect(p.Unfinished).To(HaveLen(9))
+		Expect(p.Opened).To(Equal([]int{0}))
+	})
+})
+
+var _ = DescribeTable("Pods that are yet to be created",
+	func(count int, want string, uncreated int) {
+		nodes, g := reserve("a", 2)
+		like := read(pod("p-0", "cpu=1"))
+		p := Pack(NewRoom(nodes), Demand{Pods: []*Pod{like}, Uncreated: []Uncreated{{Like: like, Count: count}}}, []Group{g})
+		Expect(where(p)).To(Equal(want))
+		Expect(p.Uncreated["a-0"] + p.Uncreated["a-1"]).To(Equal(uncreated))
+	},
+	Entry("none", 0, "a-0: p-0", 0),
+	Entry("fewer than none", -5, "a-0: p-0", 0),
+	Entry("as many as one machine holds", 3, "a-0: p-0", 3),
+	Entry("for another machine", 4, "a-0: p-0", 4),
+	Entry("60 million", 60_000_000, "a-0: p-0", 7),
+	Entry("as many as there can be", math.MaxInt, "a-0: p-0", 7),
+)
+
+// largest are legal pods that say as much as they can of one thing.
+var largest = map[string]func(p *corev1.Pod){
+	"annotations": func(p *corev1.Pod) { p.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
+	"environment": func(p *corev1.Pod) {
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: strings.Repeat("x", 1<<20)}}
+	},
+	"volumes that every node has": func(p *corev1.Pod) {
+		p.Spec.Volumes = slices.Repeat([]corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}, 5000)
+	},
+	"preferences": func(p *corev1.Pod) {
+		affinity(p).NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: make([]corev1.PreferredSchedulingTerm, 5000)}
+	},
+	"soft constraints": func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = slices.Repeat([]corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.ScheduleAnyway}}, 5000)
+	},
+}
+
+// excessive are legal pods that pass a bound.
+var excessive = map[string]func(p *corev1.Pod){
+	"topology spread constraints": func(p *corev1.Pod) {
+		for i := range 100 {
+			spread(fmt.Sprint("key", i), 1, "p")(p)
+		}
+	},
+	"anti-affinity": func(p *corev1.Pod) {
+		for i := range 5000 {
+			apart(fmt.Sprint("key", i), "p")(p)
+		}
+	},
+	"affinity": func(p *corev1.Pod) {
+		for i := range 5000 {
+			together(fmt.Sprint("key", i), "p")(p)
+		}
+	},
+	"tolerations": func(p *corev1.Pod) {
+		for i := range 5000 {
+			tolerant(fmt.Sprint("key", i))(p)
+		}
+	},
+	"labels":        func(p *corev1.Pod) { p.Labels = textOf(5000) },
+	"node selector": func(p *corev1.Pod) { p.Spec.NodeSelector = textOf(5000) },
+	"node affinity": func(p *corev1.Pod) {
+		e := corev1.NodeSelectorRequirement{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: slices.Repeat([]string{"elsewhere"}, 5000)}
+		affinity(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{e}}}}}
+	},
+	"claims": func(p *corev1.Pod) {
+		p.Spec.Volumes = slices.Repeat([]corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}, 5000)
+	},
+	"containers": func(p *corev1.Pod) {
+		p.Spec.Containers = slices.Repeat(p.Spec.Containers, 10000)
+	},
+	"requests": func(p *corev1.Pod) {
+		for i := range 5000 {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+		}
+	},
+	"host ports": func(p *corev1.Pod) {
+		for i := range 5000 {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(i + 1)})
+		}
+	},
+}
+
+func textOf(n int) map[string]string {
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprint("key", i)] = strings.Repeat("v", 63)
+	}
+	return all
+}
+
+var _ = Describe("A slim pod", func() {
+	// most is what a slim pod may take at all: its rules, and what identifies it.
+	const most = MaxBytes + 2<<10
+
+	It("answers as the pod does", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			nodes, _, waiting := drawCluster(t)
+			whole, slim := NewRoom(nodes), NewRoom(nodes)
+			for _, p := range waiting {
+				p.Spec.InitContainers = []corev1.Container{{Name: "first", Resources: corev1.ResourceRequirements{Requests: amounts("cpu=2")}}}
+				a, b := read(p), read(Slim(p))
+				if a.Shape() != b.Shape() || Slim(p).String() != Slim(Slim(p)).String() {
+					t.Fatalf("%v is another when slim: %v", p, Slim(p))
+				}
+				for _, n := range nodes {
+					if x, y := whole.Ask(a, n.Object.Name), slim.Ask(b, n.Object.Name); x != y {
+						t.Fatalf("%s on %s: %q, slim %q", p.Name, n.Object.Name, x, y)
+					}
+				}
+				if len(nodes) > 0 {
+					p.Spec.NodeName = nodes[rapid.IntRange(0, len(nodes)-1).Draw(t, "goes to")].Object.Name
+					whole.Put(NewPod(p, nil), p.Spec.NodeName)
+					slim.Put(NewPod(Slim(p), nil), p.Spec.NodeName)
+				}
+			}
+		})
+	})
+
+	It("is small, however much the pod says that decides nothing", func() {
+		for what, change := range largest {
+			p := Slim(pod("p", "cpu=1", change))
+			Expect(p.Size()).To(BeNumerically("<", 500), what)
+			Expect(read(p).Unclear).To(BeEmpty(), what)
+			Expect(read(p).Shape()).To(Equal(read(pod("p", "cpu=1")).Shape()), what)
+		}
+	})
+
+	It("is small, and cannot be decided, where the pod says too much that decides", func() {
+		for what, change := range excessive {
+			for _, p := range []*corev1.Pod{pod("p", "cpu=1", change), Slim(pod("p", "cpu=1", change))} {
+				Expect(read(p).Unclear).NotTo(BeEmpty(), what)
+				Expect(read(p).Object.Size()).To(BeNumerically("<", most), what)
+				Expect(On(read(p), node("n"))).To(Equal(Undecided), what)
+				Expect(Slim(Slim(p)).String()).To(Equal(Slim(p).String()), what)
+			}
+		}
+	})
+
+	It("keeps its name, owner, state and what it requests", func() {
+		p := pod("p", "cpu=3", excessive["labels"])
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "a", UID: "a", Controller: ptr.To(true)}, {Kind: "Other", Name: strings.Repeat("x", 1<<20)}}
+		p.Spec.SchedulerName = strings.Repeat("x", 1<<20)
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending, Message: strings.Repeat("x", 1<<20), Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: strings.Repeat("x", 1<<20)},
+		}}
+		slim := Slim(p)
+		Expect(slim.Size()).To(BeNumerically("<", most))
+		Expect(slim.OwnerReferences).To(HaveLen(1))
+		Expect(slim.Status.Conditions).To(ConsistOf(HaveField("Reason", corev1.PodReasonUnschedulable)))
+		Expect(slim.Spec.Containers[0].Resources.Requests.Cpu().Value()).To(BeEquivalentTo(3))
+	})
+})
+
+var _ = DescribeTable("Beside a pod that says too much, one",
+	func(want Obstacle, p *corev1.Pod, there func(*corev1.Pod), change ...func(*corev1.Pod)) {
+		running := pod("large", "", append(change, there, func(p *corev1.Pod) { p.Spec.NodeName = "n" })...)
+		room := NewRoom([]Node{{Object: node("n"), Pods: []*Pod{NewPod(Slim(running), nil)}}, {Object: node("m")}})
+		Expect(room.Ask(read(p), "m")).To(Equal(want))
+	},
+	Entry("of its namespace cannot be decided", Undecided, pod("p", ""), excessive["anti-affinity"]),
+	Entry("of another namespace can", Fits, pod("p", "", namespaced("other")), excessive["anti-affinity"]),
+	Entry("of another namespace cannot where that may be named", Undecided, pod("p", "", namespaced("other")), excessive["anti-affinity"], apart(hostname, "p", anyNamespace)),
+	Entry("that may name it cannot", Undecided, pod("p", "", namespaced("other"), apart(hostname, "large", anyNamespace)), excessive["labels"]),
+	Entry("that names others can", Fits, pod("p", "", namespaced("other"), apart(hostname, "large")), excessive["labels"]),
+	Entry("is not concerned by what decides nothing of others", Fits, pod("p", ""), excessive["tolerations"]),
+)
+
+var _ = It("takes requests whose sum is no number for what no machine holds", func() {
+	p := pod("p", "")
+	for range 2 {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: *resource.NewQuantity(math.MaxInt64, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(math.MaxInt64, resource.DecimalSI),
+		}}})
+	}
+	for _, p := range []*corev1.Pod{p, Slim(p)} {
+		Expect(On(read(p), node("n"))).To(Equal(Full))
+		running := p.DeepCopy()
+		running.Spec.NodeName = "n"
+		room := NewRoom([]Node{{Object: node("n"), Pods: slices.Repeat([]*Pod{NewPod(running, nil)}, 9)}})
+		Expect(room.Ask(read(pod("q", "cpu=1")), "n")).To(Equal(Full))
+	}
+})

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	requests "k8s.io/component-helpers/resource"
+)
+
+// Bounds of what is read of one pod, whatever its author wrote. Common pods stay far below them.
+const (
+	// MaxContainers counts init containers, too.
+	MaxContainers = 64
+	// MaxRequests counts resources over all containers.
+	MaxRequests = 256
+	// MaxRules counts required pod affinity and anti-affinity terms and hard topology spread constraints.
+	MaxRules = 32
+	// MaxTolerations of one pod.
+	MaxTolerations = 64
+	// MaxClaims and MaxHostPorts of one pod.
+	MaxClaims    = 64
+	MaxHostPorts = 64
+	// MaxBytes is the size of all that is kept of one pod, in protobuf.
+	MaxBytes = 8 << 10
+)
+
+// unread is the annotation of a slim pod that passes a bound: it says which. Slim pods have no other.
+const unread = "fit/unread"
+
+// Slim returns a copy of a pod with no more than this package and its callers read: what remains takes at most [MaxBytes].
+// Read from the copy, a pod has the same requests, ports, rules and shape. Of a pod that has a node, only what matters to
+// other pods remains.
+//
+// A pod that passes a bound keeps its name, owner, state and requests. As one that waits it is [Undecided]; as one that
+// runs it makes pods undecided that its rules or its labels may concern: those of its namespace, and of all namespaces
+// where its anti-affinity names others.
+func Slim(pod *corev1.Pod) *corev1.Pod {
+	slim, reason := bounded(pod)
+	if reason == "" {
+		slim.Spec.Containers[0].Resources.Requests = requests.PodRequests(pod, requests.PodResourcesOptions{UseStatusResources: pod.Spec.NodeName != ""})
+		return slim
+	}
+	slim = outline(pod)
+	slim.Annotations = map[string]string{unread: reason}
+	slim.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: roughly(pod)}}}
+	slim.Spec.Affinity = repelling(pod)
+	return slim
+}
+
+// bounded is a slim pod without its requests, and the bound that it passes; empty where it keeps them all.
+func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
+	if reason := pod.Annotations[unread]; reason != "" {
+		return nil, start(reason)
+	}
+	n, bytes := 0, 0
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for name := range containers[i].Resources.Requests {
+				n, bytes = n+1, bytes+len(name)
+			}
+		}
+	}
+	slim = outline(pod)
+	carry(pod, slim)
+	s := &slim.Spec
+	for _, bound := range []struct {
+		n, most int
+		what    string
+	}{
+		{len(pod.Spec.Containers) + len(pod.Spec.InitContainers), MaxContainers, "containers"},
+		{n, MaxRequests, "requests"},
+		{rulesOf(s), MaxRules, "pod affinity terms and topology spread constraints"},
+		{len(s.Tolerations), MaxTolerations, "tolerations"},
+		{len(s.Volumes), MaxClaims, "claims"},
+		{len(s.Containers[0].Ports), MaxHostPorts, "host ports"},
+		{bytes + slim.Size(), MaxBytes, "bytes that decide where it may run"},
+	} {
+		if bound.n > bound.most {
+			return nil, fmt.Sprintf("has more than %d %s", bound.most, bound.what)
+		}
+	}
+	return slim, ""
+}
+
+// rulesOf is how many rules about other pods a slim pod has.
+func rulesOf(s *corev1.PodSpec) int {
+	n := len(s.TopologySpreadConstraints)
+	if a := s.Affinity; a != nil && a.PodAffinity != nil {
+		n += len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := s.Affinity; a != nil && a.PodAntiAffinity != nil {
+		n += len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	return n
+}
+
+// outline is what every pod keeps.
+func outline(pod *corev1.Pod) *corev1.Pod {
+	slim := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+	}}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Size() < MaxBytes/8 {
+		slim.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	slim.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: start(pod.Spec.SchedulerName), Priority: pod.Spec.Priority}
+	slim.Status = corev1.PodStatus{Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates[:1:1]
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			slim.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+		}
+	}
+	return slim
+}
+
+// start is a name, or what makes it differ from all that are sensible.
+func start(name string) string { return name[:min(len(name), MaxBytes/8)] }
+
+// carry copies what decides where a pod may run, but its requests.
+func carry(pod, slim *corev1.Pod) {
+	from, to := &pod.Spec, &slim.Spec
+	slim.Labels = pod.Labels
+	to.Containers = []corev1.Container{{Ports: hostPorts(pod)}}
+	to.Affinity = required(from)
+	if from.NodeName != "" {
+		return
+	}
+	to.NodeSelector, to.Tolerations = from.NodeSelector, from.Tolerations
+	to.Volumes = claims(from.Volumes)
+	to.TopologySpreadConstraints = hard(from.TopologySpreadConstraints)
+	if len(from.ResourceClaims) > 0 {
+		to.ResourceClaims = []corev1.PodResourceClaim{{}}
+	}
+	if from.SchedulingGroup != nil {
+		to.SchedulingGroup = &corev1.PodSchedulingGroup{}
+	}
+}
+
+// hard are the constraints that keep a pod from nodes.
+func hard(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+	var all []corev1.TopologySpreadConstraint
+	for _, c := range constraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// required is the affinity without preferences; of a pod that has a node only that which keeps others away.
+func required(s *corev1.PodSpec) *corev1.Affinity {
+	if s.Affinity == nil {
+		return nil
+	}
+	a := &corev1.Affinity{}
+	if anti := s.Affinity.PodAntiAffinity; anti != nil && len(anti.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: anti.RequiredDuringSchedulingIgnoredDuringExecution}
+	}
+	if with := s.Affinity.PodAffinity; with != nil && s.NodeName == "" && len(with.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: with.RequiredDuringSchedulingIgnoredDuringExecution}
+	}
+	if n := s.Affinity.NodeAffinity; n != nil && s.NodeName == "" && n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: n.RequiredDuringSchedulingIgnoredDuringExecution}
+	}
+	if *a == (corev1.Affinity{}) {
+		return nil
+	}
+	return a
+}
+
+// claims are the volumes that may limit where a pod runs.
+func claims(volumes []corev1.Volume) []corev1.Volume {
+	var all []corev1.Volume
+	for _, v := range volumes {
+		switch {
+		case anywhere(v.VolumeSource):
+		case v.PersistentVolumeClaim != nil:
+			all = append(all, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.PersistentVolumeClaim.ClaimName},
+			}})
+		case v.Ephemeral != nil:
+			all = append(all, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		default:
+			all = append(all, corev1.Volume{Name: v.Name})
+		}
+	}
+	return all
+}
+
+// hostPorts are the ports that a pod takes from its node, as ports of one container.
+func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
+	var all []corev1.ContainerPort
+	for _, p := range portsOf(pod) {
+		all = append(all, corev1.ContainerPort{HostIP: p.IP, Protocol: p.Protocol, HostPort: p.Number})
+	}
+	return all
+}
+
+// roughly is what a pod requests of CPU and memory, for one that is too large to be read: the sum of its containers.
+func roughly(pod *corev1.Pod) corev1.ResourceList {
+	var milli, bytes int64
+	for i := range pod.Spec.Containers {
+		list := pod.Spec.Containers[i].Resources.Requests
+		milli = min(milli+units(corev1.ResourceCPU, list[corev1.ResourceCPU]), maxAmount)
+		bytes = min(bytes+units(corev1.ResourceMemory, list[corev1.ResourceMemory]), maxAmount)
+	}
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI),
+	}
+}
+
+// repelling stands for the anti-affinity of a pod that is too large to be read: whether it may concern pods of other namespaces.
+func repelling(pod *corev1.Pod) *corev1.Affinity {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	for _, t := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if t.NamespaceSelector != nil || len(t.Namespaces) > 0 {
+			return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{NamespaceSelector: &metav1.LabelSelector{}},
+			}}}
+		}
+	}
+	return nil
+}
