@@ -20,7 +20,7 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "evenkeel_release_pods", Help: "Pods that wait for a place, by what becomes of them.",
+			Name: "evenkeel_release_pods", Help: "Pods that wait for a place, by what becomes of them (Released, Coming, HasRoom, NoReserve, Unclear, Doubtful, BeyondBounds).",
 		}, []string{"outcome"}),
 		machines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "evenkeel_release_machines_total", Help: "Machines by which replicas were raised for pods that waited.",
