@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,8 +43,10 @@ type faults struct {
 	before  []func(Write) error
 	after   []func(Write) error
 
-	troubles map[scope]*troubles
-	random   *rand.Rand
+	stale     map[scope]time.Duration
+	bookmarks map[scope]time.Duration
+	troubles  map[scope]*troubles
+	random    *rand.Rand
 }
 
 func newFaults(seed uint64) faults {
@@ -54,6 +57,7 @@ func newFaults(seed uint64) faults {
 		down:    map[scope]bool{},
 		silent:  map[scope]bool{},
 
+		stale: map[scope]time.Duration{}, bookmarks: map[scope]time.Duration{},
 		troubles: map[scope]*troubles{},
 		random:   rand.New(rand.NewPCG(seed, 1)),
 	}
@@ -113,6 +117,30 @@ func (s *Server) Lag(resource string, lag func() time.Duration, users ...string)
 			}
 		}
 	})
+}
+
+// BreakWatches ends all watches of some users, of all where none is named, as a proxy does that is restarted.
+func (s *Server) BreakWatches(users ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.order {
+		for w := range t.watches {
+			if len(users) == 0 || slices.Contains(users, w.client.user) {
+				w.broken = true
+				s.struck["watch broken"]++
+			}
+		}
+	}
+	s.wakeAll()
+}
+
+// Skew sets the server's clock ahead of everybody else's, or behind it where d is negative. It shows in the times that the server
+// writes.
+func (s *Server) Skew(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skew = d
+	s.struck["clock jump"]++
 }
 
 // Hold makes watches of a resource ("" means every one) deliver nothing until Release.
@@ -263,6 +291,44 @@ type severed struct {
 	cut  atomic.Bool
 	once sync.Once
 	done chan struct{}
+
+	ice sync.Mutex
+	// thaw is closed when the connection moves again; nil while it does.
+	thaw chan struct{}
+}
+
+// Freeze stops the connection until Thaw, as a process stands still that is stopped, or whose machine is: what it was about to send
+// is sent afterwards and takes effect, however long that took and whatever the caller's deadline.
+func (s *severed) Freeze() {
+	s.ice.Lock()
+	defer s.ice.Unlock()
+	if s.thaw == nil {
+		s.thaw = make(chan struct{})
+	}
+}
+
+// Thaw ends a Freeze.
+func (s *severed) Thaw() {
+	s.ice.Lock()
+	defer s.ice.Unlock()
+	if s.thaw != nil {
+		close(s.thaw)
+		s.thaw = nil
+	}
+}
+
+// stands waits while the connection is frozen.
+func (s *severed) stands() {
+	s.ice.Lock()
+	thaw := s.thaw
+	s.ice.Unlock()
+	if thaw == nil {
+		return
+	}
+	select {
+	case <-thaw:
+	case <-s.done:
+	}
 }
 
 // Cut ends the connection for good: no request takes effect any more, and

@@ -28,6 +28,9 @@ type Write struct {
 	Time            time.Time
 	// Server is its name, for those that have one.
 	Server string
+	// Object is what is stored after the write, and what was stored before a removal. Only hooks after a write get it; they must
+	// not change it.
+	Object map[string]any
 }
 
 // Journal is the writes of several servers, in the order of their effect.
@@ -52,12 +55,13 @@ func (j *Journal) add(w Write) {
 // NoOp tells that the write was accepted and changed nothing.
 func (w Write) NoOp() bool { return w.Effect == "" }
 
-func (s *Server) record(r *request, rv uint64, effect Effect) {
-	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.now(), Server: s.name}
+func (s *Server) record(r *request, v *version, rv uint64, effect Effect) {
+	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.clock(), Server: s.name}
 	s.writes = append(s.writes, w)
 	if s.journal != nil {
 		s.journal.add(w)
 	}
+	w.Object = v.object
 	for _, hook := range s.faults.after {
 		if err := hook(w); err != nil {
 			r.lost = err
@@ -71,7 +75,7 @@ func (s *Server) announce(r *request) error {
 		return nil
 	}
 	for _, hook := range s.faults.before {
-		if err := hook(Write{Request: r.Request, Time: s.now(), Server: s.name}); err != nil {
+		if err := hook(Write{Request: r.Request, Time: s.clock(), Server: s.name}); err != nil {
 			return err
 		}
 	}

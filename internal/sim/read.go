@@ -54,6 +54,11 @@ func (s *Server) get(r *request) (answer, error) {
 	case v == nil:
 		return answer{}, r.notFound()
 	}
+	if r.query.Get("resourceVersion") == "0" && r.Subresource == "" {
+		if old := r.table.asOf(s.staleness(r), s.version).objects[r.key()]; old != nil {
+			v = old
+		}
+	}
 	return answer{code: http.StatusOK, body: v.bytes()}, nil
 }
 
@@ -62,19 +67,28 @@ func (s *Server) list(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var b bytes.Buffer
-	apiVersion, kind := r.table.gvk.ToAPIVersionAndKind()
-	fmt.Fprintf(&b, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, kind, apiVersion, s.version)
-	separator := ""
-	for _, v := range r.table.sorted(r.Namespace) {
-		if chosen.holds(v) {
-			b.WriteString(separator)
-			b.Write(v.bytes())
-			separator = ","
-		}
+	p, err := s.page(r)
+	if err != nil {
+		return answer{}, err
 	}
-	b.WriteString("]}")
-	return answer{code: http.StatusOK, body: b.Bytes()}, nil
+	var b bytes.Buffer
+	separator := ""
+	for n, v := range p.all {
+		if !chosen.holds(v) {
+			continue
+		}
+		if p.limit > 0 && p.listed == p.limit {
+			p.next(n, chosen)
+			break
+		}
+		p.listed++
+		b.WriteString(separator)
+		b.Write(v.bytes())
+		separator = ","
+	}
+	apiVersion, kind := r.table.gvk.ToAPIVersionAndKind()
+	body := fmt.Appendf(nil, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"%s},"items":[%s]}`, kind, apiVersion, p.rv, p.more, b.Bytes())
+	return answer{code: http.StatusOK, body: body}, nil
 }
 
 // selection is which objects a list, a watch or a delete of many concerns.

@@ -86,7 +86,7 @@ func (s *Server) remove(r *request, was *version, last map[string]any) (answer, 
 	if !r.dryRun() {
 		s.store(r.table, was.key, was, nil)
 		rv = s.version
-		s.record(r, rv, Deleted)
+		s.record(r, was, rv, Deleted)
 	}
 	if last != nil {
 		metadataOf(last)["resourceVersion"] = strconv.FormatUint(rv, 10)

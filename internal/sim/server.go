@@ -38,7 +38,7 @@ type Options struct {
 // Server is the API server. Its methods may be called at any time, but not
 // from its own hooks.
 type Server struct {
-	now     func() time.Time
+	clock   func() time.Time
 	history int
 	closed  chan struct{}
 	name    string
@@ -61,6 +61,8 @@ type Server struct {
 	// restores counts them: a watch does not outlive one.
 	restores int
 	struck   map[string]int
+	// skew is how far the server's clock is ahead.
+	skew time.Duration
 }
 
 // New returns a running server without objects.
@@ -75,7 +77,7 @@ func New(o Options) *Server {
 		o.History = 10_000
 	}
 	s := &Server{
-		now:     o.Now,
+		clock:   o.Now,
 		history: o.History,
 		closed:  make(chan struct{}),
 		random:  rand.New(rand.NewPCG(o.Seed, 0)),
@@ -183,6 +185,9 @@ func (s *Server) Compact() {
 	}
 	s.wakeAll()
 }
+
+// now is what the server's clock shows. The lock is held.
+func (s *Server) now() time.Time { return s.clock().Add(s.skew) }
 
 // wakeAll makes every watch look at the state again. The lock is held.
 func (s *Server) wakeAll() {

@@ -91,8 +91,12 @@ func newTable(r Resource) *table {
 
 // sorted are the objects of a namespace, or of all, in the order of their keys.
 func (t *table) sorted(namespace string) []*version {
-	found := make([]*version, 0, len(t.objects))
-	for k, v := range t.objects {
+	return sortedIn(t.objects, namespace)
+}
+
+func sortedIn(objects map[key]*version, namespace string) []*version {
+	found := make([]*version, 0, len(objects))
+	for k, v := range objects {
 		if namespace == "" || k.namespace == namespace {
 			found = append(found, v)
 		}
@@ -105,7 +109,7 @@ func (t *table) sorted(namespace string) []*version {
 // and tells the watches. The lock is held.
 func (s *Server) store(t *table, k key, was *version, object map[string]any) *version {
 	s.version++
-	e := &event{key: k, rv: s.version, at: s.now(), was: was}
+	e := &event{key: k, rv: s.version, at: s.clock(), was: was}
 	if was != nil {
 		e.gone = sync.OnceValue(func() *version { return was.stamped(e.rv) })
 		s.forgetUID(was)

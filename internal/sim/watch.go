@@ -18,6 +18,15 @@ import (
 // bookmarkEvery is how often a quiet watch that asks for it is told how far it is.
 const bookmarkEvery = time.Minute
 
+// bookmarkEvery is how long it takes until the next bookmark. The lock is held.
+func (s *Server) bookmarkEvery(user string) time.Duration {
+	if every, _ := find(s.faults.bookmarks, user, ""); every > 0 {
+		s.struck["late bookmark"]++
+		return every
+	}
+	return bookmarkEvery
+}
+
 // watch is the body of a watch's response. Whoever reads it does all the work.
 type watch struct {
 	server  *Server
@@ -27,6 +36,7 @@ type watch struct {
 	chosen  selection
 	only    string // namespace; empty for all
 	epoch   int
+	broken  bool
 	restore int
 	from    uint64    // events up to this version are not delivered
 	ends    time.Time // zero for never
@@ -62,7 +72,7 @@ func (s *Server) watch(r *request) (answer, error) {
 		w.ends = time.Now().Add(time.Duration(seconds) * time.Second)
 	}
 	if r.query.Get("allowWatchBookmarks") == "true" {
-		w.remarks = time.Now().Add(bookmarkEvery)
+		w.remarks = time.Now().Add(s.bookmarkEvery(r.User))
 	}
 	if err := w.begin(r); err != nil {
 		return answer{}, err
@@ -101,6 +111,7 @@ func (w *watch) begin(r *request) error {
 // Read waits for the next events that are due.
 func (w *watch) Read(p []byte) (int, error) {
 	for len(w.rest) == 0 {
+		w.client.stands()
 		if w.last {
 			w.leave()
 			return 0, io.EOF
@@ -163,7 +174,7 @@ func (w *watch) step() (time.Duration, error) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	now := time.Now()
-	if err := w.server.reachable(w.client); err != nil || w.restore != w.server.restores {
+	if err := w.server.reachable(w.client); err != nil || w.restore != w.server.restores || w.broken {
 		return 0, io.ErrUnexpectedEOF
 	}
 	if !w.ends.IsZero() && !now.Before(w.ends) {
@@ -179,6 +190,9 @@ func (w *watch) step() (time.Duration, error) {
 		return 0, io.ErrUnexpectedEOF
 	}
 	if held, _ := find(w.server.faults.held, w.client.user, w.table.Name); held || silent {
+		if held {
+			w.server.struck["watch held"]++
+		}
 		return until(now, w.ends, w.gaveUp), nil
 	}
 	if len(w.first) > 0 {
@@ -210,7 +224,7 @@ func (w *watch) deliver(now time.Time) time.Duration {
 		return until(now, w.ends)
 	}
 	if !now.Before(w.remarks) {
-		w.remarks = now.Add(bookmarkEvery)
+		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
 		w.seen = w.server.version
 		w.rest = w.bookmark("")
 	}

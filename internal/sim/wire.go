@@ -62,7 +62,9 @@ func (c *Client) RoundTrip(hr *http.Request) (*http.Response, error) {
 	if err := c.pause(hr.Context(), before); err != nil {
 		return nil, err
 	}
+	c.stands()
 	a, err := c.server.serve(r)
+	c.stands()
 	if a.stream == nil {
 		if err := c.server.hears(r); err != nil {
 			return nil, err

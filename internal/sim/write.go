@@ -237,7 +237,7 @@ func (s *Server) commit(r *request, code int, was *version, object map[string]an
 		return answer{code: code, body: (&version{object: object}).bytes()}, nil
 	}
 	if was != nil && reflect.DeepEqual(was.object, object) {
-		s.record(r, was.rv, "")
+		s.record(r, was, was.rv, "")
 		return answer{code: code, body: was.bytes()}, nil
 	}
 	effect := Added
@@ -245,6 +245,6 @@ func (s *Server) commit(r *request, code int, was *version, object map[string]an
 		effect = Modified
 	}
 	is := s.store(r.table, r.key(), was, object)
-	s.record(r, is.rv, effect)
+	s.record(r, is, is.rv, effect)
 	return answer{code: code, body: is.bytes()}, nil
 }

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -23,7 +24,57 @@ type ledger struct {
 	mu      sync.Mutex
 	version map[string]string // by name; empty once deleted
 	doomed  map[string]bool   // somebody has asked for its deletion
+	// calls are the creates asked for: true once one was answered with a machine. born is how many machines each of them made,
+	// as the server knows.
+	calls map[string]bool
+	born  map[string]int
 }
+
+func newLedger() *ledger {
+	return &ledger{version: map[string]string{}, doomed: map[string]bool{}, calls: map[string]bool{}, born: map[string]int{}}
+}
+
+// call begins a create, and names it.
+func (l *ledger) call() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := fmt.Sprint("call-", len(l.calls))
+	l.calls[name] = false
+	return name
+}
+
+func (l *ledger) answered(call string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[call] = true
+}
+
+// follow is a hook of the server.
+func (l *ledger) follow(w sim.Write) error {
+	if w.Effect == sim.Added {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		call, _, _ := unstructured.NestedString(w.Object, "metadata", "labels", callLabel)
+		l.born[call]++
+	}
+	return nil
+}
+
+// judge expects that each create made one machine, or none where it was answered with an error.
+func (l *ledger) judge() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for call, answered := range l.calls {
+		if answered {
+			Expect(l.born[call]).To(Equal(1), call)
+		} else {
+			Expect(l.born[call]).To(BeNumerically("<=", 1), call)
+		}
+	}
+}
+
+// callLabel names the create that a machine comes from.
+const callLabel = "call"
 
 func (l *ledger) doom(name string) {
 	l.mu.Lock()
@@ -77,7 +128,10 @@ func (w writer) write() {
 		}
 	}
 	if len(names) < 3 || w.IntN(3) == 0 {
-		if made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{}); err == nil {
+		m, call := unnamed(), w.call()
+		m.Labels = map[string]string{callLabel: call}
+		if made, err := w.machines().Create(w, m, metav1.CreateOptions{}); err == nil {
+			w.answered(call)
 			w.note(made.Name, made.ResourceVersion)
 		}
 		return
@@ -130,7 +184,8 @@ var _ = Describe("In a storm (L4.1, L4.3)", func() {
 				w.server.Lag("machines", func() time.Duration { return time.Duration(random.Int64N(int64(8 * time.Second))) })
 				w.server.Latency(5 * time.Millisecond)
 				w.server.FailWrites(float64(seed%4)/10, sim.Either, "ours")
-				l := &ledger{version: map[string]string{}, doomed: map[string]bool{}}
+				l := newLedger()
+				w.server.AfterWrite(l.follow)
 				var workers sync.WaitGroup
 				for i := range uint64(4) {
 					worker := writer{w, l, rand.New(rand.NewPCG(seed, 2+i))}
@@ -143,14 +198,15 @@ var _ = Describe("In a storm (L4.1, L4.3)", func() {
 					})
 				}
 				workers.Wait()
-				live := 0
-				for _, version := range l.copy() {
-					if version != "" {
-						live++
-					}
+				l.judge()
+				stored := map[string]bool{}
+				for _, m := range w.stored() {
+					stored[m.Name] = true
 				}
-				if seed%4 == 0 { // without failures all is known
-					Expect(w.stored()).To(HaveLen(live))
+				for name, version := range l.copy() {
+					if version == "" || !l.isDoomed(name) {
+						Expect(stored[name]).To(Equal(version != ""), name)
+					}
 				}
 			})
 		}

@@ -56,6 +56,17 @@ func (c *connection) Cut() {
 	c.target.Cut()
 }
 
+// freeze makes both connections stand still, or move again.
+func (c *connection) freeze(still bool) {
+	for _, one := range []*sim.Client{c.control, c.target} {
+		if still {
+			one.Freeze()
+		} else {
+			one.Thaw()
+		}
+	}
+}
+
 // Config reaches both clusters. Control and Target reach one of them.
 func (c *connection) Config() *rest.Config {
 	return &rest.Config{

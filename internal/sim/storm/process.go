@@ -76,6 +76,25 @@ func (p *Process) CrashFor(pause time.Duration) {
 	})
 }
 
+// Freeze makes the process stand still until Thaw, as kill -STOP does: what it was about to send is sent afterwards, and takes
+// effect though its time to lead is over.
+func (p *Process) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life != nil {
+		p.life.client.freeze(true)
+	}
+}
+
+// Thaw ends a Freeze.
+func (p *Process) Thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life != nil {
+		p.life.client.freeze(false)
+	}
+}
+
 // Stop ends the program in an orderly way, waits for all its goroutines, those
 // of killed lives included, and returns its error. It does not start again.
 func (p *Process) Stop() error {

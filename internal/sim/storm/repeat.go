@@ -4,6 +4,7 @@ package storm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,12 @@ import (
 const (
 	seedVariable  = "SEED"
 	crashVariable = "CRASH"
+	// stormsVariable is how many seeds there are.
+	stormsVariable = "STORMS"
 )
+
+// firstDrawn is the first of the seeds that are drawn; those that are fixed are below it.
+const firstDrawn = 1_000_000
 
 // repeating tells whether one run is repeated; then its logs are kept.
 func repeating() bool {
@@ -80,13 +86,19 @@ func folder() string {
 	return "..."
 }
 
-// Seeds runs body with the seeds 1 to n, each in a bubble of its own; with
-// SEED set, with that seed alone. The report of a failure says how to repeat it.
+// Seeds runs body with the seeds 1 to n and with one that is drawn anew each
+// time, each in a bubble of its own; with STORMS set, with that many and half
+// as many drawn ones; with SEED set, with that seed alone. It reports which
+// faults struck, and of a failure how to repeat it.
 func Seeds(t *testing.T, n int, body func(seed uint64)) {
 	t.Helper()
-	for _, seed := range seeds(n) {
+	all := seeds(n)
+	counted = newTally()
+	defer func() { counted = nil }()
+	for _, seed := range all {
 		bubble(t, command(t, seed, nil), func() { body(seed) })
 	}
+	counted.report(all)
 }
 
 func seeds(n int) []uint64 {
@@ -97,10 +109,22 @@ func seeds(n int) []uint64 {
 		}
 		return []uint64{seed}
 	}
+	drawn := 1
+	if text := os.Getenv(stormsVariable); text != "" {
+		storms, err := strconv.Atoi(text)
+		if err != nil || storms < 1 {
+			ginkgo.Fail(fmt.Sprintf("%s=%q: want a number", stormsVariable, text))
+		}
+		n, drawn = storms, storms/2
+	}
 	var all []uint64
 	for seed := range n {
 		all = append(all, uint64(seed)+1)
 	}
+	for range drawn {
+		all = append(all, firstDrawn+rand.Uint64N(firstDrawn))
+	}
+	ginkgo.AddReportEntry("seeds drawn", fmt.Sprint(all[n:]))
 	return all
 }
 

@@ -40,6 +40,10 @@ type World struct {
 	hooks   sync.Mutex // hooks of both servers run one at a time
 	draws   sync.Mutex // what is drawn for both servers is drawn one at a time
 
+	storm   *weather // under way
+	stormed bool
+	stills  int // how often a process stood still
+
 	mu        sync.Mutex
 	processes []*Process
 	crash     *crash
@@ -132,6 +136,8 @@ func Loud(writes []sim.Write) []sim.Write {
 // End stops every process in an orderly way, the youngest first, and closes the
 // server.
 func (w *World) End() {
+	w.Calm()
+	counted.add(w)
 	w.mu.Lock()
 	processes := w.processes
 	w.mu.Unlock()

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -33,65 +35,142 @@ func seeds() int {
 	return 25
 }
 
-// guard watches what must never happen, write by write.
+// most is the max of the bounds in storms. Replicas stay below it.
+const most = 9
+
+// guard watches what must never happen, write by write. It knows of the cluster what the writes tell.
 type guard struct {
-	c     *cluster
-	most  int
-	there map[string]bool
+	c *cluster
+	// class is that of each machine there is, and current that of the template: machines of another class are being replaced.
+	class   map[string]string
+	current string
+	// leaving are machines that were told to go.
+	leaving map[string]bool
+
+	// mu guards what follows, which the story sets.
+	mu sync.Mutex
 	// forgiven are machines that may go though pods run on them: they were named, or are sick.
 	forgiven map[string]bool
-	rolling  bool
 	// over: machines beyond replicas may be drained from now on, since patience ends.
 	over   bool
 	broken []string
+	// looked counts how often each invariant was at stake.
+	looked map[string]int
+}
+
+func newGuard(c *cluster) *guard {
+	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, forgiven: map[string]bool{}, looked: map[string]int{}}
 }
 
 func (g *guard) follow(w sim.Write) error {
-	if w.Resource != "machines" || w.NoOp() || w.Subresource != "" {
+	if w.NoOp() || w.Subresource != "" {
 		return nil
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	class := func(path ...string) string {
+		name, _, _ := unstructured.NestedString(w.Object, append(path, "spec", "class", "name")...)
+		return name
+	}
 	switch {
+	case w.Resource == "machinedeployments":
+		g.current = class("spec", "template")
+	case w.Resource != "machines":
 	case w.Effect == sim.Added:
-		g.there[w.Name] = true
-		if g.most > 0 && len(g.there) > g.most {
-			g.broken = append(g.broken, fmt.Sprintf("I1: %d machines, %d allowed", len(g.there), g.most))
-		}
+		g.class[w.Name] = class()
+		g.bounded()
 	case w.Effect == sim.Deleted:
-		delete(g.there, w.Name)
-	case w.Verb == "delete" && w.User == evenkeel && !g.forgiven[w.Name] && !g.rolling && !g.over && g.holdsWork(w.Name):
-		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
+		delete(g.class, w.Name)
+		delete(g.leaving, w.Name)
+	case w.Verb == "delete":
+		g.leaving[w.Name] = true
+		g.spared(w)
 	}
 	return nil
 }
 
-func (g *guard) holdsWork(machine string) bool {
-	return slices.Contains(g.c.pulse.busy(), machine)
+// bounded is I1: machines never pass max but by the surge of a rollout, and by those that are replaced because they were named
+// or are sick, which are leaving.
+func (g *guard) bounded() {
+	g.looked["I1"]++
+	allowed := most
+	for name := range g.leaving {
+		if g.forgiven[name] {
+			allowed++
+		}
+	}
+	for _, class := range g.class {
+		if class != g.current {
+			allowed++
+			break
+		}
+	}
+	if len(g.class) > allowed {
+		g.broken = append(g.broken, fmt.Sprintf("I1: %d machines, %d allowed", len(g.class), allowed))
+	}
+}
+
+// spared is I3: a machine of the current class that pods run on is not deleted, unless it was named or is sick.
+func (g *guard) spared(w sim.Write) {
+	if w.User != evenkeel || g.over || g.class[w.Name] != g.current {
+		return
+	}
+	g.looked["I3"]++
+	if !g.forgiven[w.Name] && slices.Contains(g.c.pulse.busy(), w.Name) {
+		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
+	}
+}
+
+func (g *guard) forgive(machine string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forgiven[machine] = true
+}
+
+// endPatience lets machines beyond replicas be drained from now on.
+func (g *guard) endPatience() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+}
+
+func (g *guard) verdict() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken
 }
 
 var _ = Describe("Storms", func() {
 	It("end as calm weather does, harm nobody meanwhile, and then nothing is written", func() {
-		redundant, all := 0, 0
+		redundant, all, looked := 0, 0, map[string]int{}
 		storm.Seeds(suite, seeds(), func(seed uint64) {
 			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour}})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 7))
-			g := &guard{c: c, there: map[string]bool{}, forgiven: map[string]bool{}}
+			g := newGuard(c)
 			c.AfterWrite(g.follow)
 			c.weather(random, seed)
 			c.work(3)
-			c.pool(3, excess(2))
+			c.pool(3, excess(2), bounds(fmt.Sprintf("1:%d", most)))
 			for range 10 {
 				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
 				c.disturb(random, g)
 			}
 			c.calm()
-			g.over = true
+			g.endPatience()
 			time.Sleep(2 * time.Hour) // longer than what could not be made is waited for
 			d := c.deployment()
 			c.want(3)
 			c.settle()
-			Expect(g.broken).To(BeEmpty())
-			Expect(c.numbers()).To(Equal(fmt.Sprintf("%d+3 status 3/3 True Complete", d.Spec.Replicas)))
+			Expect(g.verdict()).To(BeEmpty())
+			reserve, reason := min(3, most-int(d.Spec.Replicas)), "Complete"
+			if reserve < 3 {
+				reason = "AtMax"
+			}
+			Expect(c.numbers()).To(Equal(fmt.Sprintf("%d+%d status %d/%d True %s", d.Spec.Replicas, reserve, reserve, reserve, reason)))
+			for law, n := range g.looked {
+				looked[law] += n
+			}
 			for _, name := range c.busy() {
 				serving, _ := c.names()
 				Expect(serving).To(ContainElement(name))
@@ -109,6 +188,8 @@ var _ = Describe("Storms", func() {
 			Expect(c.written(since)).To(BeEmpty())
 		})
 		AddReportEntry("writes that changed nothing", ReportEntryVisibilityAlways, fmt.Sprintf("%d of %d", redundant, all))
+		AddReportEntry("invariants that were at stake", ReportEntryVisibilityAlways, fmt.Sprint(looked))
+		Expect(looked).To(And(HaveKey("I1"), HaveKey("I3")))
 		Expect(redundant * 100).To(BeNumerically("<=", all))
 	})
 })
@@ -153,7 +234,7 @@ func (c *cluster) disturb(random *rand.Rand, g *guard) {
 		if len(serving) > 0 {
 			victim := serving[random.IntN(len(serving))]
 			if n := c.deployment().Spec.Replicas; n > 1 {
-				g.forgiven[victim] = true
+				g.forgive(victim)
 				c.name(int(n)-1, victim)
 			}
 		}
@@ -162,7 +243,7 @@ func (c *cluster) disturb(random *rand.Rand, g *guard) {
 	case 6:
 		if len(serving) > 0 {
 			victim := serving[random.IntN(len(serving))]
-			g.forgiven[victim] = true
+			g.forgive(victim)
 			c.cloud.set(func() { c.cloud.sick = map[string]bool{victim: true} })
 		}
 	case 7:
@@ -171,7 +252,6 @@ func (c *cluster) disturb(random *rand.Rand, g *guard) {
 				[]byte(`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`), metav1.PatchOptions{})
 		}
 	case 8:
-		g.rolling = true
 		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
 	}
 	c.cloud.poke(c)

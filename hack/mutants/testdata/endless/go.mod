@@ -1,3 +1,0 @@
-module example.com/endless
-
-go 1.26

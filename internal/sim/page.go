@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// past is a kind as it was at a resourceVersion.
+type past struct {
+	objects map[key]*version
+	rv      uint64
+	older   bool // than the present state
+}
+
+// undo is the kind without its latest events, as long as they are to be undone.
+func (t *table) undo(latest uint64, undone func(*event) bool) past {
+	p := past{objects: maps.Clone(t.objects), rv: latest}
+	for _, e := range slices.Backward(t.log) {
+		if !undone(e) {
+			break
+		}
+		p.rv, p.older = e.rv-1, true
+		if e.was == nil {
+			delete(p.objects, e.key)
+		} else {
+			p.objects[e.key] = e.was
+		}
+	}
+	return p
+}
+
+// asOf is the kind as it was at a moment, as far back as history goes.
+func (t *table) asOf(when time.Time, latest uint64) past {
+	return t.undo(latest, func(e *event) bool { return e.at.After(when) })
+}
+
+// paging is what one request of a list looks at.
+type paging struct {
+	all    []*version
+	rv     uint64
+	limit  int
+	listed int
+	more   string // what metadata says of the next page
+}
+
+// token is where a list goes on.
+type token struct {
+	Version         uint64
+	Namespace, Name string
+}
+
+// page finds the state that a list is to show, and where in it the page begins.
+func (s *Server) page(r *request) (*paging, error) {
+	p := &paging{}
+	p.limit, _ = strconv.Atoi(r.query.Get("limit"))
+	if text := r.query.Get("continue"); text != "" {
+		return p, s.resume(r, p, text)
+	}
+	from, match := r.query.Get("resourceVersion"), metav1.ResourceVersionMatch(r.query.Get("resourceVersionMatch"))
+	state := past{objects: r.table.objects, rv: s.version}
+	if from == "0" {
+		p.limit = 0 // as the watch cache answers it
+		if when := s.staleness(r); when.Before(s.clock()) {
+			if state = r.table.asOf(when, s.version); state.older {
+				s.struck["stale list"]++
+			}
+		}
+	} else if from != "" {
+		rv, err := parseVersion(from)
+		switch {
+		case err != nil:
+			return nil, err
+		case rv > s.version:
+			return nil, tooLarge(rv, s.version)
+		case match == metav1.ResourceVersionMatchExact && rv < r.table.forgotten:
+			return nil, expiredToken("The provided resource version is too old.")
+		case match == metav1.ResourceVersionMatchExact:
+			state = r.table.undo(rv, func(e *event) bool { return e.rv > rv })
+			state.rv = rv
+		}
+	}
+	p.rv, p.all = state.rv, sortedIn(state.objects, r.Namespace)
+	return p, nil
+}
+
+// staleness is the moment whose state a read from the cache may show.
+func (s *Server) staleness(r *request) time.Time {
+	behind, _ := find(s.faults.stale, r.User, r.Resource)
+	return s.clock().Add(-behind)
+}
+
+// resume goes on with a list at the state that it began with.
+func (s *Server) resume(r *request, p *paging, text string) error {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	from := token{}
+	if err == nil {
+		err = json.Unmarshal(raw, &from)
+	}
+	switch {
+	case err != nil:
+		return apierrors.NewBadRequest("continue key is not valid: " + err.Error())
+	case from.Version < r.table.forgotten || from.Version > s.version:
+		s.struck["expired token"]++
+		return expiredToken("The provided continue parameter is too old to display a consistent list result.")
+	}
+	p.rv = from.Version
+	all := sortedIn(r.table.undo(p.rv, func(e *event) bool { return e.rv > from.Version }).objects, r.Namespace)
+	n, _ := slices.BinarySearchFunc(all, key{from.Namespace, from.Name}, func(v *version, k key) int { return v.key.compare(k) })
+	p.all = all[n:]
+	return nil
+}
+
+// next says that the list goes on with the nth object.
+func (p *paging) next(n int, chosen selection) {
+	raw, err := json.Marshal(token{p.rv, p.all[n].key.namespace, p.all[n].key.name})
+	if err != nil {
+		panic(err) // it is text
+	}
+	p.more = fmt.Sprintf(`,"continue":%q`, base64.RawURLEncoding.EncodeToString(raw))
+	if chosen.labels.Empty() && chosen.fields.Empty() {
+		p.more += fmt.Sprintf(`,"remainingItemCount":%d`, len(p.all)-n)
+	}
+}
+
+func tooLarge(wanted, is uint64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, is), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
+func expiredToken(message string) error { return apierrors.NewResourceExpired(message) }
+
+// Stale makes lists and reads at resourceVersion 0 show a state as old as that, as far as history reaches. Zero ends it.
+func (s *Server) Stale(resource string, behind time.Duration, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes(resource, users) {
+			f.stale[at] = behind
+		}
+	})
+}
+
+// Bookmarks makes watches that are quiet tell how far they are only that often, instead of every minute. Zero ends it.
+func (s *Server) Bookmarks(every time.Duration, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes("", users) {
+			f.bookmarks[at] = every
+		}
+	})
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onsi/ginkgo/v2"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// struckByStorm are the faults that every run of storms has to see, over all of its seeds.
+var struckByStorm = func() []string {
+	kinds := []string{
+		"clock jump", "compaction", "late bookmark", "late event", "outage", "process stood still", "silence", "stale list", "watch broken", "watch held",
+	}
+	for _, answer := range []sim.Answer{sim.Throttled, sim.Unauthorized, sim.Forbidden} {
+		kinds = append(kinds, fmt.Sprintf("%s on read", answer), fmt.Sprintf("%s on write", answer))
+	}
+	for _, answer := range []sim.Answer{sim.Failed, sim.BadGateway, sim.Unavailable, sim.TimedOut, sim.Severed} {
+		kinds = append(kinds, fmt.Sprintf("%s on read", answer), fmt.Sprintf("%s before write", answer), fmt.Sprintf("%s after write", answer))
+	}
+	return kinds
+}()
+
+// tally counts the faults that struck in the worlds of one run of seeds.
+type tally struct {
+	mu     sync.Mutex
+	storms int
+	// times is how often each kind struck, in how many worlds.
+	times, in map[string]int
+}
+
+// counted is where worlds that end report to: the run of seeds that is under way, if any.
+var counted *tally
+
+func newTally() *tally { return &tally{times: map[string]int{}, in: map[string]int{}} }
+
+// add counts what struck in a world that ends.
+func (t *tally) add(w *World) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.stormed {
+		t.storms++
+	}
+	struck := map[string]int{"process stood still": w.stills}
+	w.each(func(s *sim.Server) {
+		for kind, n := range s.Struck() {
+			struck[kind] += n
+		}
+	})
+	for kind, n := range struck {
+		if n > 0 {
+			t.times[kind] += n
+			t.in[kind]++
+		}
+	}
+}
+
+// report prints how often each fault struck. Where worlds had storms it fails for each kind that never did.
+func (t *tally) report(seeds []uint64) {
+	var lines, never []string
+	for _, kind := range slices.Sorted(maps.Keys(t.times)) {
+		lines = append(lines, fmt.Sprintf("%s %d in %d", kind, t.times[kind], t.in[kind]))
+	}
+	if len(lines) > 0 {
+		ginkgo.AddReportEntry(fmt.Sprintf("faults struck, in how many of %d runs", len(seeds)), strings.Join(lines, ", "), ginkgo.ReportEntryVisibilityAlways)
+	}
+	for _, kind := range struckByStorm {
+		if t.storms > 0 && t.times[kind] == 0 {
+			never = append(never, kind)
+		}
+	}
+	if len(never) > 0 && !repeating() {
+		ginkgo.Fail("storms that are no storms: in none of them struck " + strings.Join(never, ", "))
+	}
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// weather is all that goes wrong for some processes, until it is calmed.
+type weather struct {
+	world     *World
+	users     []string
+	processes []*Process
+	stop      chan struct{}
+	ended     sync.WaitGroup
+}
+
+// Storm makes everything go wrong for some processes that a cluster and its network can do, each cluster for itself, until Calm:
+// late watches, slow requests, answers that are not the server's own, stale lists, late bookmarks, and now and then an outage, a
+// silence, a compaction, watches that break or stand still, a jump of the server's clock, a process that stands still.
+func (w *World) Storm(random *rand.Rand, processes ...*Process) {
+	v := &weather{world: w, processes: processes, stop: make(chan struct{})}
+	for _, p := range processes {
+		if !slices.Contains(v.users, p.name) {
+			v.users = append(v.users, p.name)
+		}
+	}
+	w.storm, w.stormed = v, true
+	w.each(func(s *sim.Server) { v.lasting(s, random) })
+	v.ended.Go(func() { v.blow(rand.New(rand.NewPCG(random.Uint64(), 0))) })
+}
+
+// Calm ends a Storm. It returns when all that it began has ended.
+func (w *World) Calm() {
+	v := w.storm
+	if v == nil {
+		return
+	}
+	w.storm = nil
+	close(v.stop)
+	v.ended.Wait()
+	w.each(func(s *sim.Server) {
+		s.Trouble("", sim.Trouble{}, v.users...)
+		s.Stale("", 0, v.users...)
+		s.Bookmarks(0, v.users...)
+		s.Lag("", nil, v.users...)
+		s.LatencyOf(nil)
+		s.Skew(0)
+	})
+}
+
+// lasting is what is bad all the time.
+func (v *weather) lasting(s *sim.Server, random *rand.Rand) {
+	s.Lag("", sim.Uniformly(random.Uint64(), 0, time.Duration(random.Int64N(int64(3*time.Second)))+1), v.users...)
+	s.Trouble("", sim.Trouble{Reads: 0.1 + 0.2*random.Float64(), Writes: 0.1 + 0.15*random.Float64()}, v.users...)
+	s.Stale("", time.Duration(random.IntN(20)+1)*time.Second, v.users...)
+	s.Bookmarks(time.Duration(2+random.IntN(9))*time.Minute, v.users...)
+	slow := rand.New(rand.NewPCG(random.Uint64(), 0))
+	s.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+		if !slices.Contains(v.users, r.User) {
+			return time.Millisecond, time.Millisecond
+		}
+		return time.Duration(slow.IntN(20)) * time.Millisecond, time.Duration(slow.IntN(20)) * time.Millisecond
+	})
+}
+
+// gust is one thing that happens to one of the clusters, and how it ends.
+type gust func(v *weather, s *sim.Server, random *rand.Rand) (end func())
+
+var gusts = []gust{
+	func(_ *weather, s *sim.Server, _ *rand.Rand) func() { s.Compact(); return nil },
+	func(v *weather, s *sim.Server, _ *rand.Rand) func() { s.BreakWatches(v.users...); return nil },
+	func(v *weather, s *sim.Server, _ *rand.Rand) func() {
+		s.Down(true, v.users...)
+		return func() { s.Down(false, v.users...) }
+	},
+	func(v *weather, s *sim.Server, _ *rand.Rand) func() {
+		s.Silence(true, v.users...)
+		return func() { s.Silence(false, v.users...) }
+	},
+	func(v *weather, s *sim.Server, _ *rand.Rand) func() {
+		s.Hold("", v.users...)
+		return func() { s.Release("", v.users...) }
+	},
+	func(_ *weather, s *sim.Server, random *rand.Rand) func() {
+		s.Skew(time.Duration(random.IntN(240)-120) * time.Second)
+		return nil
+	},
+	func(v *weather, _ *sim.Server, random *rand.Rand) func() {
+		p := v.processes[random.IntN(len(v.processes))]
+		p.Freeze()
+		v.world.stills++
+		return p.Thaw
+	},
+}
+
+// blow deals gusts to the clusters, each before any comes again.
+func (v *weather) blow(random *rand.Rand) {
+	var dealt []int
+	servers := v.world.servers()
+	for {
+		if !v.sleep(time.Duration(3+random.IntN(25)) * time.Second) {
+			return
+		}
+		if len(dealt) == 0 {
+			dealt = random.Perm(len(gusts) * len(servers))
+		}
+		g, s := gusts[dealt[0]/len(servers)], servers[dealt[0]%len(servers)]
+		dealt = dealt[1:]
+		if end := g(v, s, random); end != nil {
+			v.sleep(time.Duration(1+random.IntN(60)) * time.Second)
+			end()
+		}
+	}
+}
+
+// sleep reports whether it slept until the end.
+func (v *weather) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-v.stop:
+		return false
+	}
+}
