@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -23,20 +25,33 @@ const (
 	// How long an answer of the API server holds: a right that is taken away ends that much later.
 	admittedFor = time.Minute
 	refusedFor  = 10 * time.Second
+	// How long a token that was admitted, and the address it came from, count as regular.
+	regularFor = time.Hour
 	// How long the API server may take.
 	reviewTimeout = 5 * time.Second
-	// maxCallers bounds what is remembered; readers of metrics are few.
+	// maxCallers bounds what is remembered of each kind; readers of metrics are few.
 	maxCallers = 100
+	// How many new tokens a second are reviewed, and how many at once: from regular addresses, and as many from all others. That
+	// is two requests each. ReviewQPS leaves more than half of all requests to regular tokens.
+	newTokensQPS, newTokensBurst = 1, 4
 )
 
-// admission lets those through who have a token that the API server knows, and may get metrics.
+// ReviewQPS and ReviewBurst are the limits that the client of reviews needs.
+const ReviewQPS, ReviewBurst = 10, 40
+
+// admission lets those through who have a token that the API server knows, and may get metrics. Tokens that it does not know, however
+// many, do not keep those out that it does: new tokens are reviewed at a limited rate, others are refused at once.
 type admission struct {
 	reviews kubernetes.Interface
 	clock   clock.PassiveClock
+	// Limits for reviews of new tokens, by where they come from. A reader whose token was renewed comes from a regular address.
+	regulars, strangers flowcontrol.PassiveRateLimiter
 
 	mu sync.Mutex
-	// known answers, by the hash of the token.
-	known map[[sha256.Size]byte]answered
+	// admitted and refused are answers by the hash of the token, apart: refusals do not displace regular tokens.
+	admitted, refused answers[[sha256.Size]byte]
+	// addresses are regular.
+	addresses answers[string]
 }
 
 // answered: an HTTP status, and until when it holds.
@@ -45,8 +60,30 @@ type answered struct {
 	until  time.Time
 }
 
+// answers are at most maxCallers. A new one displaces the one that ends first.
+type answers[K comparable] map[K]answered
+
+func (a answers[K]) put(key K, is answered) {
+	if _, known := a[key]; !known && len(a) >= maxCallers {
+		first := key
+		for other, is := range a {
+			if first == key || is.until.Before(a[first].until) {
+				first = other
+			}
+		}
+		delete(a, first)
+	}
+	a[key] = is
+}
+
 func newAdmission(reviews kubernetes.Interface, clock clock.PassiveClock) *admission {
-	return &admission{reviews: reviews, clock: clock, known: map[[sha256.Size]byte]answered{}}
+	limiter := func() flowcontrol.PassiveRateLimiter {
+		return flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(newTokensQPS, newTokensBurst, clock)
+	}
+	return &admission{
+		reviews: reviews, clock: clock, regulars: limiter(), strangers: limiter(),
+		admitted: answers[[sha256.Size]byte]{}, refused: answers[[sha256.Size]byte]{}, addresses: answers[string]{},
+	}
 }
 
 func (a *admission) before(next http.Handler) http.Handler {
@@ -56,7 +93,8 @@ func (a *admission) before(next http.Handler) http.Handler {
 			http.Error(w, "show a bearer token", http.StatusUnauthorized)
 			return
 		}
-		if status := a.ask(r.Context(), token); status != http.StatusOK {
+		from, _, _ := net.SplitHostPort(r.RemoteAddr) // empty is an address like another
+		if status := a.ask(r.Context(), token, from); status != http.StatusOK {
 			http.Error(w, http.StatusText(status), status)
 			return
 		}
@@ -65,10 +103,13 @@ func (a *admission) before(next http.Handler) http.Handler {
 }
 
 // ask remembers what the API server said, but not that it said nothing.
-func (a *admission) ask(ctx context.Context, token string) int {
+func (a *admission) ask(ctx context.Context, token, from string) int {
 	key := sha256.Sum256([]byte(token))
 	if status, ok := a.recall(key); ok {
 		return status
+	}
+	if !a.mayAsk(key, from) {
+		return http.StatusTooManyRequests
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
@@ -77,7 +118,7 @@ func (a *admission) ask(ctx context.Context, token string) int {
 		klog.FromContext(ctx).Error(err, "Could not find out who wants metrics")
 		return http.StatusServiceUnavailable
 	}
-	a.remember(key, status)
+	a.remember(key, from, status)
 	return status
 }
 
@@ -112,19 +153,37 @@ func (a *admission) review(ctx context.Context, token string) (int, error) {
 func (a *admission) recall(key [sha256.Size]byte) (int, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	is, ok := a.known[key]
-	return is.status, ok && a.clock.Now().Before(is.until)
+	for _, known := range []answers[[sha256.Size]byte]{a.admitted, a.refused} {
+		if is, ok := known[key]; ok && a.clock.Now().Before(is.until) {
+			return is.status, true
+		}
+	}
+	return 0, false
 }
 
-func (a *admission) remember(key [sha256.Size]byte, status int) {
+// mayAsk reports whether the API server may be asked about a token now.
+func (a *admission) mayAsk(key [sha256.Size]byte, from string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.known) >= maxCallers {
-		clear(a.known)
+	now := a.clock.Now()
+	if is, ok := a.admitted[key]; ok && now.Sub(is.until) < regularFor {
+		return true
 	}
-	holds := refusedFor
-	if status == http.StatusOK {
-		holds = admittedFor
+	if is, ok := a.addresses[from]; ok && now.Before(is.until) {
+		return a.regulars.TryAccept()
 	}
-	a.known[key] = answered{status, a.clock.Now().Add(holds)}
+	return a.strangers.TryAccept()
+}
+
+func (a *admission) remember(key [sha256.Size]byte, from string, status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	if status != http.StatusOK {
+		delete(a.admitted, key)
+		a.refused.put(key, answered{status, now.Add(refusedFor)})
+		return
+	}
+	a.admitted.put(key, answered{status, now.Add(admittedFor)})
+	a.addresses.put(from, answered{status, now.Add(regularFor)})
 }

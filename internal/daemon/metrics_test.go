@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -31,17 +33,23 @@ import (
 type judge struct {
 	asked  int
 	broken error
-	saw    authorizationv1.SubjectAccessReviewSpec
+	// limit is the client's; a request beyond it ends as one that has waited for too long.
+	limit flowcontrol.PassiveRateLimiter
+	saw   authorizationv1.SubjectAccessReviewSpec
 }
 
 func (j *judge) client() *fake.Clientset {
 	client := fake.NewClientset()
+	defer client.PrependReactor("create", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		limited := j.limit != nil && !j.limit.TryAccept()
+		return limited, nil, context.DeadlineExceeded
+	})
 	client.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		j.asked++
 		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
 		user := review.Spec.Token
 		review.Status = authenticationv1.TokenReviewStatus{
-			Authenticated: user == "reader" || user == "stranger",
+			Authenticated: strings.HasPrefix(user, "reader") || user == "stranger",
 			User:          authenticationv1.UserInfo{Username: user, UID: "1", Groups: []string{"people"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}}},
 		}
 		return true, review, j.broken
@@ -49,7 +57,7 @@ func (j *judge) client() *fake.Clientset {
 	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		j.saw = review.Spec
-		review.Status.Allowed = review.Spec.User == "reader"
+		review.Status.Allowed = strings.HasPrefix(review.Spec.User, "reader")
 		return true, review, nil
 	})
 	return client
@@ -71,15 +79,18 @@ var _ = Describe("Secure metrics", func() {
 	)
 	BeforeEach(func() {
 		j, clock = &judge{}, clocktesting.NewFakePassiveClock(time.Now())
+		j.limit = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(ReviewQPS, ReviewBurst, clock)
 		h = SecureMetrics{Gatherer: somebody(), Reviews: j.client()}.handler(clock)
 	})
-	get := func(authorization string) (int, string) {
+	getFrom := func(address, authorization string) (int, string) {
 		request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		request.RemoteAddr = address
 		request.Header.Set("Authorization", authorization)
 		response := httptest.NewRecorder()
 		h.ServeHTTP(response, request)
 		return response.Code, response.Body.String()
 	}
+	get := func(authorization string) (int, string) { return getFrom("10.0.0.1:40000", authorization) }
 
 	It("are for who may get them", func() {
 		code, body := get("Bearer reader")
@@ -129,12 +140,61 @@ var _ = Describe("Secure metrics", func() {
 		Expect(code).To(Equal(http.StatusOK))
 	})
 
+	// flood asks with tokens that were never issued, each once, for a second of the clock.
+	flood := func(from string) {
+		for i := range 200 {
+			clock.SetTime(clock.Now().Add(5 * time.Millisecond))
+			getFrom(from, fmt.Sprintf("Bearer liar-%d-%d", clock.Now().UnixNano(), i))
+		}
+	}
+
+	It("stay there for a reader, whatever tokens others show", func() {
+		for i := range 100 {
+			code, _ := get("Bearer reader")
+			Expect(code).To(Equal(http.StatusOK), "after %d s", 2*i)
+			flood("10.0.0.9:40000")
+			flood("10.0.0.1:50000") // the reader's own address
+		}
+	})
+
+	It("stay there for a reader whose token is renewed while others show theirs", func() {
+		for i := range 10 {
+			code, _ := get(fmt.Sprintf("Bearer reader %d", i))
+			Expect(code).To(Equal(http.StatusOK), "after %d s", i)
+			flood("10.0.0.9:40000")
+		}
+	})
+
+	It("make the API server review a few tokens a second at most, and say so to who comes with more", func() {
+		get("Bearer reader")
+		before := j.asked
+		for range 60 {
+			flood("10.0.0.9:40000")
+			flood("10.0.0.1:50000") // the reader's own address
+		}
+		Expect(j.asked-before).To(BeNumerically("<=", 2*(2*60*newTokensQPS+newTokensBurst)), "two classes of callers, two minutes")
+		code := 0
+		for i := range newTokensBurst + 1 {
+			code, _ = getFrom("10.0.0.9:40000", fmt.Sprintf("Bearer one more %d", i))
+		}
+		Expect(code).To(Equal(http.StatusTooManyRequests))
+	})
+
 	It("remember no more callers than a few", func() {
 		a := newAdmission(j.client(), clock)
 		for i := range 3 * maxCallers {
-			a.ask(context.Background(), fmt.Sprint("liar-", i))
-			Expect(len(a.known)).To(BeNumerically("<=", maxCallers))
+			a.ask(context.Background(), fmt.Sprint("liar-", i), fmt.Sprint("10.0.0.", i))
+			a.ask(context.Background(), fmt.Sprint("reader ", i), fmt.Sprint("10.0.1.", i))
+			clock.SetTime(clock.Now().Add(3 * time.Second))
+			for _, size := range []int{len(a.admitted), len(a.refused), len(a.addresses)} {
+				Expect(size).To(BeNumerically("<=", maxCallers))
+			}
 		}
+		Expect(a.admitted).To(HaveLen(maxCallers))
+		for _, is := range a.admitted {
+			Expect(is.status).To(Equal(http.StatusOK))
+		}
+		Expect(a.ask(context.Background(), fmt.Sprint("reader ", 3*maxCallers-1), "")).To(Equal(http.StatusOK), "the newest are kept")
 	})
 })
 

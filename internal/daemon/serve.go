@@ -18,8 +18,13 @@ import (
 )
 
 const (
-	// How long a client may take to send its headers: a bound on what a slow one can hold.
-	headerTimeout = 5 * time.Second
+	// How long a client may take to send its headers and its whole request, and to take the answer, in which the API server may have been
+	// asked: bounds on what a slow one can hold. Profiles extend the last one for themselves.
+	headerTimeout, readTimeout, writeTimeout = 5 * time.Second, 10 * time.Second, 30 * time.Second
+	// How long a connection may be idle: longer than Prometheus usually waits between two scrapes.
+	idleTimeout = 2 * time.Minute
+	// How long headers may be, in bytes: a token of many groups fits.
+	headerBytes = 64 << 10
 	// How long requests under way may take to end once the process stops.
 	drainTimeout = time.Second
 )
@@ -52,8 +57,15 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", addr)
 }
 
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, MaxHeaderBytes: headerBytes,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	}
+}
+
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	server := newServer(handler)
 	return Together(ctx,
 		func(context.Context) error {
 			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -71,6 +72,14 @@ var _ = Describe("Serve", func() {
 		code, body := get("/readyz")
 		Expect(code).To(Equal(http.StatusInternalServerError))
 		Expect(body).To(ContainSubstring("caches: still filling"))
+	})
+
+	It("lets no client be slow or idle for as long as it likes", func() {
+		server := newServer(endpoints.handler())
+		for _, limit := range []time.Duration{server.ReadHeaderTimeout, server.ReadTimeout, server.WriteTimeout, server.IdleTimeout} {
+			Expect(limit).To(And(BeNumerically(">", 0), BeNumerically("<=", 2*time.Minute)))
+		}
+		Expect(server.WriteTimeout).To(BeNumerically(">", 2*reviewTimeout), "an answer may wait for two reviews")
 	})
 
 	It("shows metrics", func() {

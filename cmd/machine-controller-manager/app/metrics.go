@@ -51,7 +51,9 @@ func (p *process) serveMetrics(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	reviews, err := p.pastGate(name+"-metrics", func(config *rest.Config) { config.Timeout = requestTimeout })
+	reviews, err := p.pastGate(name+"-metrics", func(config *rest.Config) {
+		config.Timeout, config.QPS, config.Burst = requestTimeout, daemon.ReviewQPS, daemon.ReviewBurst
+	})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func run(ctx context.Context, o options) error {
 func serveHealth(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
-	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Second}
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
