@@ -234,7 +234,7 @@ var _ = Describe("ServeMetrics", func() {
 	It("signs a certificate for itself where it is given none", func() {
 		host, err := os.Hostname()
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(served(SecureMetrics{})).Should(HavePrefix(host))
+		Eventually(served(SecureMetrics{})).WithTimeout(20 * time.Second).Should(HavePrefix(host))
 	})
 
 	It("shows the certificate that is there now", func() {
