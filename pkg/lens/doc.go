@@ -27,9 +27,10 @@
 //   - L4.2 A write that succeeded waits for the store to show it, for Options.Patience at most. This is a courtesy to
 //     callers that look their object up by name right after writing it; L4.1 does not rest on it. While the store is known
 //     to be late, writes do not wait: one timeout is enough to know.
-//   - L4.3 A write whose outcome is unknown (no answer, or a server error) is settled before it returns. A Create is
+//   - L4.3 A write whose outcome is unknown (package written) is settled before it returns. A Create is
 //     made under a name chosen here, so that it can be looked up and repeated without making a second object;
-//     a Delete is looked up and repeated; of an Update or Patch the resulting version is read back.
+//     a Delete is looked up and repeated; of an Update or Patch the resulting version is read back. Only the object, or
+//     the API server's word that there is none, settles it: a read that is throttled or denied is repeated.
 //   - L4.4 Nothing is refused that a plain clientset would do, so no controller sees an error, an event or
 //     a back-off that it would not see without this package. (DeleteCollection, which machine-controller-manager
 //     never calls, is the exception: its effect on the store cannot be known.)

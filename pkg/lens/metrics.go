@@ -30,7 +30,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, labels),
 		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "evenkeel_lens_unknown_outcomes_total",
-			Help: "Writes that were answered with a server error or not at all, and were looked up.",
+			Help: "Writes whose answer did not reveal whether they took effect, so that the object was read back.",
 		}, labels),
 	}
 	if r != nil {

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -27,18 +29,8 @@ const (
 	nameLength   = 63
 )
 
-// unknown tells whether a write that answered with this error may have taken effect, or may yet. What the server
-// refused with a 4xx has not.
-func unknown(err error) bool {
-	if err == nil {
-		return false
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return true
-	}
-	return status.Status().Code >= 500 || apierrors.IsTimeout(err)
-}
+// unknown reports whether a write that failed with this error may have taken effect, or may still do so.
+func unknown(err error) bool { return written.Outcome(err) == written.Unknown }
 
 // createOnce creates an object that has only a prefix of a name, and creates it once whatever the answers are:
 // under a name of our own a lost answer can be looked up, and the request be repeated while an earlier one is perhaps
@@ -48,7 +40,7 @@ func (k *kind[T, L]) createOnce(ctx context.Context, object T, o metav1.CreateOp
 	named.SetName(k.unusedName(object.GetGenerateName()))
 	for attempt := 1; ; attempt++ {
 		made, err := k.verbs.Create(ctx, named, o)
-		if !unknown(err) && !apierrors.IsAlreadyExists(err) {
+		if result := written.Outcome(err); result == written.Done || result == written.Refused {
 			return made, err
 		}
 		k.c.metrics.unknown.WithLabelValues(k.horizon.resource).Inc()
@@ -96,15 +88,15 @@ func (k *kind[T, L]) learn(ctx context.Context, name string) {
 	}
 }
 
-// look reads an object from the server until the server gives an answer: the object, or that it is not there or not to be
-// read. There is no bound but the end of the context: without an answer nothing can be decided.
+// look reads an object until the API server reveals whether it is there. A read that is denied or throttled reveals
+// nothing. Only the end of the context bounds the wait: without an answer nothing can be decided.
 func (k *kind[T, L]) look(ctx context.Context, name string) (T, error) {
 	if name == "" {
 		return k.blank(), apierrors.NewNotFound(k.horizon.group(), name)
 	}
 	for attempt := 1; ; attempt++ {
 		found, err := k.Get(ctx, name, metav1.GetOptions{})
-		if !unknown(err) || errors.Is(err, ErrStopped) {
+		if written.Answered(err) || errors.Is(err, ErrStopped) {
 			return found, err
 		}
 		if attempt == attempts {

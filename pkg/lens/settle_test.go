@@ -21,6 +21,9 @@ var (
 	tooLate     = apierrors.NewTimeoutError("too late", 0)
 	forbidden   = apierrors.NewForbidden(machineResource, "", errors.New("no"))
 	noAnswer    = io.ErrUnexpectedEOF
+
+	throttled    = apierrors.NewTooManyRequests("too many requests", 0)
+	unauthorized = apierrors.NewUnauthorized("token has expired")
 )
 
 // firstly makes a hook that fails the first n writes of ours.
@@ -53,6 +56,31 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 		Entry("timeout after the effect", tooLate, (*sim.Server).AfterWrite),
 		Entry("no answer, before the effect", noAnswer, (*sim.Server).OnWrite),
 		Entry("no answer, after the effect", noAnswer, (*sim.Server).AfterWrite),
+		Entry("throttled", throttled, (*sim.Server).OnWrite),
+		Entry("throttled, after an attempt that took effect", throttled, (*sim.Server).AfterWrite),
+		Entry("an expired token", unauthorized, (*sim.Server).OnWrite),
+		Entry("an expired token, after an attempt that took effect", unauthorized, (*sim.Server).AfterWrite),
+	)
+
+	DescribeTable("of a create is looked up until the API server shows it or denies that there is one",
+		func(answer sim.Answer) {
+			inWorld(1, func(w world) {
+				w.server.AfterWrite(firstly(1, tooLate))
+				w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{answer}}, "ours")
+				go func() {
+					time.Sleep(10 * time.Minute)
+					w.server.Trouble("machines", sim.Trouble{}, "ours")
+				}()
+				made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.stored()).To(ConsistOf(HaveField("Name", made.Name)))
+			})
+		},
+		Entry("and not throttles", sim.Throttled),
+		Entry("and not asks who is there", sim.Unauthorized),
+		Entry("and not denies the read", sim.Forbidden),
+		Entry("and not fails", sim.Failed),
+		Entry("and no proxy answers in its place", sim.BadGateway),
 	)
 
 	// overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.

@@ -155,5 +155,5 @@ var _ = DescribeTable("A read that is answered by", func(want bool, answer reply
 	Entry("429", false, text(429)),
 	Entry("500", false, status(apierrors.NewInternalError(errors.New("etcd")))),
 	Entry("a page with code 503", false, page(503)),
-	Entry("the end of the connection", false, reply{}),
+	Entry("the object, cut in the middle", false, reply{code: 200, kind: "application/json", body: machine.body[:40]}),
 )

@@ -3,19 +3,18 @@
 package view
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machinelisters "github.com/gardener/machine-controller-manager/pkg/client/listers/machine/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // forgotten is how long a birth of unknown outcome counts, if it is never shown. By then no request is under way.
@@ -137,21 +136,14 @@ func (n *nursery) over(b *birth) bool {
 func (n *nursery) end(r *room, b *birth, made *v1alpha1.Machine, err error) {
 	r.Lock()
 	defer r.Unlock()
-	switch {
-	case err == nil:
+	switch written.Outcome(err) {
+	case written.Done:
 		b.name, b.version = made.Name, made.ResourceVersion
-	case unsettled(err):
-		b.doubted = n.clock.Now()
-	default: // refused
+	case written.Refused:
 		r.births = slices.DeleteFunc(r.births, func(other *birth) bool { return other == b })
+	default: // the Machine may exist: a conflict may be about the Machine that an earlier attempt made
+		b.doubted = n.clock.Now()
 	}
-}
-
-// unsettled tells whether the Machine may exist all the same, or may yet: the request got no answer, or one that says
-// nothing about its effect, or was repeated on the way and found the Machine of its first attempt.
-func unsettled(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= 500 || apierrors.IsTimeout(err) || apierrors.IsAlreadyExists(err)
 }
 
 // OwnedThrough finds the MachineDeployment of a Machine by way of its MachineSet. The lister is that of the controllers:

@@ -135,18 +135,18 @@ func (m machines) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 
 // Patch lets the patches pass by which machines are adopted, released and labelled (V10).
 func (m machines) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*v1alpha1.Machine, error) {
-	if pt != types.MergePatchType || len(subresources) > 0 {
-		return &v1alpha1.Machine{}, apierrors.NewMethodNotSupported(v1alpha1.Resource("machines"), "patch")
-	}
-	if err := harmless(data); err != nil {
-		return &v1alpha1.Machine{}, apierrors.NewBadRequest(err.Error())
+	if err := harmless("machines", pt, data, subresources); err != nil {
+		return &v1alpha1.Machine{}, err
 	}
 	machine, err := m.MachineInterface.Patch(ctx, name, pt, data, o)
 	return ShowMachine(machine), err
 }
 
-// harmless refuses a merge patch of anything but ownerReferences, labels and uid.
-func harmless(patch []byte) error {
+// harmless refuses a patch of anything but ownerReferences, labels and uid.
+func harmless(resource string, pt types.PatchType, patch []byte, subresources []string) error {
+	if pt != types.MergePatchType || len(subresources) > 0 {
+		return apierrors.NewMethodNotSupported(v1alpha1.Resource(resource), "patch")
+	}
 	var content struct {
 		Metadata struct {
 			OwnerReferences, Labels, UID any
@@ -155,7 +155,7 @@ func harmless(patch []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(patch))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&content); err != nil {
-		return fmt.Errorf("patch of a machine beyond its owners, labels and uid: %w", err)
+		return apierrors.NewBadRequest(fmt.Sprintf("patch %s beyond owners, labels and uid: %v", resource, err))
 	}
 	return nil
 }

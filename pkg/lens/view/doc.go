@@ -30,9 +30,10 @@
 //     into its cache first and never again looks whether the write itself succeeded.
 //   - V9 (L6) Whether a Machine is born in reserve is decided by Options.Born, one birth after another for each
 //     MachineDeployment, each told of those that are under way.
-//   - V10 A Machine is patched in its ownerReferences, labels and uid only, a MachineDeployment not at all: a
-//     merge patch replaces lists whole, and with them what is hidden. Replicas of a MachineDeployment with excess are
+//   - V10 A Machine or MachineSet is patched in its ownerReferences, labels and uid only, a MachineDeployment not at
+//     all: a merge patch replaces lists whole, and with them what is hidden. Replicas of a MachineDeployment with excess are
 //     not written: there is no telling whose replicas are meant.
 //   - V11 No MachineSet shrinks, and no Machine is deleted, without Guards having been asked: what was decided for an
-//     excess that has grown since is refused, as a conflict.
+//     excess that has grown since is refused, as a conflict. Only an Update changes a MachineSet's replicas: it carries
+//     what Guards decide on. A patch of them (V10) and a write of the scale subresource are refused.
 package view

@@ -7,7 +7,10 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Guards are asked before machines are taken away (V11). All are set, or none.
@@ -15,7 +18,7 @@ import (
 // The controllers decide on what they looked up some time ago, and nothing makes them look again before they write:
 // neither a MachineSet's version nor a delete says which excess the decision was made for.
 type Guards struct {
-	// Shrink is asked before a MachineSet is written. An error refuses the write. What it returns is called with the
+	// Shrink is asked before a MachineSet is updated. An error refuses the write. What it returns is called with the
 	// outcome.
 	Shrink func(after *v1alpha1.MachineSet) (ended func(*v1alpha1.MachineSet, error), err error)
 	// Remove is asked before a Machine is deleted, likewise.
@@ -38,6 +41,20 @@ func (s machineSets) Update(ctx context.Context, set *v1alpha1.MachineSet, o met
 	result, err := s.MachineSetInterface.Update(ctx, set, o)
 	ended(result, err)
 	return result, err
+}
+
+// Patch lets the patches pass by which MachineSets are adopted, released and labelled: none of them changes replicas.
+func (s machineSets) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*v1alpha1.MachineSet, error) {
+	if err := harmless("machinesets", pt, data, subresources); err != nil {
+		return &v1alpha1.MachineSet{}, err
+	}
+	return s.MachineSetInterface.Patch(ctx, name, pt, data, o)
+}
+
+// UpdateScale is refused: a Scale does not carry what Guards decide on, the annotation with the number of machines that
+// the decision was made for.
+func (s machineSets) UpdateScale(context.Context, string, *autoscalingv1.Scale, metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
+	return &autoscalingv1.Scale{}, apierrors.NewMethodNotSupported(v1alpha1.Resource("machinesets"), "scale")
 }
 
 func (m machines) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {

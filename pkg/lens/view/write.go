@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -49,12 +51,17 @@ type writer[V any, T object[V]] struct {
 // Of requests of one version only one can take effect, so repeating is safe.
 func (w writer[V, T]) update(ctx context.Context, after T, o metav1.UpdateOptions, subresource ...string) (T, error) {
 	for answered, attempt := 0, 1; ; attempt++ {
-		result, err := w.put(ctx, after, o, attempt > 1, subresource...)
-		var status apierrors.APIStatus
-		switch {
-		case err == nil || !passing(err):
+		stored, live, err := w.get(ctx, after.GetName())
+		result, open := T(new(V)), !written.Answered(err)
+		if err == nil {
+			result, err = w.put(ctx, stored, live, after, o, attempt > 1, subresource...)
+			open = written.Outcome(err) == written.Unknown
+		}
+		if !open || !sent(err) {
 			return result, err
-		case errors.As(err, &status):
+		}
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
 			answered++
 		}
 		if answered == attempts || w.c.pause(ctx, attempt) != nil {
@@ -65,11 +72,7 @@ func (w writer[V, T]) update(ctx context.Context, after T, o metav1.UpdateOption
 
 // put makes one attempt. On errors it returns an empty object and never nil: machine-controller-manager reads the
 // name of an object whose write has failed.
-func (w writer[V, T]) put(ctx context.Context, after T, o metav1.UpdateOptions, again bool, subresource ...string) (T, error) {
-	stored, live, err := w.get(ctx, after.GetName())
-	if err != nil {
-		return new(V), err
-	}
+func (w writer[V, T]) put(ctx context.Context, stored []byte, live, after T, o metav1.UpdateOptions, again bool, subresource ...string) (T, error) {
 	if version := after.GetResourceVersion(); version != live.GetResourceVersion() {
 		if again && w.holds(live, after, len(subresource) > 0) {
 			return w.show(live), nil
@@ -127,24 +130,16 @@ func (w writer[V, T]) holds(live, after T, status bool) bool {
 	return reflect.DeepEqual(is, wanted)
 }
 
-// passing tells whether a write that failed so may succeed when it is repeated unchanged.
-func passing(err error) bool {
+// sent reports whether an error is about a request that was sent, or was to be, so that the next attempt may fare
+// better. Other errors without a status arise here, from a request that cannot be made, and stay.
+func sent(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return unanswered(err)
-	}
-	return status.Status().Code >= 500 || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
-}
-
-// unanswered tells whether a request was sent, or was to be, and no whole answer came. Other errors without a status
-// arise here, from a request that cannot be made, and stay.
-func unanswered(err error) bool {
-	var sent *url.Error
+	var request *url.Error
 	var network net.Error
-	return errors.As(err, &sent) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &status) || errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // pause waits before the next attempt.

@@ -143,6 +143,27 @@ var _ = Describe("A write that fails for a passing reason (V8)", func() {
 		Entry("a status, after", world.updateMachineStatus, after, errLate),
 		Entry("a deployment, after", world.updateDeployment, after, errLate),
 		Entry("a deployment's status, after", world.updateDeploymentStatus, after, errSilent),
+		Entry("throttled", world.updateMachine, before, apierrors.NewTooManyRequests("too many requests", 0)),
+		Entry("with an expired token, after an attempt that took effect", world.updateMachine, after, apierrors.NewUnauthorized("token has expired")),
+	)
+
+	DescribeTable("is repeated while the object cannot be read", func(answer sim.Answer) {
+		inWorld(func(w world) {
+			write := w.updateMachine()
+			w.failing(w.server.AfterWrite, 1, errLate)
+			go func() {
+				time.Sleep(10 * time.Millisecond)
+				w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{answer}}, "ours")
+				time.Sleep(time.Second)
+				w.server.Trouble("machines", sim.Trouble{}, "ours")
+			}()
+			Expect(write()).To(Succeed())
+			w.whole()
+		})
+	},
+		Entry("for want of a right that comes back", sim.Forbidden),
+		Entry("for want of a token that comes back", sim.Unauthorized),
+		Entry("since the server is busy", sim.Throttled),
 	)
 
 	It("is a conflict if somebody else wrote meanwhile", func() {

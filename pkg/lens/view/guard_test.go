@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+var _ = Describe("Guards (V11)", func() {
+	// guarded runs a body on a MachineSet with 3 replicas behind a guard that lets no MachineSet shrink.
+	guarded := func(body func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32)) {
+		synctest.Test(suite, func(t *testing.T) {
+			defer GinkgoRecover()
+			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
+			defer server.Close()
+			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().MachineSets(ns)
+			set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
+			set, err := raw.Create(t.Context(), set, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			none := view.Guards{Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
+				if after.Spec.Replicas < 3 {
+					return nil, apierrors.NewConflict(v1alpha1.Resource("machinesets"), after.Name, nil)
+				}
+				return func(*v1alpha1.MachineSet, error) {}, nil
+			}}
+			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: none}).MachineV1alpha1()
+			body(seen.MachineSets(ns), set, func() int32 {
+				now, err := raw.Get(t.Context(), "set", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				return now.Spec.Replicas
+			})
+		})
+	}
+
+	DescribeTable("are not passed by", func(ctx SpecContext, shrink func(machineclient.MachineSetInterface, *v1alpha1.MachineSet) error) {
+		guarded(func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32) {
+			Expect(shrink(sets, set)).NotTo(Succeed())
+			Expect(replicas()).To(Equal(int32(3)))
+		})
+	},
+		Entry("an update", func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet) error {
+			set.Spec.Replicas = 1
+			return second(sets.Update(suite.Context(), set, metav1.UpdateOptions{}))
+		}),
+		Entry("a merge patch", func(sets machineclient.MachineSetInterface, _ *v1alpha1.MachineSet) error {
+			return second(sets.Patch(suite.Context(), "set", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{}))
+		}),
+		Entry("a JSON patch", func(sets machineclient.MachineSetInterface, _ *v1alpha1.MachineSet) error {
+			return second(sets.Patch(suite.Context(), "set", types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/replicas","value":1}]`), metav1.PatchOptions{}))
+		}),
+		Entry("a patch of the scale subresource", func(sets machineclient.MachineSetInterface, _ *v1alpha1.MachineSet) error {
+			return second(sets.Patch(suite.Context(), "set", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{}, "scale"))
+		}),
+		Entry("a scale", func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet) error {
+			scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns, ResourceVersion: set.ResourceVersion}, Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
+			return second(sets.UpdateScale(suite.Context(), "set", scale, metav1.UpdateOptions{}))
+		}),
+	)
+
+	It("let growth pass, and the patch by which a MachineSet is adopted", func() {
+		guarded(func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32) {
+			_, err := sets.Patch(suite.Context(), "set", types.MergePatchType,
+				[]byte(`{"metadata":{"ownerReferences":[{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","name":"d","uid":"u","controller":true}],"uid":"`+string(set.UID)+`"}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			adopted, err := sets.Get(suite.Context(), "set", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(adopted.OwnerReferences).To(HaveLen(1))
+			adopted.Spec.Replicas = 5
+			Expect(second(sets.Update(suite.Context(), adopted, metav1.UpdateOptions{}))).To(Succeed())
+			Expect(replicas()).To(Equal(int32(5)))
+		})
+	})
+})
