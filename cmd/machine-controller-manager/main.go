@@ -10,19 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
+	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
+	err := run(daemon.Signals(), os.Args[1:])
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "machine-controller-manager:", err)

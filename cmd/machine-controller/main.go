@@ -9,19 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/cmd/machine-controller/app"
+	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := run(ctx, os.Args[1:])
+	err := run(daemon.Signals(), os.Args[1:])
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "machine-controller:", err)

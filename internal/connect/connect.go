@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connect makes clients of clusters.
+// Package connect makes clients of clusters, and bounds what those ask without a context.
 package connect
 
 import (

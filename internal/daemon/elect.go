@@ -20,7 +20,7 @@ import (
 var ErrLost = errors.New("leadership lost")
 
 // How long letting go of the lease may take on the way out.
-const releaseTimeout = 2 * time.Second
+const releaseTimeout = time.Second
 
 // Lease names what processes take turns on.
 type Lease struct {
@@ -34,7 +34,8 @@ type Lease struct {
 }
 
 // Elect waits for the lease, leads until lead returns, ctx ends or the lease is lost, waits for lead and lets the
-// lease go. The client should be one that serves nothing else, so that a busy process does not delay its renewals.
+// lease go, unless lead returns ErrUnanswered: then the lease runs out, so that the write is over when a successor
+// begins. The client should be one that serves nothing else, so that a busy process does not delay its renewals.
 func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead func(context.Context) error) error {
 	lock := lease.lock(client)
 	turn := &turn{work: ctx, lead: lead, done: make(chan struct{})}
@@ -50,7 +51,7 @@ func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead f
 	defer waiting()
 	elector.Run(election)
 	err = turn.end()
-	if !elector.IsLeader() {
+	if !elector.IsLeader() || errors.Is(err, ErrUnanswered) {
 		return err
 	}
 	return errors.Join(err, release(ctx, lock, lease))

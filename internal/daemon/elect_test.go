@@ -132,6 +132,12 @@ var _ = Describe("Elect", func() {
 		Expect(holder(client)).To(BeEmpty())
 	}))
 
+	It("keeps the lease to run out where a write was given up", bubble(func() {
+		client := fake.NewClientset()
+		Expect(<-elect(context.Background(), client, "a", func(context.Context) error { return ErrUnanswered })).To(MatchError(ErrUnanswered))
+		Expect(holder(client)).To(Equal("a"))
+	}))
+
 	It("never leads when told to stop while another leads, and leaves that one's lease alone", bubble(func() {
 		client := fake.NewClientset()
 		ctx, stop := context.WithCancel(context.Background())

@@ -13,67 +13,104 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrClosed is what a write gets that comes to a closed Gate.
-var ErrClosed = errors.New("this process has stopped writing")
+// ErrClosed is what a request gets that comes to a closed Gate.
+var ErrClosed = errors.New("this process has stopped")
 
-// How long writes under way may take to be answered once the gate closes: enough for any API server that is there.
-const closeTimeout = 2 * time.Second
+// ErrUnanswered means that a write was given up before it was answered: it may still take effect.
+var ErrUnanswered = errors.New("a write was given up without an answer")
+
+// How long a write under way may take to be answered once its caller or the process stops: enough for an API server
+// that works, and short beside what a pod has to end.
+const closeTimeout = time.Second
 
 // Gate stands between the clients of one process and the API server. Workers of a library cannot always be stopped
-// in time: a drain sleeps and evicts for minutes. Once the Gate is closed their writes fail, so the process may hand
-// over the lease while they are still on their way out.
+// in time: a drain sleeps and evicts for minutes, and some requests take no context. Once the Gate is closed their
+// requests fail, so the process may hand over the lease while they are still on their way out.
 type Gate struct {
-	mu     sync.Mutex
-	closed bool
-	// under way, each with what gives it up.
-	writes   map[*http.Request]context.CancelFunc
-	answered sync.WaitGroup
+	mu         sync.Mutex
+	closed     bool
+	unanswered bool
+	open       map[*exchange]struct{}
+	writes     sync.WaitGroup
 }
 
-// Behind returns a copy of config whose clients write through the gate.
+// exchange is a request under way, until its answer has been read.
+type exchange struct {
+	gate  *Gate
+	write bool
+	cut   context.CancelFunc
+	once  sync.Once
+}
+
+// Behind returns a copy of config whose clients send their requests through the gate.
 func (g *Gate) Behind(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return gated{gate: g, next: next} })
 	return config
 }
 
-// Close refuses every write from now on and returns when those under way have been answered. Those that a server which
-// hangs leaves without an answer are given up after 2 s.
-func (g *Gate) Close() {
+// CloseWith closes the gate as soon as ctx ends, until stop is called.
+func (g *Gate) CloseWith(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = g.Close() })
+}
+
+// Close refuses every request from now on, cuts the reads under way and returns when the writes under way have been
+// answered. After a second it gives the rest of them up and returns ErrUnanswered.
+func (g *Gate) Close() error {
 	g.mu.Lock()
 	g.closed = true
+	for e := range g.open {
+		if !e.write {
+			e.cut()
+		}
+	}
 	g.mu.Unlock()
 	defer time.AfterFunc(closeTimeout, g.giveUp).Stop()
-	g.answered.Wait()
+	g.writes.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unanswered {
+		return ErrUnanswered
+	}
+	return nil
 }
 
 func (g *Gate) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, cancel := range g.writes {
-		cancel()
+	for e := range g.open {
+		g.unanswered = true
+		e.cut()
 	}
 }
 
-func (g *Gate) enter(write *http.Request, cancel context.CancelFunc) bool {
+func (g *Gate) enter(e *exchange) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return false
 	}
-	if g.writes == nil {
-		g.writes = map[*http.Request]context.CancelFunc{}
+	if g.open == nil {
+		g.open = map[*exchange]struct{}{}
 	}
-	g.writes[write] = cancel
-	g.answered.Add(1)
+	g.open[e] = struct{}{}
+	if e.write {
+		g.writes.Add(1)
+	}
 	return true
 }
 
-func (g *Gate) leave(write *http.Request) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.writes, write)
-	g.answered.Done()
+// end is called when the answer has been read, or none came.
+func (e *exchange) end() {
+	e.once.Do(func() {
+		e.cut()
+		e.gate.mu.Lock()
+		defer e.gate.mu.Unlock()
+		delete(e.gate.open, e)
+		if e.write {
+			e.gate.writes.Done()
+		}
+	})
 }
 
 type gated struct {
@@ -82,31 +119,50 @@ type gated struct {
 }
 
 func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodGet || request.Method == http.MethodHead {
-		return t.next.RoundTrip(request)
+	write := request.Method != http.MethodGet && request.Method != http.MethodHead
+	begin := context.WithCancel
+	if write {
+		begin = outlive
 	}
-	ctx, cancel := context.WithCancel(request.Context())
-	if !t.gate.enter(request, cancel) {
-		cancel()
+	ctx, cut := begin(request.Context())
+	e := &exchange{gate: t.gate, write: write, cut: cut}
+	if !t.gate.enter(e) {
+		cut()
 		return nil, ErrClosed
 	}
-	defer t.gate.leave(request)
 	response, err := t.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
-		cancel()
+		e.end()
+		if ended := request.Context().Err(); ended != nil {
+			err = ended // the caller's reason, not ours
+		}
 		return nil, err
 	}
-	response.Body = answer{response.Body, cancel}
+	response.Body = answer{response.Body, e}
 	return response, nil
+}
+
+// outlive returns a context that ends when parent exceeds its deadline, and only a moment after parent is canceled. A
+// write that is cut off at once may have taken effect all the same; given a moment, it is answered.
+func outlive(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() {
+		if errors.Is(parent.Err(), context.DeadlineExceeded) {
+			cancel()
+		} else {
+			time.AfterFunc(closeTimeout, cancel)
+		}
+	})
+	return ctx, func() { stop(); cancel() }
 }
 
 // answer is a body that is still to be read, for which its request must stay alive.
 type answer struct {
 	io.ReadCloser
-	done context.CancelFunc
+	exchange *exchange
 }
 
 func (a answer) Close() error {
-	defer a.done()
+	defer a.exchange.end()
 	return a.ReadCloser.Close()
 }

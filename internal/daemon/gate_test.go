@@ -18,11 +18,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// server answers every request with an empty Node once it is let.
+// server answers every request with an empty Node once it is let, or with half of one.
 type server struct {
-	let    chan struct{}
-	served int
+	let     chan struct{}
+	halfway bool
+	served  int
 }
+
+// half is an answer of which the rest never comes.
+type half struct{ ctx context.Context }
+
+func (h half) Read([]byte) (int, error) { <-h.ctx.Done(); return 0, h.ctx.Err() }
+func (h half) Close() error             { return nil }
 
 func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	select {
@@ -31,10 +38,14 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, request.Context().Err()
 	}
 	s.served++
+	body := io.NopCloser(bytes.NewBufferString(`{"apiVersion":"v1","kind":"Node"}`))
+	if s.halfway {
+		body = half{request.Context()}
+	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Request: request,
 		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(bytes.NewBufferString(`{"apiVersion":"v1","kind":"Node"}`)),
+		Body:   body,
 	}, nil
 }
 
@@ -50,38 +61,70 @@ var _ = Describe("Gate", func() {
 		return client
 	}
 
-	It("lets everything through while open, and only reads once closed", bubble(func() {
+	read := func(client kubernetes.Interface) error {
+		_, err := client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
+		return err
+	}
+	// begun starts a request and returns where its error will be.
+	begun := func(request func(kubernetes.Interface) error, client kubernetes.Interface) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- request(client) }()
+		synctest.Wait()
+		return ended
+	}
+
+	It("lets everything through while open, and nothing once closed", bubble(func() {
 		gate, api := new(Gate), &server{let: make(chan struct{})}
 		close(api.let)
 		client := behind(gate, api)
 		Expect(create(client)).To(Succeed())
-		gate.Close()
+		Expect(read(client)).To(Succeed())
+		Expect(gate.Close()).To(Succeed())
 		Expect(create(client)).To(MatchError(ErrClosed))
-		_, err := client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		Expect(read(client)).To(MatchError(ErrClosed))
 		Expect(api.served).To(Equal(2))
 	}))
 
-	It("gives writes up that nobody answers", bubble(func() {
+	It("gives writes up that nobody answers, and says so", bubble(func() {
 		gate, api := new(Gate), &server{let: make(chan struct{})}
-		client := behind(gate, api)
-		written := make(chan error, 1)
-		go func() { written <- create(client) }()
-		synctest.Wait()
+		written := begun(create, behind(gate, api))
 		from := time.Now()
-		gate.Close()
-		Expect(time.Since(from)).To(Equal(2 * time.Second))
+		Expect(gate.Close()).To(MatchError(ErrUnanswered))
+		Expect(time.Since(from)).To(Equal(time.Second))
 		Expect(<-written).To(MatchError(context.Canceled))
+		Expect(gate.Close()).To(MatchError(ErrUnanswered), "whoever asks")
+	}))
+
+	It("cuts reads at once, also those whose answer is half read", bubble(func() {
+		for _, halfway := range []bool{false, true} {
+			gate, api := new(Gate), &server{let: make(chan struct{}), halfway: halfway}
+			if halfway {
+				close(api.let)
+			}
+			answered := begun(read, behind(gate, api))
+			from := time.Now()
+			Expect(gate.Close()).To(Succeed())
+			Expect(<-answered).To(MatchError(context.Canceled))
+			Expect(time.Since(from)).To(BeZero())
+		}
+	}))
+
+	It("gives a write up whose answer is half read", bubble(func() {
+		gate, api := new(Gate), &server{let: make(chan struct{}), halfway: true}
+		close(api.let)
+		written := begun(create, behind(gate, api))
+		from := time.Now()
+		Expect(gate.Close()).To(MatchError(ErrUnanswered))
+		Expect(<-written).To(HaveOccurred())
+		Expect(time.Since(from)).To(Equal(time.Second))
 	}))
 
 	It("closes only when the writes under way have been answered", bubble(func() {
 		gate, api := new(Gate), &server{let: make(chan struct{})}
 		client := behind(gate, api)
-		written := make(chan error, 1)
-		go func() { written <- create(client) }()
-		synctest.Wait()
+		written := begun(create, client)
 		closed := false
-		go func() { gate.Close(); closed = true }()
+		go func() { _ = gate.Close(); closed = true }()
 		synctest.Wait()
 		Expect(closed).To(BeFalse())
 		Expect(create(client)).To(MatchError(ErrClosed))
@@ -89,5 +132,47 @@ var _ = Describe("Gate", func() {
 		Expect(<-written).To(Succeed())
 		synctest.Wait()
 		Expect(closed).To(BeTrue())
+	}))
+
+	It("closes with a context, whoever still works", bubble(func() {
+		gate, api := new(Gate), &server{let: make(chan struct{})}
+		close(api.let)
+		client := behind(gate, api)
+		work, stop := context.WithCancel(ctx)
+		defer gate.CloseWith(work)()
+		Expect(create(client)).To(Succeed())
+		stop()
+		synctest.Wait()
+		Expect(create(client)).To(MatchError(ErrClosed))
+	}))
+
+	It("gives a write whose caller stops a moment to be answered", bubble(func() {
+		for _, answeredIn := range []time.Duration{time.Second / 2, time.Minute} {
+			gate, api := new(Gate), &server{let: make(chan struct{})}
+			call, stop := context.WithCancel(ctx)
+			written := begun(func(client kubernetes.Interface) error {
+				_, err := client.CoreV1().Nodes().Create(call, &corev1.Node{}, metav1.CreateOptions{})
+				return err
+			}, behind(gate, api))
+			stop()
+			from := time.Now()
+			time.AfterFunc(answeredIn, func() { close(api.let) })
+			err := <-written
+			if answeredIn > time.Second {
+				Expect(err).To(MatchError(context.Canceled))
+			}
+			Expect(api.served).To(Equal(int(min(1, time.Second/answeredIn))))
+			Expect(time.Since(from)).To(Equal(min(answeredIn, time.Second)))
+		}
+	}))
+
+	It("keeps the deadline of a write", bubble(func() {
+		gate, api := new(Gate), &server{let: make(chan struct{})}
+		call, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		from := time.Now()
+		_, err := behind(gate, api).CoreV1().Nodes().Create(call, &corev1.Node{}, metav1.CreateOptions{})
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		Expect(time.Since(from)).To(Equal(time.Minute))
 	}))
 })

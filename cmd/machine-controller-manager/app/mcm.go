@@ -13,6 +13,7 @@ import (
 	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	mcm "github.com/gardener/machine-controller-manager/pkg/controller"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	coreinformers "k8s.io/client-go/informers"
@@ -133,7 +134,7 @@ func filled(ctx context.Context, machines machineinformers.Interface, nodes core
 // awaitAPI waits until the CRDs of a group are served, which in a new cluster may come after us.
 func awaitAPI(ctx context.Context, d discovery.DiscoveryInterface, api schema.GroupVersion, retry time.Duration) bool {
 	for said := false; ; said = true {
-		_, err := d.ServerResourcesForGroupVersion(api.String())
+		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) { return d.ServerResourcesForGroupVersion(api.String()) })
 		if err == nil {
 			return true
 		}

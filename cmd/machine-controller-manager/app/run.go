@@ -47,7 +47,7 @@ type process struct {
 	control     *rest.Config
 	target      *rest.Config // nil without a target cluster
 	core        kubernetes.Interface
-	// past goes past the gate: for the lease, which is renewed and released while the work ends, and to tell of that.
+	// past goes past the gate: for the lease, which is renewed and released while the work ends. It serves nothing else.
 	past     kubernetes.Interface
 	recorder record.EventRecorder
 	registry *prometheus.Registry
@@ -70,7 +70,10 @@ func Run(ctx context.Context, o *Options) error {
 	if o.EnableProfiling && o.EnableContentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
-	events := p.record(ctx)
+	events, err := p.record(ctx)
+	if err != nil {
+		return err
+	}
 	defer events.Shutdown()
 	handlers.UpdateHealth(true)
 	return daemon.Together(ctx, p.serve, p.serveMetrics, p.elect)
@@ -122,17 +125,24 @@ func host(config *rest.Config) string {
 	return config.Host
 }
 
-func (p *process) record(ctx context.Context) record.EventBroadcaster {
+// record begins to write events, past the gate, since giving up the lease is an event too.
+func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
+	client, err := p.pastGate(name, func(config *rest.Config) {
+		config.QPS, config.Burst, config.Timeout = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst), requestTimeout
+	})
+	if err != nil {
+		return nil, err
+	}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kubescheme.AddToScheme(scheme))
 	utilruntime.Must(machinescheme.AddToScheme(scheme))
 	utilruntime.Must(balancerv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(autoscalingv1alpha1.AddToScheme(scheme))
-	// Past the end of ctx, since giving up the lease is an event too; Run shuts it down.
+	// Past the end of ctx, too; Run shuts it down.
 	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
-	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: p.past.CoreV1().Events("")})
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	p.recorder = events.NewRecorder(scheme, corev1.EventSource{Component: name})
-	return events
+	return events, nil
 }
 
 func (p *process) serve(ctx context.Context) error {
@@ -191,10 +201,11 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 	return client, nil
 }
 
-// lead runs the controllers. When it returns nothing more is written by this process.
-func (p *process) lead(ctx context.Context) error {
+// lead runs the controllers. Once ctx has ended they write nothing more; when lead returns nothing is under way.
+func (p *process) lead(ctx context.Context) (err error) {
 	p.ready.Lead()
-	defer p.gate.Close()
+	defer p.gate.CloseWith(ctx)()
+	defer func() { err = errors.Join(err, p.gate.Close()) }()
 	runs := p.clusters.runs()
 	for _, c := range p.controllers {
 		if c.run == nil {
@@ -207,7 +218,7 @@ func (p *process) lead(ctx context.Context) error {
 			return nil
 		})
 	}
-	err := daemon.Together(ctx, runs...)
+	err = daemon.Together(ctx, runs...)
 	if ctx.Err() == nil && err == nil {
 		return errors.New("a controller ended by itself")
 	}

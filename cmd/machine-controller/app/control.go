@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
 )
 
 // factories are the informers of MCM's controller.
@@ -73,8 +75,8 @@ func (f factories) filled(ctx context.Context) bool {
 // runController runs MCM's machine controller until ctx ends.
 func (p *process) runController(ctx context.Context, c clients, cloud driver.Driver) error {
 	var version *semver.Version
-	if c.target != nil && !await(ctx, "the version of the target cluster", func(context.Context) (err error) {
-		version, err = targetVersion(c)
+	if c.target != nil && !await(ctx, "the version of the target cluster", func(ctx context.Context) (err error) {
+		version, err = targetVersion(ctx, c)
 		return err
 	}) {
 		return nil
@@ -98,8 +100,8 @@ func (p *process) runController(ctx context.Context, c clients, cloud driver.Dri
 	return p.work(ctx, controller)
 }
 
-func targetVersion(c clients) (*semver.Version, error) {
-	info, err := c.target.Discovery().ServerVersion()
+func targetVersion(ctx context.Context, c clients) (*semver.Version, error) {
+	info, err := connect.Within(ctx, c.target.Discovery().ServerVersion)
 	if err != nil {
 		return nil, fmt.Errorf("ask target cluster for its version: %w", err)
 	}

@@ -4,11 +4,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -20,10 +22,12 @@ import (
 // retryPeriod is how often something is tried again that the start has to wait for.
 const retryPeriod = 2 * time.Second
 
-// lead runs the cloud and the controller that uses it. When it returns nothing more is written by this process.
-func (p *process) lead(ctx context.Context) error {
+// lead runs the cloud and the controller that uses it. Once ctx has ended they write nothing more; when lead returns
+// nothing is under way.
+func (p *process) lead(ctx context.Context) (err error) {
 	p.readiness.Lead()
-	defer p.gate.Close()
+	defer p.gate.CloseWith(ctx)()
+	defer func() { err = errors.Join(err, p.gate.Close()) }()
 	clients, err := p.clients()
 	if err != nil {
 		return err
@@ -32,8 +36,10 @@ func (p *process) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready := await(ctx, "the machine API in the control cluster", func(context.Context) error {
-		_, err := clients.control.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+	ready := await(ctx, "the machine API in the control cluster", func(ctx context.Context) error {
+		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
+			return clients.control.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+		})
 		return err
 	}) && await(ctx, "the records of virtual machines", cloud.Load)
 	if !ready {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -52,12 +51,10 @@ func Run(ctx context.Context, o *Options) error {
 	if o.EnableProfiling && o.EnableContentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
-	core, err := connect.Core(p.behind(p.control))
+	events, err := p.record(ctx)
 	if err != nil {
-		return fmt.Errorf("make event client: %w", err)
+		return err
 	}
-	var events record.EventBroadcaster
-	events, p.recorder = recorder(core)
 	defer events.Shutdown()
 	handlers.UpdateHealth(true)
 	return daemon.Together(ctx, p.serve, p.elect)
@@ -101,14 +98,22 @@ func host(config *rest.Config) string {
 	return config.Host
 }
 
-// recorder of events, written through the client until the broadcaster is shut down.
-func recorder(client kubernetes.Interface) (record.EventBroadcaster, record.EventRecorder) {
+// record begins to write events, by a client that shares its rate with no other, and past the gate and the end of ctx,
+// since giving up the lease is an event too. Run shuts it down.
+func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
+	config := rest.AddUserAgent(rest.CopyConfig(p.control), name)
+	config.QPS, config.Burst = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst)
+	client, err := connect.Core(config)
+	if err != nil {
+		return nil, fmt.Errorf("make event client: %w", err)
+	}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kubescheme.AddToScheme(scheme))
 	utilruntime.Must(machinescheme.AddToScheme(scheme))
-	events := record.NewBroadcaster()
+	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return events, events.NewRecorder(scheme, corev1.EventSource{Component: name})
+	p.recorder = events.NewRecorder(scheme, corev1.EventSource{Component: name})
+	return events, nil
 }
 
 func (p *process) serve(ctx context.Context) error {
@@ -130,19 +135,17 @@ func (p *process) elect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("name myself: %w", err)
 	}
-	// A client of its own, past the gate, for the lease is renewed, released and spoken of while the work ends.
+	// A client of its own, past the gate, for the lease is renewed and released while the work ends.
 	config := rest.AddUserAgent(rest.CopyConfig(p.control), name+"-leader-election")
 	config.Timeout = election.RenewDeadline.Duration / 2
 	client, err := connect.Core(config)
 	if err != nil {
 		return fmt.Errorf("make lease client: %w", err)
 	}
-	events, recorder := recorder(client)
-	defer events.Shutdown()
 	p.readiness.Wait()
 	return daemon.Elect(ctx, client, daemon.Lease{
 		Namespace: p.options.Namespace, Name: name, Identity: hostname + "_" + string(uuid.NewUUID()),
 		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
-		Recorder: recorder,
+		Recorder: p.recorder,
 	}, p.lead)
 }

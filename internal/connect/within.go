@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import "context"
+
+// Within asks a question that takes no context, such as client-go's discovery, for as long as ctx lasts: client-go
+// repeats a request for as long as the server tells it to. A question that is given up ends by itself, later.
+func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		value, err := ask()
+		replies <- reply{value, err}
+	}()
+	select {
+	case r := <-replies:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
