@@ -54,7 +54,7 @@
 //  12. Named. Where a reserve machine is named for deletion while more than R serve and run, whoever named it lowered R
 //     for it, and R is given back, once.
 //  13. Which excess counts: the share of a pool, else the excess in bounds, else the field, else none. Percentages and
-//     resources are rounded up to machines ([Effective]).
+//     resources are rounded up to machines, and of several the largest counts ([Effective]).
 //  14. Nothing is written to a machine that has no provider id yet, nor to one that leaves.
 //
 // At rest S = R and V = X, or [Standing] says why not.

@@ -57,16 +57,16 @@ func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Wanted,
 	return wanted, err
 }
 
-// Count turns an excess into machines, rounded up: as many as cover each of what it asks for. The answer is never
-// above the largest int32.
+// Count turns an excess into machines, rounded up: as many as cover each part of it. The answer is never above the
+// largest int32.
 func Count(e machine.Excess, replicas int, allocatable corev1.ResourceList) (int, error) {
-	switch {
-	case e.Count != nil:
-		return int(*e.Count), nil
-	case e.Percent != nil:
-		return percent(*e.Percent, replicas), nil
-	}
 	var most int
+	if e.Count != nil {
+		most = int(*e.Count)
+	}
+	if e.Percent != nil {
+		most = max(most, percent(*e.Percent, replicas))
+	}
 	var errs []error
 	for _, amount := range e.Resources {
 		n, err := cover(amount, replicas, allocatable)
@@ -76,20 +76,28 @@ func Count(e machine.Excess, replicas int, allocatable corev1.ResourceList) (int
 	return most, errors.Join(errs...)
 }
 
-// cover is the number of machines that hold one amount. Machines of one MachineDeployment are alike, so a percentage
-// of what they have is the same percentage of their number.
+// cover is the number of machines that hold one amount, of a resource that they have. Machines of one MachineDeployment
+// are alike, so a percentage of what they have is the same percentage of their number.
 func cover(amount machine.ResourceExcess, replicas int, allocatable corev1.ResourceList) (int, error) {
-	if amount.Percent != nil {
-		return percent(*amount.Percent, replicas), nil
-	}
-	if amount.Quantity == nil || amount.Quantity.Sign() <= 0 {
+	if zero(amount) {
 		return 0, nil
 	}
 	each, ok := allocatable[amount.Name]
 	if !ok || each.Sign() <= 0 {
 		return 0, fmt.Errorf("turn %s into machines: %w", amount, ErrUnknownCapacity)
 	}
+	if amount.Percent != nil {
+		return percent(*amount.Percent, replicas), nil
+	}
 	return quotient(*amount.Quantity, each), nil
+}
+
+// zero reports whether nothing is asked for; that needs no capacity.
+func zero(amount machine.ResourceExcess) bool {
+	if amount.Percent != nil {
+		return *amount.Percent == 0
+	}
+	return amount.Quantity == nil || amount.Quantity.Sign() <= 0
 }
 
 func percent(p int32, of int) int {

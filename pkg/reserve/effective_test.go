@@ -41,14 +41,18 @@ var _ = DescribeTable("An excess in machines (13)",
 	Entry("as many as cover each", "cpu=4,memory=64Gi", 7, 5),
 	Entry("a percentage of what serves", "cpu=10%", 25, 3),
 	Entry("a percentage beside a quantity", "cpu=10%,memory=1Gi", 25, 3),
-	Entry("a percentage needs no capacity", "example.com/fpga=10%", 11, 2),
+	Entry("no percentage needs no capacity", "example.com/fpga=0%", 11, 0),
+	Entry("one, though the percentage comes to less", "max(2,5%)", 11, 2),
+	Entry("the percentage, once it comes to more", "max(2,5%)", 41, 3),
+	Entry("the count, of no replicas", "max(1,50%)", 0, 1),
+	Entry("the largest of all forms", "max(1,5%,cpu=16,memory=1Gi)", 11, 5),
 	Entry("no amount needs no capacity", "nvidia.com/gpu=0", 7, 0),
 	Entry("more than an int64 holds", "memory=100000000000000000000000000000", 7, math.MaxInt32),
 	Entry("more than there could be", "cpu=999999999P", 7, math.MaxInt32),
 )
 
 var _ = It("An excess in resources that machines do not have is an error that names them (13)", func() {
-	for _, text := range []string{"nvidia.com/gpu=1", "example.com/fpga=1", "cpu=1,example.com/fpga=1"} {
+	for _, text := range []string{"nvidia.com/gpu=1", "example.com/fpga=1", "cpu=1,example.com/fpga=1", "example.com/fpga=10%", "nvidia.com/gpu=10%", "max(1,example.com/fpga=1%)"} {
 		excess, err := machine.ParseExcess(text)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = Count(excess, 3, large)

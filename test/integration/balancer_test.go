@@ -130,6 +130,7 @@ var _ = Describe("A Balancer", func() {
 		Entry("a policy with another's block", "policy: {proportions: {targetProportions: {a: 1, b: 1}}}", "proportional needs the block proportions, and no other policy has it"),
 		Entry("an empty selector", "selector: {matchLabels: null}", "would match every pod"),
 		Entry("two timeouts", "policy: {fallback: {startupTimeoutSeconds: 180, startupTimeout: 3m}}", "exactly one of startupTimeoutSeconds"),
+		Entry("no probe", "policy: {fallback: {startupTimeoutSeconds: 1, probe: 0}}", "greater than or equal to 1"),
 		Entry("no timeout", "policy: {fallback: {probe: 1}}", "exactly one of startupTimeoutSeconds"),
 		Entry("a timeout that is none", "policy: {fallback: {startupTimeout: -3m}}", "write a duration"),
 		Entry("a negative timeout", "policy: {fallback: {startupTimeoutSeconds: -1}}", "greater than or equal to 0"),

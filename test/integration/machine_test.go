@@ -142,7 +142,7 @@ var _ = Describe("The bounds policy", func() {
 	})
 
 	It("answers as the parser does", func(ctx context.Context) {
-		for _, bounds := range []string{"0:0", "1:5", "1:5:2", "1:5:20%", "1:10:cpu=16,memory=64Gi", "1:10:cpu=10%",
+		for _, bounds := range []string{"0:0", "1:5", "1:5:2", "1:5:20%", "1:10:cpu=16,memory=64Gi", "1:10:cpu=10%", "1:10:max(1,5%)", "1:5:max(1,2)", "1:5:max(1)",
 			"", "1", "5:1", "1:5:-1", "1:5:two", "01:5", "0:2147483648", "1:5:cpu=1,cpu=2", "1:5:2,cpu=1", "1: 5", strings.Repeat("1", 300)} {
 			_, parseErr := machine.ParseBounds(bounds)
 			err := dryCreate(ctx, bounds)
@@ -151,15 +151,30 @@ var _ = Describe("The bounds policy", func() {
 				continue
 			}
 			Expect(errors.IsInvalid(err)).To(BeTrue(), "%q: %v", bounds, err)
-			Expect(err.Error()).To(Or(ContainSubstring("write min:max"), ContainSubstring("must"), ContainSubstring("only once")), bounds)
+			Expect(err.Error()).To(Or(ContainSubstring("min:max"), ContainSubstring("must"), ContainSubstring("only once")), bounds)
 		}
 	})
+
+	DescribeTable("checks what users write elsewhere",
+		func(ctx context.Context, change func(*machine.MachineDeployment), valid bool) {
+			md := deployment("annotated")
+			change(md)
+			_, err := machines().MachineDeployments("default").Create(ctx, md, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			Expect(errors.IsInvalid(err)).To(Equal(!valid), "%v", err)
+		},
+		Entry(nil, poolExcess("max(1,5%)"), true),
+		Entry(nil, poolExcess("some"), false),
+		Entry(nil, annotation(machine.BalanceAnnotation, "Continuous"), true),
+		Entry(nil, annotation(machine.BalanceAnnotation, "on"), false),
+		Entry(nil, annotation(machine.DrainReserveAnnotation, "true"), true),
+		Entry(nil, annotation(machine.DrainReserveAnnotation, "yes"), false),
+	)
 
 	It("lets an object with old garbage take every other change", func(ctx context.Context) {
 		create(ctx, deployment("old"))
 		policies := dynamic.NewForConfigOrDie(cluster.Config()).Resource(schema.GroupVersionResource{
 			Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"})
-		binding := "machinedeployment-bounds.evenkeel.machine.sapcloud.io"
+		binding := "machinedeployment-annotations.evenkeel.machine.sapcloud.io"
 		Expect(policies.Delete(ctx, binding, metav1.DeleteOptions{})).To(Succeed())
 		garbage := []byte(`{"metadata":{"annotations":{"` + machine.BoundsAnnotation + `":"garbage"}}}`)
 		patch := func(data []byte) error {
@@ -175,6 +190,16 @@ var _ = Describe("The bounds policy", func() {
 		Expect(patch([]byte(`{"metadata":{"annotations":{"` + machine.BoundsAnnotation + `":null}}}`))).To(Succeed())
 	})
 })
+
+func annotation(key, value string) func(*machine.MachineDeployment) {
+	return func(md *machine.MachineDeployment) { md.Annotations = map[string]string{key: value} }
+}
+
+func poolExcess(text string) func(*machine.MachineDeployment) {
+	return func(md *machine.MachineDeployment) {
+		md.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{machine.PoolExcessAnnotation: text}
+	}
+}
 
 func dryCreate(ctx context.Context, bounds string) error {
 	md := deployment("bounded")

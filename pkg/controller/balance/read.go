@@ -48,7 +48,7 @@ type zone struct {
 	overdue  time.Time
 	// stalled reports whether its half of a move waits until some machine may go.
 	stalled bool
-	// troubles are what is wrong with what it says, verdict and spread how its replicas and its pool's excess are.
+	// troubles are what is wrong with its bounds and its pool's excess, verdict and spread how its replicas and its pool's excess are.
 	troubles []string
 	verdict  verdict
 	spread   verdict
@@ -104,7 +104,10 @@ func (z *zone) readWishes(s Settings) {
 		}
 	}
 	mode, err := said(d.Annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
-	if trouble(err); err != nil || !s.Enabled {
+	if err != nil {
+		z.verdict = not("Invalid", err.Error())
+	}
+	if err != nil || !s.Enabled {
 		z.mode = v1alpha1.BalanceOff
 	} else if mode != nil {
 		z.mode = *mode

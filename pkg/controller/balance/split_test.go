@@ -199,7 +199,8 @@ var _ = Describe("A member that was asked to grow", func() {
 	It("is told so in a mode that nobody knows", func() {
 		p := NewPlan(view(member("a", 2, mode("Sideways"))))
 		Expect(writes(p)).To(BeEmpty())
-		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Invalid"))
+		Expect(condition(p, "a", ConditionShare)).To(BeEmpty())
 	})
 
 	It("hands what cannot be made to others, and takes it not back by itself", func() {

@@ -27,10 +27,11 @@ type Report struct {
 func report(v View, w wish, rule reserve.Plan) Report {
 	s := rule.Standing
 	r := Report{Reserve: small(s.Reserve), Ready: small(s.Ready), Reason: s.Reason, Message: s.Message}
+	draining, _ := v.draining()
 	switch {
 	case w.trouble != nil:
 		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until then the reserve stays as it is: "+s.Message
-	case v.draining() && (s.Reserve > 0 || rule.Applied.Excess > 0):
+	case draining && (s.Reserve > 0 || rule.Applied.Excess > 0):
 		r.Reason, r.Message = Draining, "the reserve is being given up: "+s.Message
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
 		r.Silent = true

@@ -35,6 +35,8 @@ type trouble struct {
 const (
 	// BoundsInvalid: an annotation that says how much excess is wanted cannot be understood.
 	BoundsInvalid reserve.Reason = "BoundsInvalid"
+	// AnnotationInvalid: another annotation that a user writes cannot be understood.
+	AnnotationInvalid reserve.Reason = "AnnotationInvalid"
 	// CapacityUnknown: an excess in resources cannot be turned into machines yet.
 	CapacityUnknown reserve.Reason = "CapacityUnknown"
 	// Draining: the reserve is being given up because the controller was told to, or the MachineDeployment was.
@@ -49,6 +51,10 @@ func wishOf(v View) wish {
 	wishes, err := wishes(d)
 	if err != nil {
 		return w.stand(v, BoundsInvalid, err.Error())
+	}
+	draining, err := v.draining()
+	if err != nil {
+		return w.stand(v, AnnotationInvalid, err.Error())
 	}
 	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
 	if !derived {
@@ -65,15 +71,19 @@ func wishOf(v View) wish {
 	if derived {
 		w.show(d.Spec.ExcessReplicas, v.Pruned)
 	}
-	if v.draining() {
+	if draining {
 		w.Wish, w.Excess = 0, 0
 	}
 	return w
 }
 
-// draining says that the reserve is to be given up, whatever is wished for.
-func (v View) draining() bool {
-	return v.Settings.Drain || v.Deployment.Annotations[v1alpha1.DrainReserveAnnotation] == "true"
+// draining reports whether the reserve is to be given up, whatever asks for one.
+func (v View) draining() (bool, error) {
+	text, set := v.Deployment.Annotations[v1alpha1.DrainReserveAnnotation]
+	if v.Settings.Drain || !set {
+		return v.Settings.Drain, nil
+	}
+	return v1alpha1.ParseDrainReserve(text)
 }
 
 func wishes(d *v1alpha1.MachineDeployment) (reserve.Wishes, error) {

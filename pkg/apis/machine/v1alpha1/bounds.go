@@ -18,17 +18,17 @@ type Bounds struct {
 	Excess *Excess
 }
 
-// maxBoundsLength keeps the cost of the admission policy's rules bounded.
-const maxBoundsLength = 256
+// maxLength of bounds, and of an excess, keeps the cost of the admission policy bounded.
+const maxLength = 256
 
 var boundsRegexp = regexp.MustCompile(`^` + countPattern + `:` + countPattern + `(:` + excessPattern + `)?$`)
 
 // ParseBounds reads the value of [BoundsAnnotation]: "min:max" or "min:max:excess", as in "1:10:2", "1:10:5%" or
-// "1:10:cpu=16,memory=64Gi". What is not understood whole is refused with an error that says what to write.
+// "1:10:max(1,5%)". What is not understood whole is refused with an error that says what to write.
 func ParseBounds(text string) (Bounds, error) {
-	if len(text) > maxBoundsLength || !boundsRegexp.MatchString(text) {
+	if len(text) > maxLength || !boundsRegexp.MatchString(text) {
 		return Bounds{}, fmt.Errorf("bounds %.80q: write min:max or min:max:excess, for example \"1:10:2\", at most %d characters, without spaces; excess is %s",
-			text, maxBoundsLength, excessForms)
+			text, maxLength, excessForms)
 	}
 	parts := strings.SplitN(text, ":", 3)
 	var b Bounds

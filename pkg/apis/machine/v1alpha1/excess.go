@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Excess is a wish for machines beyond need: a count, a percentage of replicas, or resources. Exactly one of its
-// fields is set; the zero value is none at all.
+// Excess is a number of machines to keep beyond need: a count, a percentage of replicas, resources, or the largest of
+// several of these. The zero value asks for none.
 //
 // +k8s:deepcopy-gen=false
 type Excess struct {
@@ -42,57 +43,71 @@ const (
 	quantityPattern = `((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?`
 	namePattern     = `([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
 	amountPattern   = namePattern + `=(` + percentPattern + `|` + quantityPattern + `)`
-	excessPattern   = `(` + countPattern + `|` + percentPattern + `|` + amountPattern + `(,` + amountPattern + `)*)`
+	termPattern     = `(` + countPattern + `|` + percentPattern + `|` + amountPattern + `)`
+	excessPattern   = `(` + termPattern + `|` + amountPattern + `(,` + amountPattern + `)+|max\(` + termPattern + `(,` + termPattern + `)+\))`
 
-	excessForms = `a count ("2"), a percentage of replicas ("5%"), or resources ("cpu=16,memory=64Gi", "cpu=10%")`
+	excessForms = `a count ("2"), a percentage of replicas ("5%"), resources ("cpu=16,memory=64Gi", "cpu=10%"), or the largest of these ("max(1,5%)")`
 )
 
 var excessRegexp = regexp.MustCompile(`^` + excessPattern + `$`)
 
-// ParseExcess reads an excess as users write it: "2", "5%", "cpu=16,memory=64Gi", "cpu=10%". What is not
+// ParseExcess reads an excess as users write it: "2", "5%", "cpu=16,memory=64Gi", "cpu=10%", "max(1,5%)". What is not
 // understood whole is refused with an error that says what to write.
 func ParseExcess(text string) (Excess, error) {
-	if !excessRegexp.MatchString(text) {
-		return Excess{}, fmt.Errorf("excess %q: write %s, without spaces", text, excessForms)
+	if len(text) > maxLength || !excessRegexp.MatchString(text) {
+		return Excess{}, fmt.Errorf("excess %.80q: write %s, at most %d characters, without spaces", text, excessForms, maxLength)
 	}
-	if strings.Contains(text, "=") {
-		return parseResources(text)
-	}
-	if percent, ok := parsePercent(text); ok {
-		return Excess{Percent: percent}, nil
-	}
-	count, err := parseCount("excess", text)
-	if err != nil {
-		return Excess{}, err
-	}
-	return Excess{Count: &count}, nil
-}
-
-func parseResources(text string) (Excess, error) {
 	var excess Excess
-	for amount := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(amount, "=")
-		r := ResourceExcess{Name: corev1.ResourceName(name)}
-		if percent, ok := parsePercent(value); ok {
-			r.Percent = percent
-		} else {
-			quantity, err := resource.ParseQuantity(value)
-			if err != nil {
-				return Excess{}, fmt.Errorf("excess %q: parse amount of %s: %w", text, name, err)
-			}
-			r.Quantity = &quantity
+	for term := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(text, "max("), ")"), ",") {
+		if err := excess.add(term); err != nil {
+			return Excess{}, fmt.Errorf("excess %q: %w", text, err)
 		}
-		excess.Resources = append(excess.Resources, r)
 	}
 	slices.SortFunc(excess.Resources, func(a, b ResourceExcess) int {
 		return strings.Compare(string(a.Name), string(b.Name))
 	})
-	for i := range excess.Resources[1:] {
-		if excess.Resources[i].Name == excess.Resources[i+1].Name {
-			return Excess{}, fmt.Errorf("excess %q: name %s only once", text, excess.Resources[i].Name)
-		}
-	}
 	return excess, nil
+}
+
+// add reads one term. Each kind, and each resource, comes once.
+func (e *Excess) add(term string) error {
+	if name, value, is := strings.Cut(term, "="); is {
+		return e.addResource(corev1.ResourceName(name), value)
+	}
+	if percent, is := parsePercent(term); is {
+		if e.Percent != nil {
+			return errors.New("write a percentage of replicas only once")
+		}
+		e.Percent = percent
+		return nil
+	}
+	count, err := parseCount("machines", term)
+	if err != nil {
+		return err
+	}
+	if e.Count != nil {
+		return errors.New("write a count only once")
+	}
+	e.Count = &count
+	return nil
+}
+
+func (e *Excess) addResource(name corev1.ResourceName, value string) error {
+	if slices.ContainsFunc(e.Resources, func(r ResourceExcess) bool { return r.Name == name }) {
+		return fmt.Errorf("name %s only once", name)
+	}
+	r := ResourceExcess{Name: name}
+	if percent, is := parsePercent(value); is {
+		r.Percent = percent
+	} else {
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil {
+			return fmt.Errorf("parse amount of %s: %w", name, err)
+		}
+		r.Quantity = &quantity
+	}
+	e.Resources = append(e.Resources, r)
+	return nil
 }
 
 func parsePercent(text string) (*int32, bool) {
@@ -115,17 +130,22 @@ func parseCount(what, digits string) (int32, error) {
 
 // String is the form that [ParseExcess] reads; empty for the zero value.
 func (e Excess) String() string {
-	switch {
-	case e.Count != nil:
-		return strconv.Itoa(int(*e.Count))
-	case e.Percent != nil:
-		return strconv.Itoa(int(*e.Percent)) + "%"
+	var terms []string
+	if e.Count != nil {
+		terms = append(terms, strconv.Itoa(int(*e.Count)))
 	}
-	amounts := make([]string, 0, len(e.Resources))
+	if e.Percent != nil {
+		terms = append(terms, strconv.Itoa(int(*e.Percent))+"%")
+	}
+	mixed := len(terms) > 1 || len(terms) == 1 && len(e.Resources) > 0
 	for _, r := range e.Resources {
-		amounts = append(amounts, r.String())
+		terms = append(terms, r.String())
 	}
-	return strings.Join(amounts, ",")
+	text := strings.Join(terms, ",")
+	if mixed {
+		return "max(" + text + ")"
+	}
+	return text
 }
 
 // String is one amount of [Excess.String].

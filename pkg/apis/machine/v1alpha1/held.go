@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
@@ -20,9 +22,9 @@ const (
 	// controller writes it.
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 
-	// DrainReserveAnnotation, on a MachineDeployment, says with the value "true" that no reserve is wanted there, whatever
-	// else asks for one: what is wished for stays written down, and counts again when the annotation is taken away. Any
-	// other value means nothing. The user writes it, or kubectl evenkeel drain-reserve.
+	// DrainReserveAnnotation, on a MachineDeployment, removes the reserve with the value "true", whatever else asks for one:
+	// what is asked for stays written down, and counts again when the annotation is removed or "false". See
+	// [ParseDrainReserve]. The user writes it, or kubectl evenkeel drain-reserve.
 	DrainReserveAnnotation = AnnotationPrefix + "drain-reserve"
 
 	// ReturnedAnnotation, on a MachineDeployment, names machines in reserve that were named for deletion and for which
@@ -33,3 +35,12 @@ const (
 	// meant to be and all of it is ready.
 	ReserveReady mcm.MachineDeploymentConditionType = "ReserveReady"
 )
+
+// ParseDrainReserve reads the value of [DrainReserveAnnotation].
+func ParseDrainReserve(text string) (bool, error) {
+	switch text {
+	case "true", "false":
+		return text == "true", nil
+	}
+	return false, fmt.Errorf("drain-reserve %.80q: write true or false", text)
+}

@@ -24,47 +24,83 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-var _ = Describe("The bounds policy", Ordered, func() {
+// checked are the annotations that the policy checks, each with the parser of its values.
+var checked = []struct {
+	key   string
+	inner bool // in the node template
+	parse func(string) error
+}{
+	{machine.BoundsAnnotation, false, func(text string) error { _, err := machine.ParseBounds(text); return err }},
+	{machine.PoolExcessAnnotation, true, func(text string) error { _, err := machine.ParseExcess(text); return err }},
+	{machine.BalanceAnnotation, false, func(text string) error { _, err := machine.ParseBalanceMode(text); return err }},
+	{machine.DrainReserveAnnotation, false, func(text string) error { _, err := machine.ParseDrainReserve(text); return err }},
+}
+
+var _ = Describe("The annotations policy", Ordered, func() {
 	var door *door
 
-	BeforeAll(func() { door = openDoor("../../../../kubernetes/policies/machinedeployment-bounds.yaml") })
+	BeforeAll(func() { door = openDoor("../../../../kubernetes/policies/machinedeployment-annotations.yaml") })
 
-	It("answers as the parser does, for chosen texts", func() {
-		for _, text := range append(goodBounds, badBounds...) {
-			_, err := machine.ParseBounds(text)
-			refusal := door.refuses(annotated("new", text), nil)
-			Expect(refusal != "").To(Equal(err != nil), "%q: parser says %v, policy says %q", text, err, refusal)
+	It("answers as the parsers do, for chosen texts", func() {
+		texts := append(goodBounds, badBounds...)
+		for _, text := range texts {
+			if _, excess, is := strings.Cut(strings.TrimPrefix(text, "1:"), ":"); is {
+				texts = append(texts, excess)
+			}
+		}
+		texts = append(texts, "Off", "ScaleUp", "Continuous", "off", "Off ", "true", "false", "True", "yes", "1", "cpu="+strings.Repeat("1", 300))
+		for _, is := range checked {
+			for _, text := range texts {
+				err := is.parse(text)
+				refusal := door.refuses(annotated(is.key, text, is.inner), nil)
+				Expect(refusal != "").To(Equal(err != nil), "%s: %q: parser says %v, policy says %q", is.key, text, err, refusal)
+			}
 		}
 	})
 
-	It("answers as the parser does, for drawn texts", func() {
+	It("answers as the parsers do, for drawn texts", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
-			text := boundsLike().Draw(t, "bounds")
-			_, err := machine.ParseBounds(text)
-			if refusal := door.refuses(annotated("new", text), nil); (refusal != "") != (err != nil) {
-				t.Fatalf("%q: parser says %v, policy says %q", text, err, refusal)
+			for _, is := range checked[:2] {
+				text := boundsLike().Draw(t, "text")
+				if is.inner {
+					text = text[strings.LastIndex(text, ":")+1:]
+				}
+				err := is.parse(text)
+				if refusal := door.refuses(annotated(is.key, text, is.inner), nil); (refusal != "") != (err != nil) {
+					t.Fatalf("%s: %q: parser says %v, policy says %q", is.key, text, err, refusal)
+				}
 			}
 		})
 	})
 
-	It("gives the parser's reason", func() {
-		for text, reason := range map[string]string{
-			"1":                 "write min:max or min:max:excess",
-			"5:1":               "min must not be above max",
-			"0:2147483648":      "must be at most 2147483647",
-			"1:5:cpu=1,cpu=10%": "only once",
-		} {
-			Expect(door.refuses(annotated("new", text), nil)).To(And(ContainSubstring(reason), ContainSubstring(text)))
-		}
-	})
+	DescribeTable("gives the reason and names the annotation",
+		func(key, text, reason string) {
+			refusal := door.refuses(annotated(key, text, key == machine.PoolExcessAnnotation), nil)
+			Expect(refusal).To(And(ContainSubstring(reason), ContainSubstring(key)))
+		},
+		Entry(nil, machine.BoundsAnnotation, "1", "min:max or min:max:excess"),
+		Entry(nil, machine.BoundsAnnotation, "5:1", "min must not be above max"),
+		Entry(nil, machine.BoundsAnnotation, "0:2147483648", "must be at most 2147483647"),
+		Entry(nil, machine.BoundsAnnotation, "1:5:cpu=1,cpu=10%", "only once"),
+		Entry(nil, machine.BoundsAnnotation, "1:5:max(1,2)", "only once"),
+		Entry(nil, machine.PoolExcessAnnotation, "five", "excess is a count"),
+		Entry(nil, machine.PoolExcessAnnotation, "2147483648", "must be at most 2147483647"),
+		Entry(nil, machine.PoolExcessAnnotation, "max(5%,6%)", "only once"),
+		Entry(nil, machine.BalanceAnnotation, "on", "write Off, ScaleUp or Continuous"),
+		Entry(nil, machine.DrainReserveAnnotation, "yes", "write true or false"),
+	)
 
-	It("looks only when the annotation changes", func() {
-		Expect(door.refuses(annotated("new", "garbage"), annotated("old", "garbage"))).To(BeEmpty())
-		Expect(door.refuses(annotated("new", "garbage"), annotated("old", "1:5"))).NotTo(BeEmpty())
-		Expect(door.refuses(annotated("new", ""), annotated("old", "1:5"))).NotTo(BeEmpty())
-		Expect(door.refuses(annotated("new", ""), plain("old"))).NotTo(BeEmpty())
-		Expect(door.refuses(plain("new"), annotated("old", "garbage"))).To(BeEmpty())
+	It("checks an annotation only when it changes", func() {
+		for _, is := range checked {
+			with := func(text string) *unstructured.Unstructured { return annotated(is.key, text, is.inner) }
+			Expect(door.refuses(with("garbage"), with("garbage"))).To(BeEmpty(), is.key)
+			Expect(door.refuses(with("garbage"), with("other garbage"))).NotTo(BeEmpty(), is.key)
+			Expect(door.refuses(with(""), with("garbage"))).NotTo(BeEmpty(), is.key)
+			Expect(door.refuses(with(""), plain("old"))).NotTo(BeEmpty(), is.key)
+			Expect(door.refuses(plain("new"), with("garbage"))).To(BeEmpty(), is.key)
+		}
 		Expect(door.refuses(plain("new"), nil)).To(BeEmpty())
+		Expect(door.refuses(annotated(machine.BoundsAnnotation, "1:5", false), annotated(machine.PoolExcessAnnotation, "garbage", true))).To(BeEmpty())
 	})
 })
 
@@ -75,9 +111,14 @@ func plain(name string) *unstructured.Unstructured {
 	return u
 }
 
-func annotated(name, bounds string) *unstructured.Unstructured {
-	u := plain(name)
-	u.SetAnnotations(map[string]string{machine.BoundsAnnotation: bounds, "other": "annotation"})
+// annotated has an annotation beside others, in its own metadata or in that of its node template.
+func annotated(key, text string, inner bool) *unstructured.Unstructured {
+	path := []string{"metadata", "annotations"}
+	if inner {
+		path = []string{"spec", "template", "spec", "nodeTemplate", "metadata", "annotations"}
+	}
+	u := plain("new")
+	Expect(unstructured.SetNestedStringMap(u.Object, map[string]string{key: text, "other": "annotation"}, path...)).To(Succeed())
 	return u
 }
 
@@ -106,7 +147,7 @@ func openDoor(file string) *door {
 		conditions = append(conditions, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
 	}
 	for _, v := range policy.Spec.Validations {
-		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Reason: v.Reason})
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Reason: v.Reason, Message: v.Message})
 		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
 	}
 	compile := func(expressions []cel.ExpressionAccessor) cel.ConditionEvaluator {

@@ -24,7 +24,7 @@ type FallbackApplyConfiguration struct {
 	StartCriterion *balancerv1alpha1.StartCriterion `json:"startCriterion,omitempty"`
 	// Probe is how many replicas a blocked target is left with beyond those that run, to show when it has recovered. Not
 	// set means all it would have. With a HorizontalPodAutoscaler on the Balancer prefer 1: it takes replicas that do
-	// not start for idle ones, and scales up too late.
+	// not start for idle ones, and scales up too late. The minimum is 1: with none its recovery would not show.
 	Probe *int32 `json:"probe,omitempty"`
 	// BlockedWhen says how many replicas have to fail before the target counts as blocked. Not set means one.
 	BlockedWhen *BlockedWhenApplyConfiguration `json:"blockedWhen,omitempty"`
