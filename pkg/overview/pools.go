@@ -92,14 +92,18 @@ func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, boo
 			candidates = append(candidates, similar.Candidate{Node: n, Pods: r.pods[n.Name], Reserve: held})
 		}
 	}
+	taints := d.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
 	if t, known := similar.Choose(d.Name, candidates, r.At); known {
+		t.Taints = taints
 		return t, true
 	}
 	class := r.classOf(d)
 	if class == nil {
 		return similar.Template{}, false
 	}
-	return similar.FromClass(d.Name, class.NodeTemplate, d.Spec.Template.Spec.NodeTemplateSpec.Labels)
+	t, known := similar.FromClass(d.Name, class.NodeTemplate, d.Spec.Template.Spec.NodeTemplateSpec.Labels)
+	t.Taints = taints
+	return t, known
 }
 
 // stem is a name for those that have no label: what their names begin with in common, without the zone's first letters.

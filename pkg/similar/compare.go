@@ -10,9 +10,9 @@ import (
 
 // Difference is the first thing that tells two templates apart: for events, conditions and explanations.
 type Difference struct {
-	// Of is "capacity", "allocatable", "free" or "label".
+	// Of is "capacity", "allocatable", "free", "label" or "taint".
 	Of string
-	// Name of the resource or label.
+	// Name of the resource or label, or the taint.
 	Name string
 	// A and B are what the two have; empty where one has nothing.
 	A, B string
@@ -46,7 +46,7 @@ func Compare(a, b Template, o Options) (Difference, bool) {
 		return Difference{}, true
 	}
 	for _, difference := range []func(a, b Template) (Difference, bool){
-		o.capacityDifference, o.allocatableDifference, o.freeDifference, o.labelDifference,
+		o.capacityDifference, o.allocatableDifference, o.freeDifference, o.labelDifference, taintDifference,
 	} {
 		if d, found := difference(a, b); found {
 			return d, false
@@ -63,7 +63,8 @@ func (o Options) compareBalancing(a, b Template) (Difference, bool) {
 			return Difference{Of: "label", Name: label, A: x, B: y}, false
 		}
 	}
-	return Difference{}, true
+	difference, found := taintDifference(a, b)
+	return difference, !found
 }
 
 func (o Options) samePool(a, b Template) bool {

@@ -15,9 +15,11 @@
 //   - Free, which is allocatable minus what DaemonSets and static pods (kube-proxy) request, may differ by
 //     [Options.FreeRatio].
 //   - Labels are the same, but for those that name a place or a single machine, and those that the user ignores.
+//   - Taints that keep pods away are the same.
 //
 // Every ratio is of the larger amount. An amount of zero is the same as none. Amounts are compared in thousandths. This is
-// cluster-autoscaler's rule, so that what it balances when it scales up and what is balanced here are the same groups.
+// cluster-autoscaler's rule, so that what it balances when it scales up and what is balanced here are the same groups; taints
+// it leaves to the scheduler's predicates for the pods that wait, of which there are none where growth comes before its pods.
 //
 // # The groups
 //

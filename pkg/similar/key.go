@@ -67,6 +67,15 @@ func (k *keys) kind(t Template) {
 		k.word(l.label)
 		k.word(l.value)
 	}
+	k.taints(t)
+}
+
+func (k *keys) taints(t Template) {
+	taints := repelling(t.Taints)
+	k.number(uint64(len(taints)))
+	for _, taint := range taints {
+		k.word(taint)
+	}
 }
 
 // balancing is the key by --balancing-label; without all of the labels there is none.
@@ -79,6 +88,7 @@ func (k *keys) balancing(t Template) (key []byte, ok bool) {
 		}
 		k.word(value)
 	}
+	k.taints(t)
 	return k.key, true
 }
 

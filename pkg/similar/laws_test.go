@@ -70,6 +70,8 @@ func drawTemplate(t *rapid.T, name string, loose looseness) Template {
 		drawn.Capacity["cpu"] = resource.MustParse("8")
 	case 17:
 		drawn.Allocatable["example.com/gpu"] = resource.MustParse("1")
+	case 15:
+		drawn.Taints = []corev1.Taint{dedicated}
 	case 16:
 		drawn.Capacity["example.com/gpu"] = resource.MustParse("0")
 	}

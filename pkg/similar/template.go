@@ -18,6 +18,8 @@ type Template struct {
 	// Free is what DaemonSets leave of Allocatable. A resource that Allocatable lacks does not count.
 	Free   corev1.ResourceList
 	Labels map[string]string
+	// Taints are those that every machine of it has, so that pods must tolerate them.
+	Taints []corev1.Taint
 	// Estimated means that no machine was seen: Allocatable and Free are the capacity, for want of better. See
 	// [Completed].
 	Estimated bool

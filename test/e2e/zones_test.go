@@ -39,6 +39,20 @@ var _ = Describe("Zones", Label("ours"), func() {
 		Expect(z.replicas(ctx)).To(Equal("4/3"))
 	})
 
+	It("keep their growth where only one of them is dedicated, or they are of different pools", func(ctx context.Context) {
+		z := newZones(ctx, "dedicated", []int32{1, 1}, balanced(machine.BalanceScaleUp))
+		z.settle(ctx, 1, 1)
+		z[0].patch(ctx, `{"spec":{"template":{"spec":{"nodeTemplate":{"spec":{"taints":[{"key":"dedicated","value":"batch","effect":"NoSchedule"}]}}}}}}`)
+		z[0].scale(ctx, 3)
+		z.settle(ctx, 3, 1)
+		z[0].patch(ctx, `{"metadata":{"labels":{"worker.gardener.cloud/pool":"another"}},"spec":{"template":{"spec":{"nodeTemplate":{"spec":{"taints":null}}}}}}`)
+		z[0].scale(ctx, 4)
+		z.settle(ctx, 4, 1)
+		z[0].patch(ctx, `{"metadata":{"labels":{"worker.gardener.cloud/pool":"dedicated"}}}`)
+		z[0].scale(ctx, 5)
+		z.settle(ctx, 4, 2)
+	})
+
 	It("spread the excess of their pool, whatever its form", func(ctx context.Context) {
 		z := newZones(ctx, "spread", []int32{2, 1, 2}, poolExcess("4"))
 		// Which zone has the one more depends on which of them were there first: what is in place is not moved for a tie.

@@ -51,6 +51,19 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("leaves growth of a dedicated pool in it", func() {
+		play(func(c *cluster) {
+			c.deploy(member("a", 2, scaleUp, tainted))
+			c.deploy(member("b", 2, scaleUp))
+			c.deploy(member("c", 2, scaleUp, tainted))
+			c.Start("balance", controller())
+			c.settle()
+			c.scale("a", 6)
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("4/2/4"))
+		})
+	})
+
 	It("writes nothing at all where nobody asks for anything", func() {
 		play(func(c *cluster) {
 			c.deployAll(nil, 5, 2, 1)

@@ -91,6 +91,8 @@ var _ = Describe("What is uneven", func() {
 		Entry("what it is, if that is even", "3/3/2", zones(continuous, 3, 3, 2)[0], zones(continuous, 3, 3, 2)[1], zones(continuous, 3, 3, 2)[2]),
 		Entry("within bounds", "4/2", member("a", 5, continuous, bounds("4:9")), member("b", 1, continuous)),
 		Entry("within max", "4/2", member("a", 5, continuous), member("b", 1, continuous, bounds("0:2"))),
+		Entry("nothing else between named pools", "5/1", member("a", 5, continuous, labelled("p")), member("b", 1, continuous, labelled("q"))),
+		Entry("nothing else between a dedicated pool and another", "5/1", member("a", 5, continuous, tainted), member("b", 1, continuous)),
 		Entry("nothing else in ScaleUp", "5/1", member("a", 5, continuous), member("b", 1, scaleUp)),
 		Entry("nothing else among those that differ", "5/1", member("a", 5, continuous), member("b", 1, continuous, nodeLabel("x", "y"))),
 		Entry("even numbers with one that is paused, since it scales", "3/3", member("a", 5, continuous), member("b", 1, continuous, paused)),

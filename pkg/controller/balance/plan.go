@@ -91,48 +91,25 @@ func NewPlan(v View) Plan {
 	return r.plan()
 }
 
-// gather finds groups: similar members, of which those that are balanced. Who is like no other is a group alone.
+// gather finds groups: similar members of a pool, of which those that are balanced. Those that name no pool are looked at
+// together, and with none that does.
 func (r *round) gather() {
-	var templates []similar.Template
-	var alike [][]*zone
+	pools := map[string][]*zone{}
 	for _, z := range r.zones {
-		if z.Template == nil {
-			alike = append(alike, []*zone{z})
-			continue
+		pools[z.pool] = append(pools[z.pool], z)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		alike := r.alike(pools[pool])
+		for _, members := range alike {
+			group := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() })
+			if len(group) > 0 {
+				r.groups = append(r.groups, group)
+			}
 		}
-		templates = append(templates, *z.Template)
-	}
-	for _, names := range similar.Groups(templates, r.Settings.Similar) {
-		var members []*zone
-		for _, name := range names {
-			members = append(members, r.byName[name])
-		}
-		alike = append(alike, members)
-	}
-	for _, members := range alike {
-		group := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() })
-		if len(group) > 0 {
-			r.groups = append(r.groups, group)
-		}
-	}
-	r.gatherPools(alike)
-}
-
-// gatherPools finds pools: who says of which he is, and of the others who are alike.
-func (r *round) gatherPools(alike [][]*zone) {
-	named := map[string][]*zone{}
-	for _, z := range r.zones {
-		if z.pool != "" {
-			named[z.pool] = append(named[z.pool], z)
-		}
-	}
-	for _, pool := range slices.Sorted(maps.Keys(named)) {
-		r.pools = append(r.pools, named[pool])
-	}
-	for _, members := range alike {
-		rest := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return z.pool != "" })
-		if len(rest) > 0 {
-			r.pools = append(r.pools, rest)
+		if pool == "" {
+			r.pools = append(r.pools, alike...)
+		} else {
+			r.pools = append(r.pools, pools[pool])
 		}
 	}
 	for _, pool := range r.pools {
@@ -141,6 +118,27 @@ func (r *round) gatherPools(alike [][]*zone) {
 			z.pooled = pooled
 		}
 	}
+}
+
+// alike are members by who is similar; one of which nothing is known is similar to none.
+func (r *round) alike(members []*zone) [][]*zone {
+	var templates []similar.Template
+	var all [][]*zone
+	for _, z := range members {
+		if z.Template == nil {
+			all = append(all, []*zone{z})
+			continue
+		}
+		templates = append(templates, *z.Template)
+	}
+	for _, names := range similar.Groups(templates, r.Settings.Similar) {
+		var group []*zone
+		for _, name := range names {
+			group = append(group, r.byName[name])
+		}
+		all = append(all, group)
+	}
+	return all
 }
 
 // hold has machine-controller-manager act on what is applied, where growth may be split, and on replicas elsewhere. What

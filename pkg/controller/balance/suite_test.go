@@ -64,6 +64,10 @@ func labelled(pool string) change {
 func nodeLabel(k, v string) change {
 	return func(m *Member) { m.Template.Labels[k], m.Fresh.Labels[k] = v, v }
 }
+func tainted(m *Member) {
+	m.Template.Taints = []corev1.Taint{{Key: "dedicated", Value: "batch", Effect: corev1.TaintEffectNoSchedule}}
+	m.Object.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints = m.Template.Taints
+}
 func paused(m *Member)      { m.Object.Spec.Paused = true }
 func noSet(m *Member)       { m.NoSet = true }
 func rollout(m *Member)     { m.Rollout = true }

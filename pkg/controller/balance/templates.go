@@ -38,6 +38,7 @@ func (t *templates) fill(members []Member, s stores, now time.Time, o similar.Op
 	var at []int
 	for i, m := range members {
 		if template, ok := t.of(m, s, now); ok {
+			template.Taints = m.Object.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
 			known, at = append(known, template), append(at, i)
 		}
 	}
