@@ -90,6 +90,7 @@ func (o *ReleaseOptions) options(p *process) release.Options {
 				k.controller.Tell(d)
 			}
 		},
+		Control: p.clusters.control, Target: p.clusters.target,
 		Registerer: p.registry,
 	}
 }

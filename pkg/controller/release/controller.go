@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
@@ -48,6 +50,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Raised is told of each MachineDeployment whose replicas were raised, as it is then; optional.
 	Raised func(*v1alpha1.MachineDeployment)
+	// Control and Target report whether the two clusters answer; nil takes that for granted.
+	Control, Target *reachability.Cluster
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -70,6 +74,8 @@ type Controller struct {
 	settings Settings
 	raised   func(*v1alpha1.MachineDeployment)
 	metrics  *metrics
+
+	control, target *reachability.Cluster
 
 	loop    *loop.Loop
 	stores  stores
@@ -100,12 +106,15 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer),
+		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target,
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.reading.lookups = c.stores.storage.Lookups()
 	if err := c.attach(informers); err != nil {
 		return nil, fmt.Errorf("attach to informers: %w", err)
+	}
+	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
+		cluster.Subscribe(func() { c.loop.Add(everything) })
 	}
 	return c, nil
 }
@@ -116,8 +125,17 @@ func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 // Run works until ctx ends, and returns when all that it started has ended.
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
-// sync decides, and decides anew at once where a MachineDeployment has changed meanwhile: pods should not wait for that.
+// sync decides, and decides anew at once where a MachineDeployment has changed meanwhile: pods should not wait for that. Nothing is
+// decided on what was last seen of a cluster that does not answer.
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	if !c.waits() {
+		c.rest()
+		return 0, nil
+	}
+	if err := c.silence(); err != nil {
+		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
+		return reachability.Recheck, nil
+	}
 	for attempt := 1; ; attempt++ {
 		if err := c.decide(ctx); !outdated(err) || attempt == attempts {
 			return 0, err
@@ -125,13 +143,19 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	}
 }
 
+// silence says which cluster is not seen as it is now; nil where both are.
+func (c *Controller) silence() error {
+	return errors.Join(c.control.Err(c.stores.deployments, c.stores.machines), c.target.Err(c.stores.pods, c.stores.nodes))
+}
+
+// rest forgets what was known of pods that waited.
+func (c *Controller) rest() {
+	c.tried.Store(nil)
+	c.memory = nil
+	c.metrics.decided(Plan{}, 0)
+}
+
 func (c *Controller) decide(ctx context.Context) error {
-	if !c.waits() {
-		c.tried.Store(nil)
-		c.memory = nil
-		c.metrics.decided(Plan{}, 0)
-		return nil
-	}
 	begun := c.clock.Now()
 	v := c.observe(begun)
 	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }

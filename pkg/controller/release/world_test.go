@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -65,6 +66,23 @@ func controller(o Options) storm.Program {
 		defer machines.Shutdown()
 		c.Run(ctx)
 		return nil
+	}
+}
+
+// aware is the controller with probes of both clusters.
+func aware(o Options) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		probes := rest.CopyConfig(config)
+		probes.QPS = -1
+		core, ours := kubernetes.NewForConfigOrDie(probes), versioned.NewForConfigOrDie(probes)
+		o.Control = reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), ns), reachability.Options{})
+		o.Target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
+		var probing sync.WaitGroup
+		defer probing.Wait()
+		for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {
+			probing.Go(func() { _ = cluster.Run(ctx) })
+		}
+		return controller(o)(ctx, config)
 	}
 }
 
@@ -148,6 +166,16 @@ func play(body func(c *cluster)) { playOn(served, body) }
 func playOn(kinds []sim.Resource, body func(c *cluster)) {
 	storm.Bubble(suite, func() {
 		c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: kinds}))
+		defer c.End()
+		c.Latency(time.Millisecond)
+		body(c)
+	})
+}
+
+// playApart runs body on two clusters.
+func playApart(body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := adopt(storm.NewApart(sim.Options{Seed: 1, Resources: served}))
 		defer c.End()
 		c.Latency(time.Millisecond)
 		body(c)

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// atMax has a pod wait beside a pool that is at max.
+func (c *cluster) atMax() {
+	c.grow("a", 1, 2, "1:1")
+	c.Start("release", aware(usual))
+	c.settle()
+	c.create(fresh(1, "picky", 1000)...)
+	c.settle()
+	Expect(c.writes(0)).To(BeEmpty())
+}
+
+func (c *cluster) delete(pod string) {
+	GinkgoHelper()
+	Expect(c.core.CoreV1().Pods(ns).Delete(context.Background(), pod, metav1.DeleteOptions{})).To(Succeed())
+}
+
+func (c *cluster) bounds(bounds string) {
+	GinkgoHelper()
+	c.patch("a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.BoundsAnnotation, bounds)
+}
+
+var _ = Describe("While a cluster does not answer", func() {
+	It("releases nothing for pods that may be gone, and looks again when the cluster answers", func() {
+		playApart(func(c *cluster) {
+			c.atMax()
+			c.Target.Silence(true, "release")
+			c.delete("picky-0")
+			time.Sleep(2 * reachability.SilentAfter)
+			c.bounds("1:4")
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(0)).To(BeEmpty())
+			c.Target.Silence(false, "release")
+			c.settle()
+			Expect(c.writes(0)).To(BeEmpty(), "the pod was gone all the time")
+		})
+	})
+
+	It("helps pods that have waited all the time once the cluster answers, without another event", func() {
+		playApart(func(c *cluster) {
+			c.atMax()
+			c.Target.Silence(true, "release")
+			time.Sleep(2 * reachability.SilentAfter)
+			c.bounds("1:4")
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(0)).To(BeEmpty())
+			c.Target.Silence(false, "release")
+			time.Sleep(3 * time.Minute)
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
+	It("decides on the bounds that there are once the control cluster answers", func() {
+		playApart(func(c *cluster) {
+			c.grow("a", 1, 3, "1:4")
+			c.Start("release", aware(usual))
+			c.settle()
+			c.Control.Silence(true, "release")
+			c.bounds("1:2")
+			time.Sleep(2 * reachability.SilentAfter)
+			c.create(fresh(3, "p", 4000)...)
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(0)).To(BeEmpty())
+			c.Control.Silence(false, "release")
+			time.Sleep(3 * time.Minute)
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+})
+
+var _ = Describe("Storms over two clusters", func() {
+	It("leave no pod behind that could be helped, whichever cluster is cut off", func() {
+		storm.Seeds(suite, 20, func(seed uint64) {
+			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 3))
+			c.Latency(time.Millisecond)
+			within := c.bounded(12)
+			c.grow("a", 1, 4, "1:12")
+			c.grow("b", 1, 4, "1:12")
+			p := c.Start("release", aware(usual))
+			c.settle()
+			c.Storm(random, p)
+			for step := range 20 {
+				c.disturb(random, p, step)
+				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+				within()
+			}
+			c.Calm()
+			c.settle()
+			within()
+			for _, d := range c.deployments() {
+				Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), fmt.Sprintf("%d wait, %s", c.waiting(), c.replicas()))
+			}
+			before := len(c.Writes())
+			time.Sleep(2 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+})
