@@ -127,7 +127,7 @@ func (h *house) balancer() {
 
 func (h *house) federatedhpa() {
 	all := h.machines.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
-	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, gen.Namespace), h.events, federatedhpa.Options{Registerer: h.registry})
+	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, gen.Namespace, nil), h.events, federatedhpa.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(all.Informer(), &autoscaling.FederatedHorizontalPodAutoscaler{

@@ -18,16 +18,21 @@ import (
 type fleetOptions struct {
 	namespace, registry, providers string
 	access                         federatedhpa.Access
+	allowed                        []string
 }
 
 func (f *fleetOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.namespace, "federation-clusters-namespace", "", "as the controllers were told; by default it is the namespace of this command")
 	flags.StringVar(&f.registry, "federation-registry", federatedhpa.SecretRegistry, "as the controllers were told: "+federatedhpa.SecretRegistry+" or "+federatedhpa.ProfileRegistry)
+	flags.StringSliceVar(&f.allowed, "federation-allow-in-kubeconfigs", nil, "as the controllers were told")
 	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "as the controllers were told; its programs are run on this machine to reach the clusters of ClusterProfiles. By default none is run")
 }
 
 // complete reads the file of programs.
 func (f *fleetOptions) complete() error {
+	if err := federatedhpa.Allowed(f.allowed).Validate(); err != nil {
+		return fmt.Errorf("--federation-allow-in-kubeconfigs: %w", err)
+	}
 	switch {
 	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, f.registry):
 		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", f.registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
@@ -48,5 +53,5 @@ func (f *fleetOptions) complete() error {
 
 // of is the fleet of a command in a namespace.
 func (f *fleetOptions) of(namespace string) dryrun.Fleet {
-	return dryrun.Fleet{Namespace: cmp.Or(f.namespace, namespace), Profiles: f.registry == federatedhpa.ProfileRegistry, Access: f.access}
+	return dryrun.Fleet{Namespace: cmp.Or(f.namespace, namespace), Profiles: f.registry == federatedhpa.ProfileRegistry, Access: f.access, Allowed: f.allowed}
 }

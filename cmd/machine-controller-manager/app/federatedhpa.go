@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -34,8 +35,12 @@ type FederatedOptions struct {
 	Registry, Clusters string
 	// Providers is a file with the programs that give credentials for ClusterProfiles; empty means none.
 	Providers string
+	// Allowed is what kubeconfigs may ask for.
+	Allowed []string
 	// Syncs run at the same time.
 	Syncs int
+	// MaxClusters are watched at the same time.
+	MaxClusters int
 	// ProbePeriod and RequestTimeout are about clusters.
 	ProbePeriod, RequestTimeout time.Duration
 }
@@ -46,6 +51,8 @@ func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that give credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
 	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of those Secrets or ClusterProfiles. Default: --namespace.")
 	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "How many FederatedHorizontalPodAutoscalers are looked at at the same time.")
+	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "How many clusters are watched at the same time. Those beyond are out of reach, and say why.")
+	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the clusters' kubeconfigs may have beyond a verified connection to their server: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none of it.")
 	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "How often a cluster is asked whether it is there. After two probes without an answer it is out of reach.")
 	flags.DurationVar(&o.RequestTimeout, "federation-request-timeout", 10*time.Second, "How long a cluster may take to answer.")
 }
@@ -54,12 +61,17 @@ func (o *FederatedOptions) validate() error {
 	switch {
 	case o.Syncs < 1:
 		return fmt.Errorf("--federation-concurrent-syncs: %d is below 1", o.Syncs)
+	case o.MaxClusters < 1:
+		return fmt.Errorf("--federation-max-clusters: %d is below 1", o.MaxClusters)
 	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, o.Registry):
 		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", o.Registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
 	case o.ProbePeriod < 100*time.Millisecond, o.RequestTimeout < 100*time.Millisecond:
 		return fmt.Errorf("--federation-probe-period, --federation-request-timeout: below 100ms")
 	case o.Providers != "" && o.Registry != federatedhpa.ProfileRegistry:
 		return fmt.Errorf("--clusterprofile-provider-file needs --federation-registry=%s", federatedhpa.ProfileRegistry)
+	}
+	if err := federatedhpa.Allowed(o.Allowed).Validate(); err != nil {
+		return fmt.Errorf("--federation-allow-in-kubeconfigs: %w", err)
 	}
 	_, err := o.access()
 	return err
@@ -101,7 +113,7 @@ func (p *process) runFederated(ctx context.Context) error {
 	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace))
 	c, err := federatedhpa.New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), registry, p.recorder,
 		federatedhpa.Options{
-			Namespace: o.Namespace, Workers: o.Syncs, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,
+			Namespace: o.Namespace, Workers: o.Syncs, MaxClusters: o.MaxClusters, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,
 			// Whoever has lost the lease writes nothing any more, in clusters neither.
 			Connect: func(r federatedhpa.Registration) (*rest.Config, error) {
 				return rest.AddUserAgent(p.gate.Behind(r.Config), federatedName), nil
@@ -119,7 +131,7 @@ func (p *process) runFederated(ctx context.Context) error {
 func (p *process) registryOf(o FederatedOptions) (federatedhpa.Registry, error) {
 	namespace := cmp.Or(o.Clusters, p.options.Namespace)
 	if o.Registry == federatedhpa.SecretRegistry {
-		return federatedhpa.NewSecrets(p.core, namespace), nil
+		return federatedhpa.NewSecrets(p.core, namespace, o.Allowed), nil
 	}
 	profiles, err := dynamic.NewForConfig(p.control)
 	if err != nil {
@@ -129,5 +141,5 @@ func (p *process) registryOf(o FederatedOptions) (federatedhpa.Registry, error) 
 	if err != nil {
 		return nil, err
 	}
-	return federatedhpa.NewProfiles(profiles, p.core, namespace, access), nil
+	return federatedhpa.NewProfiles(profiles, p.core, namespace, access, o.Allowed), nil
 }

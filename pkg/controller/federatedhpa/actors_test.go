@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -33,6 +34,9 @@ const lookPeriod = 15 * time.Second
 func (c *cluster) act(ctx context.Context) {
 	seen := ""
 	for {
+		if c.ended() {
+			return
+		}
 		if state := c.state(); state != seen && c.look(ctx) == nil {
 			seen = state
 		}
@@ -42,6 +46,12 @@ func (c *cluster) act(ctx context.Context) {
 		case <-time.After(lookPeriod):
 		}
 	}
+}
+
+func (c *cluster) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.still
 }
 
 // state names all that those who act look at.
@@ -66,6 +76,9 @@ func (c *cluster) look(ctx context.Context) error {
 // scale is one look of an autoscaler.
 func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler) error {
 	d, err := c.core.AppsV1().Deployments(ns).Get(ctx, h.Spec.ScaleTargetRef.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return c.unable(ctx, h)
+	}
 	if err != nil {
 		return err
 	}
@@ -92,7 +105,7 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 			Metric: m.External.Metric, Current: autoscalingv2.MetricValueStatus{AverageValue: average},
 		}})
 	}
-	if len(before.Conditions) < 2 || before.DesiredReplicas != desired || before.CurrentReplicas != current || before.Conditions[1].Reason != limited.Reason {
+	if len(before.Conditions) != 2 || before.DesiredReplicas != desired || before.CurrentReplicas != current || before.Conditions[1].Reason != limited.Reason {
 		_, err = c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{})
 	}
 	if current != desired {
@@ -100,6 +113,18 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 		_, failed := c.core.AppsV1().Deployments(ns).Update(ctx, d, metav1.UpdateOptions{})
 		err = errors.Join(err, failed)
 	}
+	return err
+}
+
+// unable says that there is nothing to scale, and nothing else, as the real one does.
+func (c *cluster) unable(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler) error {
+	for _, is := range h.Status.Conditions {
+		if is.Type == autoscalingv2.AbleToScale {
+			return nil
+		}
+	}
+	h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedGetScale"})
+	_, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{})
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
@@ -51,7 +50,7 @@ func (c *Controller) place(v View, p Placing, d drawings) {
 		return
 	}
 	m.board.change(key, func(n *note) {
-		n.placing = &placement{Placing: p, name: ref.Name, wanted: d.workload, kind: m.kinds.of(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))}
+		n.placing = &placement{Placing: p, name: ref.Name, wanted: d.workload, kind: m.kinds.of(kindOf(v.Object))}
 	})
 	m.loop.Add(workloadPrefix + key)
 }

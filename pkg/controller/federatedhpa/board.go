@@ -22,9 +22,10 @@ type note struct {
 	sent    time.Time
 	wanted  *unstructured.Unstructured
 	placing *placement
-	// answered is the cluster's latest answer about the autoscaler, removed the uid of one that it has removed.
-	answered *unstructured.Unstructured
-	removed  string
+	// answered is the cluster's latest answer about the autoscaler, until its cache shows as much. Removed is the uid of one
+	// that it has removed, as it was at removedAt, until its cache shows that.
+	answered           *unstructured.Unstructured
+	removed, removedAt string
 	// rejected is the epoch of the last order that certainly had no effect.
 	rejected int64
 	// fault is why the cluster does not take what it is sent, for the generation of the object that is noted with it.
@@ -70,14 +71,23 @@ func (b *board) change(key string, alter func(*note)) {
 	alter(b.note(key))
 }
 
-// ended notes that no order is under way any more, and what is known since.
+// ended notes that no order is under way any more, and what is known since, unless the object is gone.
 func (b *board) ended(key string, alter func(*note)) {
-	b.change(key, func(n *note) {
+	b.amend(key, func(n *note) {
 		n.order, n.wanted = nil, nil
 		if alter != nil {
 			alter(n)
 		}
 	})
+}
+
+// amend alters a note that there is.
+func (b *board) amend(key string, alter func(*note)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n, ok := b.notes[key]; ok {
+		alter(n)
+	}
 }
 
 // forget what is known about an object that is gone.

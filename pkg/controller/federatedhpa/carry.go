@@ -132,7 +132,7 @@ func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface,
 	switch {
 	case err == nil && o.Deed == Remove, o.Deed == Remove && apierrors.IsNotFound(err):
 		log.V(2).Info("Removed an autoscaler", "object", key)
-		after = func(n *note) { n.removed, n.answered = o.UID, nil }
+		after = func(n *note) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
 	case err == nil:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "deed", o.Deed, "from", o.Was, "to", o.Bounds)
 		after = func(n *note) { n.answered, n.fault, n.pause, n.due = answer, Hold{}, 0, time.Time{} }

@@ -3,6 +3,7 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,12 +44,15 @@ type Options struct {
 	Patience    int
 	// RequestTimeout is how long a cluster may take to answer, 10 s unless set.
 	RequestTimeout time.Duration
+	// MaxClusters are watched at the same time, 1000 unless set.
+	MaxClusters int
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 
-	metrics *metrics
+	metrics   *metrics
+	maxCached int
 }
 
 func (o *Options) complete() {
@@ -60,12 +64,10 @@ func (o *Options) complete() {
 	}
 	o.Workers = max(o.Workers, 2)
 	o.Patience = max(o.Patience, 2)
-	if o.ProbePeriod == 0 {
-		o.ProbePeriod = 10 * time.Second
-	}
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = 10 * time.Second
-	}
+	o.ProbePeriod = cmp.Or(o.ProbePeriod, 10*time.Second)
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 10*time.Second)
+	o.MaxClusters = cmp.Or(o.MaxClusters, 1000)
+	o.maxCached = cmp.Or(o.maxCached, maxCached)
 }
 
 // Controller partitions the bounds of federated autoscalers.
@@ -87,7 +89,7 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 	o.complete()
 	c := &Controller{client: client, registry: registry, recorder: recorder, o: o}
 	shared := informer.Informer()
-	if err := shared.AddIndexers(cache.Indexers{byTarget: indexObject}); err != nil {
+	if err := shared.AddIndexers(cache.Indexers{byTarget: indexObject, byKind: indexKind}); err != nil {
 		return nil, fmt.Errorf("index objects: %w", err)
 	}
 	if _, err := shared.AddEventHandler(listen(c.objectChanged)); err != nil {
@@ -95,7 +97,7 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 	}
 	c.objects = shared.GetIndexer()
 	c.o.metrics = newMetrics(o.Registerer, c.objects)
-	c.fleet = fleet{registry: registry, o: &c.o, changed: c.clusterChanged, members: map[string]*member{}}
+	c.fleet = fleet{registry: registry, o: &c.o, changed: c.clusterChanged, members: map[string]*member{}, expelled: map[string]string{}}
 	registry.Notify(func() { c.fleet.follow(); c.enqueueAll() })
 	c.filled = append(registry.Filled(), shared.HasSyncedChecker())
 	c.loop = loop.New("federatedhpa", c.sync, loop.Options{Workers: c.o.Workers, Clock: c.o.Clock, Panicked: c.panicked})
@@ -166,6 +168,15 @@ func (c *Controller) panicked(key string, value any) {
 	}
 }
 
+// listen hands over all forms of what comes, changes or goes.
+func listen(tell func(items ...any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(item any) { tell(item) },
+		UpdateFunc: func(was, is any) { tell(was, is) },
+		DeleteFunc: func(item any) { tell(goneOf(item)) },
+	}
+}
+
 func keyOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) string { return o.Namespace + "/" + o.Name }
 
 func indexObject(item any) ([]string, error) {
@@ -175,12 +186,31 @@ func indexObject(item any) ([]string, error) {
 	return nil, nil
 }
 
+func indexKind(item any) ([]string, error) {
+	if o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok {
+		return []string{kindOf(o).String()}, nil
+	}
+	return nil, nil
+}
+
+// objectChanged is told of an object, or of what it was and is. Others on its workload are concerned only where it comes
+// before them or goes.
 func (c *Controller) objectChanged(items ...any) {
+	var targets []string
 	for _, item := range items {
 		if o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok {
 			c.loop.Add(keyOf(o))
-			c.enqueueTarget(targetOf(o), keyOf(o))
+			targets = append(targets, targetOf(o))
+			if users, _ := c.objects.IndexKeys(byKind, kindOf(o).String()); len(users) == 0 {
+				c.fleet.forgetKind(kindOf(o))
+			}
 		}
+	}
+	if len(targets) == 2 && targets[0] == targets[1] {
+		return
+	}
+	for i, target := range targets {
+		c.enqueueTarget(target, keyOf(items[i].(*v1alpha1.FederatedHorizontalPodAutoscaler)))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // What tests of this package call by itself.
 var (
 	LocalOf         = localOf
-	Kubeconfig      = func(text []byte) (*rest.Config, error) { return kubeconfig(text, false) }
+	Kubeconfig      = func(text []byte, allowed ...string) (*rest.Config, error) { return kubeconfig(text, false, allowed) }
 	Connected       = Access.registration
 	Unclaimed       = unclaimed
 	StripAutoscaler = stripAutoscaler
@@ -37,4 +37,38 @@ func Rendered(o *v1alpha1.FederatedHorizontalPodAutoscaler, order Order) (*unstr
 func Drifted(o *v1alpha1.FederatedHorizontalPodAutoscaler, h *autoscalingv2.HorizontalPodAutoscaler) bool {
 	b, err := blueprintOf(o)
 	return err != nil || b.drifted(h)
+}
+
+// Punctual is a transport whose credentials a program makes.
+func Punctual(next http.RoundTripper) http.RoundTripper { return newPunctual(next) }
+
+// Kept is how much a controller knows of objects: notes and kinds, in all clusters.
+func Kept(c *Controller) int {
+	n := 0
+	for _, m := range c.fleet.all() {
+		m.board.mu.Lock()
+		n += len(m.board.notes)
+		m.board.mu.Unlock()
+		m.kinds.mu.Lock()
+		n += len(m.kinds.known)
+		m.kinds.mu.Unlock()
+	}
+	return n
+}
+
+// Bounded is a transport that reads no more than there can sensibly be.
+func Bounded(next http.RoundTripper) http.RoundTripper { return bounded{next} }
+
+// Cached are options with another bound of what is cached of a cluster.
+func Cached(o Options, bytes int) Options {
+	o.maxCached = bytes
+	return o
+}
+
+// Caches are the clusters that a controller has caches of.
+func Caches(c *Controller) (names []string) {
+	for _, m := range c.fleet.all() {
+		names = append(names, m.registration.Name)
+	}
+	return names
 }

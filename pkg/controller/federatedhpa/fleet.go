@@ -4,8 +4,11 @@ package federatedhpa
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 )
 
@@ -15,11 +18,14 @@ type fleet struct {
 	o        *Options
 	changed  func(keys ...string)
 
-	mu      sync.Mutex
-	ctx     context.Context // nil before the fleet has begun, and after it has ended
-	members map[string]*member
-	faults  map[string]Hold // of those that cannot be begun
-	ended   []*member
+	mu       sync.Mutex
+	ctx      context.Context // nil before the fleet has begun, and after it has ended
+	members  map[string]*member
+	faults   map[string]Hold   // of clusters that have no member
+	expelled map[string]string // clusters that took too much, with the access that they had
+	stopping sync.WaitGroup    // members that were stopped and still run
+	// leaving counts the members that were stopped and still hold something.
+	leaving int
 }
 
 // begin lets members run until ctx ends.
@@ -34,15 +40,11 @@ func (f *fleet) begin(ctx context.Context) {
 func (f *fleet) end() {
 	f.mu.Lock()
 	f.ctx = nil
-	all := f.ended
-	for _, m := range f.members {
-		m.stop()
-		all = append(all, m)
+	for name := range f.members {
+		f.drop(name)
 	}
 	f.mu.Unlock()
-	for _, m := range all {
-		m.wait()
-	}
+	f.stopping.Wait()
 }
 
 // follow makes the members be those of the registry.
@@ -52,38 +54,48 @@ func (f *fleet) follow() {
 	if f.ctx == nil {
 		return
 	}
+	registered := f.registry.Members()
 	named := map[string]bool{}
-	f.faults = map[string]Hold{}
-	for _, r := range f.registry.Members() {
-		named[r.Name] = true
-		if r.Config == nil {
-			f.faults[r.Name] = r.Fault
-			f.drop(r.Name)
-			continue
-		}
-		f.keep(r)
+	for _, r := range registered {
+		named[r.Name] = r.Config != nil
 	}
 	for name := range f.members {
 		if !named[name] {
 			f.drop(name)
 		}
 	}
+	maps.DeleteFunc(f.expelled, func(name, _ string) bool { return !named[name] })
+	f.faults = map[string]Hold{}
+	for _, r := range registered {
+		if r.Config == nil {
+			f.faults[r.Name] = r.Fault
+		} else if fault := f.keep(r); fault != (Hold{}) {
+			f.faults[r.Name] = fault
+		}
+	}
 }
 
-// keep begins a member, unless it runs with the same access. The lock is held.
-func (f *fleet) keep(r Registration) {
+// keep begins a member, unless it runs with the same access, and returns why that is not possible. The lock is held.
+func (f *fleet) keep(r Registration) Hold {
 	if m := f.members[r.Name]; m != nil && m.registration.Print == r.Print {
-		return
+		return Hold{}
 	}
+	if print, ok := f.expelled[r.Name]; ok && print == r.Print {
+		return tooMuchCached
+	}
+	delete(f.expelled, r.Name)
 	f.drop(r.Name)
-	m, err := newMember(r, f.o, f.changed)
+	if len(f.members)+f.leaving >= f.o.MaxClusters {
+		return Hold{"TooManyClusters", fmt.Sprintf("the hub watches at most %d clusters at a time: raise --federation-max-clusters", f.o.MaxClusters)}
+	}
+	m, err := newMember(r, f)
 	if err != nil {
-		f.faults[r.Name] = Hold{"KubeconfigInvalid", err.Error()}
-		return
+		return Hold{"KubeconfigInvalid", err.Error()}
 	}
 	klog.FromContext(f.ctx).Info("Watching a cluster", "cluster", r.Name)
 	f.members[r.Name] = m
 	m.start(f.ctx)
+	return Hold{}
 }
 
 // drop ends a member. What it has under way goes on counting in the ledgers. The lock is held.
@@ -93,8 +105,46 @@ func (f *fleet) drop(name string) {
 		return
 	}
 	delete(f.members, name)
+	f.leaving++
 	m.stop()
-	f.ended = append(f.ended, m)
+	f.stopping.Add(1)
+	go func() {
+		m.wait()
+		f.stopping.Done()
+		m.release()
+		f.left(name)
+	}()
+}
+
+// left notes that nothing of a member is left, which may make room for another one.
+func (f *fleet) left(name string) {
+	f.mu.Lock()
+	f.leaving--
+	if f.members[name] == nil {
+		f.o.metrics.forget(name)
+	}
+	waited := f.ctx != nil && len(f.faults) > 0
+	f.mu.Unlock()
+	if waited {
+		f.follow()
+		f.changed()
+	}
+}
+
+// replace ends a member, and begins it anew where again is set.
+func (f *fleet) replace(m *member, again bool) {
+	f.mu.Lock()
+	if f.members[m.registration.Name] != m {
+		f.mu.Unlock()
+		return
+	}
+	f.drop(m.registration.Name)
+	if !again {
+		f.expelled[m.registration.Name] = m.registration.Print
+	}
+	f.mu.Unlock()
+	f.follow()
+	f.changed()
 }
 
 // of returns a member, or why there is none.
@@ -112,4 +162,11 @@ func (f *fleet) all() []*member {
 		all = append(all, m)
 	}
 	return all
+}
+
+// forgetKind ends the caches of a kind that no object scales any more.
+func (f *fleet) forgetKind(gvk schema.GroupVersionKind) {
+	for _, m := range f.all() {
+		m.kinds.forget(gvk)
+	}
 }

@@ -41,6 +41,7 @@ type member struct {
 	versions int
 	load     int64
 	capacity int64
+	gone     bool // its workload was deleted
 	// What the hub remembers; a restart forgets it.
 	seen     *local
 	inFlight *sent
@@ -86,6 +87,14 @@ func newFleet(seed uint64) *fleet {
 	return f
 }
 
+// room is how many replicas can run.
+func (m *member) room() int64 {
+	if m.gone {
+		return 0
+	}
+	return m.capacity
+}
+
 func (f *fleet) note(format string, args ...any) {
 	f.trail = append(f.trail, fmt.Sprintf(format, args...))
 }
@@ -98,7 +107,10 @@ func (f *fleet) view() View {
 		if m.seen != nil && m.seen.version > 0 {
 			l := m.seen
 			c.Local = &Local{Bounds: l.Bounds, Version: strconv.Itoa(l.version), UID: m.name, Current: l.current, Desired: l.desired, Demand: m.load, Limit: limit(m.load, l.Bounds)}
-			c.Workload = Workload{Known: true, Exists: true, Counted: true, Ready: min(l.current, m.capacity)}
+			c.Workload = Workload{Known: true, Exists: !m.gone, Counted: !m.gone}
+			if !m.gone {
+				c.Workload.Ready = min(l.current, m.capacity)
+			}
 		} else if m.seen != nil {
 			c.Absent = true
 		}
@@ -133,7 +145,7 @@ func (f *fleet) sync(mayDie bool) (Plan, error) {
 		}
 		f.note("%v %s %s %v at %q", f.now.Format("15:04:05"), o.Cluster, o.Deed, o.Bounds, o.Version)
 		m := f.member(o.Cluster)
-		m.inFlight, m.rejected = &sent{p.Orders[i], f.now, m.capacity}, 0
+		m.inFlight, m.rejected = &sent{p.Orders[i], f.now, m.room()}, 0
 	}
 	return p, nil
 }
@@ -176,7 +188,7 @@ func (f *fleet) land(m *member, o sent) (bool, error) {
 
 // scale is what the member's own autoscaler does.
 func (m *member) scale() {
-	if m.real.version == 0 {
+	if m.real.version == 0 || m.gone {
 		return
 	}
 	desired := max(m.real.Min, min(m.load, m.real.Max))
@@ -260,7 +272,7 @@ func (f *fleet) happen() error {
 			f.crash()
 		}
 	case 10:
-		if f.random.IntN(3) == 0 {
+		if m.gone = f.random.IntN(4) == 0; f.random.IntN(3) == 0 {
 			m.capacity = int64(2 + f.random.IntN(10))
 		} else {
 			m.capacity = 100

@@ -4,6 +4,7 @@ package federatedhpa_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -108,6 +109,9 @@ type federation struct {
 	actors   sync.WaitGroup
 	stop     context.CancelFunc
 	calls    calls // of the controller to members
+	prints   int   // how often the members' access has been replaced
+	aliases  map[string]string
+	running  *Controller
 }
 
 // cluster is one member with its own autoscalers and workloads.
@@ -119,6 +123,7 @@ type cluster struct {
 	mu       sync.Mutex
 	load     map[string]int64
 	capacity int64
+	still    bool // its own autoscaler has ended
 }
 
 // newFederation has members with a Deployment shop in each.
@@ -165,7 +170,7 @@ func (f *federation) Members() []Registration {
 	defer f.mu.Unlock()
 	var all []Registration
 	for _, name := range f.named {
-		all = append(all, Registration{Name: name, Labels: map[string]string{"name": name}, Config: &rest.Config{}, Print: name})
+		all = append(all, Registration{Name: name, Labels: map[string]string{"name": name}, Config: &rest.Config{}, Print: fmt.Sprint(name, f.prints)})
 	}
 	return all
 }
@@ -181,8 +186,17 @@ func (f *federation) Filled() []cache.DoneChecker { return nil }
 
 // register has the registry name these clusters.
 func (f *federation) register(names ...string) {
+	f.replace(func() { f.named = names })
+}
+
+// rotate gives the controller another access to all members.
+func (f *federation) rotate() {
+	f.replace(func() { f.prints++ })
+}
+
+func (f *federation) replace(change func()) {
 	f.mu.Lock()
-	f.named = names
+	change()
 	changed := slices.Clone(f.changed)
 	f.mu.Unlock()
 	for _, tell := range changed {
@@ -190,7 +204,20 @@ func (f *federation) register(names ...string) {
 	}
 }
 
+// alias is another name of a member.
+func (f *federation) alias(name, of string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.aliases == nil {
+		f.aliases = map[string]string{}
+	}
+	f.aliases[name] = of
+}
+
 func (f *federation) member(name string) *cluster {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = cmp.Or(f.aliases[name], name)
 	return f.clusters[slices.IndexFunc(f.clusters, func(c *cluster) bool { return c.name == name })]
 }
 
@@ -200,16 +227,18 @@ func (f *federation) controller(ctx context.Context, config *rest.Config) error 
 	objects := externalversions.NewSharedInformerFactory(ours, 0)
 	o := f.options
 	o.Connect = func(r Registration) (*rest.Config, error) {
-		client := f.member(r.Name).Client("federatedhpa")
-		context.AfterFunc(ctx, client.Cut)
-		config := client.Config()
-		config.Transport = counting{applying{config.Transport}, &f.calls}
+		way := &routed{f: f, name: r.Name, ctx: ctx, through: map[*sim.Server]*sim.Client{}}
+		config := f.member(r.Name).ConfigFor("federatedhpa")
+		config.Transport = counting{applying{way}, &f.calls}
 		return config, nil
 	}
 	c, err := New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), f, &scribe{core: kubernetes.NewForConfigOrDie(config)}, o)
 	if err != nil {
 		return err
 	}
+	f.mu.Lock()
+	f.running = c
+	f.mu.Unlock()
 	objects.StartWithContext(ctx)
 	defer objects.Shutdown()
 	c.Run(ctx)

@@ -76,7 +76,7 @@ func (f *fleet) judgePlan(v View, p Plan) error {
 // calm has everything arrive, all links heal and the load stand still, and returns after how many rounds the fleet rests.
 func (f *fleet) calm() (int, error) {
 	for _, m := range f.members {
-		m.up, m.capacity = true, 100
+		m.up, m.capacity, m.gone = true, 100, false
 		for _, o := range m.late {
 			if _, err := f.land(m, o); err != nil {
 				return 0, err

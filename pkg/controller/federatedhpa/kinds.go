@@ -5,15 +5,13 @@ package federatedhpa
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 )
@@ -21,11 +19,16 @@ import (
 const (
 	kindPrefix     = "kind:"
 	workloadPrefix = "workload:"
-	// mostKinds bounds how many caches the objects of users can make us keep per cluster.
-	mostKinds = 16
-	// askAgain is how often a cluster is asked for a kind that it does not have.
+	// maxKinds bounds how many caches the objects of users can make us keep per cluster, and maxKnown how many kinds a
+	// cluster is asked for.
+	maxKinds = 16
+	maxKnown = 64
+	// askAgain is how often a cluster is asked for a kind that it does not have, or does not show.
 	askAgain = time.Minute
 )
+
+// usual kinds are looked at whatever else objects ask for.
+var usual = []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"}}
 
 // kinds are the caches of the kinds that objects scale.
 type kinds struct {
@@ -39,9 +42,14 @@ type kinds struct {
 
 // kind is one that was asked for. The informer is nil before it was found.
 type kind struct {
-	resource schema.GroupVersionResource
 	informer cache.SharedIndexInformer
+	resource schema.GroupVersionResource
+	stop     context.CancelFunc
 	fault    Hold
+}
+
+func kindKey(gvk schema.GroupVersionKind) string {
+	return kindPrefix + strings.Join([]string{gvk.Group, gvk.Version, gvk.Kind}, "/")
 }
 
 // of returns a kind; what is not known yet is asked for, and that is told of when it is.
@@ -49,120 +57,125 @@ func (k *kinds) of(gvk schema.GroupVersionKind) kind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found, ok := k.known[gvk]
-	if !ok && len(k.known) >= mostKinds {
-		return kind{fault: Hold{"TooManyKinds", fmt.Sprintf("objects scale more than %d kinds", mostKinds)}}
+	if !ok && len(k.known) >= maxKnown && !slices.Contains(usual, gvk) {
+		return kind{fault: tooManyKinds}
 	}
 	if !ok {
 		found = &kind{}
 		k.known[gvk] = found
-		k.member.loop.Add(kindPrefix + strings.Join([]string{gvk.Group, gvk.Version, gvk.Kind}, "/"))
+		k.member.loop.Add(kindKey(gvk))
 	}
 	return *found
+}
+
+var tooManyKinds = Hold{"TooManyKinds", fmt.Sprintf("objects scale more than %d kinds in this cluster", maxKinds)}
+
+// forget a kind that no object scales any more.
+func (k *kinds) forget(gvk schema.GroupVersionKind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.end(gvk)
+	delete(k.known, gvk)
+}
+
+// end the cache of a kind. What it holds counts no more. The lock is held.
+func (k *kinds) end(gvk schema.GroupVersionKind) {
+	if found := k.known[gvk]; found != nil && found.stop != nil {
+		found.stop()
+		found.stop, found.informer = nil, nil
+	}
 }
 
 // resolve asks the cluster for a kind, and watches it. It returns when to ask again.
 func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 	parts := strings.SplitN(key, "/", 3)
 	gvk := schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}
-	found, again := k.ask(gvk)
+	resource, fault, again := k.ask(gvk)
 	if ctx.Err() != nil {
 		return 0
 	}
-	if found.resource.Resource != "" {
-		found.informer = k.watch(found.resource)
-	}
 	k.mu.Lock()
-	before := *k.known[gvk]
-	*k.known[gvk] = found
+	found := k.known[gvk]
+	if found == nil || found.informer != nil {
+		k.mu.Unlock()
+		return 0
+	}
+	before := found.fault
+	if found.fault = fault; resource.Resource != "" {
+		again = k.watch(gvk, found, resource)
+	}
+	changed := found.informer != nil || before != found.fault
 	k.mu.Unlock()
-	if before != found {
+	if changed {
 		k.member.changed()
 	}
 	return again
 }
 
 // ask finds the resource of a kind. The client gives up by itself.
-func (k *kinds) ask(gvk schema.GroupVersionKind) (kind, time.Duration) {
+func (k *kinds) ask(gvk schema.GroupVersionKind) (schema.GroupVersionResource, Hold, time.Duration) {
 	list, err := k.member.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) {
-		return kind{}, k.member.o.RequestTimeout
+		return schema.GroupVersionResource{}, Hold{}, k.member.o.RequestTimeout
 	}
 	if err == nil {
 		for _, r := range list.APIResources {
 			if r.Kind == gvk.Kind && r.Namespaced && !strings.Contains(r.Name, "/") {
-				return kind{resource: gvk.GroupVersion().WithResource(r.Name)}, 0
+				return gvk.GroupVersion().WithResource(r.Name), Hold{}, 0
 			}
 		}
 	}
-	return kind{fault: Hold{"NoSuchKind", fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}}, askAgain
+	return schema.GroupVersionResource{}, Hold{"NoSuchKind", fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
 }
 
-func (k *kinds) watch(resource schema.GroupVersionResource) cache.SharedIndexInformer {
-	informer := dynamicinformer.NewFilteredDynamicInformer(k.member.dynamic, resource, k.member.o.Namespace, 0, cache.Indexers{}, nil).Informer()
-	_ = informer.SetTransform(stripWorkload) // fails only for an informer that runs
-	_, _ = informer.AddEventHandler(listen(k.member.workloadChanged))
-	k.running.Go(func() { informer.RunWithContext(k.ctx) })
-	k.running.Go(func() {
-		if cache.WaitFor(k.ctx, "", informer.HasSyncedChecker()) {
-			k.member.changed()
+// watch has a kind cached, if there is room for one more, and returns when to ask again. The lock is held.
+func (k *kinds) watch(gvk schema.GroupVersionKind, found *kind, resource schema.GroupVersionResource) time.Duration {
+	caches := 0
+	for _, other := range k.known {
+		if other.informer != nil {
+			caches++
+		}
+	}
+	if caches >= maxKinds && !slices.Contains(usual, gvk) {
+		found.fault = tooManyKinds
+		return askAgain
+	}
+	m := k.member
+	informer := dynamicinformer.NewFilteredDynamicInformer(m.dynamic, resource, m.o.Namespace, 0, cache.Indexers{}, nil).Informer()
+	// None of these fails for an informer that does not run yet.
+	_ = informer.SetTransform(stripWorkload)
+	cached := &part{of: &m.weight}
+	_, _ = informer.AddEventHandler(cached.listen(m.workloadChanged))
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			k.refused(gvk, informer, err)
 		}
 	})
-	return informer
-}
-
-// stripWorkload keeps what is read here.
-func stripWorkload(item any) (any, error) {
-	u, ok := item.(*unstructured.Unstructured)
-	if !ok {
-		return item, nil
-	}
-	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
-	kept.SetNamespace(u.GetNamespace())
-	kept.SetName(u.GetName())
-	kept.SetUID(u.GetUID())
-	kept.SetResourceVersion(u.GetResourceVersion())
-	kept.SetLabels(only(u.GetLabels(), ownerLabel))
-	kept.SetAnnotations(only(u.GetAnnotations(), templateAnnotation))
-	if ready, found, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas"); found {
-		_ = unstructured.SetNestedField(kept.Object, ready, "status", "readyReplicas")
-	}
-	return kept, nil
-}
-
-func only(all map[string]string, key string) map[string]string {
-	if value, ok := all[key]; ok {
-		return map[string]string{key: value}
-	}
-	return nil
-}
-
-func (m *member) workloadChanged(items ...any) {
-	for _, item := range items {
-		if u, ok := unstructuredOf(item); ok {
-			m.changed("", workloadKey(u.GetNamespace(), u.GetAPIVersion(), u.GetKind(), u.GetName()))
+	ctx, stop := context.WithCancel(k.ctx)
+	found.resource, found.informer, found.stop = resource, informer, stop
+	k.running.Go(func() {
+		informer.RunWithContext(ctx)
+		cached.end()
+	})
+	k.running.Go(func() {
+		if cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
+			m.changed()
 		}
-	}
+	})
+	return 0
 }
 
-// autoscalers is the cache of all autoscalers of a cluster, by the workloads that they scale.
-func autoscalers(client dynamic.Interface, namespace string) cache.SharedIndexInformer {
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, nil).Informer()
-	_ = informer.SetTransform(stripAutoscaler) // fails only for an informer that runs
-	return informer
-}
-
-// stripAutoscaler drops what nobody reads here: of who owns which field only what is yet to be claimed is kept.
-func stripAutoscaler(item any) (any, error) {
-	u, ok := unstructuredOf(item)
-	if !ok {
-		return item, nil
+// refused ends the cache of a kind that the cluster does not show, or no longer has. It is asked for again after a while.
+func (k *kinds) refused(gvk schema.GroupVersionKind, informer cache.SharedIndexInformer, err error) {
+	k.mu.Lock()
+	found := k.known[gvk]
+	if found == nil || found.informer != informer {
+		k.mu.Unlock()
+		return
 	}
-	var kept []metav1.ManagedFieldsEntry
-	for _, f := range u.GetManagedFields() {
-		if unclaimed(f) {
-			kept = append(kept, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, FieldsV1: metav1.NewFieldsV1("{}")})
-		}
-	}
-	u.SetManagedFields(kept)
-	return u, nil
+	k.end(gvk)
+	found.fault = Hold{"ListRefused", "the cluster does not show its workloads: " + err.Error()}
+	k.mu.Unlock()
+	k.member.loop.AddAfter(kindKey(gvk), askAgain)
+	k.member.changed()
 }

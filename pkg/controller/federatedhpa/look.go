@@ -5,6 +5,7 @@ package federatedhpa
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,11 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-const byTarget = "target"
+// The indexes of objects, and of autoscalers in clusters.
+const (
+	byTarget = "target"
+	byKind   = "kind"
+)
 
 func unstructuredOf(item any) (*unstructured.Unstructured, bool) {
 	u, ok := item.(*unstructured.Unstructured)
@@ -49,6 +55,10 @@ func indexHPA(item any) ([]string, error) {
 func targetOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) string {
 	ref := o.Spec.ScaleTargetRef
 	return workloadKey(o.Namespace, ref.APIVersion, ref.Kind, ref.Name)
+}
+
+func kindOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(o.Spec.ScaleTargetRef.APIVersion, o.Spec.ScaleTargetRef.Kind)
 }
 
 // look is all that is known of a cluster with regard to one object.
@@ -109,28 +119,54 @@ func owns(o *v1alpha1.FederatedHorizontalPodAutoscaler, u *unstructured.Unstruct
 	return types.UID(u.GetLabels()[ownerLabel]) == o.UID
 }
 
-// latest is a cluster's autoscaler as the cache or the last answer has it, whichever is younger; nil if there is none.
+// latest is a cluster's autoscaler as the cache or the last answer has it; nil if there is none. An answer counts until the
+// cache has caught up with it, and never again: where a cluster is restored from a backup, its versions begin anew.
 func (m *member) latest(key string, n note) *unstructured.Unstructured {
-	item, found, _ := m.hpas.GetStore().GetByKey(key)
-	u, ok := unstructuredOf(item)
-	if found && ok {
-		if n.answered != nil && later(n.answered.GetResourceVersion(), u.GetResourceVersion()) {
-			u = n.answered
-		}
-	} else if n.answered != nil && later(n.answered.GetResourceVersion(), m.hpas.LastSyncResourceVersion()) {
+	store := m.hpas.GetStore()
+	shown := store.LastStoreSyncResourceVersion() // first: what is read then is as young at least
+	item, found, _ := store.GetByKey(key)
+	u, _ := unstructuredOf(item)
+	m.notice(shown)
+	if n.answered != nil && !reached(shown, n.answered.GetResourceVersion()) {
 		u = n.answered
-	} else {
-		return nil
 	}
-	if string(u.GetUID()) == n.removed {
-		return nil
+	if u != nil && string(u.GetUID()) == n.removed {
+		u = nil
 	}
+	m.board.amend(key, func(now *note) {
+		if now.answered == n.answered && n.answered != nil && reached(shown, n.answered.GetResourceVersion()) {
+			now.answered = nil
+		}
+		if now.removed == n.removed && !found && reached(shown, n.removedAt) {
+			now.removed, now.removedAt = "", ""
+		}
+	})
 	return u
+}
+
+// reached tells whether a resourceVersion is certainly another one or a younger one.
+func reached(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order >= 0
+}
+
+// notice begins the member anew where its cluster shows what is older than before: it was restored from a backup, and
+// what is remembered of it is about something that is gone.
+func (m *member) notice(shown string) {
+	m.mu.Lock()
+	restored := later(m.newest, shown)
+	if !restored {
+		m.newest = shown
+	}
+	m.mu.Unlock()
+	if restored {
+		m.restored()
+	}
 }
 
 func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n note) {
 	ref := o.Spec.ScaleTargetRef
-	k := m.kinds.of(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	k := m.kinds.of(kindOf(o))
 	switch {
 	case k.fault != Hold{}:
 		c.Workload.Fault = k.fault
@@ -149,13 +185,14 @@ func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAu
 	u, ok := unstructuredOf(item)
 	if !found || !ok {
 		if c.Workload.Fault = n.placed; n.placed == (Hold{}) {
-			c.Workload.Fault = Hold{"NoWorkload", "the workload does not exist in the cluster, and its autoscaler waits for it"}
+			c.Workload.Fault = Hold{"NoWorkload", "the workload does not exist in the cluster, and its autoscaler waits for it; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}
 		}
 		return
 	}
 	w := &c.Workload
 	w.Exists, w.Version, w.UID = true, u.GetResourceVersion(), string(u.GetUID())
-	w.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	w.Ready = max(0, min(ready, math.MaxInt32))
 	w.Counted = countable[ref.Kind] || w.Ready > 0
 	w.Ours = owns(o, u)
 	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash

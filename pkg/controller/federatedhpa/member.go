@@ -5,6 +5,7 @@ package federatedhpa
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type member struct {
 	o            *Options
 	changed      func(keys ...string) // no key: anything may have changed
 
+	client    *http.Client
 	dynamic   dynamic.Interface
 	discovery discovery.DiscoveryInterface
 	loop      *loop.Loop
@@ -34,6 +36,11 @@ type member struct {
 	kinds     kinds
 	health    health
 	board     board
+	weight    weight
+	restored  func() // the cluster shows what is older than before
+
+	mu     sync.Mutex
+	newest string // what its cache has shown, by version
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -45,14 +52,20 @@ const carriers = 8
 var hpaResource = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
 // newMember makes a member, which does nothing before start.
-func newMember(r Registration, o *Options, changed func(keys ...string)) (*member, error) {
+func newMember(r Registration, f *fleet) (*member, error) {
+	o := f.o
 	config, err := o.Connect(r)
 	if err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
-	m := &member{registration: r, o: o, changed: changed, board: board{notes: map[string]*note{}}}
+	m := &member{registration: r, o: o, changed: f.changed, board: board{notes: map[string]*note{}}}
+	m.restored = func() {
+		klog.Background().Info("A cluster shows older objects than before, as after a restore of its etcd; looking at it anew", "cluster", r.Name)
+		f.replace(m, true)
+	}
+	m.weight.limit, m.weight.full = o.maxCached, func() { f.replace(m, false) }
 	if err := m.connect(config); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -60,7 +73,7 @@ func newMember(r Registration, o *Options, changed func(keys ...string)) (*membe
 	m.loop = loop.New("federatedhpa-"+r.Name, m.sync, loop.Options{Workers: carriers, Clock: o.Clock, Panicked: m.panicked})
 	m.hpas = autoscalers(m.dynamic, o.Namespace)
 	m.kinds = kinds{member: m, known: map[schema.GroupVersionKind]*kind{}}
-	if _, err := m.hpas.AddEventHandler(listen(m.hpaChanged)); err != nil {
+	if _, err := m.hpas.AddEventHandler((&part{of: &m.weight}).listen(m.hpaChanged)); err != nil {
 		return nil, fmt.Errorf("listen to autoscalers: %w", err)
 	}
 	err = m.hpas.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
@@ -72,15 +85,14 @@ func newMember(r Registration, o *Options, changed func(keys ...string)) (*membe
 }
 
 // connect makes the clients. What discovery asks has no context, so that client keeps the time.
-func (m *member) connect(config *rest.Config) error {
-	client, err := clientFor(config)
-	if err != nil {
+func (m *member) connect(config *rest.Config) (err error) {
+	if m.client, err = clientFor(config); err != nil {
 		return err
 	}
-	if m.dynamic, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+	if m.dynamic, err = dynamic.NewForConfigAndClient(config, m.client); err != nil {
 		return err
 	}
-	answering := *client
+	answering := *m.client
 	answering.Timeout = m.o.RequestTimeout
 	m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, &answering)
 	return err
@@ -109,19 +121,8 @@ func (m *member) wait() {
 	m.kinds.running.Wait()
 }
 
-// listen hands over all forms of what comes, changes or goes.
-func listen(tell func(items ...any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(item any) { tell(item) },
-		UpdateFunc: func(was, is any) { tell(was, is) },
-		DeleteFunc: func(item any) {
-			if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
-				item = gone.Obj
-			}
-			tell(item)
-		},
-	}
-}
+// release gives up what a member holds that has ended. A program that hangs may delay that for any time.
+func (m *member) release() { release(m.client) }
 
 func (m *member) hpaChanged(items ...any) {
 	for _, item := range items {

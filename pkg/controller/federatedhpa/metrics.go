@@ -48,6 +48,12 @@ func (m *metrics) wrote(cluster, what string, err error, took time.Duration) {
 	m.seconds.WithLabelValues(cluster).Observe(took.Seconds())
 }
 
+// forget a cluster that is gone.
+func (m *metrics) forget(cluster string) {
+	m.writes.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+	m.seconds.DeleteLabelValues(cluster)
+}
+
 func (m *metrics) reported(err error) { m.writes.WithLabelValues("", "status", written.End(err)).Inc() }
 
 // Describe is for prometheus.

@@ -28,7 +28,7 @@ func (m *member) placeOne(ctx context.Context, key string) {
 	err := m.write(ctx, *n.placing, key)
 	m.o.metrics.wrote(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
 	now := m.o.Clock.Now()
-	m.board.change(key, func(n *note) {
+	m.board.amend(key, func(n *note) {
 		n.placing, n.placed, n.retry = nil, Hold{}, now.Add(settle)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)

@@ -22,6 +22,8 @@ type Plan struct {
 	Placings []Placing
 	// Room is what there is to give to clusters that can be given to. Missing is how much more they ask for.
 	Room, Missing int64
+	// Omitted is how many clusters are selected beyond what an object can hold.
+	Omitted int
 	// Starting says that some clusters have not answered yet, so nobody new is chosen.
 	Starting bool
 	// Gone says that nothing of a deleted object is left to remove.
@@ -69,8 +71,34 @@ func survey(v View, r rules) Plan {
 		p.await(&s, r, v.Now)
 		p.Seats = append(p.Seats, s)
 	}
+	p.omit()
 	slices.SortFunc(p.Seats, func(a, b Seat) int { return cmp.Compare(a.Name, b.Name) })
 	return p
+}
+
+// maxClusters bounds the clusters of one object, so that the API server takes its status.
+const maxClusters = 256
+
+// omit leaves out the last of too many clusters, by tier and name. Those that something was promised to stay.
+func (p *Plan) omit() {
+	if len(p.Seats) <= maxClusters {
+		return
+	}
+	promised := func(s *Seat) int {
+		if s.has() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(p.Seats, func(a, b Seat) int {
+		return cmp.Or(cmp.Compare(promised(&a), promised(&b)), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
+	})
+	for n := len(p.Seats); n > maxClusters && !p.Seats[n-1].has(); n-- {
+		if p.Seats[n-1].cluster.Selected {
+			p.Omitted++
+		}
+		p.Seats = p.Seats[:n-1]
+	}
 }
 
 // await notes when time alone will change what a cluster is.

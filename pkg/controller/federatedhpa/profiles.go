@@ -35,17 +35,21 @@ var ProfileResource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io"
 type Profiles struct {
 	profiles, secrets cache.SharedIndexInformer
 	access            Access
+	allowed           Allowed
+	readings          readings
 }
 
 // NewProfiles returns the registry of the ClusterProfiles of one namespace.
-func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace string, access Access) *Profiles {
-	return &Profiles{
-		access:   access,
+func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace string, access Access, allowed Allowed) *Profiles {
+	p := &Profiles{
+		access: access, allowed: allowed,
 		profiles: dynamicinformer.NewFilteredDynamicInformer(client, ProfileResource, namespace, 0, cache.Indexers{}, nil).Informer(),
 		secrets: coreinformers.NewFilteredSecretInformer(core, namespace, 0, cache.Indexers{ProfileLabel: byProfile}, func(o *metav1.ListOptions) {
 			o.LabelSelector = ProfileLabel
 		}),
 	}
+	_ = p.secrets.SetTransform(stripSecret) // fails only for an informer that runs
+	return p
 }
 
 func byProfile(item any) ([]string, error) {
@@ -76,17 +80,16 @@ func (p *Profiles) Filled() []cache.DoneChecker {
 
 // Members are the clusters, by name.
 func (p *Profiles) Members() []Registration {
-	var all []Registration
+	var all []source
 	for _, item := range p.profiles.GetStore().List() {
 		if u, ok := item.(*unstructured.Unstructured); ok {
-			all = append(all, p.registration(u))
+			all = append(all, p.source(u))
 		}
 	}
-	slices.SortFunc(all, func(a, b Registration) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	return p.readings.of(all)
 }
 
-func (p *Profiles) registration(u *unstructured.Unstructured) Registration {
+func (p *Profiles) source(u *unstructured.Unstructured) source {
 	items, _ := p.secrets.GetIndexer().ByIndex(ProfileLabel, u.GetName())
 	var secrets []*corev1.Secret
 	for _, item := range items {
@@ -95,14 +98,16 @@ func (p *Profiles) registration(u *unstructured.Unstructured) Registration {
 		}
 	}
 	if len(secrets) == 0 {
-		return p.access.registration(u)
+		return source{u.GetName(), versionOf(u), func() Registration { return p.access.registration(u) }}
 	}
 	first := slices.MinFunc(secrets, func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
 	text := first.Data[profileKey]
 	if text == nil {
 		text = first.Data[secretKey]
 	}
-	return registrationOf(u.GetName(), u.GetLabels(), text)
+	return source{u.GetName(), versionOf(u) + " " + versionOf(first), func() Registration {
+		return registrationOf(u.GetName(), u.GetLabels(), text, p.allowed)
+	}}
 }
 
 // registration of a profile by what its status offers.
@@ -122,7 +127,7 @@ func (a Access) registration(u *unstructured.Unstructured) Registration {
 	}
 	text, err := provider.kubeconfig(offer)
 	if err == nil {
-		r.Config, err = kubeconfig(text, true)
+		r.Config, err = kubeconfig(text, true, nil)
 	}
 	if err != nil {
 		r.Config, r.Fault = nil, Hold{"AccessInvalid", fmt.Sprintf("access provider %s: %v", provider.Name, err)}

@@ -3,16 +3,13 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // The registries, by the names that flags have for them.
@@ -45,46 +42,39 @@ type Registration struct {
 	Fault Hold
 }
 
-// kubeconfig makes a configuration of a text that comes from the API. It may not read files of this machine, nor run
-// programs unless they are those of the operator: whoever can write it could do so too.
-func kubeconfig(text []byte, programs bool) (*rest.Config, error) {
-	if len(text) == 0 {
-		return nil, errors.New("there is no kubeconfig")
-	}
-	loaded, err := clientcmd.Load(text)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	var outside []string
-	for _, user := range loaded.AuthInfos {
-		outside = append(outside, reaches(user, programs)...)
-	}
-	for _, cluster := range loaded.Clusters {
-		if cluster.CertificateAuthority != "" {
-			outside = append(outside, "certificate-authority")
-		}
-	}
-	if len(outside) > 0 {
-		slices.Sort(outside)
-		return nil, fmt.Errorf("the kubeconfig must hold everything itself, and has %s", strings.Join(slices.Compact(outside), ", "))
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	return config, nil
+// source is what one registration is made from.
+type source struct {
+	// name of the cluster, and the version of all that is read.
+	name, version string
+	read          func() Registration
 }
 
-// reaches names what of a user's credentials is outside of the text.
-func reaches(user *api.AuthInfo, programs bool) []string {
-	var all []string
-	for name, is := range map[string]bool{
-		"exec": user.Exec != nil && !programs, "auth-provider": user.AuthProvider != nil, "tokenFile": user.TokenFile != "",
-		"client-certificate": user.ClientCertificate != "", "client-key": user.ClientKey != "",
-	} {
-		if is {
-			all = append(all, name)
+// readings keeps registrations as long as their sources stay as they are, since to read a kubeconfig takes time.
+type readings struct {
+	mu  sync.Mutex
+	all map[string]reading
+}
+
+type reading struct {
+	version string
+	Registration
+}
+
+// of returns the registrations by name.
+func (r *readings) of(sources []source) []Registration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.all
+	r.all = make(map[string]reading, len(sources))
+	registrations := make([]Registration, 0, len(sources))
+	for _, s := range sources {
+		known, ok := before[s.name]
+		if !ok || known.version != s.version {
+			known = reading{s.version, s.read()}
 		}
+		r.all[s.name] = known
+		registrations = append(registrations, known.Registration)
 	}
-	return all
+	slices.SortFunc(registrations, func(a, b Registration) int { return cmp.Compare(a.Name, b.Name) })
+	return registrations
 }

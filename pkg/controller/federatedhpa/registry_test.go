@@ -57,7 +57,31 @@ var _ = Describe("A kubeconfig", func() {
 		Entry("that reads a token of this machine", access(`tokenFile: /var/run/secrets/token`, ""), "tokenFile"),
 		Entry("that reads a certificate of this machine", access(`client-certificate: /etc/tls.crt, client-key: /etc/tls.key`, ""), "client-certificate, client-key"),
 		Entry("that reads an authority of this machine", access(`token: a`, ", certificate-authority: /etc/ca.crt"), "certificate-authority"),
+		Entry("that speaks in the clear", []byte(strings.Replace(string(access("token: a", "")), "https:", "http:", 1)), "has http,"),
+		Entry("that trusts any server", access("token: a", ", insecure-skip-tls-verify: true"), "has insecure-skip-tls-verify,"),
+		Entry("that goes by way of somebody else", access("token: a", `, proxy-url: "http://proxy"`), "has proxy-url,"),
+		Entry("that is huge", access(`token: "`+strings.Repeat("a", 300<<10)+`"`, ""), "longer than 256 KiB"),
 	)
+
+	It("is taken with what the operator allows", func() {
+		for allow, text := range map[string][]byte{
+			AllowHTTP:     []byte(strings.Replace(string(access("token: a", "")), "https:", "http:", 1)),
+			AllowInsecure: access("token: a", ", insecure-skip-tls-verify: true"),
+			AllowProxy:    access("token: a", `, proxy-url: "http://proxy"`),
+		} {
+			Expect(Allowed{allow}.Validate()).To(Succeed())
+			_, err := Kubeconfig(text, allow)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(Allowed{"all"}.Validate()).To(MatchError(ContainSubstring("http, insecure-skip-tls-verify, proxy-url")))
+	})
+
+	It("is not repeated in what is said of it", func() {
+		for _, text := range [][]byte{access(`token: [s3cr3t]`, ""), access(`client-key-data: s3cr3t`, ""), []byte("s3cr3t"), []byte("users: s3cr3t")} {
+			_, err := Kubeconfig(text)
+			Expect(err).To(MatchError(Not(ContainSubstring("s3cr3t"))))
+		}
+	})
 })
 
 // registered runs a registry over a hub in virtual time.
@@ -83,7 +107,7 @@ func registered(registry func(s *sim.Server) Registry, body func(s *sim.Server, 
 }
 
 // listed are the names of members, with the reasons of their faults.
-func listed(r Registry) string {
+func listedBy(r Registry) string {
 	var words []string
 	for _, m := range r.Members() {
 		words = append(words, strings.TrimSpace(m.Name+" "+m.Fault.Reason))
@@ -97,7 +121,9 @@ func secret(name string, labels map[string]string, key string, text []byte) *cor
 
 var _ = Describe("The registry of Secrets", func() {
 	It("has one cluster for each with the label, and tells of changes", func() {
-		registered(func(s *sim.Server) Registry { return NewSecrets(kubernetes.NewForConfigOrDie(s.ConfigFor("hub")), ns) },
+		registered(func(s *sim.Server) Registry {
+			return NewSecrets(kubernetes.NewForConfigOrDie(s.ConfigFor("hub")), ns, nil)
+		},
 			func(s *sim.Server, r Registry, changes *atomic.Int32) {
 				secrets := kubernetes.NewForConfigOrDie(s.ConfigFor("user")).CoreV1().Secrets(ns)
 				labels := map[string]string{SecretLabel: "true", "tier": "web"}
@@ -106,7 +132,7 @@ var _ = Describe("The registry of Secrets", func() {
 					Expect(err).NotTo(HaveOccurred())
 				}
 				time.Sleep(time.Second)
-				Expect(listed(r)).To(Equal("a KubeconfigInvalid, b, c KubeconfigInvalid"))
+				Expect(listedBy(r)).To(Equal("a KubeconfigInvalid, b, c KubeconfigInvalid"))
 				Expect(r.Members()[1].Labels).To(HaveKeyWithValue("tier", "web"))
 				Expect(changes.Load()).To(BeEquivalentTo(3))
 				print := r.Members()[1].Print
@@ -116,7 +142,7 @@ var _ = Describe("The registry of Secrets", func() {
 				Expect(r.Members()[1].Print).NotTo(Equal(print), "another access is to be told apart")
 				Expect(secrets.Delete(context.Background(), "b", metav1.DeleteOptions{})).To(Succeed())
 				time.Sleep(time.Second)
-				Expect(listed(r)).To(Equal("a KubeconfigInvalid, c KubeconfigInvalid"))
+				Expect(listedBy(r)).To(Equal("a KubeconfigInvalid, c KubeconfigInvalid"))
 			})
 	})
 })
@@ -125,7 +151,7 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 	It("has one cluster for each, with the access that a Secret gives", func() {
 		registered(func(s *sim.Server) Registry {
 			config := s.ConfigFor("hub")
-			return NewProfiles(dynamic.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), ns, providersOf(twoProviders))
+			return NewProfiles(dynamic.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), ns, providersOf(twoProviders), nil)
 		}, func(s *sim.Server, r Registry, changes *atomic.Int32) {
 			config := s.ConfigFor("user")
 			profiles := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}).Namespace(ns)
@@ -136,11 +162,11 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 				Expect(err).NotTo(HaveOccurred())
 			}
 			time.Sleep(time.Second)
-			Expect(listed(r)).To(Equal("munich NoAccess, paris NoAccess"))
+			Expect(listedBy(r)).To(Equal("munich NoAccess, paris NoAccess"))
 			_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets(ns).Create(context.Background(), secret("any", map[string]string{ProfileLabel: "paris"}, "Config", access("token: a", "")), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(listed(r)).To(Equal("munich NoAccess, paris"))
+			Expect(listedBy(r)).To(Equal("munich NoAccess, paris"))
 			Expect(r.Members()[1].Labels).To(HaveKeyWithValue("in", "paris"))
 			Expect(changes.Load()).To(BeEquivalentTo(3))
 			By("a program that its status offers, and by a Secret rather than by that")
@@ -152,7 +178,7 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 				Expect(err).NotTo(HaveOccurred())
 			}
 			time.Sleep(time.Second)
-			Expect(listed(r)).To(Equal("munich, paris"))
+			Expect(listedBy(r)).To(Equal("munich, paris"))
 			Expect(r.Members()[0].Config.Host).To(Equal("https://fleet"))
 			Expect(r.Members()[1].Config.ExecProvider).To(BeNil())
 		})

@@ -115,7 +115,7 @@ func (s *Seat) judge(r rules, now time.Time) {
 	if l == nil || !s.cluster.Reachable {
 		return
 	}
-	if w.Counted && w.Ready < l.Desired {
+	if s.missing() || w.Counted && w.Ready < l.Desired {
 		if s.entry.NotReadySince == nil {
 			s.entry.NotReadySince = &metav1.Time{Time: now.Truncate(time.Second)}
 		}
@@ -123,14 +123,19 @@ func (s *Seat) judge(r rules, now time.Time) {
 	} else {
 		s.entry.NotReadySince = nil
 	}
-	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen()
+	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen() && !s.missing()
 }
 
 // has tells whether the cluster has an autoscaler of ours, or may get one from what was sent.
 func (s *Seat) has() bool { return s.Counted.Max > 0 }
 
+// missing reports whether there is certainly no workload to scale. What its autoscaler says is then about one that is gone.
+func (s *Seat) missing() bool { return s.cluster.Workload.Known && !s.cluster.Workload.Exists }
+
 // frozen tells that its autoscaler has no opinion.
-func (s *Seat) frozen() bool { return s.cluster.Local != nil && s.cluster.Local.Inactive != Hold{} }
+func (s *Seat) frozen() bool {
+	return s.cluster.Local != nil && s.cluster.Local.Inactive != Hold{} && !s.missing()
+}
 
 // fixed tells that nothing can be written to it now; held is what it keeps meanwhile. What is not answered at once counts
 // for no more than what is out of reach.

@@ -3,9 +3,8 @@
 package federatedhpa
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,13 +22,35 @@ const (
 // Secrets is a registry: each Secret with SecretLabel=true is a cluster, with the Secret's name and labels.
 type Secrets struct {
 	informer cache.SharedIndexInformer
+	allowed  Allowed
+	readings readings
 }
 
 // NewSecrets returns the registry of the Secrets of one namespace.
-func NewSecrets(client kubernetes.Interface, namespace string) *Secrets {
-	return &Secrets{informer: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+func NewSecrets(client kubernetes.Interface, namespace string, allowed Allowed) *Secrets {
+	s := &Secrets{allowed: allowed, informer: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.LabelSelector = SecretLabel + "=true"
 	})}
+	_ = s.informer.SetTransform(stripSecret) // fails only for an informer that runs
+	return s
+}
+
+// stripSecret keeps a kubeconfig, as far as one can be read, and what it is about.
+func stripSecret(item any) (any, error) {
+	secret, ok := item.(*corev1.Secret)
+	if !ok {
+		return item, nil
+	}
+	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: secret.Name, Namespace: secret.Namespace, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Labels: secret.Labels,
+	}}
+	for _, key := range []string{secretKey, profileKey} {
+		if text, ok := secret.Data[key]; ok {
+			kept.Data = map[string][]byte{key: bytes.Clone(text[:min(len(text), maxKubeconfig+1)])}
+			break
+		}
+	}
+	return kept, nil
 }
 
 // Notify has a function called after every change.
@@ -45,20 +66,24 @@ func (s *Secrets) Filled() []cache.DoneChecker {
 
 // Members are the clusters, by name.
 func (s *Secrets) Members() []Registration {
-	var all []Registration
+	var all []source
 	for _, item := range s.informer.GetStore().List() {
 		if secret, ok := item.(*corev1.Secret); ok {
-			all = append(all, registrationOf(secret.Name, secret.Labels, secret.Data[secretKey]))
+			all = append(all, source{secret.Name, versionOf(secret), func() Registration {
+				return registrationOf(secret.Name, secret.Labels, secret.Data[secretKey], s.allowed)
+			}})
 		}
 	}
-	slices.SortFunc(all, func(a, b Registration) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	return s.readings.of(all)
 }
 
+// versionOf tells apart all that an object was and is.
+func versionOf(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
+
 // registrationOf makes a registration of a kubeconfig, whatever it is.
-func registrationOf(name string, labels map[string]string, text []byte) Registration {
+func registrationOf(name string, labels map[string]string, text []byte, allowed Allowed) Registration {
 	r := Registration{Name: name, Labels: labels, Print: hashOf(text)}
-	config, err := kubeconfig(text, false)
+	config, err := kubeconfig(text, false, allowed)
 	if err != nil {
 		r.Fault = Hold{"KubeconfigInvalid", err.Error()}
 		return r

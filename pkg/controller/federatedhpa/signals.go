@@ -15,16 +15,17 @@ import (
 // demandFactor bounds what metrics can call for at once, since they are noisy: so many times what runs.
 const demandFactor = 4
 
-// localOf reads a cluster's autoscaler.
+// localOf reads a cluster's autoscaler, whatever numbers the cluster says are in it.
 func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
+	highest := max(1, int64(hpa.Spec.MaxReplicas))
 	l := &Local{
-		Bounds:  Bounds{Min: int64(ptr.Deref(hpa.Spec.MinReplicas, 1)), Max: int64(hpa.Spec.MaxReplicas)},
+		Bounds:  Bounds{Min: max(0, min(int64(ptr.Deref(hpa.Spec.MinReplicas, 1)), highest)), Max: highest},
 		Version: hpa.ResourceVersion, UID: string(hpa.UID),
-		Current: int64(hpa.Status.CurrentReplicas), Desired: int64(hpa.Status.DesiredReplicas),
+		Current: max(0, int64(hpa.Status.CurrentReplicas)), Desired: max(0, int64(hpa.Status.DesiredReplicas)),
 	}
 	for _, c := range hpa.Status.Conditions {
 		switch {
-		case c.Type == autoscalingv2.ScalingActive && c.Status == corev1.ConditionFalse:
+		case (c.Type == autoscalingv2.ScalingActive || c.Type == autoscalingv2.AbleToScale) && c.Status == corev1.ConditionFalse:
 			l.Inactive = Hold{c.Reason, c.Message}
 		case c.Type == autoscalingv2.ScalingLimited && c.Status == corev1.ConditionTrue:
 			l.Limit = limits[c.Reason]
@@ -57,7 +58,7 @@ func demandOf(hpa *autoscalingv2.HorizontalPodAutoscaler, l *Local) int64 {
 		if ratio == 0 {
 			return 0
 		}
-		return min(demand, l.Min-1)
+		return max(0, min(demand, l.Min-1))
 	}
 	return l.Desired
 }
@@ -70,7 +71,11 @@ func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) floa
 	}
 	for _, wanted := range all {
 		if target, current := pair(is, wanted); target != nil {
-			return quotient(*target, *current, rounded)
+			ratio := quotient(*target, *current, rounded)
+			if math.IsNaN(ratio) {
+				return 0
+			}
+			return ratio
 		}
 	}
 	return 0

@@ -28,12 +28,12 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 			continue
 		}
 		c := seat.status()
-		s.CurrentReplicas += c.CurrentReplicas
-		s.DesiredReplicas += c.DesiredReplicas
-		s.ReadyReplicas += c.ReadyReplicas
-		s.MinReplicas += c.ConfirmedMinReplicas
-		s.MaxReplicas += c.ConfirmedMaxReplicas
-		s.CountedReplicas += small(seat.Counted.Max)
+		for total, n := range map[*int32]int32{
+			&s.CurrentReplicas: c.CurrentReplicas, &s.DesiredReplicas: c.DesiredReplicas, &s.ReadyReplicas: c.ReadyReplicas,
+			&s.MinReplicas: c.ConfirmedMinReplicas, &s.MaxReplicas: c.ConfirmedMaxReplicas, &s.CountedReplicas: small(seat.Counted.Max),
+		} {
+			*total = small(int64(*total) + int64(n))
+		}
 		s.Clusters = append(s.Clusters, c)
 	}
 	for _, c := range conditions(v, p, r) {
@@ -61,6 +61,9 @@ func (s *Seat) status() v1alpha1.ClusterStatus {
 		if s.limited {
 			e.Demand = small(l.Demand)
 		}
+		if s.missing() {
+			e.CurrentReplicas, e.LimitedBy = 0, ""
+		}
 		e.ReadyReplicas = small(s.cluster.Workload.Ready)
 	} else if !s.has() {
 		e.CurrentReplicas, e.DesiredReplicas, e.ReadyReplicas, e.LimitedBy, e.Demand, e.NotReadySince = 0, 0, 0, "", 0, nil
@@ -73,7 +76,7 @@ func (s *Seat) status() v1alpha1.ClusterStatus {
 	}
 	var why Hold
 	e.State, why = s.state()
-	e.Reason, e.Message = why.Reason, why.Message
+	e.Reason, e.Message = sanitizedReason(why.Reason), sanitized(why.Message)
 	return e
 }
 
@@ -99,7 +102,7 @@ func (s *Seat) state() (v1alpha1.ClusterState, Hold) {
 		return v1alpha1.Idle, Hold{}
 	case s.frozen():
 		return v1alpha1.Frozen, c.Local.Inactive
-	case s.stuck:
+	case s.stuck && !s.missing():
 		return v1alpha1.Used, Hold{"Stuck", "replicas that were asked for do not become ready"}
 	}
 	return v1alpha1.Used, c.Workload.Fault
@@ -135,6 +138,15 @@ func (p Plan) named(which func(*Seat) bool) []string {
 	return names
 }
 
+// listed are the first of some names, and how many more there are: a message has an end.
+func listed(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
 func ready(v View, p Plan) metav1.Condition {
 	no := p.Stop
 	refused := p.named(func(s *Seat) bool { state, _ := s.state(); return state == v1alpha1.Refused && s.cluster.Selected })
@@ -143,13 +155,15 @@ func ready(v View, p Plan) metav1.Condition {
 	case v.Object.DeletionTimestamp != nil:
 		no = Hold{"Deleting", "what was made in clusters is being removed"}
 		if away := p.named(func(s *Seat) bool { return s.cluster.Registered && !s.cluster.Reachable }); len(away) > 0 {
-			no.Message += "; out of reach: " + strings.Join(away, ", ")
+			no.Message += "; out of reach: " + listed(away)
 		}
 	case no != Hold{}:
 	case v.Object.Spec.Paused:
 		no = Hold{"Paused", "spec.paused is set: nothing is written to clusters"}
+	case p.Omitted > 0:
+		no = Hold{"TooManyClusters", fmt.Sprintf("an object uses at most %d clusters, and %d more are selected: narrow spec.clusterSelector", maxClusters, p.Omitted)}
 	case len(refused) > 0:
-		no = Hold{"ClustersRefused", "see status.clusters for " + strings.Join(refused, ", ")}
+		no = Hold{"ClustersRefused", "see status.clusters for " + listed(refused)}
 	case len(inUse) == 0:
 		no = Hold{"NoClusters", "no cluster is selected that can be used: see spec.clusterSelector and status.clusters"}
 	}
@@ -159,14 +173,14 @@ func ready(v View, p Plan) metav1.Condition {
 func unreachable(p Plan) metav1.Condition {
 	away := p.named(func(s *Seat) bool { return s.has() && !s.cluster.Reachable && !s.cluster.Starting })
 	return say(v1alpha1.ConditionClustersUnreachable, len(away) > 0,
-		Hold{"OutOfReach", "these clusters go on by themselves with the bounds they have: " + strings.Join(away, ", ")},
+		Hold{"OutOfReach", "these clusters go on by themselves with the bounds they have: " + listed(away)},
 		Hold{"AllReached", "every cluster with a share answers"})
 }
 
 func balanced(p Plan) metav1.Condition {
 	moving := p.named(func(s *Seat) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
 	return say(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "every cluster has the bounds it is meant to have"},
-		Hold{"Moving", "bounds are on the way in " + strings.Join(moving, ", ")})
+		Hold{"Moving", "bounds are on the way in " + listed(moving)})
 }
 
 func limited(p Plan) metav1.Condition {
@@ -201,6 +215,6 @@ func minExceeded(p Plan, r rules) metav1.Condition {
 func joiningBlocked(p Plan) metav1.Condition {
 	blocked := p.named(func(s *Seat) bool { return s.role == waiting })
 	return say(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
-		Hold{"NoRoom", "all of maxReplicas is in use elsewhere; these clusters wait: " + strings.Join(blocked, ", ")},
+		Hold{"NoRoom", "all of maxReplicas is in use elsewhere; these clusters wait: " + listed(blocked)},
 		Hold{"NotNeeded", "no cluster waits for a share"})
 }

@@ -28,6 +28,8 @@ type Fleet struct {
 	Profiles bool
 	// Access are the programs that give credentials for ClusterProfiles. No others are run, whatever a profile says.
 	Access federatedhpa.Access
+	// Allowed is what kubeconfigs may ask for.
+	Allowed federatedhpa.Allowed
 }
 
 // Federate plans for all federated autoscalers, with what their clusters say. It also returns, in a line each, what was left
@@ -66,9 +68,9 @@ func (c Clients) registry(ctx context.Context, control *rest.Config, fleet Fleet
 		return nil, fmt.Errorf("list the clusters' Secrets in namespace %s: %w", fleet.Namespace, err)
 	}
 	if fleet.Profiles {
-		return federatedhpa.NewProfiles(c.Control, core, fleet.Namespace, fleet.Access), nil
+		return federatedhpa.NewProfiles(c.Control, core, fleet.Namespace, fleet.Access, fleet.Allowed), nil
 	}
-	return federatedhpa.NewSecrets(core, fleet.Namespace), nil
+	return federatedhpa.NewSecrets(core, fleet.Namespace, fleet.Allowed), nil
 }
 
 // profiles are the names of all ClusterProfiles of a namespace.

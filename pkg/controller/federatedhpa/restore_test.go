@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// routed goes to the server that a cluster has at that moment.
+type routed struct {
+	f       *federation
+	name    string
+	through map[*sim.Server]*sim.Client
+	ctx     context.Context
+}
+
+func (r *routed) RoundTrip(request *http.Request) (*http.Response, error) {
+	c := r.f.member(r.name)
+	c.mu.Lock()
+	server := c.Server
+	if r.through[server] == nil {
+		client := server.Client("federatedhpa")
+		context.AfterFunc(r.ctx, client.Cut)
+		r.through[server] = client
+	}
+	client := r.through[server]
+	c.mu.Unlock()
+	return client.RoundTrip(request)
+}
+
+// backup is what a cluster has.
+type backup struct {
+	hpas        []autoscalingv2.HorizontalPodAutoscaler
+	deployments []appsv1.Deployment
+}
+
+func (c *cluster) backup() (b backup) {
+	GinkgoHelper()
+	hpas, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).List(context.Background(), metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	deployments, err := c.core.AppsV1().Deployments(ns).List(context.Background(), metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return backup{hpas.Items, deployments.Items}
+}
+
+// restore gives a cluster the state of a backup, and the versions of one that has just been made.
+func (f *federation) restore(c *cluster, b backup) {
+	GinkgoHelper()
+	server := sim.New(sim.Options{Seed: f.Seed, Resources: memberServes})
+	core := kubernetes.NewForConfigOrDie(server.ConfigFor("actors"))
+	for _, d := range b.deployments {
+		d.ResourceVersion = ""
+		_, err := core.AppsV1().Deployments(ns).Create(context.Background(), &d, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	for _, h := range b.hpas {
+		h.ResourceVersion = ""
+		_, err := core.AutoscalingV2().HorizontalPodAutoscalers(ns).Create(context.Background(), &h, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	c.mu.Lock()
+	before := c.Server
+	c.Server, c.core = server, core
+	c.mu.Unlock()
+	before.Close()
+}
+
+var _ = Describe("A cluster whose etcd is restored", func() {
+	It("is looked at anew: a maximum that came back is lowered, and an autoscaler that came back is removed", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(3, 30))
+			f.settle()
+			old := f.clusters[1].backup() // with 10
+			f.loads("shop", 25, 2, 2)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("24/3/3"))
+			f.restore(f.clusters[1], old)
+			f.settle()
+			Expect(f.object("shop").Status.MaxReplicas).To(BeEquivalentTo(30), f.maxima("shop"))
+			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
+			By("removing what an object has left")
+			f.change("shop", func(s *spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("30/-/-"))
+			f.restore(f.clusters[1], old)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("30/-/-"))
+		}, "c1", "c2", "c3")
+	})
+
+	It("right after it was written to, before the hub's cache has shown that", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(3, 30))
+			f.settle()
+			old := f.clusters[1].backup()
+			f.clusters[1].Lag("horizontalpodautoscalers", sim.Constantly(time.Minute), "federatedhpa")
+			f.loads("shop", 25, 2, 2)
+			for f.clusters[1].hpa("shop").Spec.MaxReplicas == 10 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(5 * time.Second)
+			f.restore(f.clusters[1], old)
+			f.settle()
+			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+		}, "c1", "c2", "c3")
+	})
+})
+
+// sum of the maxima that are in the clusters.
+func (f *federation) sum(name string) (sum int64) {
+	for _, c := range f.clusters {
+		if h := c.hpa(name); h != nil {
+			sum += int64(h.Spec.MaxReplicas)
+		}
+	}
+	return sum
+}

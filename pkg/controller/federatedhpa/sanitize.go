@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Bounds of what a cluster's own words take in the status of an object.
+const (
+	maxReason  = 64
+	maxMessage = 300
+)
+
+var (
+	addresses   = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"'<>]+|\b(\d{1,3}\.){3}\d{1,3}(:\d+)?\b|\[[0-9a-f]*:[0-9a-f:.%]+\](:\d+)?`)
+	credentials = regexp.MustCompile(`(?i)\b(bearer|basic|token|password|authorization)\b["']?[\s:=]+["']?[^\s"',;]+`)
+	longWords   = regexp.MustCompile(`[A-Za-z0-9+/_=.-]{40,}`)
+)
+
+// sanitized is a sentence that a cluster may have written, as others may read it: short, on one line, and without what could
+// be an address or a credential. Users of the hub need not be those who may know either.
+func sanitized(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return -1
+	}, text[:min(len(text), 16*maxMessage)])
+	text = addresses.ReplaceAllString(text, "(address)")
+	text = credentials.ReplaceAllString(text, "$1 (hidden)")
+	text = longWords.ReplaceAllStringFunc(text, func(word string) string {
+		if strings.ContainsAny(word, "0123456789") {
+			return "(hidden)"
+		}
+		return word
+	})
+	text = strings.Join(strings.Fields(text), " ")
+	if all := []rune(text); len(all) > maxMessage {
+		return string(all[:maxMessage-1]) + "…"
+	}
+	return text
+}
+
+// sanitizedReason is a word that a cluster may have chosen.
+func sanitizedReason(word string) string {
+	word = strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, word)
+	return word[:min(len(word), maxReason)]
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// stripWorkload keeps what is read here.
+func stripWorkload(item any) (any, error) {
+	u, ok := item.(*unstructured.Unstructured)
+	if !ok {
+		return item, nil
+	}
+	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
+	kept.SetNamespace(u.GetNamespace())
+	kept.SetName(u.GetName())
+	kept.SetUID(u.GetUID())
+	kept.SetResourceVersion(u.GetResourceVersion())
+	kept.SetLabels(only(u.GetLabels(), ownerLabel))
+	kept.SetAnnotations(only(u.GetAnnotations(), templateAnnotation))
+	if ready, found, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas"); found {
+		_ = unstructured.SetNestedField(kept.Object, ready, "status", "readyReplicas")
+	}
+	return kept, nil
+}
+
+func only(all map[string]string, key string) map[string]string {
+	if value, ok := all[key]; ok {
+		return map[string]string{key: value}
+	}
+	return nil
+}
+
+func (m *member) workloadChanged(items ...any) {
+	for _, item := range items {
+		if u, ok := unstructuredOf(item); ok {
+			m.changed("", workloadKey(u.GetNamespace(), u.GetAPIVersion(), u.GetKind(), u.GetName()))
+		}
+	}
+}
+
+// autoscalers is the cache of all autoscalers of a cluster, by the workloads that they scale.
+func autoscalers(client dynamic.Interface, namespace string) cache.SharedIndexInformer {
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, nil).Informer()
+	_ = informer.SetTransform(stripAutoscaler) // fails only for an informer that runs
+	return informer
+}
+
+// stripAutoscaler drops what is not read here. Of the autoscalers of others that is all but their bounds and what they
+// scale; of who owns which field only what is yet to be claimed is kept.
+func stripAutoscaler(item any) (any, error) {
+	u, ok := unstructuredOf(item)
+	if !ok {
+		return item, nil
+	}
+	u.SetLabels(only(u.GetLabels(), ownerLabel))
+	u.SetAnnotations(only(u.GetAnnotations(), templateAnnotation))
+	if len(u.GetLabels()) == 0 {
+		for _, field := range [][]string{{"spec", "metrics"}, {"spec", "behavior"}, {"status", "currentMetrics"}} {
+			unstructured.RemoveNestedField(u.Object, field...)
+		}
+	}
+	var kept []metav1.ManagedFieldsEntry
+	for _, f := range u.GetManagedFields() {
+		if unclaimed(f) {
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: f.Manager, Operation: f.Operation, FieldsV1: metav1.NewFieldsV1("{}")})
+		}
+	}
+	u.SetManagedFields(kept)
+	return u, nil
+}

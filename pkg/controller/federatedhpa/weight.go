@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// maxCached bounds what is cached of one cluster, in bytes as weightOf counts them.
+const maxCached = 32 << 20
+
+var tooMuchCached = Hold{"TooManyObjects", "the cluster has more autoscalers and workloads than the hub takes from one cluster; it is watched again once its kubeconfig is replaced"}
+
+// weight is how much is cached of a cluster.
+type weight struct {
+	limit int
+	full  func() // called once, when it is too much
+
+	mu   sync.Mutex
+	sum  int
+	told bool
+}
+
+// part is what one cache holds.
+type part struct {
+	of  *weight
+	sum int
+}
+
+func (p *part) add(n int) {
+	w := p.of
+	w.mu.Lock()
+	p.sum += n
+	w.sum += n
+	tell := w.sum > w.limit && !w.told
+	w.told = w.told || tell
+	w.mu.Unlock()
+	if tell {
+		w.full()
+	}
+}
+
+// end is for a cache that has ended.
+func (p *part) end() { p.add(-p.sum) }
+
+// listen counts what a cache holds, and hands over all forms of what comes, changes or goes.
+func (p *part) listen(tell func(items ...any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(item any) { p.add(weightOf(item)); tell(item) },
+		UpdateFunc: func(was, is any) { p.add(weightOf(is) - weightOf(was)); tell(was, is) },
+		DeleteFunc: func(item any) {
+			item = goneOf(item)
+			p.add(-weightOf(item))
+			tell(item)
+		},
+	}
+}
+
+// goneOf is the last that was seen of what is gone.
+func goneOf(item any) any {
+	if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
+		return gone.Obj
+	}
+	return item
+}
+
+// weightOf is about how many bytes an object takes.
+func weightOf(item any) int {
+	u, ok := unstructuredOf(item)
+	if !ok {
+		return 0
+	}
+	return weightOfValue(u.Object)
+}
+
+func weightOfValue(value any) int {
+	const each = 32
+	n := each
+	switch v := value.(type) {
+	case string:
+		n += len(v)
+	case map[string]any:
+		for key, inner := range v {
+			n += len(key) + weightOfValue(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			n += weightOfValue(inner)
+		}
+	}
+	return n
+}
