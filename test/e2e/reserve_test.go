@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -87,6 +88,52 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		setFault(ctx, "machines", sick, "")
 		p.rests(ctx, 2, 1, "Complete")
 		Expect(w.podsLost()).To(BeZero(), "nobody was evicted")
+	})
+
+	It("ends when the owner of its field applies without it, also after a client that does not know the field dropped it", func(ctx context.Context) {
+		p := newPool(ctx, "gitops", 2)
+		p.rests(ctx, 2, 0, "")
+		apply := func(spec string) {
+			GinkgoHelper()
+			manifest := fmt.Sprintf(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":%q},"spec":%s}`, p.name, spec)
+			_, err := machines.MachineV1alpha1().MachineDeployments(namespace).Patch(ctx, p.name, types.ApplyPatchType, []byte(manifest), metav1.PatchOptions{FieldManager: "gitops"})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		apply(`{"excessReplicas":1,"minReadySeconds":0}`)
+		p.rests(ctx, 2, 1, "Complete")
+		stockScales(ctx, p.name, 3)
+		p.rests(ctx, 3, 1, "Complete")
+		apply(`{"minReadySeconds":0}`)
+		p.rests(ctx, 3, 0, "")
+		Eventually(func() ([]string, error) { return p.events(ctx) }).Should(ContainElements("ExcessRestored", "ExcessLetGo"))
+		apply(`{"excessReplicas":1,"minReadySeconds":0}`)
+		p.rests(ctx, 3, 1, "Complete")
+		apply(`{"minReadySeconds":0}`)
+		p.rests(ctx, 3, 0, "")
+	})
+
+	It("says who writes its field in vain, where bounds count", func(ctx context.Context) {
+		p := newPool(ctx, "contested", 2, func(md *machine.MachineDeployment) {
+			md.Annotations = map[string]string{machine.BoundsAnnotation: "1:5:1"}
+		})
+		p.rests(ctx, 2, 1, "Complete")
+		for range 2 {
+			p.want(ctx, 3)
+			Eventually(func() (string, error) {
+				md, err := p.deployment(ctx)
+				if err != nil || *md.Spec.ExcessReplicas == 1 {
+					return "written over", err
+				}
+				for _, c := range md.Status.Conditions {
+					if c.Type == machine.ReserveReady {
+						return c.Message, nil
+					}
+				}
+				return "", nil
+			}).Should(Or(Equal("written over"), ContainSubstring("is written by e2e.test and has no effect")))
+		}
+		Consistently(func() (*int32, error) { md, err := p.deployment(ctx); return md.Spec.ExcessReplicas, err }, "3s").Should(HaveValue(BeEquivalentTo(3)))
+		Expect(p.resting(ctx, 2, 1, "Complete")).To(Succeed())
 	})
 
 	It("survives a client that does not know its field", func(ctx context.Context) {

@@ -105,7 +105,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 
 // writeDeployment changes the MachineDeployment but for its status.
 func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change DeploymentChange) (*v1alpha1.MachineDeployment, error) {
-	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{})
+	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: fieldManager})
 	c.metrics.wrote("machinedeployment", err)
 	switch {
 	case err != nil && mayHaveHappened(err):
@@ -128,7 +128,10 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 	case change.Restored:
 		c.metrics.restored.Inc()
 		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ExcessRestored",
-			"spec.excessReplicas had vanished and is %d again; write 0 to want no reserve", *change.Field)
+			"spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", *change.Field)
+	case change.LetGo != "":
+		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ExcessLetGo",
+			"%s owned spec.excessReplicas and removed it: no reserve is kept", change.LetGo)
 	}
 	return answer, nil
 }

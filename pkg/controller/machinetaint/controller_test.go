@@ -171,7 +171,7 @@ var _ = Describe("The controller", func() {
 			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)))
-			Expect(a.heard()).To(ContainElement(ContainSubstring("Normal ExcessRestored spec.excessReplicas had vanished and is 1 again")))
+			Expect(a.heard()).To(ContainElement(ContainSubstring("Normal ExcessRestored spec.excessReplicas was removed and has been restored to 1")))
 			Expect(a.counted("evenkeel_reserve_restorations_total")).To(BeEquivalentTo(1))
 			a.patch(`{"spec":{"excessReplicas":0}}`)
 			a.wrote(0)

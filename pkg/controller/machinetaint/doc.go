@@ -25,8 +25,10 @@
 //  2. A Node carries the whole mark exactly if its Machine does. It is written in one piece, at once, and mended when
 //     somebody takes a part of it away. A Node is freed before its Machine.
 //  3. What the template has by itself, or machine-controller-manager put there for a rollout, is not taken away.
-//  4. A field that vanishes is not a wish: it is restored to what it said last. An explicit 0 is a wish.
-//  5. Where bounds or a share count, spec.excessReplicas shows what they come to.
+//  4. A field that its owner removes means 0, as an explicit 0 does. One that anybody else drops is restored to what it
+//     said last. Who owned it is remembered in the MachineDeployment.
+//  5. Where bounds or a share count, spec.excessReplicas shows what they come to. Who keeps writing it is named by the
+//     condition, and written over ever more rarely.
 //  6. What cannot be understood leaves the reserve as it is, and a condition says what to write.
 //  7. Each write carries the resourceVersion it was decided on, and nothing is decided on what is older than our own
 //     writes.

@@ -48,7 +48,7 @@ func newMetrics(r prometheus.Registerer, s *stores) *metrics {
 			Name: "evenkeel_reserve_releases_total", Help: "Machines that left the reserve to serve, by why (Released, Swapped, Occupied).",
 		}, []string{"why"}),
 		restored: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "evenkeel_reserve_restorations_total", Help: "How often spec.excessReplicas had vanished and was restored.",
+			Name: "evenkeel_reserve_restorations_total", Help: "How often spec.excessReplicas was removed by a client that does not own it, and restored.",
 		}),
 		untainted: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "evenkeel_reserve_release_seconds", Help: "Time from the decision to release a machine until its Node is free of the taint.",

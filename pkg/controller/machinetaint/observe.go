@@ -36,6 +36,7 @@ func (c *Controller) observe(key string) (View, bool) {
 		c.settle(key, d)
 	}
 	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d}
+	v.Memory, v.Pruned = c.memory(key)
 	sets := owned[*mcm.MachineSet](c.stores.sets, d)
 	for _, set := range sets {
 		for _, m := range owned[*mcm.Machine](c.stores.machines, set) {
@@ -50,10 +51,14 @@ func (c *Controller) observe(key string) (View, bool) {
 	v.CurrentSet, v.Rollout = rollout(d, sets, v.Machines)
 	v.Wanted, v.Behind = c.seen(d, v.Machines)
 	v.Allocatable = c.allocatable(v)
+	return v, true
+}
+
+// memory is what is known of a MachineDeployment, and whether the API server drops spec.excessReplicas.
+func (c *Controller) memory(key string) (m Memory, pruned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v.Memory, v.Pruned = c.memories[key], c.pruned
-	return v, true
+	return c.memories[key], c.pruned
 }
 
 // settle takes note of what the store shows of a MachineDeployment that we wrote.

@@ -89,8 +89,11 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 			annotations[v1alpha1.AppliedReplicasAnnotation] = fmt.Sprint(replicas(d) + change.Replicas)
 		}
 	}
-	if change.Field != nil {
+	switch {
+	case change.Field != nil:
 		spec["excessReplicas"] = *change.Field
+	case change.LetGo != "" && d.Spec.ExcessReplicas != nil:
+		spec["excessReplicas"] = nil
 	}
 	patch := guarded(d.ResourceVersion, annotations)
 	if len(spec) > 0 {

@@ -53,10 +53,12 @@ type DeploymentChange struct {
 	Annotations map[string]string
 	// Restored says that the field had been wiped.
 	Restored bool
+	// LetGo names the owner that gave the field up: it is removed, if it is there.
+	LetGo string
 }
 
 func (c DeploymentChange) none() bool {
-	return c.Replicas == 0 && c.Field == nil && len(c.Annotations) == 0
+	return c.Replicas == 0 && c.Field == nil && c.LetGo == "" && len(c.Annotations) == 0
 }
 
 // MachineChange is one write of a Machine.
@@ -90,8 +92,8 @@ func NewPlan(v View) Plan {
 	}
 	view := ruleView(v, w)
 	p := Plan{Rule: reserve.NewPlan(view)}
-	p.Memory = Memory{SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry}
-	p.Again = p.Rule.Again
+	p.Memory = Memory{SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Contest: w.contest}
+	p.Again = sooner(p.Rule.Again, w.contest.Until.Sub(v.Now))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Deployment = deploymentChange(v, w, view, p.Rule)
@@ -99,13 +101,21 @@ func NewPlan(v View) Plan {
 	return p
 }
 
+// sooner is the shorter of two waits, of which one of 0 or less never ends.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(0, b)
+	}
+	return a
+}
+
 // idle says that there is nothing of a reserve here, neither wanted nor left.
 func idle(v View, w wish) bool {
 	d := v.Deployment
-	if w.trouble != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || reported(d) {
+	if w.trouble != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || w.letGo != "" || w.contest.Writes > 0 || reported(d) {
 		return false
 	}
-	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ReturnedAnnotation} {
+	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, v1alpha1.ReturnedAnnotation} {
 		if _, there := d.Annotations[key]; there {
 			return false
 		}
@@ -174,7 +184,7 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 // deploymentChange gathers all that is to be written to the MachineDeployment.
 func deploymentChange(v View, w wish, view reserve.View, rule reserve.Plan) DeploymentChange {
 	d := v.Deployment
-	c := DeploymentChange{Replicas: rule.Replicas - view.Replicas, Field: w.field, Restored: w.restored, Annotations: map[string]string{}}
+	c := DeploymentChange{Replicas: rule.Replicas - view.Replicas, Field: w.field, Restored: w.restored, LetGo: w.letGo, Annotations: map[string]string{}}
 	put := func(key, value string) {
 		if d.Annotations[key] != value {
 			c.Annotations[key] = value
@@ -183,6 +193,7 @@ func deploymentChange(v View, w wish, view reserve.View, rule reserve.Plan) Depl
 	put(v1alpha1.AppliedExcessAnnotation, appliedText(rule.Applied))
 	put(v1alpha1.ReturnedAnnotation, returnedText(v, rule.Returned))
 	put(v1alpha1.WantedExcessAnnotation, countText(w.recorded))
+	put(v1alpha1.ExcessOwnersAnnotation, v1alpha1.ExcessOwnersText(w.owners))
 	return c
 }
 

@@ -38,6 +38,7 @@ func report(v View, w wish, rule reserve.Plan) Report {
 	default:
 		r.Good = s.Reason == reserve.Complete || s.Reason == reserve.AtMax
 	}
+	r.Message += w.contested(v)
 	if v.Pruned {
 		r.Message += "; the API server does not keep spec.excessReplicas: install the CustomResourceDefinitions of this release, or ask by annotation"
 	}

@@ -53,6 +53,7 @@ type Machine struct {
 type Memory struct {
 	SurplusSince time.Time
 	Retry        reserve.Retry
+	Contest      Contest
 }
 
 // Settings are the same for all MachineDeployments.

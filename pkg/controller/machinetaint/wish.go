@@ -5,7 +5,6 @@ package machinetaint
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -20,8 +19,14 @@ type wish struct {
 	// and somebody wiped it.
 	field    *int32
 	restored bool
-	// recorded is what to remember of the field, nil for nothing.
+	// recorded is what to remember of the field, nil for nothing, and owners who asks for it.
 	recorded *int32
+	owners   []v1alpha1.ExcessOwner
+	// letGo names the owner that gave the field up, and so asks for nothing.
+	letGo string
+	// contest is with those who write a field that shows what is derived; rival is one of them.
+	contest Contest
+	rival   string
 	// trouble says that the wish cannot be understood: the reserve stays as it is.
 	trouble *trouble
 }
@@ -58,7 +63,7 @@ func wishOf(v View) wish {
 	}
 	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
 	if !derived {
-		w.remember(d.Spec.ExcessReplicas, v.Pruned)
+		w.remember(d, v.Pruned)
 		wishes.Field = w.recorded
 	}
 	w.Wanted, err = reserve.Effective(wishes, replicas(d), v.Allocatable)
@@ -69,7 +74,7 @@ func wishOf(v View) wish {
 		return w.stand(v, BoundsInvalid, err.Error())
 	}
 	if derived {
-		w.show(d.Spec.ExcessReplicas, v.Pruned)
+		w.show(v)
 	}
 	if draining {
 		w.Wish, w.Excess = 0, 0
@@ -105,28 +110,27 @@ func wishes(d *v1alpha1.MachineDeployment) (reserve.Wishes, error) {
 	return w, nil
 }
 
-// remember notes an explicit field, and has one restored that has vanished.
-func (w *wish) remember(field *int32, pruned bool) {
+// remember notes an explicit field with its owners, and has one restored that has vanished, unless its owner let go of it.
+func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
+	field, now := d.Spec.ExcessReplicas, owners(d)
+	before, err := v1alpha1.ParseExcessOwners(d.Annotations[v1alpha1.ExcessOwnersAnnotation])
+	if err != nil {
+		before = nil // absent, as a rule; what cannot be read is no reason to end a reserve
+	}
+	w.owners = before
+	if len(now) > 0 {
+		w.owners = now
+	}
+	owner, gone := letGo(d, before)
 	switch {
-	case field != nil && *field > 0:
-		w.recorded = field
+	case field != nil && *field <= 0:
+		w.recorded, w.owners = nil, nil // an explicit 0 leaves nothing to restore
+	case w.recorded != nil && len(now) == 0 && gone:
+		w.recorded, w.owners, w.letGo = nil, nil, owner
 	case field != nil:
-		w.recorded = nil // an explicit 0 leaves nothing to restore
+		w.recorded = field
 	case w.recorded != nil && !pruned:
 		w.field, w.restored = w.recorded, true
-	}
-}
-
-// show has the field say what is derived from other wishes.
-func (w *wish) show(field *int32, pruned bool) {
-	effective := int32(min(w.Excess, math.MaxInt32))
-	if !pruned && (field == nil || *field != effective) {
-		w.restored = field == nil && w.recorded != nil
-		w.field = &effective
-	}
-	w.recorded = nil
-	if effective > 0 {
-		w.recorded = &effective
 	}
 }
 

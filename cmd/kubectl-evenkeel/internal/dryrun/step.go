@@ -85,6 +85,9 @@ func reserveSteps(r reservePlan) []Step {
 		}
 	}
 	steps = append(steps, mends(r.Plan)...)
+	if change.LetGo != "" && d.Spec.ExcessReplicas != nil {
+		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fieldText(nil)})
+	}
 	if change.Field != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*change.Field)})
 	}

@@ -17,8 +17,8 @@ const (
 	// empty.
 	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
-	// WantedExcessAnnotation, on a MachineDeployment, is what spec.excessReplicas said last. Where the field vanishes,
-	// as it does when a client that does not know it writes the whole object, it is restored from here. The machine-taint
+	// WantedExcessAnnotation, on a MachineDeployment, is what spec.excessReplicas said last. Where the field is dropped
+	// by a client that does not own it, it is restored from here; see [ExcessOwnersAnnotation]. The machine-taint
 	// controller writes it.
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 

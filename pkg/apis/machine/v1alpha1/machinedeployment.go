@@ -46,8 +46,8 @@ type MachineDeploymentSpec struct {
 
 	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, held by a NoSchedule taint until
 	// workload needs them. When replicas is raised, a reserve machine takes workload at once and a new one
-	// is made behind it. Not set means no reserve of its own; 0 says so explicitly, and ends one: a field that merely
-	// vanishes is restored. The minimum is 0.
+	// is made behind it. Not set means no reserve of its own; 0 says so explicitly, and ends one, as removing the
+	// field by its owner does; a field that another client drops is restored. The minimum is 0.
 	// Where the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, the excess gives way: replicas and
 	// excess together do not pass it. Where bounds or a pool ask for the excess, this field shows what that comes to.
 	// +optional

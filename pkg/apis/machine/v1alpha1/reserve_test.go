@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -128,3 +129,22 @@ func FuzzParseReserve(f *testing.F) {
 		}
 	})
 }
+
+var _ = Describe("Owners of the excess", func() {
+	It("read as they were written", func() {
+		owners := []v1alpha1.ExcessOwner{{Manager: "a, \"b\"", Operation: "Apply", Time: metav1.Time{Time: since}}, {Manager: "c", Operation: "Update", Time: metav1.Time{Time: since}}}
+		read, err := v1alpha1.ParseExcessOwners(v1alpha1.ExcessOwnersText(owners))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(v1alpha1.ExcessOwnersText(read)).To(Equal(v1alpha1.ExcessOwnersText(owners)))
+		Expect(read[0].Time.Equal(&owners[0].Time)).To(BeTrue())
+		Expect(v1alpha1.ExcessOwnersText(nil)).To(BeEmpty())
+	})
+
+	DescribeTable("are refused", func(text string) {
+		_, err := v1alpha1.ParseExcessOwners(text)
+		Expect(err).To(HaveOccurred())
+	},
+		Entry("nothing", ""), Entry("no list", "{}"), Entry("more than is known", `[{"manager":"a","colour":"blue"}]`),
+		Entry("no time", `[{"manager":"a","time":"soon"}]`), Entry("too much", `[{"manager":"`+strings.Repeat("x", 4<<10)+`"}]`),
+	)
+})

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+)
+
+// ExcessOwnersAnnotation, on a MachineDeployment, names the field managers that own spec.excessReplicas; see [ExcessOwner].
+// It tells an owner that lets go of the field, which means 0, from a client that does not know the field and drops it. The
+// machine-taint controller writes it, together with [WantedExcessAnnotation].
+const ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
+
+// ExcessOwner is a field manager of spec.excessReplicas, as metadata.managedFields named it while the field was set.
+//
+// +k8s:deepcopy-gen=false
+type ExcessOwner struct {
+	Manager   string                            `json:"manager"`
+	Operation metav1.ManagedFieldsOperationType `json:"operation"`
+	// Time of its last write then.
+	Time metav1.Time `json:"time"`
+}
+
+// maxOwnersLength bounds what is read of owners, in bytes.
+const maxOwnersLength = 4 << 10
+
+// ParseExcessOwners reads the value of [ExcessOwnersAnnotation].
+func ParseExcessOwners(text string) ([]ExcessOwner, error) {
+	if len(text) > maxOwnersLength {
+		return nil, fmt.Errorf("excess owners of %d bytes: at most %d", len(text), maxOwnersLength)
+	}
+	var owners []ExcessOwner
+	strict, err := json.UnmarshalStrict([]byte(text), &owners)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return nil, fmt.Errorf("excess owners %.80q: %w", text, err)
+	}
+	return owners, nil
+}
+
+// ExcessOwnersText is the form that [ParseExcessOwners] reads; empty where there are none.
+func ExcessOwnersText(owners []ExcessOwner) string {
+	if len(owners) == 0 {
+		return ""
+	}
+	text, err := stdjson.Marshal(owners)
+	if err != nil {
+		panic(fmt.Sprintf("encode excess owners: %v", err)) // strings and times always encode
+	}
+	return string(text)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// fieldManager is under which name this controller writes MachineDeployments, and machine-controller-manager's controllers beside it.
+// Neither asks for an excess or takes one away.
+const fieldManager = "machine-controller-manager"
+
+// maxOwners is how many owners of a field are remembered: those that wrote last.
+const maxOwners = 8
+
+// owners are the field managers that claim spec.excessReplicas, those that wrote last first.
+func owners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
+	var all []v1alpha1.ExcessOwner
+	for _, f := range writers(d) {
+		if claims(f) {
+			all = append(all, v1alpha1.ExcessOwner{Manager: f.Manager, Operation: f.Operation, Time: metav1.Time{Time: f.Time.UTC()}})
+		}
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.ExcessOwner) int {
+		return cmp.Or(b.Time.Compare(a.Time.Time), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation))
+	})
+	return all[:min(len(all), maxOwners)]
+}
+
+// writers are the entries of those who write the object itself, without this process.
+func writers(d *v1alpha1.MachineDeployment) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(d.ManagedFields), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == fieldManager || f.Subresource != "" || f.Time == nil
+	})
+}
+
+// claims reports whether an entry has spec.excessReplicas in it.
+func claims(f metav1.ManagedFieldsEntry) bool {
+	var fields struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	}
+	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.Raw, &fields) != nil {
+		return false
+	}
+	_, is := fields.Spec["f:excessReplicas"]
+	return is
+}
+
+// letGo names the owner that gave up spec.excessReplicas, which means that it asks for none: one that has written the
+// object since it was seen to own the field, and claims it no longer. What a server-side apply does not name is given up. A
+// client that updates claims only what it changes, so it gave the field up only if the field is gone and nobody wrote
+// after it. Everything else is a loss: somebody else's write dropped the field, or the API server did.
+func letGo(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) (owner string, is bool) {
+	all := writers(d)
+	for _, f := range all {
+		wrote := slices.ContainsFunc(before, func(o v1alpha1.ExcessOwner) bool {
+			return o.Manager == f.Manager && o.Operation == f.Operation && f.Time.After(o.Time.Time)
+		})
+		if !wrote || claims(f) {
+			continue
+		}
+		later := func(other metav1.ManagedFieldsEntry) bool {
+			return other.Manager != f.Manager && !other.Time.Before(f.Time)
+		}
+		if f.Operation == metav1.ManagedFieldsOperationApply || d.Spec.ExcessReplicas == nil && !slices.ContainsFunc(all, later) {
+			return f.Manager, true
+		}
+	}
+	return "", false
+}
