@@ -2,7 +2,14 @@
 
 package release
 
-import "k8s.io/client-go/tools/cache"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
 
 // Interpose puts something between the preview and the pods that it is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
@@ -12,4 +19,41 @@ func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 // Fairly is how bounds are divided.
 func Fairly(items []string, namespaceOf func(string) string, limit int) (taken, left []string) {
 	return fairly(items, namespaceOf, limit)
+}
+
+// Held is how many things a controller remembers, by what they are.
+func (c *Controller) Held() map[string]int {
+	c.reading.mu.Lock()
+	defer c.reading.mu.Unlock()
+	held := map[string]int{"pods read": len(c.reading.pods), "pods doubted": len(c.memory), "series": series(c.metrics.machines), "shapes": 0}
+	if tried := c.tried.Load(); tried != nil {
+		held["shapes"] = len(*tried)
+	}
+	for name, store := range map[string]cache.Indexer{
+		"pods": c.stores.pods, "nodes": c.stores.nodes, "replica sets": c.stores.replicaSets, "claims": c.stores.storage.Claims, "daemon sets": c.stores.daemons,
+	} {
+		held[name] = len(store.ListKeys())
+	}
+	return held
+}
+
+func series(c prometheus.Collector) int {
+	all := make(chan prometheus.Metric)
+	go func() { c.Collect(all); close(all) }()
+	n := 0
+	for m := range all {
+		if m.Write(&dto.Metric{}) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// LateLook is how many pods are kept after a decision has looked at one that is gone since it was listed.
+func LateLook(pod *corev1.Pod) int {
+	r := &reading{lookups: &fit.Lookups{}}
+	r.note(pod)
+	r.forget(pod)
+	r.of(pod)
+	return len(r.pods)
 }

@@ -50,8 +50,8 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
 	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},
 })
 
-// controller is the program under test.
-func controller(o Options) storm.Program {
+// controller is the program under test, which some may see.
+func controller(o Options, seen ...func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
@@ -59,6 +59,9 @@ func controller(o Options) storm.Program {
 		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines.Machine().V1alpha1(), Target: target}, &scribe{core: core}, o)
 		if err != nil {
 			return err
+		}
+		for _, see := range seen {
+			see(c)
 		}
 		target.StartWithContext(ctx)
 		machines.StartWithContext(ctx)
@@ -117,10 +120,15 @@ type cluster struct {
 	growing bool
 }
 
-func adopt(w *storm.World) *cluster {
+// alone is a cluster in which nobody does anything.
+func alone(w *storm.World) *cluster {
 	config := w.ConfigFor("user")
 	config.QPS = -1
-	c := &cluster{World: w, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), beat: make(chan struct{}), boot: time.Minute}
+	return &cluster{World: w, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), beat: make(chan struct{}), boot: time.Minute}
+}
+
+func adopt(w *storm.World) *cluster {
+	c := alone(w)
 	w.AfterWrite(func(sim.Write) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+)
+
+// generation is one lot of objects of every kind that is watched in the target cluster: it comes and goes.
+func (c *cluster) generation(ctx context.Context, number, size int) {
+	GinkgoHelper()
+	core, apps := c.core.CoreV1(), c.core.AppsV1()
+	note := metav1.ObjectMeta{Annotations: map[string]string{"note": strings.Repeat("x", 1000)}}
+	for i := range size {
+		note.Name = fmt.Sprintf("g%d-%d", number, i)
+		set, err := apps.ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{ObjectMeta: note, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2_000_000_000)}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = core.Nodes().Create(ctx, node(note.Name, "nowhere"), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		p := pod(note.Name, 5000+int64(i), by(set))
+		status := p.Status
+		p.UID = ""
+		p, err = core.Pods(ns).Create(ctx, p, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		if i%refused != 0 {
+			continue
+		}
+		p.Status = status
+		_, err = core.Pods(ns).UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = core.PersistentVolumeClaims(ns).Create(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: note}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = apps.DaemonSets(ns).Create(ctx, &appsv1.DaemonSet{ObjectMeta: note}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// refused is of how many pods the scheduler refuses one.
+const refused = 10
+
+func (c *cluster) extinct(ctx context.Context, number, size int) {
+	GinkgoHelper()
+	gone := metav1.DeleteOptions{}
+	for i := range size {
+		name := fmt.Sprintf("g%d-%d", number, i)
+		Expect(c.core.AppsV1().ReplicaSets(ns).Delete(ctx, name, gone)).To(Succeed())
+		if i%refused == 0 {
+			Expect(c.core.AppsV1().DaemonSets(ns).Delete(ctx, name, gone)).To(Succeed())
+			Expect(c.core.CoreV1().PersistentVolumeClaims(ns).Delete(ctx, name, gone)).To(Succeed())
+		}
+		Expect(c.core.CoreV1().Pods(ns).Delete(ctx, name, gone)).To(Succeed())
+		Expect(c.core.CoreV1().Nodes().Delete(ctx, name, gone)).To(Succeed())
+	}
+}
+
+var _ = Describe("What the controller holds", func() {
+	It("returns to where it was after 10,000 objects have come and gone: pods, ReplicaSets, Nodes", func() {
+		const generations, size = 10, 350
+		storm.Bubble(suite, func() {
+			c := alone(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+			defer c.End()
+			var watched *Controller
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual, func(seen *Controller) { watched = seen }))
+			c.settle()
+			before, ctx := watched.Held(), context.Background()
+			Expect(before).To(HaveKeyWithValue("pods", 2))
+			for number := range generations {
+				c.generation(ctx, number, size)
+				time.Sleep(time.Minute)
+				Expect(watched.Held()).To(And(HaveKeyWithValue("pods read", 2+size), HaveKeyWithValue("shapes", size/refused)))
+				c.extinct(ctx, number, size)
+				time.Sleep(time.Minute)
+				c.Compact()
+			}
+			Expect(watched.Held()).To(Equal(before))
+			Expect(c.writes(0)).To(BeEmpty())
+		})
+	})
+
+	It("forgets a MachineDeployment that is gone", func() {
+		play(func(c *cluster) {
+			var watched *Controller
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual, func(seen *Controller) { watched = seen }))
+			c.settle()
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(watched.Held()).To(HaveKeyWithValue("series", 1))
+			Expect(c.ours.MachineV1alpha1().MachineDeployments(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			c.settle()
+			Expect(watched.Held()).To(HaveKeyWithValue("series", 0))
+		})
+	})
+
+	It("keeps no pod that went between being listed and being read", func() {
+		Expect(LateLook(pod("p", 1000))).To(BeZero())
+	})
+})

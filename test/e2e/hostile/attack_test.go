@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// text is as much as the annotations of an object may be.
+var text = strings.Repeat("x", 256<<10-1)
+
+// huge is what no machine holds.
+func huge(i int) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(1_000_000+int64(i), resource.DecimalSI)}
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func annotated(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{"a": text}}
+}
+
+func template(name string, i int) corev1.PodTemplateSpec {
+	p := workload(name, huge(i))
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Labels}, Spec: p.Spec}
+}
+
+func selecting(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+}
+
+// deploy wants so many pods that no machine holds.
+func deploy(ctx context.Context, name string, replicas int32) error {
+	d := &appsv1.Deployment{ObjectMeta: named(name), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selecting(name), Template: template(name, 0)}}
+	_, err := user.AppsV1().Deployments(hostile).Create(ctx, d, metav1.CreateOptions{})
+	return err
+}
+
+// endless are workloads that want more pods than there can be.
+func endless(ctx context.Context) error {
+	if err := deploy(ctx, "endless", math.MaxInt32); err != nil {
+		return err
+	}
+	_, err := user.AppsV1().StatefulSets(hostile).Create(ctx, &appsv1.StatefulSet{ObjectMeta: named("stateful"), Spec: appsv1.StatefulSetSpec{
+		Replicas: ptr.To[int32](math.MaxInt32), PodManagementPolicy: appsv1.ParallelPodManagement, Selector: selecting("stateful"), Template: template("stateful", 1),
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim("data")},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	for name, spec := range map[string]batchv1.JobSpec{
+		"billion": {Completions: ptr.To[int32](1_000_000_000), Parallelism: ptr.To[int32](math.MaxInt32)},
+		"indexed": {Completions: ptr.To[int32](100_000), Parallelism: ptr.To[int32](100_000), CompletionMode: ptr.To(batchv1.IndexedCompletion)},
+	} {
+		spec.Template = template(name, 2)
+		spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		if _, err := user.BatchV1().Jobs(hostile).Create(ctx, &batchv1.Job{ObjectMeta: named(name), Spec: spec}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func claim(name string) corev1.PersistentVolumeClaim {
+	c := corev1.PersistentVolumeClaim{ObjectMeta: named(name)}
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	return c
+}
+
+// waiting are pods that say as much as a pod may, each in another way.
+var waiting = []func(p *corev1.Pod){
+	func(p *corev1.Pod) { p.Annotations = map[string]string{"a": text} },
+	func(*corev1.Pod) {},
+	func(p *corev1.Pod) {
+		for i := range 100 {
+			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+				MaxSkew: 1, TopologyKey: fmt.Sprint("key", i), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selecting(p.Name)})
+		}
+	},
+	func(p *corev1.Pod) { p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart(1500)} },
+	func(p *corev1.Pod) { p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart(20)} },
+	func(p *corev1.Pod) {
+		for i := range 3000 {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("key", i), Operator: corev1.TolerationOpExists})
+		}
+	},
+	func(p *corev1.Pod) {
+		for i := range 2000 {
+			p.Labels[fmt.Sprint("key", i)] = "value"
+		}
+	},
+	func(p *corev1.Pod) {
+		for i := range 20 {
+			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+				MaxSkew: 1, TopologyKey: fmt.Sprint("key", i), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{}})
+		}
+	},
+	func(p *corev1.Pod) {
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: text}}
+	},
+}
+
+func apart(terms int) *corev1.PodAntiAffinity {
+	a := &corev1.PodAntiAffinity{}
+	for i := range terms {
+		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
+			TopologyKey: fmt.Sprint("key", i), LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}})
+	}
+	return a
+}
+
+// others are objects of the other kinds that are watched.
+var others = []func(ctx context.Context, name string, i int) error{
+	func(ctx context.Context, name string, _ int) error {
+		c := claim(name)
+		c.ObjectMeta = annotated(name)
+		_, err := user.CoreV1().PersistentVolumeClaims(hostile).Create(ctx, &c, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, i int) error {
+		_, err := user.AppsV1().ReplicaSets(hostile).Create(ctx, &appsv1.ReplicaSet{ObjectMeta: annotated(name),
+			Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](math.MaxInt32), Selector: selecting(name), Template: template(name, i)}}, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, i int) error {
+		_, err := user.AppsV1().DaemonSets(hostile).Create(ctx, &appsv1.DaemonSet{ObjectMeta: annotated(name),
+			Spec: appsv1.DaemonSetSpec{Selector: selecting(name), Template: template(name, i)}}, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, _ int) error {
+		_, err := user.PolicyV1().PodDisruptionBudgets(hostile).Create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: annotated(name),
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: selecting(name)}}, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, _ int) error {
+		_, err := user.AutoscalingV2().HorizontalPodAutoscalers(hostile).Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: annotated(name),
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: math.MaxInt32, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: name, APIVersion: "apps/v1"}}}, metav1.CreateOptions{})
+		return err
+	},
+}
+
+// attack creates objects until ctx ends: mostly pods, each of another shape. What the API server refuses is not tried again.
+func attack(ctx context.Context) (stop func() (created int64)) {
+	const writers = 6
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	var created, number atomic.Int64
+	for range writers {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				i := int(number.Add(1))
+				if create(ctx, i) == nil {
+					created.Add(1)
+				}
+			}
+		})
+	}
+	return func() int64 {
+		cancel()
+		running.Wait()
+		return created.Load()
+	}
+}
+
+func create(ctx context.Context, i int) error {
+	name := fmt.Sprintf("x%d", i)
+	if i%8 == 0 {
+		return others[i/8%len(others)](ctx, name, i)
+	}
+	_, err := user.CoreV1().Pods(hostile).Create(ctx, workload(name, huge(i), waiting[i%len(waiting)]), metav1.CreateOptions{})
+	return err
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+const mebibyte = 1 << 20
+
+// limits are the memory limits of the chart, by process, in bytes.
+func limits() map[string]int64 {
+	GinkgoHelper()
+	root, err := localcluster.FindRoot()
+	Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(filepath.Join(root, "charts/evenkeel/values.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var values struct {
+		Manager, Balancer struct{ Resources corev1.ResourceRequirements }
+	}
+	Expect(yaml.Unmarshal(text, &values)).To(Succeed())
+	all := map[string]int64{manager: values.Manager.Resources.Limits.Memory().Value(), balancer: values.Balancer.Resources.Limits.Memory().Value()}
+	for name, limit := range all {
+		Expect(limit).To(BeNumerically(">", 0), "the chart has no memory limit for "+name)
+	}
+	return all
+}
+
+var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// peak is the most memory that a process has had resident so far, in bytes.
+func peak(name string) int64 {
+	GinkgoHelper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cluster.Process(name).PID()))
+	Expect(err).NotTo(HaveOccurred())
+	found := highWater.FindSubmatch(status)
+	Expect(found).NotTo(BeNil())
+	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+	return kilobytes << 10
+}
+
+// expectHalf holds each process to half of its limit.
+func expectHalf(when string) {
+	GinkgoHelper()
+	for name, limit := range limits() {
+		has := peak(name)
+		AddReportEntry(fmt.Sprintf("%s: peak of %s", when, name), fmt.Sprintf("%d MiB, limit %d MiB", has/mebibyte, limit/mebibyte))
+		Expect(has).To(BeNumerically("<=", limit/2), "%s: %s has had %d MiB", when, name, has/mebibyte)
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostile holds what a user who has the admin role in one namespace of the target cluster can do to our processes: nothing
+// that others feel. The user creates the largest legal objects of every kind that our processes watch, while a pool of another
+// namespace goes on working. Memory of each process, the time until pods of others are bound, and what was created are judged.
+package hostile
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/chart"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+// duration is how long the user goes on.
+var duration = flag.Duration("hostile.duration", 20*time.Second, "how long the hostile user goes on creating objects")
+
+const (
+	manager  = "machine-controller-manager"
+	balancer = "balancer"
+	driver   = "machine-controller"
+	// stranger is the hostile user, and hostile the namespace.
+	stranger, hostile = "stranger", "hostile"
+	// namespace is that of the neighbour, and of the machines.
+	namespace = "default"
+	soon      = 2 * time.Minute
+)
+
+var (
+	cluster *localcluster.Cluster
+	kube    kubernetes.Interface
+	ours    versioned.Interface
+	// user is the hostile one's client.
+	user kubernetes.Interface
+)
+
+func TestHostile(t *testing.T) {
+	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	SetDefaultEventuallyTimeout(soon)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Hostile user")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		if CurrentSpecReport().Failed() {
+			fmt.Fprintln(GinkgoWriter, "logs are in", cluster.Dir())
+			Expect(cluster.Stop()).To(Succeed())
+			return
+		}
+		Expect(cluster.Reset()).To(Succeed())
+	})
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/deploy/manager/access.yaml",
+		"kubernetes/deploy/target/access.yaml", "kubernetes/deploy/balancer/access.yaml")).To(Succeed())
+	connect(ctx)
+	for _, p := range programs(ctx) {
+		_, err := cluster.RunProgram(ctx, p)
+		Expect(err).NotTo(HaveOccurred())
+	}
+})
+
+// programs are ours, each as the account that the chart gives it.
+func programs(ctx context.Context) []localcluster.Program {
+	GinkgoHelper()
+	account := func(name string) string {
+		path, err := cluster.AccountKubeconfig(ctx, chart.Namespace, name)
+		Expect(err).NotTo(HaveOccurred())
+		return path
+	}
+	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=2"}
+	return []localcluster.Program{
+		{Name: driver, Flags: rates},
+		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,machinetaint,nodegroup,release,balance")},
+		{Name: balancer, Package: "./cmd/" + manager, Binary: manager, Kubeconfig: account("evenkeel-balancer"),
+			Flags: append(rates, "--controllers=balancer", "--target-kubeconfig=none", "--namespace=kube-system")},
+	}
+}
+
+// connect makes the clients, and gives the hostile user the admin role in a namespace.
+func connect(ctx context.Context) {
+	GinkgoHelper()
+	config := cluster.Config()
+	config.QPS = -1
+	kube, ours = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+	_, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hostile}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = kube.RbacV1().RoleBindings(hostile).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "admin"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: stranger}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	config.Impersonate = rest.ImpersonationConfig{UserName: stranger, Groups: []string{"system:authenticated"}}
+	config.QPS, config.Burst = 60, 60
+	user = kubernetes.NewForConfigOrDie(config)
+}
