@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"time"
@@ -21,48 +20,23 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/front"
 )
 
 // onSocket makes a simulated API server answer on a socket, and returns a kubeconfig for it.
-func onSocket(server *sim.Server, user string) string {
-	transport := server.Client(user)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		response, err := transport.RoundTrip(request)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		defer response.Body.Close()
-		for name, values := range response.Header {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(response.StatusCode)
-		_, _ = io.Copy(flushing{w}, response.Body)
-	}))
+func onSocket(server *sim.Server, user string) string { return inFront(server, user).Kubeconfig() }
+
+func inFront(server *sim.Server, user string) *front.Front {
+	f, err := front.Serve(server, user, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		server.Close()
-		front.CloseClientConnections()
-		front.Close()
+		f.Close()
 	})
-	config := clientcmdapi.NewConfig()
-	config.Clusters["sim"] = &clientcmdapi.Cluster{Server: front.URL}
-	config.Contexts["sim"] = &clientcmdapi.Context{Cluster: "sim"}
-	config.CurrentContext = "sim"
-	path := GinkgoT().TempDir() + "/kubeconfig"
-	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
-	return path
-}
-
-type flushing struct{ http.ResponseWriter }
-
-func (f flushing) Write(body []byte) (int, error) {
-	n, err := f.ResponseWriter.Write(body)
-	f.ResponseWriter.(http.Flusher).Flush()
-	return n, err
+	return f
 }
 
 // freePort is one that nobody listens on just now.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -61,7 +62,9 @@ func (g *garden) wait() { g.running.Wait() }
 // await asks for the kinds until they are served, and then watches them until ctx ends.
 func (g *garden) await(ctx context.Context) {
 	for {
-		_, err := g.clients.Discovery.ServerResourcesForGroupVersion(gardenVersion.String())
+		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
+			return g.clients.Discovery.ServerResourcesForGroupVersion(gardenVersion.String())
+		})
 		if err == nil {
 			g.watch(ctx)
 			return

@@ -3,6 +3,7 @@
 package balancer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
 )
 
 const (
@@ -43,22 +46,25 @@ type listing struct {
 }
 
 // find returns the resource of a kind that can be scaled, or errNoKind, errNoScale, or why it could not be asked for.
-func (k *kinds) find(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	l := k.list(gvk.GroupVersion(), kindsLast)
+func (k *kinds) find(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	l := k.list(ctx, gvk.GroupVersion(), kindsLast)
 	if resource, err := l.find(gvk); err == nil {
 		return resource, nil
 	}
-	return k.list(gvk.GroupVersion(), kindMissing).find(gvk)
+	return k.list(ctx, gvk.GroupVersion(), kindMissing).find(gvk)
 }
 
-func (k *kinds) list(gv schema.GroupVersion, age time.Duration) listing {
+func (k *kinds) list(ctx context.Context, gv schema.GroupVersion, age time.Duration) listing {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l, ok := k.known[gv]; ok && k.clock.Since(l.asked) < age {
 		return l
 	}
 	l := listing{asked: k.clock.Now()}
-	switch list, err := k.discovery.ServerResourcesForGroupVersion(gv.String()); {
+	list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
+		return k.discovery.ServerResourcesForGroupVersion(gv.String())
+	})
+	switch {
 	case err == nil:
 		l.resources = list.APIResources
 	case !apierrors.IsNotFound(err):

@@ -53,7 +53,7 @@ type look struct {
 // target finds out about one target. What is wrong with it becomes a Hold; only being behind is an error.
 func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1alpha1.BalancerTarget) (Target, look, time.Duration, error) {
 	t := Target{Spec: spec}
-	resource, hold, again := c.resource(spec.ScaleTargetRef)
+	resource, hold, again := c.resource(ctx, spec.ScaleTargetRef)
 	if t.Hold = hold; hold != (Hold{}) {
 		return t, look{}, again, nil
 	}
@@ -192,7 +192,7 @@ func (c *Controller) strays(namespace string, own labels.Selector, targets []lab
 }
 
 // resource of a target, or why it cannot be had.
-func (c *Controller) resource(ref v1alpha1.ScaleTargetReference) (schema.GroupVersionResource, Hold, time.Duration) {
+func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetReference) (schema.GroupVersionResource, Hold, time.Duration) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if gvk.Version == "" {
 		gvk.Version = "v1"
@@ -200,7 +200,7 @@ func (c *Controller) resource(ref v1alpha1.ScaleTargetReference) (schema.GroupVe
 	if !c.allowed[gvk.GroupKind()] {
 		return schema.GroupVersionResource{}, polling("KindNotAllowed", fmt.Sprintf("this controller may not scale %s: choose another workload, or have the kind allowed", gvk.GroupKind())), 0
 	}
-	resource, err := c.kinds.find(gvk)
+	resource, err := c.kinds.find(ctx, gvk)
 	switch {
 	case errors.Is(err, errNoScale):
 		return resource, polling("NotScalable", fmt.Sprintf("%s has no scale subresource: choose another workload", gvk.GroupKind())), kindsLast

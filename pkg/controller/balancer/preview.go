@@ -56,7 +56,7 @@ func NewPreview(clients Clients) (*Preview, error) {
 func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, t := range b.Spec.Targets {
-		resource, hold, _ := p.c.resource(t.ScaleTargetRef)
+		resource, hold, _ := p.c.resource(context.Background(), t.ScaleTargetRef)
 		if hold != (Hold{}) {
 			continue
 		}
