@@ -4,15 +4,18 @@ package lens
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // Nodes is a client of the target cluster that reads Nodes from a store, where that shows all that was written through it.
@@ -21,8 +24,15 @@ import (
 // one after the other, each time it looks at the MachineDeployment: with fifty machines and a busy server that takes seconds, in which
 // a change of replicas or of the excess waits. It watches Nodes anyway. Its writes carry the version that was read, so that one that
 // rests on an old version is refused, and it then reads from the server.
-func Nodes(client kubernetes.Interface, store corelisters.NodeLister) kubernetes.Interface {
-	return nodesFromStore{client, &nodeMemory{store: store, written: map[string]string{}, doubtful: map[string]bool{}}}
+//
+// The informer must not yet be started.
+func Nodes(client kubernetes.Interface, informer coreinformers.NodeInformer) (kubernetes.Interface, error) {
+	memory := &nodeMemory{store: informer.Lister(), pending: map[string]pending{}}
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: memory.gone})
+	if err != nil {
+		return nil, fmt.Errorf("follow nodes: %w", err)
+	}
+	return nodesFromStore{client, memory}, nil
 }
 
 type nodesFromStore struct {
@@ -43,14 +53,19 @@ func (c coreFromStore) Nodes() corev1client.NodeInterface {
 	return nodeVerbs{c.CoreV1Interface.Nodes(), c.memory}
 }
 
-// nodeMemory is a store, and the versions that it has to show before it is believed.
+// nodeMemory is a store, and what it has to show before it is believed.
 type nodeMemory struct {
 	store corelisters.NodeLister
 
-	mu      sync.Mutex
-	written map[string]string
-	// doubtful are Nodes a write of which failed, because the store was old perhaps: the next read is from the server.
-	doubtful map[string]bool
+	mu sync.Mutex
+	// pending is about Nodes that the store shows, so that each entry ends with its Node at the latest.
+	pending map[string]pending
+}
+
+// pending is what has to happen before the store is believed.
+type pending struct {
+	version string // that the store has to show
+	doubted bool   // a write failed, because the store was old perhaps: the next read is from the server
 }
 
 // known returns a copy of what the store shows, nil where the server has to be asked.
@@ -61,15 +76,15 @@ func (m *nodeMemory) known(name string) *corev1.Node {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.doubtful[name] {
-		delete(m.doubtful, name)
-		return nil
+	p := m.pending[name]
+	behind := p.version != "" && !atLeast(node.ResourceVersion, p.version)
+	if behind {
+		m.pending[name] = pending{version: p.version}
+	} else {
+		delete(m.pending, name)
 	}
-	if version, wrote := m.written[name]; wrote {
-		if !atLeast(node.ResourceVersion, version) {
-			return nil
-		}
-		delete(m.written, name)
+	if behind || p.doubted {
+		return nil
 	}
 	return node.DeepCopy()
 }
@@ -78,15 +93,27 @@ func (m *nodeMemory) known(name string) *corev1.Node {
 func (m *nodeMemory) wrote(name string, node *corev1.Node, err error) (*corev1.Node, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	_, missing := m.store.Get(name)
 	switch {
+	case missing != nil, apierrors.IsNotFound(err): // the server is asked anyway, or there is nothing to wait for
+		delete(m.pending, name)
 	case err == nil:
-		m.written[name] = node.ResourceVersion
-	case apierrors.IsNotFound(err):
-		delete(m.written, name)
+		m.pending[name] = pending{version: node.ResourceVersion}
 	default:
-		m.doubtful[name] = true
+		m.pending[name] = pending{version: m.pending[name].version, doubted: true}
 	}
 	return node, err
+}
+
+// gone forgets a Node after the store has.
+func (m *nodeMemory) gone(object any) {
+	name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pending, name)
 }
 
 // nodeVerbs are those that the library uses; the others go to the server as they are.

@@ -5,6 +5,7 @@ package lens
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,12 +21,36 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// storedNodes is an informer of what is in a store, which a spec changes.
+type storedNodes struct {
+	cache.SharedIndexInformer
+	store    cache.Indexer
+	handlers cache.ResourceEventHandler
+}
+
+func (s *storedNodes) Informer() cache.SharedIndexInformer { return s }
+func (s *storedNodes) Lister() corelisters.NodeLister      { return corelisters.NewNodeLister(s.store) }
+
+func (s *storedNodes) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	s.handlers = h
+	return nil, nil
+}
+
+// remove takes a Node away as a watch does.
+func (s *storedNodes) remove(n *corev1.Node) {
+	GinkgoHelper()
+	Expect(s.store.Delete(n)).To(Succeed())
+	s.handlers.OnDelete(cache.DeletedFinalStateUnknown{Key: n.Name, Obj: n})
+}
+
 var _ = Describe("Nodes", func() {
 	var (
 		server *fake.Clientset
 		store  cache.Indexer
 		client kubernetes.Interface
 		fails  error
+
+		informer *storedNodes
 	)
 	node := func(version, label string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: version, Labels: map[string]string{"from": label}}}
@@ -45,7 +70,10 @@ var _ = Describe("Nodes", func() {
 		}
 		store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 		Expect(store.Add(node("5", "store"))).To(Succeed())
-		client = Nodes(server, corelisters.NewNodeLister(store))
+		informer = &storedNodes{store: store}
+		var err error
+		client, err = Nodes(server, informer)
+		Expect(err).NotTo(HaveOccurred())
 	})
 
 	It("come from the store, as copies", func(ctx SpecContext) {
@@ -90,6 +118,37 @@ var _ = Describe("Nodes", func() {
 		Entry("for a newer version", apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer"))),
 		Entry("nobody knows how", errors.New("connection lost")),
 	)
+
+	It("that were written and are in doubt come from the server until the store shows what was written", func(ctx SpecContext) {
+		_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		fails = errors.New("connection lost")
+		_, err = client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+		Expect(err).To(MatchError(fails))
+		for range 2 {
+			Expect(read(ctx)).To(Equal("server"))
+		}
+		Expect(store.Update(node("7", "store"))).To(Succeed())
+		Expect(read(ctx)).To(Equal("store"))
+	})
+
+	It("that come and go leave nothing behind, however their last write ended", func(ctx SpecContext) {
+		memory := client.(nodesFromStore).memory
+		ends := []error{nil, errors.New("connection lost"), apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer")), apierrors.NewNotFound(corev1.Resource("nodes"), "n")}
+		for i := range 10_000 {
+			n := node("5", "store")
+			n.Name = fmt.Sprintf("node-%d", i)
+			Expect(store.Add(n)).To(Succeed())
+			fails = ends[i%len(ends)]
+			_, _ = client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+			late := i%3 == 0 // the last write is answered after the Node is gone
+			informer.remove(n)
+			if late {
+				_, _ = client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+			}
+		}
+		Expect(memory.pending).To(BeEmpty())
+	})
 
 	It("that are gone are not waited for", func(ctx SpecContext) {
 		fails = apierrors.NewNotFound(corev1.Resource("nodes"), "n")

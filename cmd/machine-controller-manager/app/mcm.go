@@ -115,7 +115,8 @@ func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInf
 		return nil, nil, fmt.Errorf("make target client: %w", err)
 	}
 	nodes := coreinformers.NewSharedInformerFactory(client, p.options.MinResyncPeriod.Duration)
-	return lens.Nodes(client, nodes.Core().V1().Nodes().Lister()), nodes, nil
+	behind, err := lens.Nodes(client, nodes.Core().V1().Nodes())
+	return behind, nodes, err
 }
 
 // filled waits for the first complete lists.

@@ -20,6 +20,9 @@ import (
 // forgotten is how long a birth of unknown outcome counts, if it is never shown. By then no request is under way.
 const forgotten = 2 * time.Minute
 
+// smallest is the number of MachineDeployments up to which it does not matter if some of them have no births left.
+const smallest = 16
+
 // Births say how Machines begin (V9). All three are set, or none.
 type Births struct {
 	// Born decides: nil means that the Machine serves, otherwise it is held in reserve by what the mark names. It
@@ -48,19 +51,24 @@ type UnderWay struct {
 	Reserve bool
 }
 
-// nursery knows the births under way.
-type nursery struct {
+// creations knows the births under way.
+type creations struct {
 	Births
 	clock clock.PassiveClock
 
-	mu    sync.Mutex
-	rooms map[types.NamespacedName]*room
+	mu  sync.Mutex
+	all map[types.NamespacedName]*perDeployment
+	// sweepAt is the number of MachineDeployments at which those without births are looked for.
+	sweepAt int
 }
 
-// room is that of one MachineDeployment.
-type room struct {
+// perDeployment are the births of one MachineDeployment. No one holds its lock and that of creations at a time.
+type perDeployment struct {
 	sync.Mutex
 	births []*birth
+	// users have it locked, or wait for that. They are counted under the lock of creations: while there are none, that
+	// lock is enough.
+	users int
 }
 
 type birth struct {
@@ -70,79 +78,109 @@ type birth struct {
 	doubted time.Time // since when its outcome is unknown; zero if it is not
 }
 
-func newNursery(b Births, c clock.PassiveClock) *nursery {
-	return &nursery{Births: b, clock: c, rooms: map[types.NamespacedName]*room{}}
+func newCreations(b Births, c clock.PassiveClock) *creations {
+	return &creations{Births: b, clock: c, all: map[types.NamespacedName]*perDeployment{}}
 }
 
 // begin decides on a Machine and returns it as it is to be created, and what to call with the outcome.
-func (n *nursery) begin(namespace string, m *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error)) {
+func (c *creations) begin(namespace string, m *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error)) {
 	nothing := func(*v1alpha1.Machine, error) {}
-	if n.Born == nil {
+	if c.Born == nil {
 		return m, nothing
 	}
-	deployment, owned := n.DeploymentOf(namespace, m)
+	deployment, owned := c.DeploymentOf(namespace, m)
 	if !owned {
 		return m, nothing
 	}
-	r := n.room(deployment)
-	b := n.decide(r, deployment, m)
-	done := func(made *v1alpha1.Machine, err error) { n.end(r, b, made, err) }
+	b := c.decide(deployment, m)
+	done := func(made *v1alpha1.Machine, err error) { c.end(deployment, b, made, err) }
 	if b.mark == nil {
 		return m, done
 	}
 	return Mark(m, *b.mark), done
 }
 
-func (n *nursery) room(deployment types.NamespacedName) *room {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	r := n.rooms[deployment]
-	if r == nil {
-		r = &room{}
-		n.rooms[deployment] = r
+// enter locks the births of a MachineDeployment, until leave is called.
+func (c *creations) enter(deployment types.NamespacedName) (d *perDeployment, leave func()) {
+	c.mu.Lock()
+	d = c.all[deployment]
+	if d == nil {
+		c.sweep()
+		d = &perDeployment{}
+		c.all[deployment] = d
 	}
-	return r
+	d.users++
+	c.mu.Unlock()
+	d.Lock()
+	return d, func() {
+		d.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		d.users--
+		c.forget(deployment, d)
+	}
+}
+
+// sweep forgets what is over, each time the number of MachineDeployments has doubled. It is called with the lock held.
+func (c *creations) sweep() {
+	if len(c.all) < c.sweepAt {
+		return
+	}
+	for deployment, d := range c.all {
+		if d.users == 0 {
+			d.births = slices.DeleteFunc(d.births, c.over)
+			c.forget(deployment, d)
+		}
+	}
+	c.sweepAt = max(smallest, 2*len(c.all))
+}
+
+// forget a MachineDeployment of which nothing is left. It is called with the lock held.
+func (c *creations) forget(deployment types.NamespacedName, d *perDeployment) {
+	if d.users == 0 && len(d.births) == 0 {
+		delete(c.all, deployment)
+	}
 }
 
 // decide asks Born, once for each name: a create that is repeated under its name has been decided.
-func (n *nursery) decide(r *room, deployment types.NamespacedName, m *v1alpha1.Machine) *birth {
-	r.Lock()
-	defer r.Unlock()
-	r.births = slices.DeleteFunc(r.births, n.over)
+func (c *creations) decide(deployment types.NamespacedName, m *v1alpha1.Machine) *birth {
+	d, leave := c.enter(deployment)
+	defer leave()
+	d.births = slices.DeleteFunc(d.births, c.over)
 	var underWay []UnderWay
-	for _, b := range r.births {
+	for _, b := range d.births {
 		if m.Name != "" && b.name == m.Name {
 			b.doubted = time.Time{}
 			return b
 		}
 		underWay = append(underWay, UnderWay{Name: b.name, Reserve: b.mark != nil})
 	}
-	b := &birth{name: m.Name, mark: n.Born(Birth{Deployment: deployment, Machine: m, UnderWay: underWay})}
-	r.births = append(r.births, b)
+	b := &birth{name: m.Name, mark: c.Born(Birth{Deployment: deployment, Machine: m, UnderWay: underWay})}
+	d.births = append(d.births, b)
 	return b
 }
 
-func (n *nursery) over(b *birth) bool {
+func (c *creations) over(b *birth) bool {
 	switch {
 	case b.version != "":
-		return n.Seen(b.version)
+		return c.Seen(b.version)
 	case !b.doubted.IsZero():
-		return n.clock.Since(b.doubted) > forgotten
+		return c.clock.Since(b.doubted) > forgotten
 	}
 	return false
 }
 
 // end notes the outcome.
-func (n *nursery) end(r *room, b *birth, made *v1alpha1.Machine, err error) {
-	r.Lock()
-	defer r.Unlock()
+func (c *creations) end(deployment types.NamespacedName, b *birth, made *v1alpha1.Machine, err error) {
+	d, leave := c.enter(deployment)
+	defer leave()
 	switch written.Outcome(err) {
 	case written.Done:
 		b.name, b.version = made.Name, made.ResourceVersion
 	case written.Refused:
-		r.births = slices.DeleteFunc(r.births, func(other *birth) bool { return other == b })
+		d.births = slices.DeleteFunc(d.births, func(other *birth) bool { return other == b })
 	default: // the Machine may exist: a conflict may be about the Machine that an earlier attempt made
-		b.doubted = n.clock.Now()
+		b.doubted = c.clock.Now()
 	}
 }
 

@@ -32,6 +32,7 @@ type registry struct {
 	seen  bool // is everything shown by the store?
 	busy  int  // how many decisions are being made
 	most  int
+	quick bool // leave others no time to come in between
 	// during is called while a decision is being made.
 	during func(view.Birth)
 }
@@ -52,7 +53,7 @@ func (r *registry) born(b view.Birth) *machine.Reserve {
 	r.most = max(r.most, r.busy)
 	r.asked = append(r.asked, b)
 	r.mu.Unlock()
-	for range 100 { // room for others to come in between
+	for i := 0; i < 100 && !r.quick; i++ { // room for others to come in between
 		runtime.Gosched()
 	}
 	if r.during != nil {
@@ -153,6 +154,25 @@ var _ = Describe("A birth (V9)", func() {
 				serving, _ := w.stored(pool)
 				Expect(serving).To(Equal(1))
 			}
+		})
+	})
+
+	It("is forgotten with its MachineDeployment", func() {
+		r := &registry{serve: 1, quick: true}
+		bornInWorld(r.births(), func(w world) {
+			memory := func() int { return view.Remembered(w.clientset) }
+			_, err := w.bear(child("pool-0"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(memory()).To(Equal(1))
+			r.seen = true
+			most := 0
+			for i := range 2_000 {
+				m, err := w.bear(child(fmt.Sprintf("pool-%d", i)))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.raw.Machines(ns).Delete(w, m.Name, metav1.DeleteOptions{})).To(Succeed())
+				most = max(most, memory())
+			}
+			Expect(most).To(BeNumerically("<=", 17))
 		})
 	})
 

@@ -33,7 +33,7 @@ type Clientset struct {
 
 	stop   context.Context
 	clock  clock.Clock
-	births *nursery
+	births *creations
 	guards Guards
 }
 
@@ -44,7 +44,7 @@ func New(ctx context.Context, inner versioned.Interface, o Options) *Clientset {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newNursery(o.Births, o.Clock), guards: o.Guards}
+	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newCreations(o.Births, o.Clock), guards: o.Guards}
 }
 
 // MachineV1alpha1 is the client of the views.
@@ -85,7 +85,7 @@ func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploym
 
 type machines struct {
 	machineclient.MachineInterface
-	births    *nursery
+	births    *creations
 	guards    Guards
 	namespace string
 	write     writer[v1alpha1.Machine, *v1alpha1.Machine]

@@ -39,6 +39,8 @@ type world struct {
 	seen   machineclient.MachineV1alpha1Interface
 	raw    machineclient.MachineV1alpha1Interface
 	stop   context.CancelFunc
+
+	clientset *view.Clientset
 }
 
 // inWorld runs a body in virtual time, with a Machine m in reserve and a MachineDeployment pool with excess.
@@ -53,7 +55,8 @@ func bornInWorld(births view.Births, body func(world)) {
 		defer stop()
 		w := world{Context: ctx, server: server, stop: stop}
 		w.raw = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
-		w.seen = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Births: births}).MachineV1alpha1()
+		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Births: births})
+		w.seen = w.clientset.MachineV1alpha1()
 		_, err := w.raw.Machines(ns).Create(ctx, view.Mark(gen.Machine("m"), reserve), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = w.raw.MachineDeployments(ns).Create(ctx, withExcess(3, "2"), metav1.CreateOptions{})
