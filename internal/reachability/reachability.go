@@ -35,7 +35,7 @@ const (
 	// each watch after a minute; the rest is for the list that follows.
 	renewed = 2 * time.Minute
 	// Recheck is when to look again while stores are behind: what brings them up to date need not be an event.
-	Recheck = 2 * time.Second
+	Recheck = 5 * time.Second
 )
 
 // Reason of conditions and events that report a silent cluster.

@@ -59,8 +59,12 @@ func (r *round) failed() {
 	r.plan.Retry = Retry{Failures: failures, Until: r.Now.Add(wait)}
 }
 
-// isStuck says that a reserve machine cannot be made, or does not become ready in time.
+// isStuck says that a reserve machine cannot be made, or does not become ready in time. Whether one that has been made is ready is
+// not known while Nodes cannot be seen.
 func (r *round) isStuck(m Machine) bool {
+	if r.Blind && m.Made {
+		return false
+	}
 	late := r.BootPatience > 0 && r.Now.Sub(m.Born) >= r.BootPatience
 	return m.Reserve && m.booting() && (m.Failing || late)
 }
@@ -69,7 +73,7 @@ func (r *round) isStuck(m Machine) bool {
 // count while anything leaves, or machine-controller-manager has deletions to do.
 func (r *round) overstay(t tally) {
 	over := t.serving - r.Replicas
-	if over <= 0 || t.leaving > 0 || r.Rollout || t.present > r.shown {
+	if over <= 0 || t.leaving > 0 || r.Rollout || r.Blind || t.present > r.shown {
 		return
 	}
 	r.plan.SurplusSince = r.SurplusSince

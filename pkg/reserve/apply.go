@@ -19,7 +19,7 @@ func (r *round) choose() {
 	case r.Rollout:
 		n = limit(r.Applied.Excess-r.target, r.stuck)
 	}
-	spare := r.pick(func(m Machine) bool { return m.Reserve && !m.kept() }, r.victimOrder)
+	spare := r.pick(func(m Machine) bool { return m.Reserve && !m.kept() && (!r.Blind || r.isStuck(m)) }, r.victimOrder)
 	for _, i := range spare[:limit(n, len(spare))] {
 		why := Shrunk
 		if r.isStuck(r.machines[i]) {
@@ -124,6 +124,9 @@ func (r *round) raised() int {
 
 // rank gives every machine its priority (law 11). A victim is taken back only when nobody is about to delete it.
 func (r *round) rank() {
+	if r.Blind {
+		return
+	}
 	// Until a larger excess is written the old one counts.
 	shown := min(r.shown, Shown(r.Replicas, r.plan.Applied))
 	for i, m := range r.machines {

@@ -56,6 +56,8 @@
 //  13. Which excess counts: the share of a pool, else the excess in bounds, else the field, else none. Percentages and
 //     resources are rounded up to machines, and of several the largest counts ([Effective]).
 //  14. Nothing is written to a machine that has no provider id yet, nor to one that leaves.
+//  15. Blind. While Nodes and pods cannot be seen nothing is decided that rests on them: no machine moves, none gets a priority, patience
+//     with a surplus does not run, and A falls only by what was never made. Machines are born, A grows, and R is given back as ever.
 //
 // At rest S = R and V = X, or [Standing] says why not.
 package reserve

@@ -45,6 +45,37 @@ var _ = Describe("laws", func() {
 		}
 	})
 
+	It("15: while Nodes and pods cannot be seen nothing rests on them, and nobody goes but what was never made", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			v.Blind = true
+			p := NewPlan(v)
+			if len(p.Moves)+len(p.Priorities) > 0 || !p.SurplusSince.IsZero() {
+				t.Fatalf("%+v", p)
+			}
+			for _, victim := range p.Victims {
+				if m := find(v, victim.Name); m.Made {
+					t.Fatalf("%+v is to go", m)
+				}
+			}
+			if shown := Shown(p.Replicas, p.Applied); shown < Shown(p.Replicas, v.Applied) {
+				for _, m := range deletions(v, v, shown) {
+					if m.Made && !m.Leaving() {
+						t.Fatalf("%+v goes: %+v", m, p)
+					}
+				}
+			}
+			other := v
+			other.Machines = slices.Clone(v.Machines)
+			for i := range other.Machines {
+				other.Machines[i].Pods = rapid.IntRange(0, 3).Draw(t, "other pods")
+			}
+			if again := NewPlan(other); !reflect.DeepEqual(again, p) {
+				t.Fatalf("with other pods %+v instead of %+v", again, p)
+			}
+		})
+	})
+
 	law("2, 3, 14: moves are of machines that live, are made and carry the other mark, each once", func(t *rapid.T, v View, p Plan) {
 		seen := map[string]bool{}
 		for _, move := range p.Moves {

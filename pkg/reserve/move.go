@@ -23,6 +23,9 @@ func (r *round) giveBack() {
 // release lets reserve machines serve until R machines do: ready ones until R run, then also such as boot until R are
 // owed (laws 2 and 3).
 func (r *round) release() {
+	if r.Blind {
+		return
+	}
 	t := r.tally()
 	ready := r.pick(func(m Machine) bool { return m.Reserve && m.Ready() && m.Made && !r.doomed(m, r.shown) }, r.releaseOrder)
 	for _, i := range ready[:limit(r.Replicas-t.running, len(ready))] {
@@ -53,7 +56,7 @@ func (r *round) releaseOrder(a, b Machine) int {
 // machine-controller-manager has deletions of its own to do: they may be what makes it R.
 func (r *round) retire() {
 	t := r.tally()
-	if t.present > r.shown {
+	if t.present > r.shown || r.Blind {
 		return
 	}
 	// Where nothing is to be deleted, A has room for all of them.

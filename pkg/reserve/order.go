@@ -63,6 +63,8 @@ func (r *round) mayGo(i int) bool {
 	case lasting(m) == 2 && !m.Busy():
 		// It cannot be given a priority, and does not need one.
 		return true
+	case r.Blind:
+		return false
 	}
 	if r.Rollout && m.Reserve && m.SeenPriority == PriorityReserve {
 		// The last of an old set: nothing that serves is left there, else it would come first.

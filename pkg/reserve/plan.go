@@ -113,6 +113,11 @@ func begin(v View) *round {
 	slices.SortFunc(r.machines, func(a, b Machine) int {
 		return cmp.Or(a.Born.Compare(b.Born), cmp.Compare(a.Name, b.Name))
 	})
+	for i := range r.machines {
+		if v.Blind {
+			r.machines[i].Pods = 0 // nothing below may depend on it
+		}
+	}
 	r.victim = make([]bool, len(r.machines))
 	r.plan = Plan{Replicas: v.Replicas, Applied: v.Applied, Retry: v.Retry}
 	r.present = r.tally().present

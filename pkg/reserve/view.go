@@ -97,6 +97,8 @@ type View struct {
 	Wanted int
 	// Behind says that the lens' store and this view do not hold the same machines, or not the same ones as terminating.
 	Behind bool
+	// Blind says that the Nodes and their pods cannot be seen: Pods is what it was, and no Node can be written (law 15).
+	Blind bool
 	// FreezeMargin is how far above its replicas machine-controller-manager freezes a MachineDeployment: surge plus its
 	// --safety-up. Where it is 0 or less nothing is held back because of it.
 	FreezeMargin int

@@ -106,7 +106,7 @@ func (o *ReserveOptions) options(p *process) machinetaint.Options {
 	for _, effect := range o.TaintEffects {
 		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))
 	}
-	return machinetaint.Options{Settings: settings, Workers: o.Syncs, Registerer: p.registry}
+	return machinetaint.Options{Settings: settings, Workers: o.Syncs, Cluster: p.clusters.target, Registerer: p.registry}
 }
 
 // start fills the keeper's own stores, and is false if ctx ends first.

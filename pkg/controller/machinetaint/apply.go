@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,7 @@ const (
 )
 
 // apply carries a plan out: replicas that are given back first, so that nobody gives them back twice; then each machine,
-// its Node before its Machine where it is freed and after it where it is held; then what machine-controller-manager is to be told. That
+// its Node before its Machine; then what machine-controller-manager is to be told. That
 // is left to the next look where machines were freed: while pods wait for those, others may be needed already. Where one could not be
 // written it is not put off, so that it does not wait for ever. It returns the MachineDeployment as it is then.
 func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
@@ -50,15 +52,23 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 	return d, errors.Join(machinesErr, err)
 }
 
-// writeMachine changes one Machine, and its Node if that differs.
+// writeMachine changes one Machine, and its Node first if that differs. One that is to be held is closed by that, and then looked at
+// once more: what was seen of its pods may be old.
 func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
-	if withNode && !n.Hold {
+	if withNode {
 		if err := c.writeNode(ctx, n); err != nil {
 			return err
 		}
-		c.metrics.freed(c.clock.Since(v.Now))
+		if !n.Hold {
+			c.metrics.freed(c.clock.Since(v.Now))
+		}
 	}
 	before := v.machine(change.Name)
+	if change.Mark == Hold {
+		if err := c.checkEmpty(ctx, before); err != nil {
+			return err
+		}
+	}
 	after := changed(before, change, v)
 	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
 	c.metrics.wrote("machine", err)
@@ -69,8 +79,22 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 	c.machines.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.tellMove(v.Deployment, change)
-	if withNode && n.Hold {
-		return c.writeNode(ctx, n)
+	return nil
+}
+
+// checkEmpty is a conflict where pods are on a machine that was seen empty.
+func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
+	node := m.Labels[mcm.NodeLabelKey]
+	if c.clients.Target == nil || node == "" {
+		return nil
+	}
+	pods, err := c.clients.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	if i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return counts(&pod) }); i >= 0 {
+		pod := pods.Items[i]
+		return stale("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	informers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
@@ -49,6 +50,8 @@ type Options struct {
 	Settings
 	// Workers sync at the same time; 2 unless set.
 	Workers int
+	// Cluster reports whether the target cluster answers. Where it is nil, that is taken for granted.
+	Cluster *reachability.Cluster
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
 	// Registerer takes the metrics, if set.
@@ -69,6 +72,7 @@ type Controller struct {
 	clients  Clients
 	recorder record.EventRecorder
 	clock    clock.WithTicker
+	cluster  *reachability.Cluster
 	settings Settings
 	metrics  *metrics
 
@@ -113,7 +117,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		o.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
 	}
 	c := &Controller{
-		clients: clients, recorder: recorder, clock: o.Clock, settings: o.Settings,
+		clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings,
 		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
 		shrinks: map[string]*shrink{}, removals: map[string]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
 	}
@@ -122,6 +126,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, &c.stores)
+	o.Cluster.Subscribe(c.lookEverywhere)
 	return c, nil
 }
 
@@ -167,7 +172,15 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		c.noteFreed(key)
 		return soon, nil
 	}
-	return p.Again, c.report(ctx, d, p)
+	return c.again(v, p), c.report(ctx, d, p)
+}
+
+// again is when to look again though nothing happens: also while watches have yet to catch up with a cluster that answers again.
+func (c *Controller) again(v View, p Plan) time.Duration {
+	if v.Unreachable != "" && !c.cluster.Silent() {
+		return reachability.Recheck
+	}
+	return p.Again
 }
 
 func (c *Controller) remember(key string, m Memory) {

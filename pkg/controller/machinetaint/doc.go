@@ -23,7 +23,8 @@
 //
 //  1. The reserve is where the mark of the Machine is, but for a machine that workload runs on: that serves, and loses its mark.
 //  2. A Node carries the whole mark exactly if its Machine does. It is written in one piece, at once, and mended when
-//     somebody takes a part of it away. A Node is freed before its Machine.
+//     somebody takes a part of it away. A Node is freed before its Machine. It is also closed before its Machine,
+//     and its pods are read once more in between.
 //  3. What the template has by itself, or machine-controller-manager put there for a rollout, is not taken away.
 //  4. A field that its owner removes means 0, as an explicit 0 does. One that anybody else drops is restored to what it
 //     said last. Who owned it is remembered in the MachineDeployment.
@@ -34,4 +35,6 @@
 //     writes.
 //  8. At rest nothing is written.
 //  9. A Machine is born in reserve only where excess is applied.
+//  10. While the target cluster does not answer, or has yet to show what happened meanwhile, nothing is decided on its Nodes and
+//      pods: law 15 of package reserve.
 package machinetaint

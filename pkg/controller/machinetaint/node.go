@@ -31,13 +31,17 @@ type NodeChange struct {
 	Annotations map[string]string
 }
 
-// nodeChanges makes the Nodes carry the marks that their Machines will have. A machine that leaves keeps what it has.
+// nodeChanges makes the Nodes carry the marks that their Machines will have. A machine that leaves keeps what it has, and so do all
+// while no Node can be written.
 func nodeChanges(v View, machines []MachineChange) []NodeChange {
 	marking := map[string]Marking{}
 	for _, c := range machines {
 		marking[c.Name] = c.Mark
 	}
 	var free, hold []NodeChange
+	if v.Unreachable != "" {
+		return nil
+	}
 	for _, m := range v.Machines {
 		if m.Node == nil || m.Node.DeletionTimestamp != nil || m.Object.DeletionTimestamp != nil {
 			continue
@@ -67,8 +71,8 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 	c := NodeChange{Machine: m, Hold: true, Taints: slices.Clone(m.Node.Spec.Taints), Annotations: map[string]string{}}
 	differs := false
 	for _, taint := range s.Taints() {
-		if taint.Effect == corev1.TaintEffectNoExecute && m.Pods > 0 {
-			continue // it would evict them
+		if taint.Effect == corev1.TaintEffectNoExecute && (m.Pods > 0 || !m.marked()) {
+			continue // it would evict them, or such as have come since: they are looked for before the Machine is marked
 		}
 		if !slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			c.Taints = append(c.Taints, taint)

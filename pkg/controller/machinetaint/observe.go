@@ -51,6 +51,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	v.CurrentSet, v.Rollout = rollout(d, sets, v.Machines)
 	v.Wanted, v.Behind = c.seen(d, v.Machines)
 	v.Allocatable = c.allocatable(v)
+	v.Unreachable = c.unreachable()
 	return v, true
 }
 
@@ -77,15 +78,25 @@ func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) Machine {
 	if seen, found := find[*mcm.Machine](c.stores.seenMachines, m.Namespace+"/"+m.Name); found {
 		machine.SeenPriority = signs.Priority(seen)
 	}
-	name := m.Labels[mcm.NodeLabelKey]
-	if name == "" || c.stores.nodes == nil {
-		machine.blind(c.stores.nodes == nil)
-		return machine
-	}
-	if node, found := find[*corev1.Node](c.stores.nodes, name); found {
+	if c.stores.nodes == nil {
+		machine.blind()
+	} else if node, found := find[*corev1.Node](c.stores.nodes, m.Labels[mcm.NodeLabelKey]); found {
 		machine.Node = c.nodes.Newest(node)
+	} else {
+		machine.blind()
 	}
 	return machine
+}
+
+// unreachable says in which way the target cluster does not answer, or has yet to show what happened meanwhile.
+func (c *Controller) unreachable() string {
+	if c.stores.nodes == nil {
+		return ""
+	}
+	if err := c.cluster.Err(c.stores.nodes, c.stores.pods); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // populate counts the pods on each machine.
@@ -98,8 +109,8 @@ func (c *Controller) populate(machines []Machine) {
 }
 
 // blind counts a machine as busy whose pods cannot be seen, unless it cannot have any.
-func (m *Machine) blind(noTarget bool) {
-	if phase := m.Object.Status.CurrentStatus.Phase; noTarget && (phase == mcm.MachineRunning || phase == mcm.MachineUnknown) {
+func (m *Machine) blind() {
+	if phase := m.Object.Status.CurrentStatus.Phase; phase == mcm.MachineRunning || phase == mcm.MachineUnknown {
 		m.Pods = 1
 	}
 }

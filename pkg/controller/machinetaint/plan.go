@@ -129,7 +129,7 @@ func ruleView(v View, w wish) reserve.View {
 	view := reserve.View{
 		Replicas: replicas(d), Wish: w.Wish, Excess: w.Excess, Max: w.Max, Applied: applied(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Behind: v.Behind,
-		FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		Blind: v.Unreachable != "", FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
 	}
 	named, returned := signs.Named(d), returned(d)
@@ -150,7 +150,7 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	}
 	for _, m := range v.Machines {
 		switch {
-		case !m.writable():
+		case !m.writable() || v.Unreachable != "":
 		case m.marked() && m.Strangers > 0:
 			of(m.Object.Name).Mark, of(m.Object.Name).Why = Free, Occupied
 		case m.held() && m.Pods == 0 && m.markDiffers(v.Settings):

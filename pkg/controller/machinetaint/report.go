@@ -46,7 +46,7 @@ func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, reason stri
 	switch r.Reason {
 	case reserve.Complete:
 		return corev1.EventTypeNormal, "ReserveHeld"
-	case BoundsInvalid, AnnotationInvalid:
+	case BoundsInvalid, AnnotationInvalid, ClusterUnreachable:
 		return corev1.EventTypeWarning, string(r.Reason)
 	case CapacityUnknown, reserve.CannotBeMade, reserve.Outranked:
 		return corev1.EventTypeWarning, "ReserveIncomplete"

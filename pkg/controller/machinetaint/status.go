@@ -31,6 +31,8 @@ func report(v View, w wish, rule reserve.Plan) Report {
 	switch {
 	case w.trouble != nil:
 		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until then the reserve stays as it is: "+s.Message
+	case v.Unreachable != "" && (s.Reason != reserve.NotWanted || s.Reserve > 0):
+		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until then nothing changes that depends on Nodes or pods: "+s.Message
 	case draining && (s.Reserve > 0 || rule.Applied.Excess > 0):
 		r.Reason, r.Message = Draining, "the reserve is being given up: "+s.Message
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
@@ -70,7 +72,7 @@ func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha
 		return s
 	}
 	c := mcm.MachineDeploymentCondition{
-		Type: v1alpha1.ReserveReady, Status: status(r.Good), Reason: string(r.Reason), Message: r.Message,
+		Type: v1alpha1.ReserveReady, Status: r.status(), Reason: string(r.Reason), Message: r.Message,
 		LastUpdateTime: now, LastTransitionTime: now,
 	}
 	i := slices.IndexFunc(s.Conditions, isOurs)
@@ -88,9 +90,12 @@ func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha
 	return s
 }
 
-func status(good bool) mcm.ConditionStatus {
-	if good {
+func (r Report) status() mcm.ConditionStatus {
+	switch {
+	case r.Good:
 		return mcm.ConditionTrue
+	case r.Reason == ClusterUnreachable:
+		return mcm.ConditionUnknown
 	}
 	return mcm.ConditionFalse
 }

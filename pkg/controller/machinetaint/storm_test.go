@@ -144,7 +144,7 @@ var _ = Describe("Storms", func() {
 	It("end as calm weather does, harm nobody meanwhile, and then nothing is written", func() {
 		redundant, all, looked := 0, 0, map[string]int{}
 		storm.Seeds(suite, seeds(), func(seed uint64) {
-			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour}})
+			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour}})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 7))
 			g := newGuard(c)
@@ -218,7 +218,7 @@ func (c *cluster) calm() {
 // disturb does one thing that happens to clusters.
 func (c *cluster) disturb(random *rand.Rand, g *guard) {
 	serving, reserve := c.split()
-	switch random.IntN(9) {
+	switch random.IntN(10) {
 	case 0:
 		c.process.CrashFor(time.Duration(random.IntN(40)) * time.Second)
 	case 1:
@@ -251,6 +251,11 @@ func (c *cluster) disturb(random *rand.Rand, g *guard) {
 			_, _ = c.core.CoreV1().Nodes().Patch(context.Background(), reserve[0], types.MergePatchType,
 				[]byte(`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`), metav1.PatchOptions{})
 		}
+	case 9:
+		far := []*sim.Server{c.Control, c.Target, c.Target}[random.IntN(3)]
+		far.Down(true, evenkeel)
+		time.Sleep(time.Duration(random.IntN(300)) * time.Second)
+		far.Down(false, evenkeel)
 	case 8:
 		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
 	}

@@ -29,6 +29,8 @@ type View struct {
 	Behind bool
 	// Allocatable is what one machine has for pods; nil where it is not known.
 	Allocatable corev1.ResourceList
+	// Unreachable says in which way the target cluster does not answer; empty where it does. Nodes and pods are old then.
+	Unreachable string
 	// Pruned says that the API server does not keep spec.excessReplicas.
 	Pruned bool
 	// Memory is what the last plan said to remember.

@@ -17,6 +17,13 @@ import (
 // gather is how long changes of pods are gathered: when many are bound at once, others have more need of the processors.
 const gather = 100 * time.Millisecond
 
+// lookEverywhere is called when the target cluster falls silent, and when it answers again.
+func (c *Controller) lookEverywhere() {
+	for _, key := range c.stores.deployments.ListKeys() {
+		c.loop.Add(key)
+	}
+}
+
 func (c *Controller) deploymentChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -44,6 +45,8 @@ const (
 	AnnotationInvalid reserve.Reason = "AnnotationInvalid"
 	// CapacityUnknown: an excess in resources cannot be turned into machines yet.
 	CapacityUnknown reserve.Reason = "CapacityUnknown"
+	// ClusterUnreachable: the target cluster does not answer.
+	ClusterUnreachable reserve.Reason = reachability.Reason
 	// Draining: the reserve is being given up because the controller was told to, or the MachineDeployment was.
 	Draining reserve.Reason = "Draining"
 )

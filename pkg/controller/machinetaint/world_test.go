@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -87,6 +88,7 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 	}
 	client, target := ours.NewForConfigOrDie(t.config), kubernetes.NewForConfigOrDie(t.config)
 	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
+	t.options.Cluster = reachability.New("target", probe(target), reachability.Options{})
 	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},
 		machinetaint.Informers{Machine: machines.Machine().V1alpha1(), Seen: t.bound, Nodes: core.Core().V1().Nodes(), Pods: core.Core().V1().Pods()},
 		&record.FakeRecorder{}, t.options)
@@ -95,6 +97,7 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 	}
 	machines.StartWithContext(t.ctx)
 	core.StartWithContext(t.ctx)
+	t.running.Go(func() { _ = t.options.Cluster.Run(t.ctx) })
 	t.running.Go(func() {
 		defer machines.Shutdown()
 		defer core.Shutdown()
@@ -102,6 +105,17 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 	})
 	cache.WaitFor(t.ctx, "", t.taint.Raw()...)
 	return t.bound, nil
+}
+
+// probe asks for no Node at all, which costs less than reachability.Nodes in a month of virtual time.
+func probe(target kubernetes.Interface) reachability.Probe {
+	return func(ctx context.Context) (string, error) {
+		list, err := target.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"})
+		if err != nil {
+			return "", err
+		}
+		return list.ResourceVersion, nil
+	}
 }
 
 // look builds the lens; births ask the controller, which is there before the first.

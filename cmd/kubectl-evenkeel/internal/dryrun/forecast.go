@@ -168,7 +168,8 @@ func (r reservePlan) Machines() []machinetaint.Machine { return r.View.Machines 
 func stopped(r machinetaint.Report) bool {
 	switch r.Reason {
 	case reserve.AboveMax, reserve.CannotBeMade, reserve.Kept, reserve.Outranked, reserve.Unhealthy, reserve.Crowded,
-		reserve.Overstaying, reserve.RollingOut, machinetaint.BoundsInvalid, machinetaint.AnnotationInvalid, machinetaint.CapacityUnknown:
+		reserve.Overstaying, reserve.RollingOut, machinetaint.BoundsInvalid, machinetaint.AnnotationInvalid, machinetaint.CapacityUnknown,
+		machinetaint.ClusterUnreachable:
 		return true
 	}
 	return false
