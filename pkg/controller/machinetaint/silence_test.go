@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -95,7 +96,7 @@ var _ = Describe("While the target cluster does not answer", func() {
 			time.Sleep(5 * time.Minute)
 			machines, _ := c.held()
 			Expect(machines).To(BeEmpty())
-			Expect(c.reason()).To(HaveSuffix("Unknown ClusterUnreachable"))
+			Expect(c.reason()).To(HaveSuffix("Unknown " + reachability.Reason))
 			c.want(0)
 			time.Sleep(time.Hour)
 			Expect(c.deleted()).To(BeEmpty())

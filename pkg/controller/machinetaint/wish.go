@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -45,8 +44,8 @@ const (
 	AnnotationInvalid reserve.Reason = "AnnotationInvalid"
 	// CapacityUnknown: an excess in resources cannot be turned into machines yet.
 	CapacityUnknown reserve.Reason = "CapacityUnknown"
-	// ClusterUnreachable: the target cluster does not answer.
-	ClusterUnreachable reserve.Reason = reachability.Reason
+	// ClusterUnreachable: the target cluster does not answer; as package reachability has it.
+	ClusterUnreachable reserve.Reason = "ClusterUnreachable"
 	// Draining: the reserve is being given up because the controller was told to, or the MachineDeployment was.
 	Draining reserve.Reason = "Draining"
 )
