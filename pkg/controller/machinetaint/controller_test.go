@@ -265,7 +265,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{%q:"true"}}}`, api.DrainReserveAnnotation)
 			a.wrote(0)
-			a.patch(`{"metadata":{"annotations":{%q:"no"}}}`, api.DrainReserveAnnotation)
+			a.patch(`{"metadata":{"annotations":{%q:"false"}}}`, api.DrainReserveAnnotation)
 			a.wrote(0)
 			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -247,7 +247,7 @@ var _ = Describe("A MachineDeployment", func() {
 	It("explains each reason that the reserve's condition can have, and no other", func() {
 		page, err := os.ReadFile("../../../../docs/reserve.md")
 		Expect(err).NotTo(HaveOccurred())
-		rows := regexp.MustCompile("(?m)^\\| (?:True|False) \\| `([A-Za-z]+)`").FindAllStringSubmatch(string(page), -1)
+		rows := regexp.MustCompile("(?m)^\\| (?:True|False|Unknown) \\| `([A-Za-z]+)`").FindAllStringSubmatch(string(page), -1)
 		Expect(len(rows)).To(BeNumerically(">", 15))
 		var reasons []string
 		for _, row := range rows {
