@@ -109,6 +109,11 @@ e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path 
 	@$(UP) build
 	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
 
+.PHONY: e2e-hostile
+e2e-hostile: ## A user of one namespace creates the largest legal objects for five minutes (DURATION): memory, releases for others, nothing created
+	@$(UP) build
+	go test -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
+
 .PHONY: e2e-rbac
 e2e-rbac: AUDIT = $(CURDIR)/.local/audit
 e2e-rbac: ## The short end-to-end specs with the audit log on: nothing is refused to the chart's accounts, and no right of theirs is idle

@@ -22,8 +22,11 @@ const (
 	MaxShapes = 256
 	// MaxDaemons is how many DaemonSets have their part of a machine set aside.
 	MaxDaemons = 200
-	// MaxTime is how long a decision takes; what has been found by then is carried out.
-	MaxTime = 500 * time.Millisecond
+	// MaxTime is how long a decision takes on a machine that is too slow for the work that fit.MaxWork allows; what has been found by
+	// then is carried out.
+	MaxTime = 5 * time.Second
+	// MaxPause is the longest time between two decisions.
+	MaxPause = 500 * time.Millisecond
 )
 
 // fairly takes as many items as a limit allows, in their order. Where that is not all, no namespace gets more than its share

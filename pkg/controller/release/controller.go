@@ -166,7 +166,7 @@ func (c *Controller) decide(ctx context.Context) error {
 	}
 	c.memory = p.Memory
 	took := c.clock.Since(begun)
-	c.took.Store(int64(min(took, MaxTime)))
+	c.took.Store(int64(min(took, MaxPause)))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
 	return c.apply(ctx, p)

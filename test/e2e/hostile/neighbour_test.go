@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,11 +30,15 @@ const (
 	cpus   = 4
 )
 
-// createPool makes a pool with one machine that serves, which is full, and a reserve.
+// createPool makes a pool with one machine that serves, which is full, and a reserve. The pods of the neighbour have a priority:
+// kube-scheduler looks at pods of one priority one after the other, and writes to each that it refuses, 50 in a second, so thousands of
+// them keep it from all others for minutes, whoever releases machines.
 func createPool(ctx context.Context) {
 	GinkgoHelper()
+	_, err := kube.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: pool}, Value: 1}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pool}, StringData: map[string]string{"userData": "none"}}
-	_, err := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
+	_, err = kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = ours.MachineV1alpha1().MachineClasses(namespace).Create(ctx, &machine.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: pool}, Provider: "virtual", SecretRef: &corev1.SecretReference{Name: pool, Namespace: namespace},
@@ -98,7 +103,7 @@ func bind(ctx context.Context, name, zone string, refused func(context.Context) 
 	GinkgoHelper()
 	pods := kube.CoreV1().Pods(namespace)
 	pod, err := pods.Create(ctx, workload(name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(cpus))}, func(p *corev1.Pod) {
-		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone}
+		p.Spec.NodeSelector, p.Spec.PriorityClassName = map[string]string{corev1.LabelTopologyZone: zone}, pool
 	}), metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	begun := time.Now()

@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		if CurrentSpecReport().Failed() {
+		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
 			fmt.Fprintln(GinkgoWriter, "logs are in", cluster.Dir())
 			Expect(cluster.Stop()).To(Succeed())
 			return
