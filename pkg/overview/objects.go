@@ -15,6 +15,7 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Objects are what an Overview is made of, in any order. Nothing in them is changed.
@@ -112,17 +113,19 @@ func newReading(o Objects) *reading {
 	return r
 }
 
-// machinesOf are the machines of a MachineDeployment, and whether more than one of its MachineSets is in use.
+// machinesOf are the machines of a MachineDeployment, and whether a rollout replaces some of them.
 func (r *reading) machinesOf(d *v1alpha1.MachineDeployment) (all []*mcm.Machine, rollout bool) {
-	used := 0
+	staying := map[string]int{}
 	for _, set := range r.sets[d.UID] {
 		machines := r.machines[set.UID]
 		all = append(all, machines...)
-		if set.Spec.Replicas > 0 || set.Status.Replicas > 0 || len(machines) > 0 {
-			used++
+		for _, m := range machines {
+			if m.DeletionTimestamp == nil {
+				staying[set.Name]++
+			}
 		}
 	}
-	return all, used > 1
+	return all, pool.RolloutOf(d, r.sets[d.UID], staying).Replacing
 }
 
 // byName orders objects.

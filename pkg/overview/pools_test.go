@@ -110,6 +110,7 @@ var _ = Describe("Pools", func() {
 		d := w.pool("a", 3)
 		Expect(New(w.Objects).Pools[0].Zones[0].Rollout).To(BeFalse())
 		w.set(d, "a-second")
+		w.Sets[1].Spec.Template.Spec.Class.Name = "older"
 		Expect(New(w.Objects).Pools[0].Zones[0].Rollout).To(BeTrue())
 		w.Sets[1].Spec.Replicas = 0
 		Expect(New(w.Objects).Pools[0].Zones[0].Rollout).To(BeFalse())

@@ -45,7 +45,7 @@ func (w *world) pool(name string, replicas int32, change ...func(*v1alpha1.Machi
 
 func (w *world) set(d *v1alpha1.MachineDeployment, name string) {
 	s := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, UID: types.UID(name), OwnerReferences: owned("MachineDeployment", d.UID)}}
-	s.Spec.Replicas = 1
+	s.Spec.Replicas, s.Spec.Template = 1, d.Spec.Template
 	w.Sets = append(w.Sets, s)
 }
 

@@ -91,7 +91,7 @@ type View struct {
 	Applied Applied
 	// CurrentSet is the name of the MachineSet made from the current template.
 	CurrentSet string
-	// Rollout says that machines of other sets are being replaced.
+	// Rollout reports whether machines of other sets are being replaced; package pool defines it.
 	Rollout bool
 	// Wanted is the sum of the MachineSets' replicas in the lens' store.
 	Wanted int

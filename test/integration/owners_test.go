@@ -73,7 +73,11 @@ func (o owned) look(ctx context.Context) machinetaint.DeploymentChange {
 	} else if change.LetGo != "" {
 		spec["excessReplicas"] = nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": spec})
+	metadata := map[string]any{"annotations": annotations}
+	if change.Managed != nil {
+		metadata["managedFields"] = change.Managed
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 	Expect(err).NotTo(HaveOccurred())
 	o.patch(ctx, types.MergePatchType, "machine-controller-manager", string(patch))
 	<-time.After(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
@@ -92,11 +96,13 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		Expect(o.look(ctx).Annotations).To(HaveKeyWithValue(machine.ExcessOwnersAnnotation, ContainSubstring(`{"manager":"gitops","operation":"Apply"`)))
 		o.typed(ctx, 4)
 		Expect(o.look(ctx).Restored).To(BeTrue())
-		Expect(o.look(ctx).LetGo).To(BeEmpty())
+		Expect(o.look(ctx).Managed).NotTo(BeEmpty())
+		Expect(o.look(ctx).Managed).To(BeEmpty(), "at rest")
 		o.apply(ctx, `{"excessReplicas":2,"minReadySeconds":2}`)
 		Expect(o.look(ctx).LetGo).To(BeEmpty())
 		o.typed(ctx, 5)
 		Expect(o.look(ctx).Restored).To(BeTrue())
+		o.look(ctx)
 		o.apply(ctx, `{"minReadySeconds":2}`)
 		Expect(o.look(ctx).LetGo).To(Equal("gitops"))
 		Expect(o.look(ctx)).To(BeZero(), "and stays so")
@@ -108,6 +114,7 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		o.look(ctx)
 		o.typed(ctx, 4)
 		Expect(o.look(ctx).Restored).To(BeTrue())
+		o.look(ctx)
 		o.kubectlApply(`{"excessReplicas":2,"minReadySeconds":2}`)
 		Expect(o.look(ctx).LetGo).To(BeEmpty(), "it changed something else")
 		o.kubectlApply(`{"minReadySeconds":2}`)
@@ -120,8 +127,10 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		o.look(ctx)
 		o.typed(ctx, 4)
 		Expect(o.look(ctx).Restored).To(BeTrue())
+		o.look(ctx)
 		o.patch(ctx, types.MergePatchType, "gitops", `{"spec":{"excessReplicas":null}}`)
 		Expect(o.look(ctx).Restored).To(BeTrue())
+		o.look(ctx)
 		o.patch(ctx, types.MergePatchType, "kubectl-patch", `{"spec":{"excessReplicas":0}}`)
 		Expect(o.look(ctx).Annotations).To(HaveKeyWithValue(machine.WantedExcessAnnotation, ""))
 	})

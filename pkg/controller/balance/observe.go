@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // stores are the caches. Those of the target cluster are nil where there is none.
@@ -27,14 +28,13 @@ type stores struct {
 // observe gathers the view. current is false while a cache does not show all that we wrote.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
-	machines, used := c.machines()
+	machines, sets := c.machines()
 	balanced := false
 	for _, d := range listed[v1alpha1.MachineDeployment](c.stores.deployments) {
 		if !c.written.Seen(d.Name, d.ResourceVersion) {
 			return View{}, false
 		}
-		sets, made := used[d.Name]
-		m := Member{Object: d, Machines: machines[d.Name], Rollout: sets > 1, NoSet: !made}
+		m := Member{Object: d, Machines: machines[d.Name], Rollout: spread(sets[d.Name]), NoSet: len(sets[d.Name]) == 0}
 		v.Members = append(v.Members, m)
 		balanced = balanced || read(m, v.Settings).balanced()
 	}
@@ -72,18 +72,23 @@ func found[T any](store cache.Indexer, key string) *T {
 	return o
 }
 
-// machines are those of each MachineDeployment, by its name, sorted by theirs; used is how many of its MachineSets are in
-// use, with no entry where it has none.
-func (c *Controller) machines() (machines map[string][]Machine, used map[string]int) {
-	machines, used = map[string][]Machine{}, map[string]int{}
+// spread reports whether more than one MachineSet is in use.
+func spread(sets []*mcm.MachineSet) bool {
+	staying := map[string]int{}
+	for _, set := range sets {
+		staying[set.Name] = int(set.Status.Replicas)
+	}
+	return pool.Spread(sets, staying)
+}
+
+// machines are those of each MachineDeployment, by its name, sorted by theirs, and its MachineSets.
+func (c *Controller) machines() (machines map[string][]Machine, sets map[string][]*mcm.MachineSet) {
+	machines, sets = map[string][]Machine{}, map[string][]*mcm.MachineSet{}
 	owners := map[string]string{}
 	for _, set := range listed[mcm.MachineSet](c.stores.sets) {
 		if owner := metav1.GetControllerOf(set); owner != nil {
 			owners[set.Name] = owner.Name
-			used[owner.Name] += 0
-			if set.Spec.Replicas > 0 || set.Status.Replicas > 0 {
-				used[owner.Name]++
-			}
+			sets[owner.Name] = append(sets[owner.Name], set)
 		}
 	}
 	for _, m := range listed[mcm.Machine](c.stores.machines) {
@@ -95,7 +100,7 @@ func (c *Controller) machines() (machines map[string][]Machine, used map[string]
 	for _, all := range machines {
 		slices.SortFunc(all, func(a, b Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	}
-	return machines, used
+	return machines, sets
 }
 
 // lookAround fills in pods, and where they are. That is much to read, and only done while somebody grows, is uneven or

@@ -36,7 +36,7 @@ type Member struct {
 	// Fresh is the Node that a fresh machine would be, nil where that is not known.
 	Fresh    *corev1.Node
 	Machines []Machine
-	// Rollout says that machines of more than one MachineSet are there or wanted.
+	// Rollout reports whether machines of more than one MachineSet are there or wanted; see [pool.Spread].
 	Rollout bool
 	// NoSet reports whether machine-controller-manager has made no MachineSet for it yet.
 	NoSet bool

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	stock "github.com/gardener/machine-controller-manager/pkg/controller"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -140,19 +140,16 @@ func tolerates(pod *corev1.Pod, taints []corev1.Taint) bool {
 	return true
 }
 
-// rollout finds the MachineSet of the current template, and whether others have machines.
-func rollout(d *v1alpha1.MachineDeployment, sets []*mcm.MachineSet, machines []Machine) (current string, rolling bool) {
-	plain := &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
-	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil {
-		current = set.Name
-	}
-	for _, set := range sets {
-		rolling = rolling || set.Name != current && set.Spec.Replicas > 0
-	}
+// rollout finds the MachineSet that counts as the current one, and whether machines of others are being replaced.
+func rollout(d *v1alpha1.MachineDeployment, sets []*mcm.MachineSet, machines []Machine) (current string, replacing bool) {
+	staying := map[string]int{}
 	for _, m := range machines {
-		rolling = rolling || m.Set != current && m.Object.DeletionTimestamp == nil
+		if m.Object.DeletionTimestamp == nil {
+			staying[m.Set]++
+		}
 	}
-	return current, rolling
+	r := pool.RolloutOf(d, sets, staying)
+	return r.Set, r.Replacing
 }
 
 // seen compares with what machine-controller-manager has seen.

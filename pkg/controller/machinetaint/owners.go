@@ -74,3 +74,49 @@ func letGo(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) (owner 
 	}
 	return "", false
 }
+
+// handBack gives a field that was dropped and restored back to its owners, and to them alone. Otherwise an apply that leaves
+// the field out would change nothing, and so leave no trace of letting go. It takes a write of its own: the one that restores
+// the field takes it from all others.
+func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) []metav1.ManagedFieldsEntry {
+	if len(before) == 0 {
+		return nil
+	}
+	all := slices.Clone(d.ManagedFields)
+	for i, f := range all {
+		if f.Manager == fieldManager && claims(f) {
+			all[i].FieldsV1 = claimed(f.FieldsV1, false)
+		}
+	}
+	for _, o := range before {
+		at := slices.IndexFunc(all, func(f metav1.ManagedFieldsEntry) bool {
+			return f.Manager == o.Manager && f.Operation == o.Operation && f.Subresource == ""
+		})
+		if at < 0 {
+			at = len(all)
+			all = append(all, metav1.ManagedFieldsEntry{
+				Manager: o.Manager, Operation: o.Operation, Time: &o.Time, APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
+			})
+		}
+		all[at].FieldsV1 = claimed(all[at].FieldsV1, true)
+	}
+	return all
+}
+
+// claimed is a set of fields with or without spec.excessReplicas.
+func claimed(fields *metav1.FieldsV1, is bool) *metav1.FieldsV1 {
+	all := tree{}
+	if fields != nil && json.Unmarshal(fields.Raw, &all) != nil {
+		return fields // the API server wrote it, so it can be read
+	}
+	spec, there := all["f:spec"].(tree)
+	if !there {
+		spec = tree{}
+		all["f:spec"] = spec
+	}
+	delete(spec, "f:excessReplicas")
+	if is {
+		spec["f:excessReplicas"] = tree{}
+	}
+	return &metav1.FieldsV1{Raw: encode(all)}
+}

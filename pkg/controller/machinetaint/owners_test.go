@@ -60,17 +60,12 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.ExcessOwnersAnnotation, ContainSubstring("09:00:07")))
 	})
 
-	It("stays recorded while only this controller claims the field, as after it was restored", func() {
-		p := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 9, claim), entry("gitops", apply, 0, noClaim)))
-		Expect(p.Deployment.Annotations).NotTo(Or(HaveKey(api.WantedExcessAnnotation), HaveKey(api.ExcessOwnersAnnotation)))
-		Expect(p.Deployment.Field).To(BeNil())
-	})
-
 	DescribeTable("means 0 by letting go of the field; whoever else drops it means nothing",
 		func(v machinetaint.View, letGo bool) {
 			p := machinetaint.NewPlan(v)
 			if !letGo {
 				Expect(p.Deployment.Restored).To(BeTrue())
+				Expect(p.Deployment.LetGo).To(BeEmpty())
 				Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 				Expect(p.Report.Message).To(ContainSubstring("0 of 2 in reserve"))
 				return
@@ -98,6 +93,19 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Entry("without a record of the owner, as from before it was kept", owned(none, "2", "", entry("gitops", apply, 9, noClaim)), false),
 		Entry("with a record that is garbage", owned(none, "2", "gitops", entry("gitops", apply, 9, noClaim)), false),
 	)
+
+	It("gets a restored field back, so that an apply without it leaves a trace", func() {
+		v := owned(2, "2", `[{"manager":"gone","operation":"Update","time":"2026-11-22T09:00:00Z"},`+gitopsAt0[1:], entry("gitops", apply, 0, noClaim), entry("machine-controller-manager", update, 9, claim))
+		p := machinetaint.NewPlan(v)
+		Expect(p.Deployment.Field).To(BeNil())
+		Expect(p.Deployment.Annotations).NotTo(Or(HaveKey(api.WantedExcessAnnotation), HaveKey(api.ExcessOwnersAnnotation)))
+		managed := p.Deployment.Managed
+		Expect(managed).To(HaveLen(3))
+		Expect(managed[0]).To(And(HaveField("Manager", "gitops"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:replicas":{},"f:excessReplicas":{}}}`))))
+		Expect(managed[1].FieldsV1.Raw).To(MatchJSON(`{"f:spec":{"f:paused":{}}}`), "and alone: an apply without it removes it")
+		Expect(managed[2]).To(And(HaveField("Manager", "gone"), HaveField("APIVersion", "machine.sapcloud.io/v1alpha1"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:excessReplicas":{}}}`))))
+		Expect(string(v.Deployment.ManagedFields[0].FieldsV1.Raw)).To(Equal(noClaim), "the view stays as it was")
+	})
 
 	It("means 0 also by letting go of a field that this controller had restored", func() {
 		p := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 5, claim), entry("gitops", apply, 9, noClaim)))

@@ -99,6 +99,9 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 	if len(spec) > 0 {
 		patch["spec"] = spec
 	}
+	if metadata, is := patch["metadata"].(tree); is && change.Managed != nil {
+		metadata["managedFields"] = change.Managed
+	}
 	return encode(patch)
 }
 

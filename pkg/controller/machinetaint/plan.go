@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
@@ -53,12 +55,14 @@ type DeploymentChange struct {
 	Annotations map[string]string
 	// Restored says that the field had been wiped.
 	Restored bool
+	// Managed is what metadata.managedFields is to be, nil to leave it: once the field is restored, it is its owners' again.
+	Managed []metav1.ManagedFieldsEntry
 	// LetGo names the owner that gave the field up: it is removed, if it is there.
 	LetGo string
 }
 
 func (c DeploymentChange) none() bool {
-	return c.Replicas == 0 && c.Field == nil && c.LetGo == "" && len(c.Annotations) == 0
+	return c.Replicas == 0 && c.Field == nil && c.LetGo == "" && c.Managed == nil && len(c.Annotations) == 0
 }
 
 // MachineChange is one write of a Machine.
@@ -184,7 +188,7 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 // deploymentChange gathers all that is to be written to the MachineDeployment.
 func deploymentChange(v View, w wish, view reserve.View, rule reserve.Plan) DeploymentChange {
 	d := v.Deployment
-	c := DeploymentChange{Replicas: rule.Replicas - view.Replicas, Field: w.field, Restored: w.restored, LetGo: w.letGo, Annotations: map[string]string{}}
+	c := DeploymentChange{Replicas: rule.Replicas - view.Replicas, Field: w.field, Restored: w.restored, Managed: w.managed, LetGo: w.letGo, Annotations: map[string]string{}}
 	put := func(key, value string) {
 		if d.Annotations[key] != value {
 			c.Annotations[key] = value

@@ -19,8 +19,7 @@ type View struct {
 	Deployment *v1alpha1.MachineDeployment
 	// Machines are those that its MachineSets own, sorted by name.
 	Machines []Machine
-	// CurrentSet is the name of the MachineSet made from the current template, empty while there is none. Rollout says
-	// that machines of other sets are there or wanted.
+	// CurrentSet and Rollout are Set and Replacing of [pool.Rollout].
 	CurrentSet string
 	Rollout    bool
 	// Wanted is how many machines the MachineSets ask for, as machine-controller-manager's store shows it. Behind says that that store

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -22,6 +24,8 @@ type wish struct {
 	// recorded is what to remember of the field, nil for nothing, and owners who asks for it.
 	recorded *int32
 	owners   []v1alpha1.ExcessOwner
+	// managed gives a restored field back to its owners; nil leaves metadata.managedFields alone.
+	managed []metav1.ManagedFieldsEntry
 	// letGo names the owner that gave the field up, and so asks for nothing.
 	letGo string
 	// contest is with those who write a field that shows what is derived; rival is one of them.
@@ -131,6 +135,9 @@ func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
 		w.recorded, w.owners, w.letGo = nil, nil, owner
 	case field != nil:
 		w.recorded = field
+		if len(now) == 0 {
+			w.managed = handBack(d, before)
+		}
 	case w.recorded != nil && !pruned:
 		w.field, w.restored = w.recorded, true
 	}

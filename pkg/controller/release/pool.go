@@ -3,11 +3,9 @@
 package release
 
 import (
-	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	stock "github.com/gardener/machine-controller-manager/pkg/controller"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -32,10 +30,7 @@ type material struct {
 func (c *Controller) materialOf(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds) material {
 	m := material{deployment: d, bounds: bounds, machines: map[string][]*mcm.Machine{}, nodes: map[string]*corev1.Node{}}
 	sets := indexed[*mcm.MachineSet](c.stores.sets, byOwner, string(d.UID))
-	plain := &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
-	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil {
-		m.current = set.Name
-	}
+	staying := map[string]int{}
 	for _, set := range sets {
 		machines := indexed[*mcm.Machine](c.stores.machines, byOwner, string(set.UID))
 		m.machines[set.Name] = machines
@@ -43,8 +38,12 @@ func (c *Controller) materialOf(d *v1alpha1.MachineDeployment, bounds v1alpha1.B
 			if name := machine.Labels[mcm.NodeLabelKey]; name != "" {
 				m.nodes[name] = find[corev1.Node](c.stores.nodes, name)
 			}
+			if machine.DeletionTimestamp == nil {
+				staying[set.Name]++
+			}
 		}
 	}
+	m.current = pool.RolloutOf(d, sets, staying).Set
 	m.class = find[mcm.MachineClass](c.stores.machineClasses, d.Namespace+"/"+d.Spec.Template.Spec.Class.Name)
 	return m
 }

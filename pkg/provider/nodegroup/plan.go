@@ -70,8 +70,9 @@ func NewRemoval(g Group, members []Member, going map[string]bool, now time.Time)
 	switch {
 	case len(leave) == 0:
 		return Change{From: replicas, To: replicas}, nil
-	case rollout(members):
-		// machine-controller-manager would spread the smaller number over its MachineSets, and so delete a machine that nobody named.
+	case spread(members):
+		// machine-controller-manager would spread the smaller number over its MachineSets, and so delete a machine that nobody named. In an
+		// in-place update it would neither take one away nor go on with the update.
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: its machines are being replaced, by a rollout", g.Deployment.Name)
 	case serving > 0 && replicas-serving < g.Bounds.Min:
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d machines of %s, which has %d: min is %d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
@@ -81,15 +82,15 @@ func NewRemoval(g Group, members []Member, going map[string]bool, now time.Time)
 	return c, nil
 }
 
-// rollout tells whether machines that stay belong to more than one MachineSet.
-func rollout(members []Member) bool {
-	sets := map[string]bool{}
+// spread reports whether machines that stay belong to more than one MachineSet.
+func spread(members []Member) bool {
+	staying := map[string]int{}
 	for _, m := range members {
 		if !m.Leaving {
-			sets[m.Set] = true
+			staying[m.Set]++
 		}
 	}
-	return len(sets) > 1
+	return machinepool.Spread(nil, staying)
 }
 
 // NewWithdrawal takes back what does not exist yet of the machines that were asked for. It never fails: the caller would

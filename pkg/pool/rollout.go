@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"maps"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/controller"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Rollout is how a MachineDeployment stands between its templates.
+type Rollout struct {
+	// Set is the MachineSet whose machines stay the longest: that of the current template, or the only one in use while
+	// nothing replaces its machines. It is empty where there is none.
+	Set string
+	// Replacing reports whether machines of an older template are being replaced, or updated in place. The number of
+	// machines then belongs to the rollout.
+	Replacing bool
+	// Spread reports whether more than one MachineSet is in use. Machine-controller-manager then does not take a smaller
+	// number from the machines that go first: it spreads it over the sets (RollingUpdate), or puts it off and the rollout
+	// with it (InPlaceUpdate).
+	Spread bool
+}
+
+// RolloutOf looks at the MachineSets of a MachineDeployment. Staying is how many machines that do not leave each has, by name.
+//
+// A template that was edited is no rollout yet while nothing replaces machines and one MachineSet has them all, since that one
+// follows replicas as ever: while the MachineDeployment is paused, and in an in-place update that people carry out (Manual),
+// until the first machine has been updated.
+func RolloutOf(d *machine.MachineDeployment, sets []*mcm.MachineSet, staying map[string]int) Rollout {
+	r, used := Rollout{Set: CurrentSet(d, sets)}, inUse(sets, staying)
+	r.Spread = len(used) > 1
+	switch old := slices.ContainsFunc(used, func(name string) bool { return name != r.Set }); {
+	case old && !r.Spread && idle(d):
+		r.Set = used[0]
+	case old:
+		r.Replacing = true
+	}
+	return r
+}
+
+// Spread is that of [RolloutOf], for those who need no more.
+func Spread(sets []*mcm.MachineSet, staying map[string]int) bool {
+	return len(inUse(sets, staying)) > 1
+}
+
+// inUse names the MachineSets that ask for machines, or have some that stay.
+func inUse(sets []*mcm.MachineSet, staying map[string]int) []string {
+	used := map[string]bool{}
+	for _, set := range sets {
+		used[set.Name] = set.Spec.Replicas > 0
+	}
+	for name, machines := range staying {
+		used[name] = used[name] || machines > 0
+	}
+	maps.DeleteFunc(used, func(_ string, is bool) bool { return !is })
+	return slices.Collect(maps.Keys(used))
+}
+
+// CurrentSet is the name of the MachineSet of the current template, empty where there is none.
+func CurrentSet(d *machine.MachineDeployment, sets []*mcm.MachineSet) string {
+	plain := &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
+	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil { // it sorts what it is given
+		return set.Name
+	}
+	return ""
+}
+
+// idle reports whether machine-controller-manager leaves machines of older templates alone.
+func idle(d *machine.MachineDeployment) bool {
+	s := d.Spec.Strategy
+	manual := s.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType && s.InPlaceUpdate != nil && s.InPlaceUpdate.OrchestrationType == mcm.OrchestrationTypeManual
+	return d.Spec.Paused || manual
+}
