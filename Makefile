@@ -207,6 +207,10 @@ e2e-federation-long: ## Long end-to-end specs of federation: outages of minutes
 	@$(UP) build
 	go test -count=1 -timeout=60m ./test/e2e/federation -ginkgo.label-filter=long -ginkgo.no-color
 
+.PHONY: mutants
+mutants: ## What tests catch: change one small place of the code at a time. PACKAGES="pkg/fit pkg/reserve" SINCE=commit BUDGET=1h
+	cd hack/mutants && go run . -root ../.. $(if $(SINCE),-since $(SINCE)) $(if $(BUDGET),-budget $(BUDGET)) $(PACKAGES)
+
 .PHONY: scale
 scale: ## N=500 machines up and down: time, API writes and memory, ours beside the stock binary
 	@$(UP) build

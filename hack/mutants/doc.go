@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command mutants measures what the tests of a package catch. It changes the package's code in one small place, runs the
+// tests, and expects them to fail; and so on for every place.
+//
+// All mutants of a package are compiled into one test binary, behind a switch that an environment variable sets. A mutant
+// therefore costs a test run and no build. The source on disk is never changed: the compiler reads the mutated files
+// through an overlay.
+//
+//	source --Mutate--> mutants + source with switches --go test -c -overlay--> one binary --Run--> killed, lived
+//
+// A mutant that no test can kill because it changes nothing observable is equivalent. The file equivalent.txt lists
+// these with a reason each; an entry that matches no mutant any more is an error.
+//
+// The kinds, and the class that each belongs to. The first class is what common mutation tools offer.
+//
+//	boundary     basic   a < b becomes a <= b, and so on
+//	negate       basic   a == b becomes a != b; if cond becomes if !cond
+//	arithmetic   basic   a + b becomes a - b, a / b becomes a * b; x++ becomes x--; x += y becomes x -= y
+//	force        hard    a condition is always true, or always false
+//	operand      hard    a && b becomes a, or b
+//	statement    hard    an assignment, a call or a loop is left out
+//	branch       hard    the body of a case is skipped
+//	return       hard    another value is returned: the opposite, zero, or one more
+//	constant     hard    a number is one more
+//	arguments    hard    two arguments of the same type change places; min becomes max
+//	field        hard    a field or an entry of a composite literal is left at zero
+package main

@@ -1,0 +1,3 @@
+module github.com/evenkeel/evenkeel/hack/mutants
+
+go 1.26

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// deciding are the packages that decide: what is measured unless packages are named.
+var deciding = []string{
+	"pkg/reserve", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/lens/view", "pkg/lens", "pkg/provider/nodegroup",
+	"pkg/controller/machinetaint", "pkg/controller/release", "pkg/controller/balance", "pkg/controller/balancer", "pkg/controller/federatedhpa",
+}
+
+type options struct {
+	root       string
+	equivalent string
+	since      string
+	files      string
+	budget     time.Duration
+	seed       uint64
+	workers    int
+	lived      bool
+	packages   []string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.StringVar(&o.root, "root", ".", "the repository")
+	flags.StringVar(&o.equivalent, "equivalent", "", "the list of equivalent mutants (default: hack/mutants/equivalent.txt of the repository)")
+	flags.StringVar(&o.since, "since", "", "only packages that changed since this commit")
+	flags.StringVar(&o.files, "files", "*", "only files whose name matches this pattern, such as plan.go")
+	flags.DurationVar(&o.budget, "budget", time.Hour, "how long to try mutants, shared evenly by the packages; the mutants that are tried are a random sample")
+	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "the seed of the sample")
+	flags.IntVar(&o.workers, "workers", 2, "test runs at a time")
+	flags.BoolVar(&o.lived, "lived", true, "list the mutants that lived")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "Measures what the tests of packages catch, by changing one small place of their code at a time.\n\nusage: mutants [flags] [package folder ...]")
+		flags.PrintDefaults()
+	}
+	err := flags.Parse(args)
+	o.packages = flags.Args()
+	if o.equivalent == "" {
+		o.equivalent = filepath.Join(o.root, "hack", "mutants", "equivalent.txt")
+	}
+	return o, err
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	folders, err := o.folders(ctx)
+	if err != nil {
+		return err
+	}
+	equivalences, err := readEquivalences(o.equivalent)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintf(out, "seed %d\n", o.seed)
+	table := newTable(out)
+	for i, folder := range folders {
+		share := o.budget / time.Duration(len(folders)-i)
+		start := time.Now()
+		if err := o.measure(ctx, folder, equivalences, dir, share, table); err != nil {
+			return err
+		}
+		o.budget -= min(o.budget, time.Since(start))
+	}
+	table.total()
+	return ctx.Err()
+}
+
+// measure tries the mutants of one package.
+func (o options) measure(ctx context.Context, folder string, equivalences []equivalence, dir string, budget time.Duration, t *table) error {
+	p, err := Load(o.root, "./"+folder)
+	if err != nil {
+		return err
+	}
+	mutants, insertions := Mutate(p)
+	equivalent, err := known(equivalences, folder, mutants)
+	if err != nil {
+		return err
+	}
+	work, err := scratch(dir, folder)
+	if err != nil {
+		return err
+	}
+	binary, err := Build(p, mutants, insertions, work)
+	if err != nil {
+		return err
+	}
+	runner, err := NewRunner(ctx, p, binary)
+	if err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool {
+		matched, err := path.Match(o.files, m.Position.Filename)
+		return err != nil || !matched
+	})
+	verdicts := runner.Run(ctx, wanted, equivalent, o.seed, budget, o.workers)
+	t.add(folder, wanted, verdicts, o.lived)
+	return os.RemoveAll(work)
+}
+
+// folders are the packages to measure.
+func (o options) folders(ctx context.Context) ([]string, error) {
+	all := o.packages
+	if len(all) == 0 {
+		all = deciding
+	}
+	for i := range all {
+		all[i] = strings.TrimPrefix(path.Clean(filepath.ToSlash(all[i])), "./")
+	}
+	if o.since == "" {
+		return all, nil
+	}
+	cmd := exec.CommandContext(ctx, "git", "-C", o.root, "diff", "--name-only", o.since, "--", "*.go")
+	changed, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list what changed since %s: %w", o.since, err)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(folder string) bool {
+		return !slices.ContainsFunc(strings.Fields(string(changed)), func(name string) bool { return path.Dir(name) == folder })
+	}), nil
+}

@@ -1,0 +1,3 @@
+module example.com/endless
+
+go 1.26

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sample has one place for each kind of mutant, half of them held by a test.
+package sample
+
+import "time"
+
+type Plan struct {
+	Name  string
+	Wait  time.Duration
+	Names map[string]int
+}
+
+// Held is tested at its boundary, on both sides.
+func Held(n, limit int) bool { return n < limit }
+
+// Loose is tested far from its boundary.
+func Loose(n, limit int) bool {
+	if n < limit {
+		return true
+	}
+	return false
+}
+
+// Unreached is never called.
+func Unreached(a, b int) int { return a - b }
+
+// Total is tested with numbers that tell a sum from a difference, and with none that tells how the first is weighted.
+func Total(values []int) int {
+	sum := 0
+	for i, v := range values {
+		if v < 0 && i > 0 {
+			continue
+		}
+		sum += v
+	}
+	return sum
+}
+
+// Name is tested for one of its two cases.
+func Name(kind int) string {
+	name := "none"
+	switch kind {
+	case 1:
+		name = "one"
+	case 2:
+		name = "two"
+	}
+	return name
+}
+
+// Make is tested in all fields but Wait.
+func Make(name string) Plan {
+	return Plan{Name: name, Wait: time.Duration(len(name)) * time.Second, Names: map[string]int{name: len(name)}}
+}
+
+// Less is tested with arguments in one order.
+func Less(a, b string) bool { return before(a, b) }
+
+func before(a, b string) bool { return a < b }
