@@ -140,7 +140,7 @@ e2e-rbac-federation: ## The same for the accounts of federation
 	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
 	EVENKEEL_E2E_AUDIT=$(AUDIT) go test -count=1 -timeout=20m ./test/e2e/federation -ginkgo.label-filter='!long' -ginkgo.no-color
 	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/federation/unused-rights.yaml \
-		kubernetes/deploy/federation-hub/access.yaml kubernetes/deploy/federation-member/access.yaml
+		kubernetes/deploy/federation-hub/access.yaml kubernetes/deploy/federation-member/access.yaml kubernetes/deploy/federation-placement/access.yaml
 
 .PHONY: bench-overcreation
 bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours
@@ -192,6 +192,10 @@ bench-plugin: ## kubectl evenkeel at 1000 machines and 10,000 pods: time and mem
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair
 	go test -run='^$$' -bench=. ./pkg/similar
+
+.PHONY: soak-federation
+soak-federation: ## 10,000 kubeconfigs, clusters and objects of federation come and go in virtual time; what is held returns to where it was
+	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa -run=TestFederatedHPA -rotations=10000 -ginkgo.focus='leaves nothing behind' -ginkgo.v -ginkgo.no-color
 
 .PHONY: bench-federation
 bench-federation: ## 100 federated autoscalers over 10 clusters in virtual time: time, calls and memory, and beside a cluster that hangs

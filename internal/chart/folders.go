@@ -31,7 +31,9 @@ var Parts = []Part{
 	{"balancer", "process", alone("balancer"), []string{"balancer/process.yaml"}},
 	{"federation-hub", "access", alone("federation.hub"), []string{"federation/hub-account.yaml", "federation/hub-roles.yaml", "federation/hub-metrics.yaml"}},
 	{"federation-hub", "process", alone("federation.hub"), []string{"federation/hub-process.yaml"}},
+	{"federation-hub", "policy", alone("federation.hub"), []string{"federation/hub-policy.yaml"}},
 	{"federation-member", "access", alone("federation.member"), []string{"federation/member.yaml"}},
+	{"federation-placement", "access", append(alone("federation.member"), "federation.member.placement=true", "federation.member.namespaces={default}"), []string{"federation/member-placement.yaml"}},
 }
 
 func alone(part string) []string { return []string{"manager.enabled=false", part + ".enabled=true"} }

@@ -117,7 +117,29 @@ var _ = Describe("The chart", func() {
 		Entry("a digest that is none", "image.digest=latest", "digest"),
 		Entry("a namespace that is none", "machines.namespace=Shoot", "namespace"),
 		Entry("a registry that is none", "federation.hub.registry=files", "registry"),
+		Entry("a namespace of a member that is none", "federation.member.namespaces={Shop}", "namespaces"),
 	)
+
+	It("lets the hub write workloads in a member only in namespaces that are listed", func(ctx context.Context) {
+		_, err := tools.Template(ctx, "--set", "federation.member.enabled=true,federation.member.placement=true")
+		Expect(err).To(MatchError(ContainSubstring("needs federation.member.namespaces")))
+		for values, expected := range map[string][]string{
+			"federation.member.enabled=true":                                                                     {},
+			"federation.member.enabled=true,federation.member.namespaces={a,b}":                                  {},
+			"federation.member.enabled=true,federation.member.namespaces={a,b},federation.member.placement=true": {"a", "b"},
+		} {
+			writable := []string{}
+			for _, o := range objects(template(ctx, "--set", values+",manager.enabled=false,targetAccess.enabled=false")) {
+				rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
+				for _, rule := range rules {
+					if text := fmt.Sprint(rule); strings.Contains(text, "deployments") && strings.Contains(text, "create") {
+						writable = append(writable, o.GetNamespace())
+					}
+				}
+			}
+			Expect(writable).To(ConsistOf(expected), values)
+		}
+	})
 
 	It("gives no account what is not named: no wildcard, no secret but in the clusters' namespace, no impersonation", func(ctx context.Context) {
 		for name, o := range objects(template(ctx, "--values", everything)) {

@@ -11,12 +11,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -185,5 +189,76 @@ var _ = Describe("The federated autoscaler's accounts", func() {
 		Expect(errors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		_, err = inMember.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("may write workloads in the namespaces that the member's operator lists, and nowhere else", func(ctx context.Context) {
+		Expect(cluster.Apply(ctx, "kubernetes/deploy/federation-member/access.yaml")).To(Succeed())
+		inMember := kubernetes.NewForConfigOrDie(as("evenkeel-federation"))
+		place := func(namespace string) error {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "placed"}}
+			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "placed"}}
+			d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
+			_, err := inMember.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		Expect(errors.IsForbidden(place("default"))).To(BeTrue(), "by default the hub places nothing")
+		Expect(cluster.Apply(ctx, "kubernetes/deploy/federation-placement/access.yaml")).To(Succeed())
+		Eventually(place).WithArguments("default").Should(Succeed())
+		Expect(errors.IsForbidden(place("kube-system"))).To(BeTrue())
+		_, err := inMember.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	})
+})
+
+var _ = Describe("The policy on placement", func() {
+	// tenant may write federated objects in a namespace, and create these workloads there.
+	tenant := func(ctx context.Context, name string, workloads ...string) dynamic.ResourceInterface {
+		GinkgoHelper()
+		rbac := kubernetes.NewForConfigOrDie(cluster.Config()).RbacV1()
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"federatedhorizontalpodautoscalers"}, Verbs: []string{"create", "update", "get"}}}
+		if len(workloads) > 0 {
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: workloads, Verbs: []string{"create"}})
+		}
+		_, err := rbac.Roles("default").Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = rbac.RoleBindings("default").Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
+		}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		config := rest.CopyConfig(cluster.Config())
+		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
+		return dynamic.NewForConfigOrDie(config).Resource(v1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers")).Namespace("default")
+	}
+	try := func(ctx context.Context, client dynamic.ResourceInterface, patch string) error {
+		_, err := client.Create(ctx, changedFederated(patch), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+
+	It("has whoever writes a template hold the right to create that workload", func(ctx context.Context) {
+		Expect(cluster.Apply(ctx, "kubernetes/deploy/federation-hub/policy.yaml")).To(Succeed())
+		scaler, deployer := tenant(ctx, "scaler"), tenant(ctx, "deployer", "deployments")
+		Eventually(func() bool { return errors.IsForbidden(try(ctx, scaler, workloadTemplate)) }).Should(BeTrue())
+		Expect(try(ctx, scaler, workloadTemplate)).To(MatchError(ContainSubstring("the right to create deployments in the namespace default")))
+		Expect(try(ctx, scaler, "{}")).To(Succeed(), "without a template there is nothing to place")
+		Eventually(try).WithContext(ctx).WithArguments(deployer, workloadTemplate).Should(Succeed())
+		stateful := "{scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: shop}, " + strings.ReplaceAll(workloadTemplate, "kind: Deployment", "kind: StatefulSet") + "}"
+		Expect(errors.IsForbidden(try(ctx, deployer, stateful))).To(BeTrue(), "the right to another kind does not count")
+		By("changing an object that has a template")
+		made, err := deployer.Create(ctx, changedFederated(workloadTemplate), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(federatedClient().Delete(ctx, made.GetName(), metav1.DeleteOptions{})).To(Succeed())
+		})
+		change := func(value any, path ...string) error {
+			o := made.DeepCopy()
+			Expect(unstructured.SetNestedField(o.Object, value, append([]string{"spec"}, path...)...)).To(Succeed())
+			_, err := scaler.Update(ctx, o, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		Expect(change(int64(40), "maxReplicas")).To(Succeed())
+		Expect(errors.IsForbidden(change("evil", "placement", "template", "spec", "template", "spec", "hostNetwork"))).To(BeTrue())
+		Expect(errors.IsForbidden(change(map[string]any{"matchLabels": map[string]any{"tier": "production"}}, "clusterSelector"))).To(BeTrue())
 	})
 })

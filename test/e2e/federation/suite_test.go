@@ -118,7 +118,7 @@ func startHub(ctx context.Context) error {
 	}
 	config := hub.Config()
 	hubCore, hubOurs = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
-	return hub.Apply(ctx, "kubernetes/crds/autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers.yaml", "kubernetes/deploy/federation-hub/access.yaml")
+	return hub.Apply(ctx, "kubernetes/crds/autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers.yaml", "kubernetes/deploy/federation-hub/access.yaml", "kubernetes/deploy/federation-hub/policy.yaml")
 }
 
 func startMember(ctx context.Context, name string) (*member, error) {
@@ -143,7 +143,7 @@ func startMember(ctx context.Context, name string) (*member, error) {
 			return m, err
 		}
 	}
-	return m, c.Apply(ctx, "kubernetes/deploy/federation-member/access.yaml")
+	return m, c.Apply(ctx, "kubernetes/deploy/federation-member/access.yaml", "kubernetes/deploy/federation-placement/access.yaml")
 }
 
 // register gives the hub a kubeconfig of the account that the manifests make.
