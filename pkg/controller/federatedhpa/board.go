@@ -26,6 +26,8 @@ type note struct {
 	// that it has removed, as it was at removedAt, until its cache shows that.
 	answered           *unstructured.Unstructured
 	removed, removedAt string
+	// verifying is the version that the cluster is asked for, and verified one that it does not have any more.
+	verifying, verified string
 	// rejected is the epoch of the last order that certainly had no effect.
 	rejected int64
 	// fault is why the cluster does not take what it is sent, for the generation of the object that is noted with it.

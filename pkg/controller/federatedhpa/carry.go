@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // A cluster that refuses what it is sent is asked again after a while, longer each time.
@@ -129,30 +130,19 @@ func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructure
 func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface, key string, o Order, answer *unstructured.Unstructured, err error) {
 	log := klog.FromContext(ctx)
 	var after func(*note)
-	switch {
-	case err == nil && o.Deed == Remove, o.Deed == Remove && apierrors.IsNotFound(err):
+	switch result := written.Outcome(err); {
+	case o.Deed == Remove && (result == written.Done || apierrors.IsNotFound(err)):
 		log.V(2).Info("Removed an autoscaler", "object", key)
 		after = func(n *note) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
-	case err == nil:
+	case result == written.Done:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "deed", o.Deed, "from", o.Was, "to", o.Bounds)
 		after = func(n *note) { n.answered, n.fault, n.pause, n.due = answer, Hold{}, 0, time.Time{} }
 	case errors.Is(err, errUnclaimed):
-		after = func(n *note) {
-			n.rejected = o.Epoch
-			if answer != nil {
-				n.answered = answer
-			}
-		}
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err) && o.Deed == Change:
+		after = func(n *note) { n.refuted(o, answer) }
+	case result == written.Conflict, apierrors.IsNotFound(err) && o.Deed == Change:
 		log.V(4).Info("An autoscaler has changed meanwhile", "object", key, "because", err)
-		fresh, _ := client.Get(ctx, nameOf(key), metav1.GetOptions{})
-		after = func(n *note) {
-			n.rejected = o.Epoch
-			if fresh != nil && fresh.GetUID() != "" {
-				n.answered = fresh
-			}
-		}
-	case refused(err):
+		after = reread(ctx, client, nameOf(key), o)
+	case result == written.Refused:
 		log.Error(err, "A cluster refuses an autoscaler", "object", key, "deed", o.Deed)
 		after = func(n *note) {
 			n.rejected = o.Epoch
@@ -166,6 +156,24 @@ func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface,
 		m.health.silent()
 	}
 	m.board.ended(key, after)
+}
+
+// reread looks at what an order has met. That it had no effect counts only together with what is there instead: an earlier
+// order may have had one that the cache does not show yet.
+func reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*note) {
+	fresh, err := client.Get(ctx, name, metav1.GetOptions{})
+	if !written.Answered(err) {
+		return nil
+	}
+	return func(n *note) { n.refuted(o, fresh) }
+}
+
+// refuted notes that an order certainly had no effect, and what is there.
+func (n *note) refuted(o Order, is *unstructured.Unstructured) {
+	n.rejected = o.Epoch
+	if is != nil && is.GetUID() != "" {
+		n.answered = is
+	}
 }
 
 // fail has the cluster left alone with this object, longer each time.
@@ -186,14 +194,4 @@ func answered(err error) bool {
 func nameOf(key string) string {
 	_, name, _ := cache.SplitMetaNamespaceKey(key)
 	return name
-}
-
-// refused tells whether a request certainly had no effect, and would have none if it were sent again.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusRequestTimeout
 }

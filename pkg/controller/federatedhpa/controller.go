@@ -142,6 +142,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, err
 	}
 	c.apply(v, p, d)
+	c.verify(v, p)
 	return sooner(p.Again, d.again), nil
 }
 

@@ -68,7 +68,7 @@ func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint,
 	heard, young, trouble := m.health.look()
 	c := Cluster{
 		Name: m.registration.Name, Registered: true, Reachable: m.reachable(), Starting: young && !m.reachable(),
-		Since: heard, Rejected: n.rejected,
+		Since: heard, Rejected: n.rejected, Verified: n.verified,
 	}
 	if trouble != nil && !m.hpas.HasSynced() {
 		c.Fault = Hold{"ListRefused", trouble.Error()}
@@ -85,6 +85,7 @@ func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint,
 	if !m.hpas.HasSynced() {
 		return c
 	}
+	c.Shown = m.hpas.GetStore().LastStoreSyncResourceVersion() // first: what is read then is as young at least
 	m.lookAtAutoscaler(&c, o, b, n)
 	m.lookAtWorkload(&c, o, hash, n)
 	return c

@@ -141,13 +141,17 @@ func (m *member) sync(ctx context.Context, key string) (time.Duration, error) {
 		m.placeOne(ctx, name)
 		return 0, nil
 	}
+	if name, ok := strings.CutPrefix(key, verifyPrefix); ok {
+		m.verifyOne(ctx, name)
+		return 0, nil
+	}
 	m.carryOut(ctx, key)
 	return 0, nil
 }
 
 // panicked has what was under way count as of unknown outcome.
 func (m *member) panicked(key string, _ any) {
-	key = strings.TrimPrefix(key, workloadPrefix)
+	key = strings.TrimPrefix(strings.TrimPrefix(key, workloadPrefix), verifyPrefix)
 	m.board.ended(key, func(n *note) { n.placing = nil })
 	m.changed(key)
 }

@@ -101,10 +101,16 @@ func (p *Plan) omit() {
 	}
 }
 
+// lookAgainAt is when a cluster is asked again for a version that it has not shown.
+const lookAgainAt = 5 * time.Second
+
 // await notes when time alone will change what a cluster is.
 func (p *Plan) await(s *Seat, r rules, now time.Time) {
 	if since := s.entry.NotReadySince; since != nil && !s.stuck && s.cluster.Reachable {
 		p.Again = sooner(p.Again, r.start-now.Sub(since.Time))
+	}
+	if s.behind && s.cluster.Reachable {
+		p.Again = sooner(p.Again, lookAgainAt)
 	}
 	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.has() {
 		p.Again = sooner(p.Again, r.lendAfter-now.Sub(since.Time))

@@ -3,7 +3,10 @@
 package federatedhpa_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"time"
 
@@ -11,7 +14,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -36,7 +41,24 @@ func (r *routed) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	client := r.through[server]
 	c.mu.Unlock()
+	if wanted := request.URL.Query().Get("resourceVersion"); wanted != "" {
+		if order, err := resourceversion.CompareResourceVersion(wanted, server.Version()); err == nil && order > 0 {
+			return tooLarge(request)
+		}
+	}
 	return client.RoundTrip(request)
+}
+
+// tooLarge is what an API server answers that has not come to a version, once it has waited for that.
+func tooLarge(request *http.Request) (*http.Response, error) {
+	status := apierrors.NewTimeoutError("Too large resource version", 1).Status()
+	status.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	body, err := json.Marshal(status)
+	return &http.Response{
+		StatusCode: http.StatusGatewayTimeout, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}, err
 }
 
 // backup is what a cluster has.

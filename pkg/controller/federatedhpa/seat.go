@@ -40,6 +40,8 @@ type Seat struct {
 	preference
 	role           role
 	limited, stuck bool
+	// behind says that the ledger knows of a later version of its autoscaler than this hub has seen.
+	behind bool
 	// fresh says that what is under way to it has just been sent, so that it can be planned with.
 	fresh bool
 	// floor, cap and want bound its maximum while that is divided.
@@ -50,7 +52,8 @@ type Seat struct {
 func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Seat {
 	s := Seat{Name: c.Name, cluster: c, entry: entry, preference: r.prefer(c.Name)}
 	s.entry.Name = c.Name
-	if settled(entry.Outstanding, entry.Epoch, c) {
+	s.behind = behind(entry, c)
+	if !s.behind && settled(entry.Outstanding, entry.Epoch, c) {
 		s.entry.Outstanding = nil
 	}
 	switch {
@@ -58,6 +61,9 @@ func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Sea
 		s.Confirmed = c.Local.Bounds
 	case !c.Absent:
 		s.Confirmed = Bounds{int64(entry.ConfirmedMinReplicas), int64(entry.ConfirmedMaxReplicas)}
+	}
+	if s.behind {
+		s.Confirmed = Bounds{min(s.Confirmed.Min, int64(entry.ConfirmedMinReplicas)), max(s.Confirmed.Max, int64(entry.ConfirmedMaxReplicas))}
 	}
 	s.Counted = s.Confirmed
 	if o := s.entry.Outstanding; o != nil {
@@ -68,6 +74,18 @@ func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Sea
 	s.away(r, now)
 	s.judge(r, now)
 	return s
+}
+
+// behind reports whether another hub, or this one before it was started again, has seen more of a cluster than is seen now.
+func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
+	switch {
+	case entry.ConfirmedVersion == "" || entry.ConfirmedVersion == c.Verified:
+		return false
+	case c.Local != nil:
+		return later(entry.ConfirmedVersion, c.Local.Version)
+	default:
+		return c.Absent && later(entry.ConfirmedVersion, c.Shown)
+	}
 }
 
 // settled tells whether nothing that was sent can still arrive: it has arrived, was refused, or its base is gone.
@@ -141,7 +159,7 @@ func (s *Seat) frozen() bool {
 // for no more than what is out of reach.
 func (s *Seat) fixed() bool {
 	c := s.cluster
-	return !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
+	return s.behind || !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
 }
 
 func (s *Seat) held() Bounds {

@@ -55,7 +55,15 @@ func (s *Seat) forgotten(r rules) bool {
 func (s *Seat) status() v1alpha1.ClusterStatus {
 	e := s.entry
 	e.MinReplicas, e.MaxReplicas = small(s.Aim.Min), small(s.Aim.Max)
+	was := Bounds{int64(e.ConfirmedMinReplicas), int64(e.ConfirmedMaxReplicas)}
 	e.ConfirmedMinReplicas, e.ConfirmedMaxReplicas = small(s.Confirmed.Min), small(s.Confirmed.Max)
+	switch l := s.cluster.Local; {
+	case s.behind, l == nil && !s.cluster.Absent:
+	case l == nil:
+		e.ConfirmedVersion = ""
+	case was != s.Confirmed, e.ConfirmedVersion == "", later(e.ConfirmedVersion, l.Version):
+		e.ConfirmedVersion = l.Version
+	}
 	if l := s.cluster.Local; l != nil && s.cluster.Reachable {
 		e.CurrentReplicas, e.DesiredReplicas, e.LimitedBy, e.Demand = small(l.Current), small(l.Desired), l.Limit, 0
 		if s.limited {

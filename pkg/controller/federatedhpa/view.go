@@ -44,6 +44,9 @@ type Cluster struct {
 	// none of that name. With neither, nothing is known.
 	Local  *Local
 	Absent bool
+	// Shown is the version up to which its autoscalers are known, and Verified a ConfirmedVersion of the ledger that the
+	// cluster certainly does not have any more.
+	Shown, Verified string
 	// Foreign says which autoscaler of somebody else is on the workload, or has the name.
 	Foreign Hold
 	// InFlight is what is being written at this moment, and Sent since when.

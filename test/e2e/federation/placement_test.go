@@ -40,6 +40,23 @@ var _ = Describe("What an object brings along", func() {
 	)
 })
 
+var _ = Describe("A workload that is deleted after it ran", func() {
+	It("gives its share to a cluster that needs it, and gets one again when it is back", Label("short"), func(ctx context.Context) {
+		s := newShop(ctx, "vanished", 2, 20, atLeastOne, func(s *spec) { s.Rebalance.StartTimeoutSeconds = ptr.To[int32](5) })
+		s.load(9, 2, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("9/2/2"))
+		Expect(members[0].core.AppsV1().Deployments(namespace).Delete(ctx, s.name, metav1.DeleteOptions{})).To(Succeed())
+		s.load(9, 15, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("-/15/2"), "with its 9 held, 15 would not fit into 20")
+		Expect(s.state(ctx, "c1")()).To(Equal("Used NoWorkload"))
+		_, err := members[0].core.AppsV1().Deployments(namespace).Create(ctx, deployment(s.name), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		s.load(9, 2, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("9/2/2"))
+		s.guard.held()
+	})
+})
+
 var _ = Describe("An autoscaler that is there already", func() {
 	It("is taken over from a hub that was stopped right after making it, with all that this hub had put into it", func(ctx context.Context) {
 		s := &shop{name: "halfway"}

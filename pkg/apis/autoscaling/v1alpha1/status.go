@@ -113,6 +113,11 @@ type ClusterStatus struct {
 	// +optional
 	ConfirmedMaxReplicas int32 `json:"confirmedMaxReplicas,omitempty"`
 
+	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed bounds were first seen. A
+	// controller that has not seen that version yet writes nothing to the cluster.
+	// +optional
+	ConfirmedVersion string `json:"confirmedVersion,omitempty"`
+
 	// Outstanding is what was sent to the cluster, or is about to be, and may or may not have arrived.
 	// +optional
 	Outstanding *Outstanding `json:"outstanding,omitempty"`

@@ -26,6 +26,9 @@ type ClusterStatusApplyConfiguration struct {
 	ConfirmedMinReplicas *int32 `json:"confirmedMinReplicas,omitempty"`
 	// ConfirmedMaxReplicas is the maximum that was last seen in the cluster.
 	ConfirmedMaxReplicas *int32 `json:"confirmedMaxReplicas,omitempty"`
+	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed bounds were first seen. A
+	// controller that has not seen that version yet writes nothing to the cluster.
+	ConfirmedVersion *string `json:"confirmedVersion,omitempty"`
 	// Outstanding is what was sent to the cluster, or is about to be, and may or may not have arrived.
 	Outstanding *OutstandingApplyConfiguration `json:"outstanding,omitempty"`
 	// Epoch counts what was sent.
@@ -109,6 +112,14 @@ func (b *ClusterStatusApplyConfiguration) WithConfirmedMinReplicas(value int32) 
 // If called multiple times, the ConfirmedMaxReplicas field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithConfirmedMaxReplicas(value int32) *ClusterStatusApplyConfiguration {
 	b.ConfirmedMaxReplicas = &value
+	return b
+}
+
+// WithConfirmedVersion sets the ConfirmedVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfirmedVersion field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithConfirmedVersion(value string) *ClusterStatusApplyConfiguration {
+	b.ConfirmedVersion = &value
 	return b
 }
 

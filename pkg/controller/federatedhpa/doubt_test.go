@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+)
+
+var _ = Describe("A raise that is answered with a conflict", func() {
+	It("counts until it is read that it had no effect", func() {
+		play(func(f *federation) {
+			f.guard(60, "shop")
+			f.start()
+			f.create(federated(3, 30))
+			f.settle()
+			c := f.clusters[0]
+			c.Lag("horizontalpodautoscalers", sim.Constantly(10*time.Minute), "federatedhpa")
+			var met atomic.Bool
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !met.Swap(true) {
+					return apierrors.NewConflict(autoscalingv2.Resource(w.Resource), w.Name, nil) // it was repeated on the way
+				}
+				return nil
+			})
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" && met.Load() {
+					return time.Hour, 0 // nothing else gets through
+				}
+				return 0, 0
+			})
+			// The cache of c1 does not show that it is limited, so the object is what moves.
+			f.change("shop", func(s *spec) { s.MaxReplicas = 60 })
+			for !met.Load() {
+				time.Sleep(time.Second)
+			}
+			f.loads("shop", 0, 50, 50)
+			time.Sleep(5 * time.Minute)
+			Expect(f.sum("shop")).To(BeNumerically("<=", 60), f.maxima("shop"))
+			c.LatencyOf(nil)
+		}, "c1", "c2", "c3")
+	})
+})
+
+var _ = Describe("Two controllers at once", func() {
+	It("never let the maxima pass the limit", func() {
+		storm.Seeds(suite, 8, func(seed uint64) {
+			f := newFederation(seed, "c1", "c2", "c3")
+			defer f.End()
+			f.guard(30, "shop")
+			random := rand.New(rand.NewPCG(seed, 3))
+			for _, user := range []string{"federatedhpa", "second"} {
+				f.Lag("federatedhorizontalpodautoscalers", sim.Uniformly(seed, 0, 3*time.Second), user)
+				f.FailWrites(0.1, sim.Either, user)
+			}
+			for i, c := range f.clusters {
+				c.Lag("horizontalpodautoscalers", sim.Uniformly(seed+uint64(i), 0, 5*time.Second), "federatedhpa")
+				c.FailWrites(0.2, sim.Either, "federatedhpa")
+				c.Latency(time.Duration(random.IntN(400)) * time.Millisecond)
+			}
+			p, second := f.start(), f.Start("second", f.controller)
+			f.create(federated(3, 30))
+			for range 20 {
+				time.Sleep(time.Duration(random.IntN(100)) * time.Second)
+				f.disturb(random, []*storm.Process{p, second}[random.IntN(2)])
+			}
+			second.Crash()
+			f.FailWrites(0, sim.Either, "federatedhpa")
+			for _, c := range f.clusters {
+				c.Down(false, "federatedhpa")
+				c.FailWrites(0, sim.Either, "federatedhpa")
+			}
+			f.settle()
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+		})
+	})
+})

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+const verifyPrefix = "verify:"
+
+// verify asks clusters themselves where the ledger knows more than their caches: a cache may be late, after a change of the
+// leader too, or the cluster was restored from a backup.
+func (c *Controller) verify(v View, p Plan) {
+	key := keyOf(v.Object)
+	for i := range p.Seats {
+		s := &p.Seats[i]
+		m, _ := c.fleet.of(s.Name)
+		if !s.behind || m == nil {
+			continue
+		}
+		m.board.change(key, func(n *note) { n.verifying = s.entry.ConfirmedVersion })
+		m.loop.Add(verifyPrefix + key)
+	}
+}
+
+// verifyOne reads an autoscaler from the cluster's etcd. One that has not the version that is looked for will not have it
+// again.
+func (m *member) verifyOne(ctx context.Context, key string) {
+	version := m.board.read(key).verifying
+	if version == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
+	defer cancel()
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+	is, err := m.dynamic.Resource(hpaResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	m.board.amend(key, func(n *note) {
+		n.verifying = ""
+		switch {
+		case !written.Answered(err):
+		case err != nil || !reached(is.GetResourceVersion(), version):
+			n.verified = version
+		default:
+			n.answered = is
+		}
+	})
+	m.changed(key)
+}
