@@ -7,54 +7,6 @@ import (
 	"slices"
 )
 
-// Group are machines of a reserve that are opened one after the other: the first can be had alone, the second only with
-// the first.
-type Group struct {
-	Name string
-	// Nodes are names of closed nodes of the room, in the order in which they are opened.
-	Nodes []string
-	// Limit is how many of them may be opened.
-	Limit int
-}
-
-// Place is where a pod goes.
-type Place struct {
-	Pod  *Pod
-	Node string
-}
-
-// Demand is what waits for a place.
-type Demand struct {
-	Pods []*Pod
-	// Uncreated are pods that will be created.
-	Uncreated []Uncreated
-	// Interrupted is asked now and then whether to end with what has been found so far; nil never interrupts.
-	Interrupted func() bool
-	// Budget bounds the work, give or take what is begun; [MaxWork] unless set.
-	Budget int
-}
-
-// Uncreated is how many pods like one that exists are yet to be created. It costs no more than there is room for.
-type Uncreated struct {
-	Like  *Pod
-	Count int
-}
-
-// Packing is where pods go, and what that takes.
-type Packing struct {
-	Places []Place
-	// Opened is how many nodes of each group are needed.
-	Opened []int
-	// Uncreated is how many pods that are yet to be created have a place, by node.
-	Uncreated map[string]int
-	// Left are the pods that have no place.
-	Left []*Pod
-	// Unfinished are pods that were not looked at to the end: see [MaxWork].
-	Unfinished []*Pod
-	// Work is about how many comparisons it took.
-	Work int
-}
-
 // Pack gives pods that wait places in a room: first on what is open, then on as few machines of the groups as it finds.
 // Where there is not room for all, those of higher priority go first. The room is left with the pods in their places
 // and with the machines open.
@@ -69,36 +21,6 @@ func Pack(r *Room, d Demand, groups []Group) Packing {
 		k.release()
 	}
 	return k.result()
-}
-
-// shape are pods that are alike.
-type shape struct {
-	// like is one of them.
-	like *Pod
-	pods []*Pod
-	// uncreated is how many more there will be.
-	uncreated int
-	// placed is how many of them have a place: first of those that exist.
-	placed int
-	// size is the part of the largest machine that one takes, and homes how many groups could hold one.
-	size  float64
-	homes int
-	// fickle: where one has no place now, it may have one when others have theirs.
-	fickle bool
-	purse  *purse
-}
-
-// count is how many there are and will be.
-func (s *shape) count() int { return len(s.pods) + s.uncreated }
-
-func (s *shape) next() *Pod {
-	switch {
-	case s.placed < len(s.pods):
-		return s.pods[s.placed]
-	case s.placed < s.count():
-		return s.like
-	}
-	return nil
 }
 
 // put is one step that can be taken back: a pod gets a place, or a group opens its next machine.
@@ -344,15 +266,4 @@ func (k *packer) result() Packing {
 		}
 	}
 	return p
-}
-
-func bySize(a, b *shape) int {
-	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.homes, b.homes))
-}
-
-// byPriority puts those of high priority first.
-func byPriority(then func(a, b *shape) int) func(a, b *shape) int {
-	return func(a, b *shape) int {
-		return cmp.Or(cmp.Compare(b.like.Priority(), a.like.Priority()), then(a, b))
-	}
 }
