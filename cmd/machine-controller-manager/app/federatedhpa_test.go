@@ -71,7 +71,7 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 		secret.Data = map[string][]byte{"kubeconfig": text}
 		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(gen.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		r := begin()
+		r := begin("--federation-allow-in-kubeconfigs=http") // as the simulated cluster speaks
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
 		leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
 		Eventually(func() any { return hub.Get(leases, gen.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
@@ -125,6 +125,8 @@ var _ = DescribeTable("Flags of the federated autoscaler's controller are refuse
 		Expect(o.Validate()).To(MatchError(ContainSubstring(says)))
 	},
 	Entry("no syncs", "--federation-concurrent-syncs=0", "below 1"),
+	Entry("no clusters", "--federation-max-clusters=0", "below 1"),
+	Entry("leave for what is not known", "--federation-allow-in-kubeconfigs=http,exec", `"exec" is none of`),
 	Entry("no such registry", "--federation-registry=karmada", "neither secrets nor clusterprofiles"),
 	Entry("programs for what is no profile", "--clusterprofile-provider-file=/dev/null", "needs --federation-registry=clusterprofiles"),
 	Entry("no file of programs", "--federation-registry=clusterprofiles --clusterprofile-provider-file=/nowhere", "no such file"),
