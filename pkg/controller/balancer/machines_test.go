@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -125,20 +126,36 @@ var _ = Describe("Machines as targets", func() {
 	})
 
 	DescribeTable("have one owner of their replicas: are left alone if kept even with other zones",
-		func(mode, sizes, reason string) {
+		func(annotation, value, sizes, reason string) {
 			inZones(6, func(b *v1alpha1.Balancer, mds map[string]*mcm.MachineDeployment) {
 				b.Spec.Policy.Fallback = nil
-				mds["z1"].Annotations = map[string]string{machinev1alpha1.BalanceAnnotation: mode}
+				mds["z1"].Annotations = map[string]string{annotation: value}
 			}, func(z zones) {
 				Expect(z.sizes()).To(Equal(sizes))
 				Expect(z.balancer("pool").Status.Targets[0].Reason).To(Equal(reason))
 			})
 		},
-		Entry(nil, "ScaleUp", "0/3/3", "KeptEven"),
-		Entry(nil, "Continuous", "0/3/3", "KeptEven"),
-		Entry(nil, "Off", "2/2/2", ""),
-		Entry("garbage", "Perhaps", "2/2/2", ""),
+		Entry(nil, machinev1alpha1.BalanceAnnotation, "ScaleUp", "0/3/3", "KeptEven"),
+		Entry(nil, machinev1alpha1.BalanceAnnotation, "Continuous", "0/3/3", "KeptEven"),
+		Entry(nil, machinev1alpha1.BalanceAnnotation, "Off", "2/2/2", ""),
+		Entry("garbage", machinev1alpha1.BalanceAnnotation, "Perhaps", "2/2/2", ""),
+		Entry("by the mode of a flag, which shows in what is applied", machinev1alpha1.AppliedReplicasAnnotation, "0", "0/3/3", "KeptEven"),
 	)
+
+	It("are taken over when they are no longer kept even", func() {
+		inZones(6, func(b *v1alpha1.Balancer, mds map[string]*mcm.MachineDeployment) {
+			b.Spec.Policy.Fallback = nil
+			mds["z1"].Annotations = map[string]string{machinev1alpha1.AppliedReplicasAnnotation: "0"}
+		}, func(z zones) {
+			Expect(z.sizes()).To(Equal("0/3/3"))
+			_, err := z.machines.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "z1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"`+machinev1alpha1.AppliedReplicasAnnotation+`":null}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(z.sizes()).To(Equal("1/3/3"), "step by step")
+			Expect(z.balancer("pool").Status.Targets[0].Reason).To(BeEmpty())
+		})
+	})
 
 	It("never count the pods of their namespace", func() {
 		inZones(3, func(b *v1alpha1.Balancer, _ map[string]*mcm.MachineDeployment) {

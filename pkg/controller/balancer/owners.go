@@ -92,13 +92,15 @@ func (c *Controller) owned(t Target, object *unstructured.Unstructured) Hold {
 	return Hold{}
 }
 
-// kept says by which annotation somebody else writes the replicas of a MachineDeployment.
+// kept is by which annotation somebody else writes the replicas of a MachineDeployment. Where the balance controller keeps
+// it even by the mode of its flag, it is seen by what that controller applies.
 func kept(annotations map[string]string) Hold {
 	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
 		return polling("HasBounds", fmt.Sprintf("its replicas belong to whoever scales within its annotation %s: remove that, or the target", machinev1alpha1.BoundsAnnotation))
 	}
-	if mode, err := machinev1alpha1.ParseBalanceMode(annotations[machinev1alpha1.BalanceAnnotation]); err == nil && mode != machinev1alpha1.BalanceOff {
-		return polling("KeptEven", fmt.Sprintf("its replicas are kept even with those of other zones, by its annotation %s: remove that, or the target", machinev1alpha1.BalanceAnnotation))
+	mode, err := machinev1alpha1.ParseBalanceMode(annotations[machinev1alpha1.BalanceAnnotation])
+	if _, applied := annotations[machinev1alpha1.AppliedReplicasAnnotation]; applied || err == nil && mode != machinev1alpha1.BalanceOff {
+		return polling("KeptEven", fmt.Sprintf("its replicas are kept even with those of other zones: set its annotation %s to Off, or remove the target", machinev1alpha1.BalanceAnnotation))
 	}
 	return Hold{}
 }
