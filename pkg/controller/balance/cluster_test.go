@@ -57,7 +57,14 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 // controller is the program under test.
 func controller(change ...func(*Settings)) storm.Program { return program(true, change...) }
 
+// exposed shows the controller that it runs.
+func exposed(show func(*Controller)) storm.Program { return run(true, show) }
+
 func program(target bool, change ...func(*Settings)) storm.Program {
+	return run(target, func(*Controller) {}, change...)
+}
+
+func run(target bool, show func(*Controller), change ...func(*Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
@@ -77,6 +84,7 @@ func program(target bool, change ...func(*Settings)) storm.Program {
 		if err != nil {
 			return err
 		}
+		show(c)
 		machines.StartWithContext(ctx)
 		defer machines.Shutdown()
 		nodes.StartWithContext(ctx)

@@ -22,6 +22,7 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 )
 
@@ -118,14 +119,18 @@ func (c *Controller) attach(i Informers) error {
 	c.stores.machines = listen(wait(m.Machines().Informer()), soon)
 	c.stores.classes = listen(wait(m.MachineClasses().Informer()), soon)
 	if i.Target != nil {
+		strip := func(informer cache.SharedIndexInformer, transform cache.TransformFunc) cache.SharedIndexInformer {
+			errs = append(errs, informer.SetTransform(transform))
+			return informer
+		}
 		core := i.Target.Core().V1()
-		c.stores.nodes = listen(wait(core.Nodes().Informer()), c.podChanged)
-		pods := wait(core.Pods().Informer())
+		c.stores.nodes = listen(wait(strip(core.Nodes().Informer(), stripNode)), c.podChanged)
+		pods := wait(strip(core.Pods().Informer(), stripPod))
 		errs = append(errs, pods.AddIndexers(cache.Indexers{byNode: indexByNode}))
 		c.stores.pods = listen(pods, c.podChanged)
-		c.stores.budgets = listen(wait(i.Target.Policy().V1().PodDisruptionBudgets().Informer()), c.podChanged)
-		c.stores.storage.Claims = listen(wait(core.PersistentVolumeClaims().Informer()), c.podChanged)
-		c.stores.storage.Volumes = listen(wait(core.PersistentVolumes().Informer()), c.podChanged)
+		c.stores.budgets = listen(wait(strip(i.Target.Policy().V1().PodDisruptionBudgets().Informer(), stripBudget)), c.podChanged)
+		c.stores.storage.Claims = listen(wait(strip(core.PersistentVolumeClaims().Informer(), storage.Strip)), c.podChanged)
+		c.stores.storage.Volumes = listen(wait(strip(core.PersistentVolumes().Informer(), storage.Strip)), c.podChanged)
 		errs = append(errs, c.stores.storage.Follow(i.Target.Storage().V1()))
 	}
 	if err := errors.Join(errs...); err != nil {

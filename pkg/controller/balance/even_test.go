@@ -370,10 +370,14 @@ var _ = Describe("The machine that goes", func() {
 })
 
 func node(name string) *corev1.Node {
-	return &corev1.Node{
+	node, err := StripNode(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("110")}},
+	})
+	if err != nil {
+		panic(err)
 	}
+	return node.(*corev1.Node)
 }
 
 var _ = Describe("Moves, by law", func() {

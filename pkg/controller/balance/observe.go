@@ -28,6 +28,9 @@ type stores struct {
 // observe gathers the view. current is false while a cache does not show all that we wrote.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
+	c.written.Keep(func(name string) bool {
+		return found[v1alpha1.MachineDeployment](c.stores.deployments, c.options.Namespace+"/"+name) != nil
+	})
 	machines, sets := c.machines()
 	balanced := false
 	for _, d := range listed[v1alpha1.MachineDeployment](c.stores.deployments) {

@@ -9,11 +9,20 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// Bounds of what is looked at for one decision, since users of the target cluster make pods and budgets.
+const (
+	// maxShapes is how many kinds of waiting pods are asked about; where there are more, growth stays where it was asked for.
+	maxShapes = 500
+	// maxCandidates is how many machines are looked at to find one that may go.
+	maxCandidates = 100
+	// maxBudgets is how many PodDisruptionBudgets of a namespace are looked at; where there are more, its pods stay.
+	maxBudgets = 1000
 )
 
 // safeToEvict is cluster-autoscaler's.
@@ -53,13 +62,10 @@ func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
 // barred tells whether a pod that waits, and could run on a fresh machine of one member, could not on one of another. So
 // what was asked for here may have been asked for its sake.
 func (r *round) barred(from, to *zone) (string, bool) {
-	asked := map[string]bool{}
-	for _, pod := range r.Waiting {
-		shape := pod.Shape()
-		if asked[shape] {
-			continue
-		}
-		asked[shape] = true
+	if len(r.shapes) > maxShapes {
+		return fmt.Sprintf("more than %d kinds of pods wait, too many to ask where each could run", maxShapes), true
+	}
+	for _, pod := range r.shapes {
 		if o := r.places.could(pod, from); o != fit.Fits && o != fit.Undecided {
 			continue
 		}
@@ -68,6 +74,19 @@ func (r *round) barred(from, to *zone) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// shapesOf is one of each kind of pod, but not many more than are looked at.
+func shapesOf(pods []*fit.Pod) []*fit.Pod {
+	asked := map[string]bool{}
+	var all []*fit.Pod
+	for _, pod := range pods {
+		if shape := pod.Shape(); !asked[shape] && len(all) <= maxShapes {
+			asked[shape] = true
+			all = append(all, pod)
+		}
+	}
+	return all
 }
 
 func spoken(o fit.Obstacle) string {
@@ -93,7 +112,7 @@ func (r *round) victim(from, to *zone, promised string) (name, why string) {
 			cmp.Compare(a.Object.Name, b.Object.Name),
 		)
 	})
-	for _, m := range candidates {
+	for _, m := range candidates[:min(len(candidates), maxCandidates)] {
 		obstacle := r.stays(m, to)
 		if obstacle == "" {
 			return m.Object.Name, ""
@@ -158,7 +177,7 @@ func (r *round) stays(m Machine, to *zone) string {
 
 // unmovable is why a machine's pods must not be evicted; empty where they may.
 func (r *round) unmovable(m Machine) string {
-	evicted := map[int]int{}
+	evicted := map[string]int{}
 	for _, pod := range m.Pods {
 		switch o := pod.Object; {
 		case o.Annotations[safeToEvict] == "false":
@@ -166,20 +185,21 @@ func (r *round) unmovable(m Machine) string {
 		case o.Annotations[safeToEvict] != "true" && metav1.GetControllerOf(o) == nil:
 			return fmt.Sprintf("NotReplicated: nobody would make pod %s again", pod.Name())
 		}
-		for i, b := range r.Budgets {
-			if !b.covers(pod.Object) {
+		budgets := r.budgets[pod.Object.Namespace]
+		if len(budgets) > maxBudgets {
+			return fmt.Sprintf("PodDisruptionBudget: namespace %s has more than %d, too many to look at", pod.Object.Namespace, maxBudgets)
+		}
+		for _, b := range budgets {
+			if !b.Selector.Matches(labels.Set(pod.Object.Labels)) {
 				continue
 			}
-			if evicted[i]++; evicted[i] > b.Allowed {
+			key := b.Namespace + "/" + b.Name
+			if evicted[key]++; evicted[key] > b.Allowed {
 				return fmt.Sprintf("PodDisruptionBudget: %s/%s allows no eviction of pod %s", b.Namespace, b.Name, pod.Name())
 			}
 		}
 	}
 	return ""
-}
-
-func (b Budget) covers(pod *corev1.Pod) bool {
-	return b.Namespace == pod.Namespace && b.Selector.Matches(labels.Set(pod.Labels))
 }
 
 // reasonOf is the first word of why something is blocked.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -59,15 +60,21 @@ type round struct {
 	// pools share an excess, groups are similar and kept even.
 	pools, groups [][]*zone
 	places        places
-	ill           map[string]Ill
-	paused        map[string]time.Time
-	moves         int
-	blocks        map[string]string
+	// shapes are the kinds of pods that wait, budgets those of each namespace.
+	shapes  []*fit.Pod
+	budgets map[string][]Budget
+	ill     map[string]Ill
+	paused  map[string]time.Time
+	moves   int
+	blocks  map[string]string
 }
 
 // NewPlan decides. It is total: whatever the objects say, there is a plan.
 func NewPlan(v View) Plan {
-	r := &round{View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, ill: map[string]Ill{}, paused: map[string]time.Time{}, blocks: map[string]string{}}
+	r := &round{
+		View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, shapes: shapesOf(v.Waiting), budgets: map[string][]Budget{},
+		ill: map[string]Ill{}, paused: map[string]time.Time{}, blocks: map[string]string{},
+	}
 	for _, m := range v.Members {
 		z := read(m, v.Settings)
 		r.zones = append(r.zones, z)
@@ -77,6 +84,9 @@ func NewPlan(v View) Plan {
 			r.paused[z.name] = until
 		}
 		r.remind(z)
+	}
+	for _, b := range v.Budgets {
+		r.budgets[b.Namespace] = append(r.budgets[b.Namespace], b)
 	}
 	slices.SortFunc(r.zones, byName)
 	r.readBounds()

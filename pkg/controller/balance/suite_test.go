@@ -185,7 +185,11 @@ func pod(name, node string, changes ...func(*corev1.Pod)) *fit.Pod {
 	for _, c := range changes {
 		c(p)
 	}
-	return fit.NewPod(p, &fit.Lookups{})
+	slim, err := StripPod(p)
+	if err != nil {
+		panic(err) // tables are built before Gomega is there to fail
+	}
+	return fit.NewPod(slim.(*corev1.Pod), &fit.Lookups{})
 }
 
 // inZone binds a pod to a zone.

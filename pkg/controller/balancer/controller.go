@@ -105,7 +105,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c.kinds = kinds{discovery: clients.Discovery, clock: o.Clock}
 	c.watches = watches{
 		client: clients.Dynamic, namespace: o.Namespace, clock: o.Clock, caches: map[schema.GroupVersionResource]*kindCache{},
-		changed: c.workloadChanged, filled: c.enqueueAll,
+		changed: c.workloadChanged, gone: c.forget, filled: c.enqueueAll,
 	}
 	if err := c.attach(informers); err != nil {
 		return nil, err
@@ -177,7 +177,9 @@ func (c *Controller) get(key string) (*v1alpha1.Balancer, bool) {
 	if !c.written.Seen(balancerID(namespace, name), b.ResourceVersion) {
 		return nil, false
 	}
-	return b.DeepCopy(), true
+	b = b.DeepCopy()
+	b.Spec.Targets = b.Spec.Targets[:min(len(b.Spec.Targets), maxTargets+1)] // with more it is invalid
+	return b, true
 }
 
 func (c *Controller) panicked(key string, value any) {
@@ -236,6 +238,14 @@ func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*
 			}
 		}
 	}
+}
+
+// forget what is known of a target that is gone.
+func (c *Controller) forget(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
+	id := Object{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}.ID()
+	c.written.Forget(id)
+	c.refusals.clear(id)
+	c.scales.forget(object)
 }
 
 // enqueueOwners has the Balancers synced that have a workload as a target.

@@ -4,6 +4,7 @@ package balancer_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -145,6 +146,22 @@ var _ = Describe("What is wrong with one", func() {
 			Expect(c.condition("bad", "Balancing")).To(Equal("False ApplyingBalancerPolicy"))
 			Expect(c.balancer("bad").Status.Selector).To(BeEmpty())
 			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+		})
+	})
+
+	It("looks at no more targets than a Balancer may have, where no door has refused thousands", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			names := []string{"a"}
+			for i := range 3000 {
+				names = append(names, fmt.Sprint("t", i))
+			}
+			c.balance("large", 10, even(), names...)
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("large", "Ready")).To(Equal("False Invalid"))
+			Expect(c.sizes("a")).To(Equal("1"))
+			Expect(len(c.balancer("large").Status.Targets)).To(BeNumerically("<=", 257))
 		})
 	})
 

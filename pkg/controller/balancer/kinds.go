@@ -23,6 +23,8 @@ const (
 	// kindsLast is how long it is believed what kinds a group version has, kindMissing how long that it lacks one.
 	kindsLast   = 10 * time.Minute
 	kindMissing = 10 * time.Second
+	// maxKinds is how many group versions are remembered.
+	maxKinds = 256
 )
 
 var (
@@ -70,11 +72,26 @@ func (k *kinds) list(ctx context.Context, gv schema.GroupVersion, age time.Durat
 	case !apierrors.IsNotFound(err):
 		l.err = fmt.Errorf("ask for the kinds of %s: %w", gv, err)
 	}
+	k.forget()
+	k.known[gv] = l
+	return l
+}
+
+// forget makes room for one more. Anybody can ask for versions that there never were, so those go first: which versions
+// the API server has is not for users to decide.
+func (k *kinds) forget() {
 	if k.known == nil {
 		k.known = map[schema.GroupVersion]listing{}
 	}
-	k.known[gv] = l
-	return l
+	for len(k.known) >= maxKinds {
+		var worst schema.GroupVersion
+		for gv, l := range k.known {
+			if w, ok := k.known[worst]; !ok || len(l.resources) == 0 && len(w.resources) > 0 || (len(l.resources) == 0) == (len(w.resources) == 0) && l.asked.Before(w.asked) {
+				worst = gv
+			}
+		}
+		delete(k.known, worst)
+	}
 }
 
 func (l listing) find(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {

@@ -5,6 +5,7 @@ package balancer
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -49,6 +50,8 @@ func (r *refusals) note(id, what string, now time.Time) {
 	}
 	n.due = now.Add(n.pause)
 	r.known[id] = n
+	// No Balancer tries again what is overdue for so long: its object went while it was being tried.
+	maps.DeleteFunc(r.known, func(_ string, n refusal) bool { return now.Sub(n.due) > lastRefusal })
 }
 
 func (r *refusals) clear(id string) {

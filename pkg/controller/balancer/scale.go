@@ -110,8 +110,18 @@ type scales struct {
 	known map[string]scale
 }
 
+func scaleKey(object *unstructured.Unstructured) string {
+	return object.GetAPIVersion() + "/" + object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
+}
+
+func (s *scales) forget(object *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, scaleKey(object))
+}
+
 func (s *scales) ask(object *unstructured.Unstructured, own scale, get func() (*unstructured.Unstructured, error)) (scale, error) {
-	key := object.GetAPIVersion() + "/" + object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
+	key := scaleKey(object)
 	s.mu.Lock()
 	known, ok := s.known[key]
 	s.mu.Unlock()

@@ -14,9 +14,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
+// maxTargets is how many targets a Balancer may have where the CRD that is installed sets no smaller bound.
+const maxTargets = 256
+
 // invalid says what is wrong with a spec, and how to mend it; empty if nothing is. The CRD refuses all of this at the
 // door, but objects may have been stored before it did.
 func invalid(spec v1alpha1.BalancerSpec) string {
+	if len(spec.Targets) > maxTargets {
+		return fmt.Sprintf("there are more than %d targets: divide them among several Balancers", maxTargets)
+	}
 	for i, t := range spec.Targets {
 		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.Name == t.Name }) {
 			return fmt.Sprintf("two targets are named %q: rename one", t.Name)

@@ -27,6 +27,7 @@ type watches struct {
 	// changed is told of each object that comes, changes or goes, in both forms where there are two; filled of each
 	// cache that is complete.
 	changed func(resource schema.GroupVersionResource, objects ...*unstructured.Unstructured)
+	gone    func(resource schema.GroupVersionResource, object *unstructured.Unstructured)
 	filled  func()
 
 	mu      sync.Mutex
@@ -73,9 +74,6 @@ func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEv
 	tell := func(items ...any) {
 		var objects []*unstructured.Unstructured
 		for _, item := range items {
-			if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
-				item = gone.Obj
-			}
 			if object, ok := item.(*unstructured.Unstructured); ok {
 				objects = append(objects, object)
 			}
@@ -85,7 +83,15 @@ func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEv
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(item any) { tell(item) },
 		UpdateFunc: func(was, is any) { tell(was, is) },
-		DeleteFunc: func(item any) { tell(item) },
+		DeleteFunc: func(item any) {
+			if last, ok := item.(cache.DeletedFinalStateUnknown); ok {
+				item = last.Obj
+			}
+			if object, ok := item.(*unstructured.Unstructured); ok {
+				w.gone(resource, object)
+			}
+			tell(item)
+		},
 	}
 }
 
@@ -109,7 +115,9 @@ func (i *interests) set(namespace, name string, selectors []labels.Selector) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(selectors) == 0 {
-		delete(i.selectors[namespace], name)
+		if delete(i.selectors[namespace], name); len(i.selectors[namespace]) == 0 {
+			delete(i.selectors, namespace)
+		}
 		return
 	}
 	if i.selectors == nil {

@@ -55,7 +55,10 @@ var served = slices.Concat(sim.Core, sim.Workloads, []sim.Resource{
 })
 
 // controller is the program under test.
-func controller(o Options) storm.Program {
+func controller(o Options) storm.Program { return watched(o, func(*Controller) {}) }
+
+// watched shows the controller that it runs.
+func watched(o Options, show func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
@@ -68,6 +71,7 @@ func controller(o Options) storm.Program {
 		if err != nil {
 			return err
 		}
+		show(c)
 		shared.StartWithContext(ctx)
 		balancers.StartWithContext(ctx)
 		defer shared.Shutdown()

@@ -7,6 +7,7 @@
 package written
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -50,6 +51,20 @@ func (l *Log) Forget(object string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.last, object)
+}
+
+// Keep forgets all objects but those that are there.
+func (l *Log) Keep(there func(object string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.last, func(object, _ string) bool { return !there(object) })
+}
+
+// Len is how many objects are remembered.
+func (l *Log) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.last)
 }
 
 // reached tells whether version a is b or later. Versions that cannot be compared count as reached: to wait for what
