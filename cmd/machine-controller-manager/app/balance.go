@@ -122,7 +122,9 @@ func (p *process) runBalance(ctx context.Context) error {
 		informers.Target = coreinformers.NewSharedInformerFactory(target, 0)
 	}
 	c, err := balance.New(balance.Clients{Machines: ours.MachineV1alpha1(), Garden: garden, Discovery: ours.Discovery()}, informers, p.recorder,
-		balance.Options{Namespace: p.options.Namespace, Settings: settings, Registerer: p.registry})
+		balance.Options{
+			Namespace: p.options.Namespace, Settings: settings, Registerer: p.registry, Control: p.clusters.control, Target: p.clusters.target,
+		})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -58,13 +59,18 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 func controller(change ...func(*Settings)) storm.Program { return program(true, change...) }
 
 // exposed shows the controller that it runs.
-func exposed(show func(*Controller)) storm.Program { return run(true, show) }
+func exposed(show func(*Controller)) storm.Program { return run(true, nil, show) }
 
-func program(target bool, change ...func(*Settings)) storm.Program {
-	return run(target, func(*Controller) {}, change...)
+// reaching knows whether the target cluster answers.
+func reaching(target *reachability.Cluster) storm.Program {
+	return run(true, target, func(*Controller) {})
 }
 
-func run(target bool, show func(*Controller), change ...func(*Settings)) storm.Program {
+func program(target bool, change ...func(*Settings)) storm.Program {
+	return run(target, nil, func(*Controller) {}, change...)
+}
+
+func run(target bool, reach *reachability.Cluster, show func(*Controller), change ...func(*Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
@@ -80,7 +86,7 @@ func run(target bool, show func(*Controller), change ...func(*Settings)) storm.P
 		}
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)},
-			informers, &scribe{core: core}, Options{Namespace: ns, Settings: s})
+			informers, &scribe{core: core}, Options{Namespace: ns, Settings: s, Target: reach})
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -53,6 +54,8 @@ type Options struct {
 	Settings  Settings
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
+	// Control and Target report whether the clusters answer; nil where that is not known.
+	Control, Target *reachability.Cluster
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -93,6 +96,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	}
 	// One worker: all MachineDeployments of the namespace are one key.
 	c.loop = loop.New("balance", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
+	for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {
+		cluster.Subscribe(func() { c.loop.Add(o.Namespace) })
+	}
 	return c, nil
 }
 
@@ -166,6 +172,10 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	if err := c.options.Control.Err(c.stores.deployments, c.stores.machines); err != nil {
+		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
+		return reachability.Recheck, nil
+	}
 	v, current := c.observe()
 	if !current {
 		return 0, nil // an event brings the cache up to date, and the next sync
@@ -173,5 +183,8 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	p := NewPlan(v)
 	c.memory = p.Memory
 	klog.FromContext(ctx).V(4).Info("Planned", "members", len(v.Members), "skews", p.Skews, "again", p.Again)
+	if v.Unreachable != "" && !c.options.Target.Silent() {
+		p.Again = reachability.Recheck // it answers again, and caches are behind
+	}
 	return p.Again, c.apply(ctx, v, p)
 }

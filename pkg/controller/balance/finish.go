@@ -36,6 +36,9 @@ func (r *round) gives(name, id string) bool {
 
 // finishGiving hands replicas to those that have not got them, and when all have, takes them from the member that gives.
 func (r *round) finishGiving(z *zone) {
+	if r.Unreachable != "" && z.move.Machine != "" {
+		return
+	}
 	open := false
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		taker := r.byName[name]

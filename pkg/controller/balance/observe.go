@@ -45,6 +45,9 @@ func (c *Controller) observe() (v View, current bool) {
 	c.moving.Store(balanced)
 	c.templates.fill(v.Members, c.stores, v.Now, v.Settings.Similar)
 	if balanced && c.stores.nodes != nil {
+		if err := c.options.Target.Err(c.stores.nodes, c.stores.pods, c.stores.budgets); err != nil {
+			v.Unreachable = err.Error()
+		}
 		c.lookAround(&v)
 	}
 	return v, true

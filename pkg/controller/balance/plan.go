@@ -94,7 +94,11 @@ func NewPlan(v View) Plan {
 	r.hold()
 	r.finish()
 	for _, group := range r.groups {
-		r.balance(group)
+		if v.Unreachable != "" {
+			r.hush(group)
+		} else {
+			r.balance(group)
+		}
 	}
 	r.spreadShares()
 	r.giveBounds()
@@ -200,11 +204,26 @@ func (r *round) await(group []*zone) {
 		if z.verdict.reason == "" {
 			z.verdict = not("Moving", "replicas are on their way")
 		}
-		if splitting := z.move != nil && len(z.move.To) > 0 && z.move.Machine == ""; stalled && !splitting {
+		if stalled && !z.splitting() {
 			z.next.applied = z.next.replicas
 		}
 	}
 }
+
+// hush has nothing split or moved, since nothing is known of pods: growth is acted on where it is asked for.
+func (r *round) hush(group []*zone) {
+	for _, z := range group {
+		if !z.closed() {
+			z.verdict = not(ReasonUnreachable, r.Unreachable)
+		}
+		if !z.splitting() {
+			z.next.applied = z.next.replicas
+		}
+	}
+}
+
+// splitting reports whether replicas that it does not apply are promised to others.
+func (z *zone) splitting() bool { return z.move != nil && len(z.move.To) > 0 && z.move.Machine == "" }
 
 // waits says that its move has not begun: nothing has been promised yet.
 func (z *zone) waits() bool { return z.move.From != "" && z.move.Taken == 0 }

@@ -21,6 +21,9 @@ const (
 	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
 )
 
+// ReasonUnreachable is why nothing is decided on pods: the target cluster does not answer.
+const ReasonUnreachable = "ClusterUnreachable"
+
 // Reasons of events.
 const (
 	// EventMoved: replicas went from one MachineDeployment to others.

@@ -24,8 +24,10 @@ type View struct {
 	Waiting []*fit.Pod
 	Nodes   []fit.Node
 	Budgets []Budget
-	Garden  Garden
-	Memory  Memory
+	// Unreachable is why Nodes, pods and budgets may be out of date; empty where they are not.
+	Unreachable string
+	Garden      Garden
+	Memory      Memory
 }
 
 // Member is one MachineDeployment with what belongs to it.
