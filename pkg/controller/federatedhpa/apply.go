@@ -55,7 +55,7 @@ func (c *Controller) place(v View, p Placing, d drawings) {
 	m.loop.Add(workloadPrefix + key)
 }
 
-// mind sees to the finalizer, and tells whether that was all for now.
+// mind sees to the finalizer, and reports whether that was all for now.
 func (c *Controller) mind(ctx context.Context, v View, p Plan) (done bool, err error) {
 	o := v.Object
 	has := slices.Contains(o.Finalizers, Finalizer)

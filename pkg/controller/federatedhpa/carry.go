@@ -185,7 +185,7 @@ func (n *note) fail(err error, first time.Duration, now time.Time) {
 	}
 }
 
-// answered tells whether an error is what the cluster said, and not that it said nothing.
+// answered reports whether an error is what the cluster said, and not that it said nothing.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)

@@ -125,7 +125,7 @@ func (p *Plan) keepExtras(r rules, now time.Time, base, others []*Seat) {
 	}
 }
 
-// dispensable tells whether an extra cluster runs no more than one replica, and the base could run that.
+// dispensable reports whether an extra cluster runs no more than one replica, and the base could run that.
 func dispensable(extra *Seat, base []*Seat, r rules) bool {
 	if extra.desired() > 1 || extra.limited || extra.fixed() {
 		return false

@@ -165,7 +165,7 @@ func (c *Controller) get(key string) (*v1alpha1.FederatedHorizontalPodAutoscaler
 
 func (c *Controller) panicked(key string, value any) {
 	if o, ok := c.get(key); ok {
-		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "This object is left alone for some minutes, a fault of the controller: %v", value)
+		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }
 

@@ -29,6 +29,8 @@
 //  9. The same view gives the same plan, whatever the order of clusters.
 //  10. Under constant load the bounds come to rest.
 //  11. A cluster that hangs delays no other.
+//  12. What a cluster, an object or a Secret makes the hub hold has a bound, and goes with it.
+//  13. A cluster is not written to before the version that was last confirmed of it is seen, by whichever hub confirmed it.
 //
 // # Escrow
 //
@@ -37,6 +39,10 @@
 // object's status, and that write must succeed first. Each write to a cluster has the resourceVersion it was decided on as
 // its precondition, which the ledger keeps: as soon as the cluster shows a later one, what was sent has arrived or never
 // will. If it shows the same one, another write that changes something (the epoch) brings it on.
+//
+// A cache may be older than the ledger: of another hub, or of one that has just begun. The ledger has the version at which the
+// confirmed bounds were first seen. A cache that does not show it counts the higher maximum, and the cluster's API server is
+// asked. If that does not have the version either, the cluster was restored from a backup, and what it has counts.
 //
 // A creation has no such precondition once what it made is removed again. So what may have been created twice is not
 // removed before the longest time that a request can take.

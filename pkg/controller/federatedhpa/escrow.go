@@ -70,7 +70,7 @@ func (p *Plan) grant(r rules, now time.Time) {
 // awhile is how long a raise waits for lowerings under way, so that it is made at once. One that takes longer delays nobody.
 const awhile = time.Second
 
-// moreToCome tells whether lowerings are sent now, or may be confirmed at any moment.
+// moreToCome reports whether lowerings are sent now, or may be confirmed at any moment.
 func (p *Plan) moreToCome() bool {
 	for _, s := range p.seats() {
 		c := s.cluster
@@ -164,7 +164,7 @@ func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
 // has no precondition that a removal would end.
 const creationLife = 3 * time.Minute
 
-// revives tells for how long a removed autoscaler could come to life again.
+// revives is for how long a removed autoscaler could come to life again.
 func (s *Seat) revives(now time.Time) time.Duration {
 	if s.entry.RemovableAfter == nil {
 		return 0

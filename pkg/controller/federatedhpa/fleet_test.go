@@ -282,22 +282,3 @@ func (f *fleet) happen() error {
 	}
 	return nil
 }
-
-// edit is what users do.
-func (f *fleet) edit(m *member) {
-	if f.steady {
-		return
-	}
-	f.object = f.object.DeepCopy()
-	switch f.random.IntN(3) {
-	case 0:
-		m.selected = !m.selected
-		f.note("%s selected: %v", m.name, m.selected)
-	case 1:
-		f.object.Spec.MaxReplicas = int32(6 + f.random.IntN(30))
-		f.note("maxReplicas %d", f.object.Spec.MaxReplicas)
-		f.ceiling = max(int64(f.object.Spec.MaxReplicas), int64(f.object.Status.CountedReplicas))
-	case 2:
-		f.object.Spec.MinReplicas = ptr.To(int32(1 + f.random.IntN(6)))
-	}
-}

@@ -145,7 +145,7 @@ func (m *member) latest(key string, n note) *unstructured.Unstructured {
 	return u
 }
 
-// reached tells whether a resourceVersion is certainly another one or a younger one.
+// reached reports whether version a is b or later. Versions that cannot be compared do not count as reached.
 func reached(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0

@@ -42,7 +42,7 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 	}
 }
 
-// rests tells whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out. What is left
+// rests reports whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out. What is left
 // over while bounds are on their way may be meant for who is not there yet.
 func rests(hands []*Seat, room int64, moving bool) bool {
 	var sum, lowest, highest int64

@@ -192,7 +192,7 @@ type health struct {
 	trouble  error
 }
 
-// probed notes how a probe went, and tells whether that changes what the cluster is.
+// probed notes how a probe went, and reports whether that changes what the cluster is.
 func (h *health) probed(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,7 +213,7 @@ func (h *health) silent() {
 	h.doubted = true
 }
 
-// listFailed notes why the caches do not fill, and tells whether that is news.
+// listFailed notes why the caches do not fill, and reports whether that is news.
 func (h *health) listFailed(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

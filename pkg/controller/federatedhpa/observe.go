@@ -47,7 +47,7 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View
 	return v, d
 }
 
-// concerned tells whether a cluster that is not selected is in the ledger, or has something of the object all the same.
+// concerned reports whether a cluster that is not selected is in the ledger, or has something of the object all the same.
 func (c *Controller) concerned(name string, o *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
 	if slices.ContainsFunc(o.Status.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == name }) {
 		return true

@@ -10,7 +10,7 @@ type Placing struct {
 }
 
 // place sees to workloads, if that is asked for: there where an autoscaler is or comes, and gone after it where it went.
-// It tells whether anything is left to do.
+// It reports whether anything is left to do.
 func (p *Plan) place(r rules) bool {
 	if !r.template {
 		return false

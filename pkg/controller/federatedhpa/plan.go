@@ -24,9 +24,9 @@ type Plan struct {
 	Room, Missing int64
 	// Omitted is how many clusters are selected beyond what an object can hold.
 	Omitted int
-	// Starting says that some clusters have not answered yet, so nobody new is chosen.
+	// Starting means that some clusters have not answered yet, so nobody new is chosen.
 	Starting bool
-	// Gone says that nothing of a deleted object is left to remove.
+	// Gone means that nothing of a deleted object is left to remove.
 	Gone bool
 	// Again is when time alone may change the plan; 0 is never.
 	Again time.Duration

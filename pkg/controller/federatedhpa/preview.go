@@ -66,7 +66,7 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 	}
 }
 
-// preview plans for all objects, and tells whether all clusters have answered.
+// preview plans for all objects, and reports whether all clusters have answered.
 func (c *Controller) preview(objects []*v1alpha1.FederatedHorizontalPodAutoscaler) (all []Preview, answered bool) {
 	answered = true
 	for _, o := range objects {
@@ -77,7 +77,7 @@ func (c *Controller) preview(objects []*v1alpha1.FederatedHorizontalPodAutoscale
 	return all, answered
 }
 
-// silent says that a cluster may still say what it has.
+// silent reports whether a cluster may still say what it has.
 func (c Cluster) silent() bool {
 	return c.Registered && c.Fault == Hold{} && (!c.Reachable || !c.Workload.Known && c.Workload.Fault == Hold{})
 }

@@ -108,7 +108,7 @@ func hashOf(value any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// drifted tells whether a cluster's autoscaler has something else than the blueprint. What the blueprint leaves open is
+// drifted reports whether a cluster's autoscaler has something else than the blueprint. What the blueprint leaves open is
 // the cluster's.
 func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
 	wanted := b.typed

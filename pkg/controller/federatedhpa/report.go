@@ -44,7 +44,7 @@ var good = map[string]metav1.ConditionStatus{
 	v1alpha1.ConditionJoiningBlocked: metav1.ConditionFalse,
 }
 
-// newsOf tells whether a condition is worth an event: when it turns bad, for another reason too, and when it is good again.
+// newsOf reports whether a condition is worth an event: when it turns bad, for another reason too, and when it is good again.
 func newsOf(before *metav1.Condition, is metav1.Condition) (kind string, tell bool) {
 	well, known := good[is.Type]
 	switch {

@@ -31,7 +31,7 @@ type Seat struct {
 	// Confirmed is what it was last seen with. Counted is the highest maximum and the lowest minimum that it may have at
 	// this moment, whatever became of what was sent.
 	Confirmed, Counted Bounds
-	// Lent says that its share counts for nothing while it is out of reach.
+	// Lent means that its share counts for nothing while it is out of reach.
 	Lent bool
 
 	cluster Cluster
@@ -40,9 +40,9 @@ type Seat struct {
 	preference
 	role           role
 	limited, stuck bool
-	// behind says that the ledger knows of a later version of its autoscaler than this hub has seen.
+	// behind means that the ledger knows of a later version of its autoscaler than this hub has seen.
 	behind bool
-	// fresh says that what is under way to it has just been sent, so that it can be planned with.
+	// fresh means that what is under way to it has just been sent, so that it can be planned with.
 	fresh bool
 	// floor, cap and want bound its maximum while that is divided.
 	floor, cap, want int64
@@ -88,7 +88,7 @@ func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	}
 }
 
-// settled tells whether nothing that was sent can still arrive: it has arrived, was refused, or its base is gone.
+// settled reports whether nothing that was sent can still arrive: it has arrived, was refused, or its base is gone.
 func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 	switch {
 	case o == nil:
@@ -104,7 +104,7 @@ func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 	}
 }
 
-// later tells whether a resourceVersion is certainly younger than another.
+// later reports whether a resourceVersion is certainly younger than another.
 func later(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
@@ -144,18 +144,18 @@ func (s *Seat) judge(r rules, now time.Time) {
 	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen() && !s.missing()
 }
 
-// has tells whether the cluster has an autoscaler of ours, or may get one from what was sent.
+// has reports whether the cluster has an autoscaler of ours, or may get one from what was sent.
 func (s *Seat) has() bool { return s.Counted.Max > 0 }
 
 // missing reports whether there is certainly no workload to scale. What its autoscaler says is then about one that is gone.
 func (s *Seat) missing() bool { return s.cluster.Workload.Known && !s.cluster.Workload.Exists }
 
-// frozen tells that its autoscaler has no opinion.
+// frozen reports whether its autoscaler has no opinion.
 func (s *Seat) frozen() bool {
 	return s.cluster.Local != nil && s.cluster.Local.Inactive != Hold{} && !s.missing()
 }
 
-// fixed tells that nothing can be written to it now; held is what it keeps meanwhile. What is not answered at once counts
+// fixed reports whether nothing can be written to it now; held is what it keeps meanwhile. What is not answered at once counts
 // for no more than what is out of reach.
 func (s *Seat) fixed() bool {
 	c := s.cluster
@@ -176,7 +176,7 @@ func (s *Seat) desired() int64 {
 	return s.cluster.Local.Desired
 }
 
-// cooling tells how long it gives nothing away because its bounds have just changed.
+// cooling is how long it gives nothing away because its bounds have just changed.
 func (s *Seat) cooling(r rules, now time.Time) time.Duration {
 	if s.entry.MovedAt == nil {
 		return 0
@@ -192,7 +192,7 @@ func (s *Seat) usable(r rules) int64 {
 	return min(s.max, max(1, s.cluster.Workload.Ready+r.probe))
 }
 
-// saturated tells that giving it more is not possible or does not help.
+// saturated reports whether giving it more is not possible or does not help.
 func (s *Seat) saturated() bool {
 	return !s.cluster.Reachable || s.stuck || s.limited && s.Confirmed.Max >= s.max
 }

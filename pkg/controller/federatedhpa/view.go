@@ -28,19 +28,19 @@ type Bounds struct{ Min, Max int64 }
 // Cluster is what is known of one member.
 type Cluster struct {
 	Name string
-	// Registered says that the hub knows it, Selected that the object wants it too.
+	// Registered means that the hub knows it, Selected that the object wants it too.
 	Registered, Selected bool
-	// Starting says that it became known a moment ago and has not answered yet.
+	// Starting means that it became known a moment ago and has not answered yet.
 	Starting bool
-	// Reachable says that its caches are filled, it answers, and what follows is up to date.
+	// Reachable means that its caches are filled, it answers, and what follows is up to date.
 	Reachable bool
 	// Since is when it was last heard of; zero if that is not known.
 	Since time.Time
 	// Fault says why nothing can be written to it though it can be reached.
 	Fault Hold
-	// Pausing says that the last write went wrong, and that the next one waits a little.
+	// Pausing means that the last write went wrong, and that the next one waits a little.
 	Pausing bool
-	// Local is its autoscaler of the object's name, if that is ours or may be adopted; Absent says that there certainly is
+	// Local is its autoscaler of the object's name, if that is ours or may be adopted; Absent means that there certainly is
 	// none of that name. With neither, nothing is known.
 	Local  *Local
 	Absent bool
@@ -69,20 +69,20 @@ type Local struct {
 	Demand int64
 	// Inactive says why it does not scale.
 	Inactive Hold
-	// Drifted says that something other than its bounds is not as it should be.
+	// Drifted means that something other than its bounds is not as it should be.
 	Drifted bool
-	// Unclaimed says that its fields have yet to be made ours by server-side apply.
+	// Unclaimed means that its fields have yet to be made ours by server-side apply.
 	Unclaimed bool
 }
 
 // Workload is what the autoscaler scales.
 type Workload struct {
-	// Known says that it has been looked for; Exists that it was found.
+	// Known means that it has been looked for; Exists that it was found.
 	Known, Exists bool
-	// Counted says that its ready replicas are known.
+	// Counted means that its ready replicas are known.
 	Counted bool
 	Ready   int64
-	// Ours says that it was created here from the template; Drifted that it is not what the template says.
+	// Ours means that it was created here from the template; Drifted that it is not what the template says.
 	Ours, Drifted bool
 	Version, UID  string
 	// Fault says why it cannot be found.
