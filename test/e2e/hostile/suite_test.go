@@ -85,7 +85,8 @@ func programs(ctx context.Context) []localcluster.Program {
 		Expect(err).NotTo(HaveOccurred())
 		return path
 	}
-	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=2"}
+	// Without leader election: there is one of each, and an API server that is too busy to renew a lease would end it.
+	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=2", "--leader-elect=false"}
 	return []localcluster.Program{
 		{Name: driver, Flags: rates},
 		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,machinetaint,nodegroup,release,balance")},
@@ -109,6 +110,6 @@ func connect(ctx context.Context) {
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	config.Impersonate = rest.ImpersonationConfig{UserName: stranger, Groups: []string{"system:authenticated"}}
-	config.QPS, config.Burst = 60, 60
+	config.QPS, config.Burst = 30, 30
 	user = kubernetes.NewForConfigOrDie(config)
 }
