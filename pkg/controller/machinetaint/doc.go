@@ -36,5 +36,5 @@
 //  8. At rest nothing is written.
 //  9. A Machine is born in reserve only where excess is applied.
 //  10. While the target cluster does not answer, or has yet to show what happened meanwhile, nothing is decided on its Nodes and
-//      pods: law 15 of package reserve.
+//     pods: law 15 of package reserve.
 package machinetaint

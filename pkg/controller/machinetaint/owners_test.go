@@ -107,6 +107,12 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Expect(string(v.Deployment.ManagedFields[0].FieldsV1.Raw)).To(Equal(noClaim), "the view stays as it was")
 	})
 
+	It("stays recorded while bounds are invalid", func() {
+		v := owned(2, "2", gitopsAt0, entry("gitops", apply, 0, claim))
+		v.Deployment.Annotations[api.BoundsAnnotation] = "many"
+		Expect(machinetaint.NewPlan(v).Deployment.Annotations).NotTo(Or(HaveKey(api.WantedExcessAnnotation), HaveKey(api.ExcessOwnersAnnotation)))
+	})
+
 	It("means 0 also by letting go of a field that this controller had restored", func() {
 		p := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 5, claim), entry("gitops", apply, 9, noClaim)))
 		Expect(p.Deployment.LetGo).To(Equal("gitops"))

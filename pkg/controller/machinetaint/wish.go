@@ -58,7 +58,7 @@ const (
 // is the wish itself, and one that has vanished is what it was.
 func wishOf(v View) wish {
 	d := v.Deployment
-	w := wish{recorded: recorded(d)}
+	w := wish{recorded: recorded(d), owners: recordedOwners(d)}
 	wishes, err := wishes(d)
 	if err != nil {
 		return w.stand(v, BoundsInvalid, err.Error())
@@ -118,12 +118,11 @@ func wishes(d *v1alpha1.MachineDeployment) (reserve.Wishes, error) {
 
 // remember notes an explicit field with its owners, and has one restored that has vanished, unless its owner let go of it.
 func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
-	field, now := d.Spec.ExcessReplicas, owners(d)
-	before, err := v1alpha1.ParseExcessOwners(d.Annotations[v1alpha1.ExcessOwnersAnnotation])
-	if err != nil {
-		before = nil // absent, as a rule; what cannot be read is no reason to end a reserve
+	field, before := d.Spec.ExcessReplicas, w.owners
+	if field == nil && w.recorded == nil {
+		return // as most MachineDeployments are
 	}
-	w.owners = before
+	now := owners(d)
 	if len(now) > 0 {
 		w.owners = now
 	}
@@ -158,6 +157,19 @@ func recorded(d *v1alpha1.MachineDeployment) *int32 {
 	}
 	count := int32(n)
 	return &count
+}
+
+// recordedOwners are those that asked for what is recorded. What cannot be read is none, which ends no reserve.
+func recordedOwners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
+	text, set := d.Annotations[v1alpha1.ExcessOwnersAnnotation]
+	if !set {
+		return nil
+	}
+	owners, err := v1alpha1.ParseExcessOwners(text)
+	if err != nil {
+		return nil
+	}
+	return owners
 }
 
 // replicas are R: those that machine-controller-manager may act on.
