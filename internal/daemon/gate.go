@@ -49,9 +49,11 @@ func (g *Gate) Behind(config *rest.Config) *rest.Config {
 	return config
 }
 
-// CloseWith closes the gate as soon as ctx ends, until stop is called.
-func (g *Gate) CloseWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = g.Close() })
+// Run closes the gate as soon as ctx ends. It belongs Together with the work: where a part of that ends by itself, the gate
+// closes on the others, too.
+func (g *Gate) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return g.Close()
 }
 
 // Close refuses every request from now on, cuts the reads under way and returns when the writes under way have been

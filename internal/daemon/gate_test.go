@@ -139,10 +139,11 @@ var _ = Describe("Gate", func() {
 		close(api.let)
 		client := behind(gate, api)
 		work, stop := context.WithCancel(ctx)
-		defer gate.CloseWith(work)()
+		ended := make(chan error, 1)
+		go func() { ended <- gate.Run(work) }()
 		Expect(create(client)).To(Succeed())
 		stop()
-		synctest.Wait()
+		Expect(<-ended).To(Succeed())
 		Expect(create(client)).To(MatchError(ErrClosed))
 	}))
 

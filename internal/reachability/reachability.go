@@ -13,10 +13,16 @@
 //     answered for so long that every watch has been renewed.
 //  3. Subscribers are called when a silence begins and when it ends.
 //  4. Run returns when its context ends, and calls nobody after that. A Cluster that does not run is silent; a nil one never is.
+//  5. A version below that of an earlier answer means that the storage was restored from a backup without bumping revisions.
+//     Run then returns ErrRestored, and the process has to start afresh. Each probe is a consistent read that begins after the
+//     one before it has ended, so an API server whose cache is behind does not look like a restore. A storage that passes the
+//     old versions between two probes goes unnoticed.
 package reachability
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,6 +46,10 @@ const (
 
 // Reason of conditions and events that report a silent cluster.
 const Reason = "ClusterUnreachable"
+
+// ErrRestored means that resourceVersions went back. Watches go on from versions that the storage has yet to reach, so they
+// show nothing, and what was read or written before may never have been.
+var ErrRestored = errors.New("the storage was restored from a backup")
 
 // Probe is a small read that needs no more rights than the informers have. It returns the version of the list that it read.
 type Probe func(ctx context.Context) (version string, err error)
@@ -65,6 +75,7 @@ type Cluster struct {
 	// back is when the last silence ended, and version that of the answer which ended it; zero if there was none.
 	back        time.Time
 	version     string
+	newest      string // version of all answers
 	subscribers []func()
 }
 
@@ -115,13 +126,15 @@ func (c *Cluster) Err(stores ...Store) error {
 // silent is called with the lock held.
 func (c *Cluster) silent() bool { return c.clock.Since(c.answered) > SilentAfter }
 
-// Run probes the cluster until ctx ends.
+// Run probes the cluster until ctx ends, or returns ErrRestored.
 func (c *Cluster) Run(ctx context.Context) error {
 	c.begin()
 	ticker := c.clock.NewTicker(ProbeInterval)
 	defer ticker.Stop()
 	for silent := false; ; {
-		c.ask(ctx)
+		if err := c.ask(ctx); err != nil {
+			return err
+		}
 		if now := c.Silent(); now != silent && ctx.Err() == nil {
 			silent = now
 			c.announce(ctx, silent)
@@ -141,21 +154,27 @@ func (c *Cluster) begin() {
 	c.answered = c.clock.Now()
 }
 
-func (c *Cluster) ask(ctx context.Context) {
+func (c *Cluster) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ProbeInterval)
 	defer cancel()
 	version, err := c.probe(ctx)
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("No answer", "cluster", c.name, "err", err)
-		return
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(c.newest, version)); err == nil && order < 0 {
+		return fmt.Errorf("%s cluster: %w: resourceVersion is %s and was %s", c.name, ErrRestored, version, c.newest)
+	} else if err == nil {
+		c.newest = version
+	}
 	now := c.clock.Now()
 	if c.silent() {
 		c.back, c.version = now, version
 	}
 	c.answered = now
+	return nil
 }
 
 func (c *Cluster) announce(ctx context.Context, silent bool) {

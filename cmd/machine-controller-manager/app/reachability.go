@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/reachability"
@@ -51,6 +53,13 @@ func probing(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS = nil, -1
 	return config
+}
+
+// reportRestore says why the process ends, on its lease.
+func (p *process) reportRestore(ctx context.Context, err error) {
+	klog.FromContext(ctx).Error(err, "Ending, to start afresh: caches and watches show what no longer is")
+	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: p.options.Namespace, Name: p.lease}
+	p.recorder.Eventf(lease, corev1.EventTypeWarning, "StorageRestored", "%s ends, to start afresh: %v", name, err)
 }
 
 func (c clusters) runs() (all []func(context.Context) error) {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
@@ -202,11 +203,9 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 }
 
 // lead runs the controllers. Once ctx has ended they write nothing more; when lead returns nothing is under way.
-func (p *process) lead(ctx context.Context) (err error) {
+func (p *process) lead(ctx context.Context) error {
 	p.ready.Lead()
-	defer p.gate.CloseWith(ctx)()
-	defer func() { err = errors.Join(err, p.gate.Close()) }()
-	runs := p.clusters.runs()
+	runs := append(p.clusters.runs(), p.gate.Run)
 	for _, c := range p.controllers {
 		if c.run == nil {
 			continue
@@ -218,7 +217,10 @@ func (p *process) lead(ctx context.Context) (err error) {
 			return nil
 		})
 	}
-	err = daemon.Together(ctx, runs...)
+	err := daemon.Together(ctx, runs...)
+	if errors.Is(err, reachability.ErrRestored) {
+		p.reportRestore(ctx, err)
+	}
 	if ctx.Err() == nil && err == nil {
 		return errors.New("a controller ended by itself")
 	}

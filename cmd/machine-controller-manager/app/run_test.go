@@ -18,10 +18,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/front"
 )
@@ -142,6 +145,35 @@ var _ = Describe("The binary", Serial, func() {
 		Eventually(second.holder, eventually).ShouldNot(BeElementOf("", holder))
 		second.create(gen.MachineDeployment("pool", 2))
 		Eventually(second.machines, eventually).Should(Equal(2))
+		second.stop()
+		Eventually(second.ended, 5*time.Second).Should(Receive(BeNil()))
+	})
+
+	It("ends by itself when a backup of the storage was restored, says so, and works when it is started again", func() {
+		server := sim.New(sim.Options{})
+		flags := []string{"--control-kubeconfig=" + onSocket(server, "mcm"), "--target-kubeconfig=none"}
+		first := start(server, flags...)
+		first.create(gen.MachineDeployment("kept", 2))
+		Eventually(first.machines, eventually).Should(Equal(2))
+		backup := server.Snapshot()
+		first.create(gen.MachineDeployment("lost", 5))
+		Eventually(first.machines, eventually).Should(Equal(7))
+		others := kubernetes.NewForConfigOrDie(server.ConfigFor("others")).CoreV1().ConfigMaps("default")
+		for i := range 500 { // as much as a cluster writes between two backups
+			_, err := others.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Consistently(first.ended, reachability.ProbeInterval+time.Second).ShouldNot(Receive())
+
+		server.Restore(backup)
+		Eventually(first.ended, eventually).Should(Receive(MatchError(reachability.ErrRestored)))
+		Expect(first.holder()).To(BeEmpty(), "the lease is free for who starts next")
+		Expect(server.Objects(corev1.SchemeGroupVersion.WithResource("events"))).To(ContainElement(
+			WithTransform(func(e *unstructured.Unstructured) any { return e.Object["reason"] }, Equal("StorageRestored"))))
+
+		second := start(server, flags...)
+		second.create(gen.MachineDeployment("new", 3))
+		Eventually(second.machines, eventually).Should(Equal(5))
 		second.stop()
 		Eventually(second.ended, 5*time.Second).Should(Receive(BeNil()))
 	})

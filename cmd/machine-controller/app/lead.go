@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,10 +23,12 @@ const retryPeriod = 2 * time.Second
 
 // lead runs the cloud and the controller that uses it. Once ctx has ended they write nothing more; when lead returns
 // nothing is under way.
-func (p *process) lead(ctx context.Context) (err error) {
+func (p *process) lead(ctx context.Context) error {
 	p.readiness.Lead()
-	defer p.gate.CloseWith(ctx)()
-	defer func() { err = errors.Join(err, p.gate.Close()) }()
+	return daemon.Together(ctx, p.gate.Run, p.drive)
+}
+
+func (p *process) drive(ctx context.Context) error {
 	clients, err := p.clients()
 	if err != nil {
 		return err
