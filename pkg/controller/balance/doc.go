@@ -33,7 +33,8 @@
 //  1. The sum of replicas over a group changes by nobody's doing but its owners': a move that has begun ends, whoever is
 //     killed where, and each replica arrives once.
 //  2. Growth is split before a machine is made for it, and no member passes the max of its bounds by it.
-//  3. A pod that waits and could run where growth was asked for can run wherever that growth goes.
+//  3. A pod that waits and could run where growth was asked for can run wherever that growth goes. Where none waits, so can
+//     one of the pods that run there, if any do.
 //  4. One machine of a group moves at a time. What takes its place is ready before it goes, and no pod goes with it that
 //     must not be evicted or could not run in the other zone.
 //  5. Only replicas count for skew; machines in reserve do not.

@@ -59,21 +59,43 @@ func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
 	return room.Ask(pod, z.Fresh.Name)
 }
 
-// barred tells whether a pod that waits, and could run on a fresh machine of one member, could not on one of another. So
-// what was asked for here may have been asked for its sake.
+// barred reports whether a pod that waits, and could run on a fresh machine of one member, could not on one of another. So
+// what was asked for here may have been asked for its sake. Where no such pod waits, growth comes before its pods.
 func (r *round) barred(from, to *zone) (string, bool) {
 	if len(r.shapes) > maxShapes {
 		return fmt.Sprintf("more than %d kinds of pods wait, too many to ask where each could run", maxShapes), true
 	}
+	awaited := false
 	for _, pod := range r.shapes {
 		if o := r.places.could(pod, from); o != fit.Fits && o != fit.Undecided {
 			continue
 		}
+		awaited = true
 		if o := r.places.could(pod, to); o != fit.Fits {
 			return fmt.Sprintf("pods that wait could not run in %s: %s", to.name, spoken(o)), true
 		}
 	}
-	return "", false
+	if awaited {
+		return "", false
+	}
+	return r.tied(from, to)
+}
+
+// tied reports whether none of the pods that run on one member's machines could run on a fresh one of another. The pods that
+// growth is made for, and that are not there yet, will most likely be like them. Where a single one could, growth is
+// split: volumes tie some pods of nearly every pool to their zone.
+func (r *round) tied(from, to *zone) (string, bool) {
+	var pods []*fit.Pod
+	for _, m := range from.Machines {
+		pods = append(pods, m.Pods...)
+	}
+	shapes := shapesOf(pods)
+	for _, pod := range shapes {
+		if r.places.could(pod, to) == fit.Fits {
+			return "", false
+		}
+	}
+	return fmt.Sprintf("no pod that runs in %s could run in %s", from.name, to.name), len(shapes) > 0
 }
 
 // shapesOf is one of each kind of pod, but not many more than are looked at.

@@ -284,6 +284,24 @@ var _ = Describe("A pod that waits", func() {
 		Expect(p.Blocks).To(HaveKeyWithValue("b", "PodsBound"))
 	})
 
+	DescribeTable("and is not there yet is taken to be like those that run where growth was asked for", func(want string, waiting *fit.Pod, pods ...*fit.Pod) {
+		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w.put("b", 0, pods...)
+		if waiting != nil {
+			w.Waiting = []*fit.Pod{waiting}
+		}
+		w.ask("b", 5)
+		w.settle()
+		Expect(w.replicas()).To(Equal(want))
+	},
+		Entry("none run", "3/3/3", nil),
+		Entry("they could run anywhere", "3/3/3", nil, pod("free", "b-0")),
+		Entry("all are bound to the zone", "2/5/2", nil, pod("x", "b-0", inZone("b")), pod("y", "b-0", inZone("b"), app("y"))),
+		Entry("some are bound to the zone", "3/3/3", nil, pod("x", "b-0", inZone("b")), pod("free", "b-0")),
+		Entry("all are bound to the zone, but those that wait decide", "3/3/3", pod("free", ""), pod("x", "b-0", inZone("b"))),
+		Entry("all are bound to the zone, and those that wait could not run there", "2/5/2", bound("a"), pod("x", "b-0", inZone("b"))),
+	)
+
 	It("keeps growth where spread and other pods allow it", func() {
 		w := newWorld(zones(scaleUp, 1, 1)...)
 		apart := func(p *corev1.Pod) {
