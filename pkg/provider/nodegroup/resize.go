@@ -4,8 +4,6 @@ package nodegroup
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"sync"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	writes "github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -134,7 +133,7 @@ func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c 
 			s.memory.wrote(after)
 			klog.FromContext(ctx).V(2).Info("Changed replicas", "from", c.From, "to", c.To, "named", c.Names)
 			return true, nil
-		case refused(err):
+		case writes.Outcome(err) == writes.Refused:
 			return false, answer(base.Name, err)
 		}
 		lost = lost || !apierrors.IsConflict(err)
@@ -143,7 +142,7 @@ func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c 
 		case unread == nil && live.ResourceVersion != base.ResourceVersion:
 			s.memory.wrote(live)
 			return c.settle(base, live, lost)
-		case apierrors.IsNotFound(unread):
+		case unread != nil && writes.Answered(unread): // it is gone
 			return false, answer(base.Name, unread)
 		}
 		// Nothing is known, or nothing has happened yet. The same patch takes effect once, however often it is made.
@@ -173,16 +172,6 @@ func (s *Server) pause(ctx context.Context) error {
 	case <-s.options.Clock.After(breath):
 		return nil
 	}
-}
-
-// refused tells whether the API server has said no, and will again.
-func refused(err error) bool {
-	var said apierrors.APIStatus
-	if !errors.As(err, &said) {
-		return false
-	}
-	code := said.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
 // answer is what a caller is told of an error of the API server.
