@@ -84,6 +84,23 @@ test-e2e: ## Short end-to-end specs
 test-race: ## Units of what is ours under the race detector (MCM's own controllers race with themselves)
 	go test -race ./cmd/... ./hack/... ./internal/... ./pkg/...
 
+# How many storms of each kind `make storms` plays, besides half as many with seeds that are drawn.
+STORMS ?= 300
+
+.PHONY: storms
+storms: ## STORMS=300 storms of each controller, and half as many with seeds drawn anew
+	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color
+
+STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/federatedhpa \
+	./pkg/controller/machinetaint ./pkg/controller/release ./pkg/provider/nodegroup
+
+# What a night runs: e2e-hostile joins it where there is such a target.
+NIGHT = storms test-race e2e-long e2e-rbac e2e-parity e2e-docs $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+
+.PHONY: nightly
+nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each
+	@go run ./hack/nightly $(NIGHT)
+
 .PHONY: e2e-long
 e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills
 	@$(UP) build

@@ -17,6 +17,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/absent"
 )
 
 func main() {
@@ -49,7 +51,11 @@ func run(ctx context.Context, out io.Writer, command func(context.Context, strin
 		}
 		fmt.Fprintln(out, p)
 	}
-	return report(out, all, time.Since(begin))
+	missing, err := absent.Noted(".")
+	if err != nil {
+		return err
+	}
+	return report(out, all, time.Since(begin), missing)
 }
 
 // target is a target of the Makefile here. Its processes are a group of their own, that is told to end as Ctrl-C would.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -48,8 +49,8 @@ func (p part) closing() []byte {
 	return bytes.Join(lines[max(0, len(lines)-closingLines):], []byte("\n"))
 }
 
-// report says how each part closed, those that failed last and in full.
-func report(out io.Writer, all []part, took time.Duration) error {
+// report says how each part closed, those that failed last and in full, and which tools were missing.
+func report(out io.Writer, all []part, took time.Duration, missing []string) error {
 	var failed []part
 	var worked time.Duration
 	for _, p := range all {
@@ -63,7 +64,11 @@ func report(out io.Writer, all []part, took time.Duration) error {
 	for _, p := range failed {
 		fmt.Fprintf(out, "\n== %s\n%s== %s\n", p, p.output, p)
 	}
-	fmt.Fprintf(out, "\n%d parts in %.0f s, %.0f s of processors\n", len(all), took.Seconds(), worked.Seconds())
+	without := ""
+	if len(missing) > 0 {
+		without = "; not installed, so that specs passed without them: " + strings.Join(missing, ", ")
+	}
+	fmt.Fprintf(out, "\n%d parts in %.0f s, %.0f s of processors%s\n", len(all), took.Seconds(), worked.Seconds(), without)
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d failed, the last of them %s: %w", len(failed), len(all), failed[len(failed)-1].name, failed[len(failed)-1].err)
 	}

@@ -51,6 +51,11 @@ var _ = Describe("Parts", func() {
 		Expect(end).To(And(ContainSubstring("\n95\n96\n97\n98\n99\n100\n"), Not(ContainSubstring("\n94\n")), ContainSubstring("\ndone\n"), ContainSubstring("2 parts in ")))
 	})
 
+	It("say which tools specs had to do without", func() {
+		Expect(report(out, []part{{name: "one"}}, time.Second, []string{"promtool"})).To(Succeed())
+		Expect(out.String()).To(HaveSuffix("1 parts in 1 s, 0 s of processors; not installed, so that specs passed without them: promtool\n"))
+	})
+
 	It("that fail fail the whole, and come last and in full, though the others end later", func(ctx SpecContext) {
 		err := run(ctx, out, scripts(map[string]string{"bad": "seq 100; echo no >&2; exit 3", "good": "seq 200 300"}), []string{"bad", "good"})
 		Expect(err).To(MatchError(And(ContainSubstring("1 of 2 failed"), ContainSubstring("bad"))))

@@ -13,15 +13,16 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/absent"
 	"github.com/evenkeel/evenkeel/internal/metrics"
 )
 
-// promtool is Prometheus' own judge. Where it is not installed the report says so.
+// promtool is Prometheus' own judge. Where it is not installed make test says so at its end.
 func promtool(ctx context.Context, args ...string) {
 	GinkgoHelper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		AddReportEntry("promtool is not installed: its word on this is missing", ReportEntryVisibilityAlways)
+	path, found, err := absent.Tool(root, "promtool")
+	Expect(err).NotTo(HaveOccurred())
+	if !found {
 		return
 	}
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()

@@ -4,10 +4,14 @@ package sim
 
 import (
 	"context"
+	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
 
 // Collector is the identity under which garbage is collected.
@@ -16,8 +20,9 @@ const Collector = "garbage-collector"
 // CollectGarbage deletes objects all of whose owners are gone, that long after
 // the latest change, until ctx or the server ends. An owner is known by its
 // uid: another object of its name is not it. References to owners that are
-// gone stay on objects that have others; the propagation policies Orphan and
-// Foreground are taken for Background.
+// gone stay on objects that have others. Of an owner that was deleted with the
+// policy Orphan the dependents forget it; one that was deleted with Foreground
+// stays until the dependents that block that are gone.
 func (s *Server) CollectGarbage(ctx context.Context, delay time.Duration) {
 	c := s.Client(Collector)
 	for {
@@ -42,12 +47,87 @@ func (s *Server) collect(c *Client) <-chan struct{} {
 	changed := s.changed
 	for _, t := range s.order {
 		for _, v := range t.sorted("") {
-			if s.orphaned(v) {
+			switch m, err := objectMeta(v.object); {
+			case s.orphaned(v):
 				s.discard(c, t, v)
+			case err != nil || m.DeletionTimestamp == nil:
+			case slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents):
+				s.abandon(c, string(m.UID))
+				s.finish(c, t, v, metav1.FinalizerOrphanDependents)
+			case slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents):
+				if !s.clear(c, string(m.UID)) {
+					s.finish(c, t, v, metav1.FinalizerDeleteDependents)
+				}
 			}
 		}
 	}
 	return changed
+}
+
+// dependents calls back for each object that a uid owns, with its reference.
+func (s *Server) dependents(owner string, visit func(t *table, v *version, reference metav1.OwnerReference)) {
+	for _, t := range s.order {
+		for _, v := range t.sorted("") {
+			m, err := objectMeta(v.object)
+			if err != nil {
+				continue // it was stored, and so has been read
+			}
+			for _, reference := range m.OwnerReferences {
+				if string(reference.UID) == owner {
+					visit(t, v, reference)
+				}
+			}
+		}
+	}
+}
+
+// abandon makes the dependents of an owner forget it.
+func (s *Server) abandon(c *Client, owner string) {
+	s.dependents(owner, func(t *table, v *version, _ metav1.OwnerReference) {
+		s.rewrite(c, t, v, func(m *metav1.ObjectMeta) {
+			m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return string(r.UID) == owner })
+		})
+	})
+}
+
+// clear deletes the dependents of an owner, and reports whether one is left that keeps the owner.
+func (s *Server) clear(c *Client, owner string) (blocked bool) {
+	s.dependents(owner, func(t *table, v *version, reference metav1.OwnerReference) {
+		s.discard(c, t, v)
+		if t.objects[v.key] != nil && ptr.Deref(reference.BlockOwnerDeletion, false) {
+			blocked = true
+		}
+	})
+	return blocked
+}
+
+// finish takes a finalizer away.
+func (s *Server) finish(c *Client, t *table, v *version, finalizer string) {
+	s.rewrite(c, t, v, func(m *metav1.ObjectMeta) {
+		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == finalizer })
+	})
+}
+
+// rewrite changes the metadata of an object, which goes if nothing keeps it any more.
+func (s *Server) rewrite(c *Client, t *table, v *version, change func(*metav1.ObjectMeta)) {
+	r := &request{
+		Request: Request{User: c.user, Verb: "update", Resource: t.Name, Namespace: v.key.namespace, Name: v.key.name},
+		client:  c, table: t, query: url.Values{},
+	}
+	object := runtime.DeepCopyJSON(v.object)
+	m, err := objectMeta(object)
+	if err == nil {
+		change(m)
+		err = setObjectMeta(object, m)
+	}
+	if err == nil && m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
+		_, err = s.remove(r, v, object)
+	} else if err == nil {
+		_, err = s.commit(r, http.StatusOK, v, object)
+	}
+	if err != nil {
+		panic(err) // the object was stored, and its metadata alone has changed
+	}
 }
 
 func (s *Server) orphaned(v *version) bool {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +50,7 @@ func (s *Server) deleteOne(r *request, was *version, options *metav1.DeleteOptio
 	if err := r.preconditions(options.Preconditions, m); err != nil {
 		return answer{}, err
 	}
+	m.Finalizers = propagated(m.Finalizers, options)
 	if len(m.Finalizers) == 0 {
 		return s.remove(r, was, nil)
 	}
@@ -64,6 +66,27 @@ func (s *Server) deleteOne(r *request, was *version, options *metav1.DeleteOptio
 		return answer{}, err
 	}
 	return s.commit(r, http.StatusOK, was, object)
+}
+
+// propagated are the finalizers of a deleted object: Orphan and Foreground each are one, which the garbage collector takes away.
+func propagated(finalizers []string, o *metav1.DeleteOptions) []string {
+	policy := ptr.Deref(o.PropagationPolicy, "")
+	if policy == "" && ptr.Deref(o.OrphanDependents, false) {
+		policy = metav1.DeletePropagationOrphan
+	}
+	if policy == "" {
+		return finalizers
+	}
+	finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	})
+	switch policy {
+	case metav1.DeletePropagationOrphan:
+		return append(finalizers, metav1.FinalizerOrphanDependents)
+	case metav1.DeletePropagationForeground:
+		return append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	return finalizers
 }
 
 func (r *request) preconditions(p *metav1.Preconditions, m *metav1.ObjectMeta) error {

@@ -38,6 +38,7 @@ type Options struct {
 // Server is the API server. Its methods may be called at any time, but not
 // from its own hooks.
 type Server struct {
+	seed    uint64
 	clock   func() time.Time
 	history int
 	closed  chan struct{}
@@ -77,6 +78,7 @@ func New(o Options) *Server {
 		o.History = 10_000
 	}
 	s := &Server{
+		seed:    o.Seed,
 		clock:   o.Now,
 		history: o.History,
 		closed:  make(chan struct{}),

@@ -49,6 +49,9 @@ func (s *Server) evict(r *request, was *version) (answer, error) {
 	if eviction.DeleteOptions == nil {
 		eviction.DeleteOptions = &metav1.DeleteOptions{}
 	}
+	if err := s.spend(r, was); err != nil {
+		return answer{}, err
+	}
 	if _, err := s.deleteOne(r, was, eviction.DeleteOptions); err != nil {
 		return answer{}, err
 	}

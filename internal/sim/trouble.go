@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,8 @@ const (
 
 // Trouble says how often requests are answered otherwise, and how.
 type Trouble struct {
-	// Reads and Writes are the chances, from 0 to 1. Discovery counts as reads.
+	// Reads and Writes are the chances, from 0 to 1. Discovery counts as reads. Until each answer was given once the chance is a
+	// half, if it is any.
 	Reads, Writes float64
 	// Only are the answers given; none means all. Each is given before any is given again.
 	Only []Answer
@@ -71,17 +73,30 @@ type card struct {
 	moment Moment
 }
 
-type deck []card
+type deck struct {
+	cards []card
+	begun bool
+	// all says that each card was dealt once.
+	all bool
+}
 
-// draw takes the next card; an empty deck is filled and shuffled first.
-func (d *deck) draw(random *rand.Rand, full []card) card {
-	if len(*d) == 0 {
-		for _, i := range random.Perm(len(full)) {
-			*d = append(*d, full[i])
+// eager is the least chance as long as an answer has yet to be given for the first time.
+const eager = 0.5
+
+// draw takes the next card. The first deck is only cut, so that those of several seeds begin with different cards; later ones are
+// shuffled.
+func (d *deck) draw(random *rand.Rand, full []card, cut uint64) card {
+	if len(d.cards) == 0 {
+		first := int(cut % uint64(len(full)))
+		d.cards = append(slices.Clone(full[first:]), full[:first]...)
+		if d.begun {
+			random.Shuffle(len(d.cards), func(i, j int) { d.cards[i], d.cards[j] = d.cards[j], d.cards[i] })
 		}
+		d.begun = true
 	}
-	next := (*d)[0]
-	*d = (*d)[1:]
+	next := d.cards[0]
+	d.cards = d.cards[1:]
+	d.all = d.all || len(d.cards) == 0
 	return next
 }
 
@@ -114,10 +129,13 @@ func (s *Server) strike(r *request) (before, after error) {
 	if r.table != nil && r.Writes() {
 		chance, dealt = t.Writes, &t.writes
 	}
+	if chance > 0 && !dealt.all {
+		chance = max(chance, eager)
+	}
 	if chance == 0 || s.faults.random.Float64() >= chance {
 		return nil, nil
 	}
-	c := dealt.draw(s.faults.random, t.cards(dealt == &t.writes))
+	c := dealt.draw(s.faults.random, t.cards(dealt == &t.writes), 5*s.seed)
 	s.struck[c.name(dealt == &t.writes)]++
 	if c.moment == Before {
 		return s.spoken(c), nil

@@ -73,6 +73,9 @@ var _ = Describe("Trouble", func() {
 			Expect(s.once("", "POST").Error()).NotTo(HaveOccurred())
 			Expect(s.once("", "GET").Error()).To(HaveOccurred())
 			s.Trouble("", sim.Trouble{Writes: 0.3})
+			for range 40 {
+				_ = s.once("", "POST")
+			}
 			failed := 0
 			for range 200 {
 				if s.once("", "POST").Error() != nil {

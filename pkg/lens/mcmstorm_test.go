@@ -48,29 +48,18 @@ func (c *census) phase() {
 	c.most, c.made, c.removed = len(c.live), 0, 0
 }
 
-// weather makes the watches of the controllers late, each kind by itself, and some of their writes fail.
-func (p *pool) weather(random *rand.Rand) {
-	for _, resource := range []string{"machines", "machinesets", "machinedeployments"} {
-		worst := time.Duration(random.Int64N(int64(8 * time.Second)))
-		own := rand.New(rand.NewPCG(random.Uint64(), 0))
-		p.Lag(resource, func() time.Duration { return time.Duration(own.Int64N(int64(worst) + 1)) }, "controllers")
-	}
-	p.Latency(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
-	p.FailWrites([]float64{0, 0.05, 0.15}[random.IntN(3)], sim.Either, "controllers")
-}
-
 // quiet is longer than what MCM waits between two tries of anything: it looks at everything every ten minutes.
 const quiet = 11 * time.Minute
 
 var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 	It("make no machine and remove none beyond what is wanted, come to rest, and then write nothing", func() {
 		over := map[int]int{}
-		storm.Seeds(suite, 40, func(seed uint64) {
-			p := newPool(sim.Options{Seed: seed}, throughLens)
+		storm.Seeds(suite, 6, func(seed uint64) {
+			p := onWorld(storm.NewApart(sim.Options{Seed: seed}), throughLens)
 			defer p.End()
 			c := &census{live: map[string]bool{}}
 			p.AfterWrite(c.follow)
-			p.weather(rand.New(rand.NewPCG(seed, 0)))
+			p.Storm(rand.New(rand.NewPCG(seed, 0)), p.process)
 			settled := func(wanted int) {
 				GinkgoHelper()
 				Expect(p.Settle(quiet, 12*time.Hour)).To(Succeed())
@@ -95,6 +84,8 @@ var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 			settled(5)
 			over[c.most-5]++
 
+			p.Calm()
+			settled(5)
 			since := len(p.Writes())
 			time.Sleep(3 * time.Hour)
 			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())

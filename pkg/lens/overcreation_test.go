@@ -38,7 +38,8 @@ var stock func(context.Context, versioned.Interface) mcm.Lens
 // pool is a MachineDeployment whose controllers look at it through a lens, or not.
 type pool struct {
 	*storm.World
-	user versioned.Interface
+	user    versioned.Interface
+	process *storm.Process
 	// creates are the machines that the controllers have asked for.
 	creates int
 }
@@ -50,14 +51,14 @@ func newPool(o sim.Options, wrap func(context.Context, versioned.Interface) mcm.
 func onWorld(w *storm.World, wrap func(context.Context, versioned.Interface) mcm.Lens) *pool {
 	p := &pool{World: w}
 	p.user = versioned.NewForConfigOrDie(p.ConfigFor("user"))
-	p.Start("controllers", func(ctx context.Context, config *rest.Config) error {
-		return mcm.RunControllers(ctx, config, config, wrap)
+	p.process = p.Start("controllers", func(ctx context.Context, config *rest.Config) error {
+		return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config), wrap)
 	})
 	p.Start("machines", func(ctx context.Context, config *rest.Config) error {
 		return mcm.Machines{
 			Boot:  func(*machinev1alpha1.Machine) time.Duration { return 20 * time.Second },
 			Drain: func(*machinev1alpha1.Machine) time.Duration { return 5 * time.Second },
-		}.Run(ctx, config, config)
+		}.Run(ctx, storm.Control(config), storm.Target(config))
 	})
 	return p
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -57,7 +58,7 @@ type reservePool struct {
 
 func newReservePool(o sim.Options) *reservePool {
 	p := &reservePool{}
-	p.pool = newPool(o, func(ctx context.Context, inner versioned.Interface) mcm.Lens { return p.look(ctx, inner) })
+	p.pool = onWorld(storm.NewApart(o), func(ctx context.Context, inner versioned.Interface) mcm.Lens { return p.look(ctx, inner) })
 	return p
 }
 

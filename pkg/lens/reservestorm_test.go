@@ -21,12 +21,12 @@ import (
 
 var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 	It("make what is wanted and no more, forget no write, and then write nothing", func() {
-		storm.Seeds(suite, 30, func(seed uint64) {
+		storm.Seeds(suite, 6, func(seed uint64) {
 			p := newReservePool(sim.Options{Seed: seed})
 			defer p.End()
 			c := &census{live: map[string]bool{}}
 			p.AfterWrite(c.follow)
-			p.weather(rand.New(rand.NewPCG(seed, 0)))
+			p.Storm(rand.New(rand.NewPCG(seed, 0)), p.process)
 			settled := func(wanted int) {
 				GinkgoHelper()
 				Expect(p.Settle(quiet, 12*time.Hour)).To(Succeed())
@@ -40,8 +40,10 @@ var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 			settled(5)
 			Expect(c.made).To(Equal(5))
 			serving, reserve := p.names()
-			Expect(serving).To(HaveLen(3), "born in service")
-			Expect(reserve).To(HaveLen(2), "born in reserve")
+			// In doubt a machine is born in reserve: while the outcome of another birth is not known.
+			Expect(len(serving)).To(And(BeNumerically("<=", 3), BeNumerically(">=", 3-p.LostAnswers())), "born in service")
+			Expect(serving).NotTo(BeEmpty())
+			Expect(reserve).To(HaveLen(5-len(serving)), "born in reserve")
 
 			p.patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"new":"label"}}}}}}}`)
 			settled(5)
@@ -55,6 +57,8 @@ var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 			p.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			settled(7)
 
+			p.Calm()
+			settled(7)
 			since := len(p.Writes())
 			time.Sleep(3 * time.Hour)
 			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())

@@ -102,4 +102,21 @@ func (c *cluster) deletion() {
 		_, err = c.of(machines).Get(ctx, gone.GetName(), get)
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	})
+
+	It("with the policies Orphan and Foreground waits for the garbage collector, which a finalizer tells", func() {
+		for policy, finalizer := range map[metav1.DeletionPropagation]string{
+			metav1.DeletePropagationOrphan: metav1.FinalizerOrphanDependents, metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,
+		} {
+			u := c.machine()
+			Expect(c.of(machines).Delete(ctx, u.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy})).To(Succeed())
+			left, err := c.of(machines).Get(ctx, u.GetName(), get)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(left.GetDeletionTimestamp()).NotTo(BeNil())
+			Expect(left.GetFinalizers()).To(Equal([]string{finalizer}))
+			background := metav1.DeletePropagationBackground
+			Expect(c.of(machines).Delete(ctx, u.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})).To(Succeed())
+			_, err = c.of(machines).Get(ctx, u.GetName(), get)
+			Expect(err).To(Satisfy(apierrors.IsNotFound), "who asks again may change his mind")
+		}
+	})
 }

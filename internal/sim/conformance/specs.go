@@ -53,6 +53,8 @@ func Specs(config func() *rest.Config) {
 	ginkgo.Describe("Selection", c.selection)
 	ginkgo.Describe("Watches", c.watches)
 	ginkgo.Describe("Subresources", c.subresources)
+	ginkgo.Describe("Evictions", c.evictions)
+	ginkgo.Describe("Pages", c.pages)
 	ginkgo.Describe("Discovery", c.discovery)
 }
 

@@ -142,5 +142,18 @@ func (w *World) Silence(silent bool, users ...string) {
 	w.each(func(s *sim.Server) { s.Silence(silent, users...) })
 }
 
+// LostAnswers is how many writes took effect whose answers did not arrive.
+func (w *World) LostAnswers() int {
+	lost := 0
+	w.each(func(s *sim.Server) {
+		for kind, n := range s.Struck() {
+			if strings.HasSuffix(kind, "after write") {
+				lost += n
+			}
+		}
+	})
+	return lost
+}
+
 // Compact makes both servers forget all history.
 func (w *World) Compact() { w.each(func(s *sim.Server) { s.Compact() }) }

@@ -36,7 +36,7 @@ func Bubble(t *testing.T, body func()) {
 var prepare = sync.OnceFunc(func() {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs
 	log := io.Discard
-	if repeating() {
+	if Repeating() {
 		log = ginkgo.GinkgoWriter
 	}
 	var flags flag.FlagSet

@@ -28,8 +28,8 @@ const (
 // firstDrawn is the first of the seeds that are drawn; those that are fixed are below it.
 const firstDrawn = 1_000_000
 
-// repeating tells whether one run is repeated; then its logs are kept.
-func repeating() bool {
+// Repeating reports whether one run is repeated; then its logs are kept.
+func Repeating() bool {
 	return os.Getenv(seedVariable) != "" || os.Getenv(crashVariable) != ""
 }
 

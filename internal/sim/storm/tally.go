@@ -17,7 +17,7 @@ import (
 // struckByStorm are the faults that every run of storms has to see, over all of its seeds.
 var struckByStorm = func() []string {
 	kinds := []string{
-		"clock jump", "compaction", "late bookmark", "late event", "outage", "process stood still", "silence", "stale list", "watch broken", "watch held",
+		"clock jump", "compaction", "late bookmark", "late event", "outage", "process killed", "process stood still", "silence", "stale list", "watch broken", "watch held",
 	}
 	for _, answer := range []sim.Answer{sim.Throttled, sim.Unauthorized, sim.Forbidden} {
 		kinds = append(kinds, fmt.Sprintf("%s on read", answer), fmt.Sprintf("%s on write", answer))
@@ -51,12 +51,12 @@ func (t *tally) add(w *World) {
 	if w.stormed {
 		t.storms++
 	}
-	struck := map[string]int{"process stood still": w.stills}
-	w.each(func(s *sim.Server) {
+	struck := map[string]int{"process stood still": w.stills, "process killed": w.kills, "lease lost": int(w.turns.Load())}
+	for _, s := range append(w.servers(), w.Others...) {
 		for kind, n := range s.Struck() {
 			struck[kind] += n
 		}
-	})
+	}
 	for kind, n := range struck {
 		if n > 0 {
 			t.times[kind] += n
@@ -79,7 +79,7 @@ func (t *tally) report(seeds []uint64) {
 			never = append(never, kind)
 		}
 	}
-	if len(never) > 0 && !repeating() {
+	if len(never) > 0 && !Repeating() {
 		ginkgo.Fail("storms that are no storms: in none of them struck " + strings.Join(never, ", "))
 	}
 }

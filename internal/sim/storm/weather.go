@@ -14,6 +14,7 @@ import (
 // weather is all that goes wrong for some processes, until it is calmed.
 type weather struct {
 	world     *World
+	servers   []*sim.Server
 	users     []string
 	processes []*Process
 	stop      chan struct{}
@@ -22,16 +23,18 @@ type weather struct {
 
 // Storm makes everything go wrong for some processes that a cluster and its network can do, each cluster for itself, until Calm:
 // late watches, slow requests, answers that are not the server's own, stale lists, late bookmarks, and now and then an outage, a
-// silence, a compaction, watches that break or stand still, a jump of the server's clock, a process that stands still.
+// silence, a compaction, watches that break or stand still, a jump of the server's clock, a process that stands still or is killed.
 func (w *World) Storm(random *rand.Rand, processes ...*Process) {
-	v := &weather{world: w, processes: processes, stop: make(chan struct{})}
+	v := &weather{world: w, servers: append(w.servers(), w.Others...), processes: processes, stop: make(chan struct{})}
 	for _, p := range processes {
 		if !slices.Contains(v.users, p.name) {
 			v.users = append(v.users, p.name)
 		}
 	}
 	w.storm, w.stormed = v, true
-	w.each(func(s *sim.Server) { v.lasting(s, random) })
+	for _, s := range v.servers {
+		v.lasting(s, random)
+	}
 	v.ended.Go(func() { v.blow(rand.New(rand.NewPCG(random.Uint64(), 0))) })
 }
 
@@ -44,21 +47,21 @@ func (w *World) Calm() {
 	w.storm = nil
 	close(v.stop)
 	v.ended.Wait()
-	w.each(func(s *sim.Server) {
+	for _, s := range v.servers {
 		s.Trouble("", sim.Trouble{}, v.users...)
 		s.Stale("", 0, v.users...)
 		s.Bookmarks(0, v.users...)
 		s.Lag("", nil, v.users...)
 		s.LatencyOf(nil)
 		s.Skew(0)
-	})
+	}
 }
 
 // lasting is what is bad all the time.
 func (v *weather) lasting(s *sim.Server, random *rand.Rand) {
 	s.Lag("", sim.Uniformly(random.Uint64(), 0, time.Duration(random.Int64N(int64(3*time.Second)))+1), v.users...)
-	s.Trouble("", sim.Trouble{Reads: 0.1 + 0.2*random.Float64(), Writes: 0.1 + 0.15*random.Float64()}, v.users...)
-	s.Stale("", time.Duration(random.IntN(20)+1)*time.Second, v.users...)
+	s.Trouble("", sim.Trouble{Reads: 0.1 + 0.2*random.Float64(), Writes: 0.25 + 0.25*random.Float64()}, v.users...)
+	s.Stale("", time.Duration(random.IntN(600)+60)*time.Second, v.users...)
 	s.Bookmarks(time.Duration(2+random.IntN(9))*time.Minute, v.users...)
 	slow := rand.New(rand.NewPCG(random.Uint64(), 0))
 	s.LatencyOf(func(r sim.Request) (before, after time.Duration) {
@@ -92,25 +95,31 @@ var gusts = []gust{
 		return nil
 	},
 	func(v *weather, _ *sim.Server, random *rand.Rand) func() {
-		p := v.processes[random.IntN(len(v.processes))]
+		v.one(random).CrashFor(time.Duration(random.IntN(30)) * time.Second)
+		v.world.kills++
+		return nil
+	},
+	func(v *weather, _ *sim.Server, random *rand.Rand) func() {
+		p := v.one(random)
 		p.Freeze()
 		v.world.stills++
 		return p.Thaw
 	},
 }
 
+func (v *weather) one(random *rand.Rand) *Process { return v.processes[random.IntN(len(v.processes))] }
+
 // blow deals gusts to the clusters, each before any comes again.
 func (v *weather) blow(random *rand.Rand) {
 	var dealt []int
-	servers := v.world.servers()
 	for {
 		if !v.sleep(time.Duration(3+random.IntN(25)) * time.Second) {
 			return
 		}
 		if len(dealt) == 0 {
-			dealt = random.Perm(len(gusts) * len(servers))
+			dealt = random.Perm(len(gusts) * len(v.servers))
 		}
-		g, s := gusts[dealt[0]/len(servers)], servers[dealt[0]%len(servers)]
+		g, s := gusts[dealt[0]/len(v.servers)], v.servers[dealt[0]%len(v.servers)]
 		dealt = dealt[1:]
 		if end := g(v, s, random); end != nil {
 			v.sleep(time.Duration(1+random.IntN(60)) * time.Second)

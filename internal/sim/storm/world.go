@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -34,6 +35,8 @@ type World struct {
 	Control     *sim.Server
 	// Target is the target cluster: where there is but one cluster, that.
 	Target *sim.Server
+	// Others are further servers that a Storm concerns, which whoever made them closes.
+	Others []*sim.Server
 	Seed   uint64
 
 	journal *sim.Journal
@@ -42,7 +45,9 @@ type World struct {
 
 	storm   *weather // under way
 	stormed bool
-	stills  int // how often a process stood still
+	stills  int // how often a process stood still, and was killed
+	kills   int
+	turns   atomic.Int64 // how often a lease was lost
 
 	mu        sync.Mutex
 	processes []*Process

@@ -73,7 +73,7 @@ func program(target bool, change ...func(*Settings)) storm.Program {
 func run(target bool, reach *reachability.Cluster, show func(*Controller), change ...func(*Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
-		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		machines := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(ns))
 		nodes := coreinformers.NewSharedInformerFactory(core, 0)
 		informers := Informers{Machines: machines.Machine().V1alpha1()}
@@ -85,7 +85,7 @@ func run(target bool, reach *reachability.Cluster, show func(*Controller), chang
 			c(&s)
 		}
 		c, err := New(
-			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)},
+			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(storm.Control(config)), Discovery: discovery.NewDiscoveryClientForConfigOrDie(storm.Control(config))},
 			informers, &scribe{core: core}, Options{Namespace: ns, Settings: s, Target: reach})
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func newCluster(o sim.Options) *cluster {
 	if o.Resources == nil {
 		o.Resources = served
 	}
-	return adopt(storm.NewWorld(o))
+	return adopt(storm.NewApart(o))
 }
 
 func adopt(w *storm.World) *cluster {

@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("Storms", func() {
 	It("end as calm weather does, and then nothing is written", func() {
-		storm.Seeds(suite, 60, func(seed uint64) {
+		storm.Seeds(suite, 8, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -26,19 +26,13 @@ var _ = Describe("Storms", func() {
 				c.deploy(name, int32(random.IntN(6)))
 			}
 			c.balance("shop", 10, shares(5, 3, 2), "a", "b", "c")
-			for i, resource := range []string{"deployments", "pods", "balancers"} {
-				c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, 3*time.Second), "balancer")
-			}
-			c.FailWrites(0.2, sim.Either, "balancer")
 			p := c.Start("balancer", controller(Options{}))
+			c.Storm(random, p)
 			for range 12 {
 				time.Sleep(time.Duration(random.IntN(90)) * time.Second)
 				c.disturb(random, p)
 			}
-			c.FailWrites(0, sim.Either, "balancer")
-			for _, resource := range []string{"deployments", "pods", "balancers"} {
-				c.Lag(resource, nil, "balancer")
-			}
+			c.Calm()
 			c.set(func() { c.out = map[string]bool{} })
 			c.scale("shop", 20)
 			c.settle()

@@ -140,6 +140,7 @@ func adopt(w *storm.World, names ...string) *federation {
 		c.core = kubernetes.NewForConfigOrDie(c.ConfigFor("actors"))
 		c.deploy("shop")
 		f.clusters, f.named = append(f.clusters, c), append(f.named, name)
+		w.Others = append(w.Others, c.Server)
 		f.actors.Go(func() { c.act(ctx) })
 	}
 	return f

@@ -18,29 +18,21 @@ import (
 
 var _ = Describe("Storms", func() {
 	It("never let the maxima pass the limit, and end as calm weather does", func() {
-		storm.Seeds(suite, 12, func(seed uint64) {
+		storm.Seeds(suite, 4, func(seed uint64) {
 			f := newFederation(seed, "c1", "c2", "c3", "c4")
 			defer f.End()
 			f.guard(30, "shop")
 			random := rand.New(rand.NewPCG(seed, 1))
-			f.Lag("federatedhorizontalpodautoscalers", sim.Uniformly(seed, 0, 3*time.Second), "federatedhpa")
-			f.FailWrites(0.1, sim.Either, "federatedhpa")
-			for i, c := range f.clusters {
-				c.Lag("horizontalpodautoscalers", sim.Uniformly(seed+uint64(i), 0, 5*time.Second), "federatedhpa")
-				c.FailWrites(0.25, sim.Either, "federatedhpa")
-				c.Latency(time.Duration(random.IntN(400)) * time.Millisecond)
-			}
 			p := f.start()
+			f.Storm(random, p)
 			f.create(federated(4, 30))
 			for range 25 {
 				time.Sleep(time.Duration(random.IntN(200)) * time.Second)
 				f.disturb(random, p)
 			}
-			f.FailWrites(0, sim.Either, "federatedhpa")
+			f.Calm()
 			for _, c := range f.clusters {
 				c.Down(false, "federatedhpa")
-				c.FailWrites(0, sim.Either, "federatedhpa")
-				c.Latency(0)
 			}
 			f.loads("shop", 20, 1, 1, 1)
 			f.settle()

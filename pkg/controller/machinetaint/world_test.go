@@ -63,7 +63,7 @@ func program(o machinetaint.Options) storm.Program {
 		defer running.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		return mcm.RunControllers(ctx, config, config, func(ctx context.Context, inner stock.Interface) mcm.Lens {
+		return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config), func(ctx context.Context, inner stock.Interface) mcm.Lens {
 			return (&together{inner: inner, ctx: ctx, config: config, options: o, running: &running}).look()
 		})
 	}
@@ -86,7 +86,7 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 	if t.bound, err = t.Consistent.Bind(in); err != nil {
 		return nil, err
 	}
-	client, target := ours.NewForConfigOrDie(t.config), kubernetes.NewForConfigOrDie(t.config)
+	client, target := ours.NewForConfigOrDie(storm.Control(t.config)), kubernetes.NewForConfigOrDie(storm.Target(t.config))
 	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
 	t.options.Cluster = reachability.New("target", probe(target), reachability.Options{})
 	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},

@@ -17,23 +17,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
 
-var watched = []string{"machinedeployments", "machines", "machinesets", "nodes", "pods", "replicasets"}
-
-// weather is lag of every cache and failing writes, for the controller.
-func (c *cluster) weather(seed uint64) {
-	for i, resource := range watched {
-		c.Lag(resource, sim.Uniformly(seed+uint64(i), 0, 3*time.Second), "release")
-	}
-	c.FailWrites(0.25, sim.Either, "release")
-}
-
-func (c *cluster) calm() {
-	for _, resource := range watched {
-		c.Lag(resource, nil, "release")
-	}
-	c.FailWrites(0, sim.Either, "release")
-}
-
 // bounded watches that nobody passes the max of a pool.
 func (c *cluster) bounded(limit int32) func() {
 	over := ""
@@ -53,8 +36,8 @@ func (c *cluster) bounded(limit int32) func() {
 
 var _ = Describe("Storms", func() {
 	It("release exactly what pods need, each pod once, however late caches are and whatever fails", func() { // laws 1, 2, 3
-		storm.Seeds(suite, 20, func(seed uint64) {
-			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}))
+		storm.Seeds(suite, 6, func(seed uint64) {
+			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
 			c.Latency(time.Millisecond)
@@ -62,7 +45,7 @@ var _ = Describe("Storms", func() {
 			c.grow("a", 1, 20, "1:40")
 			p := c.Start("release", controller(usual))
 			c.settle()
-			c.weather(seed)
+			c.Storm(random, p)
 			total := 0
 			for burst := range 3 + random.IntN(4) {
 				n := 1 + random.IntN(12)
@@ -75,14 +58,14 @@ var _ = Describe("Storms", func() {
 					c.create(all[:first]...)
 					rest = all[first:]
 				}
-				time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
+				time.Sleep(time.Duration(random.IntN(200)) * time.Second)
 				if random.IntN(3) == 0 {
 					p.CrashFor(time.Duration(random.IntN(5000)) * time.Millisecond)
 				}
 				c.create(rest...)
 				within()
 			}
-			c.calm()
+			c.Calm()
 			c.settle()
 			Expect(c.waiting()).To(BeZero())
 			Expect(c.replicas()).To(Equal(fmt.Sprintf("a=%d", 1+(total+3)/4)), "four pods to a machine")
@@ -93,8 +76,8 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
-		storm.Seeds(suite, 12, func(seed uint64) {
-			c := adopt(storm.NewWorld(sim.Options{Seed: seed, Resources: served}))
+		storm.Seeds(suite, 6, func(seed uint64) {
+			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 2))
 			c.Latency(time.Millisecond)
@@ -103,13 +86,13 @@ var _ = Describe("Storms", func() {
 			c.grow("b", 1, 4, "1:12")
 			p := c.Start("release", controller(usual))
 			c.settle()
-			c.weather(seed)
+			c.Storm(random, p)
 			for step := range 14 {
 				c.disturb(random, p, step)
-				time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+				time.Sleep(time.Duration(random.IntN(80)) * time.Second)
 				within()
 			}
-			c.calm()
+			c.Calm()
 			c.settle()
 			within()
 			for _, d := range c.deployments() {
@@ -123,7 +106,7 @@ var _ = Describe("Storms", func() {
 
 	It("end the same, wherever the controller is killed", func() {
 		scenario := storm.Scenario{
-			Options: sim.Options{Seed: 2, Resources: served},
+			Options: sim.Options{Seed: 2, Resources: served}, Apart: true,
 			Story: func(w *storm.World) {
 				c := adopt(w)
 				c.Latency(time.Millisecond)

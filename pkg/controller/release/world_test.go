@@ -54,7 +54,7 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
 func controller(o Options, seen ...func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
-		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		target, machines := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
 		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines.Machine().V1alpha1(), Target: target}, &scribe{core: core}, o)
 		if err != nil {

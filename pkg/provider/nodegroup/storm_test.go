@@ -96,8 +96,8 @@ func (c *cluster) drop(l *ledger, node string) {
 
 var _ = Describe("Storms", func() {
 	It("of late watches, failing writes, crashes and other writers lose no raise, make none twice, and count each machine that goes once", func() {
-		storm.Seeds(suite, 30, func(seed uint64) {
-			c := adopt(storm.NewWorld(sim.Options{Seed: seed}))
+		storm.Seeds(suite, 8, func(seed uint64) {
+			c := adopt(storm.NewApart(sim.Options{Seed: seed}))
 			defer c.end()
 			random := rand.New(rand.NewPCG(seed, 1))
 			c.pool("pool", "0:10000", 20)
@@ -163,7 +163,7 @@ var _ = Describe("Storms", func() {
 		} {
 			By(name)
 			scenario := storm.Scenario{
-				Options: sim.Options{Seed: 3},
+				Options: sim.Options{Seed: 3}, Apart: true,
 				Story: func(w *storm.World) {
 					c := adopt(w)
 					defer c.hangUp()

@@ -67,7 +67,7 @@ func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
 func server(w *wire, change ...func(*Options)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
-		ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+		ours, core := versioned.NewForConfigOrDie(storm.Control(config)), kubernetes.NewForConfigOrDie(storm.Target(config))
 		machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
 		options := Options{
 			Namespace: ns, GPULabel: DefaultGPULabel,

@@ -12,12 +12,16 @@ import (
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 )
 
-// real are specs with an unmodified cluster-autoscaler; where there is none they are left out, and the suite says so.
+// real are specs with an unmodified cluster-autoscaler; where there is none each is listed as skipped, with the reason.
 func real(text string, body func()) bool {
-	if binary == "" {
-		return true
-	}
-	return Describe(text, Label("long"), body)
+	return Describe(text, Label("long"), func() {
+		BeforeEach(func() {
+			if binary == "" {
+				Skip("CLUSTER_AUTOSCALER names no binary of cluster-autoscaler")
+			}
+		})
+		body()
+	})
 }
 
 var _ = real("An unmodified cluster-autoscaler", func() {

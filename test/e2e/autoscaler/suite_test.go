@@ -57,9 +57,6 @@ func TestAutoscaler(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
 	RegisterFailHandler(Fail)
-	if binary == "" {
-		fmt.Println("CLUSTER_AUTOSCALER names no binary: specs with a real cluster-autoscaler are left out")
-	}
 	RunSpecs(t, "cluster-autoscaler")
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/daemon"
+)
+
+// restart is how long a program that lost its lease stays away.
+const restart = 5 * time.Second
+
+// Twins starts two instances of a program, which take turns on a Lease as our daemons do. Who loses it ends, and waits for it
+// anew. Both have the same identity for the servers.
+func (w *World) Twins(name string, program Program) (first, second *Process) {
+	lives := &atomic.Int64{}
+	instance := func(ctx context.Context, config *rest.Config) error {
+		for ctx.Err() == nil {
+			identity := fmt.Sprintf("%s-%d", name, lives.Add(1))
+			if elected(ctx, config, name, identity, program); ctx.Err() != nil {
+				return nil
+			}
+			w.turns.Add(1)
+			time.Sleep(restart)
+		}
+		return nil
+	}
+	return w.Start(name, instance), w.Start(name, instance)
+}
+
+// elected runs the program while it holds the lease. However it ends, it is tried again.
+func elected(ctx context.Context, config *rest.Config, name, identity string, program Program) {
+	lease := daemon.Lease{
+		Namespace: "kube-system", Name: name, Identity: identity,
+		Duration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 5 * time.Second,
+	}
+	client := kubernetes.NewForConfigOrDie(Control(config))
+	_ = daemon.Elect(ctx, client, lease, func(ctx context.Context) error { return program(ctx, config) })
+}
