@@ -21,6 +21,7 @@ func (s *Server) attend(ctx context.Context) {
 	ticker := s.options.Clock.NewTicker(remindEvery)
 	defer ticker.Stop()
 	for {
+		s.memory.forget()
 		s.remind()
 		select {
 		case <-ctx.Done():

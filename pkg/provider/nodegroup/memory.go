@@ -32,7 +32,7 @@ type memory struct {
 	namespace                                   string
 	deployments, sets, machines, classes, nodes cache.Indexer
 	clock                                       clock.PassiveClock
-	written                                     written
+	written                                     pendingWrites
 	named                                       recent
 	shown                                       shown
 	sighted                                     sighted
@@ -88,6 +88,21 @@ func (m *memory) wrote(d *v1alpha1.MachineDeployment) {
 	now := m.clock.Now()
 	m.written.note(d, now)
 	m.named.note(names(d), now)
+}
+
+// forget what is known of objects that are gone. It is called again and again: what a call under way has noted since goes the next time.
+func (m *memory) forget() {
+	missing := func(store cache.Indexer) func(string) bool {
+		return func(name string) bool {
+			_, there, _ := store.GetByKey(m.namespace + "/" + name)
+			return !there
+		}
+	}
+	m.written.forgetIf(missing(m.deployments))
+	m.shown.forgetIf(missing(m.deployments))
+	m.sighted.forgetIf(missing(m.deployments))
+	m.freed.forgetIf(missing(m.machines))
+	m.named.note(nil, m.clock.Now())
 }
 
 // behind is the name of a MachineDeployment of which the informer should have seen our write long ago; empty where there is

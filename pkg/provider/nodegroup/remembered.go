@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ const (
 	unseenFor = 30 * time.Second
 )
 
-// written holds MachineDeployments that are newer than what the informer has: what writes and reads past it returned.
-type written struct {
+// pendingWrites holds MachineDeployments that are newer than what the informer has: what writes and reads past it returned.
+type pendingWrites struct {
 	mu   sync.Mutex
 	last map[string]entry
 }
@@ -36,7 +37,7 @@ type entry struct {
 }
 
 // note keeps d, unless something newer is known.
-func (w *written) note(d *v1alpha1.MachineDeployment, now time.Time) {
+func (w *pendingWrites) note(d *v1alpha1.MachineDeployment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
@@ -48,7 +49,7 @@ func (w *written) note(d *v1alpha1.MachineDeployment, now time.Time) {
 }
 
 // newer is the newer of what the informer has and what is known here.
-func (w *written) newer(seen *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+func (w *pendingWrites) newer(seen *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known, ok := w.last[seen.Name]
@@ -62,14 +63,20 @@ func (w *written) newer(seen *v1alpha1.MachineDeployment) *v1alpha1.MachineDeplo
 	return seen
 }
 
-func (w *written) forget(name string) {
+func (w *pendingWrites) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.last, name)
 }
 
+func (w *pendingWrites) forgetIf(gone func(string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.last, func(name string, _ entry) bool { return gone(name) })
+}
+
 // all are the names of what is known here, with the time since when.
-func (w *written) all() map[string]time.Time {
+func (w *pendingWrites) all() map[string]time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := map[string]time.Time{}
@@ -80,7 +87,7 @@ func (w *written) all() map[string]time.Time {
 }
 
 // holds says that this version is from here.
-func (w *written) holds(d *v1alpha1.MachineDeployment) bool {
+func (w *pendingWrites) holds(d *v1alpha1.MachineDeployment) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known, ok := w.last[d.Name]
@@ -149,6 +156,12 @@ func (f *freed) forget(machine string) {
 	delete(f.since, machine)
 }
 
+func (f *freed) forgetIf(gone func(string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.since, func(machine string, _ time.Time) bool { return gone(machine) })
+}
+
 // shown remembers the last Node of each group that could be its template: what a group without Nodes looks like.
 type shown struct {
 	mu   sync.Mutex
@@ -178,4 +191,10 @@ func (s *shown) of(group, class string) *corev1.Node {
 		return m.node
 	}
 	return nil
+}
+
+func (s *shown) forgetIf(gone func(string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.last, func(group string, _ model) bool { return gone(group) })
 }

@@ -4,7 +4,6 @@ package nodegroup
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	writes "github.com/evenkeel/evenkeel/pkg/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -133,16 +132,16 @@ func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c 
 			s.memory.wrote(after)
 			klog.FromContext(ctx).V(2).Info("Changed replicas", "from", c.From, "to", c.To, "named", c.Names)
 			return true, nil
-		case writes.Outcome(err) == writes.Refused:
+		case written.Outcome(err) == written.Refused && !lost:
 			return false, answer(base.Name, err)
 		}
-		lost = lost || !apierrors.IsConflict(err)
+		lost = lost || written.Outcome(err) == written.Unknown
 		live, unread := s.read(ctx, base.Name)
 		switch {
 		case unread == nil && live.ResourceVersion != base.ResourceVersion:
 			s.memory.wrote(live)
 			return c.settle(base, live, lost)
-		case unread != nil && writes.Answered(unread): // it is gone
+		case unread != nil && written.Answered(unread): // it is gone
 			return false, answer(base.Name, unread)
 		}
 		// Nothing is known, or nothing has happened yet. The same patch takes effect once, however often it is made.
@@ -184,31 +183,4 @@ func answer(name string, err error) error {
 		code = codes.PermissionDenied
 	}
 	return status.Errorf(code, "change %s: %v", name, err)
-}
-
-// gates let one call at a time write to each group: calls that come together, as deletions do, would only make each other's patches
-// conflict.
-type gates struct {
-	mu   sync.Mutex
-	open map[string]chan struct{}
-}
-
-// enter waits for its turn.
-func (g *gates) enter(ctx context.Context, id string) (leave func(), err error) {
-	g.mu.Lock()
-	if g.open == nil {
-		g.open = map[string]chan struct{}{}
-	}
-	gate, ok := g.open[id]
-	if !ok {
-		gate = make(chan struct{}, 1)
-		g.open[id] = gate
-	}
-	g.mu.Unlock()
-	select {
-	case gate <- struct{}{}:
-		return func() { <-gate }, nil
-	case <-ctx.Done():
-		return nil, status.Errorf(codes.Unavailable, "change %s: others are under way", id)
-	}
 }

@@ -2,7 +2,10 @@
 
 package nodegroup
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // sighted are the replicas of each group as the caller has them in mind: what there were when its loop began, and its own changes since.
 type sighted struct {
@@ -37,4 +40,10 @@ func (s *sighted) move(group string, by int32) {
 	if _, ok := s.replicas[group]; ok {
 		s.replicas[group] += by
 	}
+}
+
+func (s *sighted) forgetIf(gone func(string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.replicas, func(group string, _ int32) bool { return gone(group) })
 }

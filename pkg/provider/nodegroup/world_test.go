@@ -42,6 +42,8 @@ const serving = "nodegroups"
 
 // wire is a network of one cable: whoever serves listens on it, whoever calls dials it.
 type wire struct {
+	// server is the last that was started.
+	server   *Server
 	mu       sync.Mutex
 	listener *bufconn.Listener
 }
@@ -87,6 +89,7 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 		if err != nil {
 			return err
 		}
+		w.server = s
 		machines.StartWithContext(ctx)
 		defer machines.Shutdown()
 		nodes.StartWithContext(ctx)

@@ -165,6 +165,37 @@ var _ = Describe("Raising", func() {
 		})
 	})
 
+	It("is not refused because a later attempt was, though the first one took effect unseen (law 5)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.fail(1, sim.After, errLost)
+			patches := 0
+			c.OnWrite(func(w sim.Write) error {
+				if w.User != serving {
+					return nil
+				}
+				if patches++; patches == 1 {
+					return nil
+				}
+				return apierrors.NewForbidden(mcm.Resource("machinedeployments"), "pool", errors.New("no"))
+			})
+			reads := 0
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == serving && r.Verb == "get" {
+					if reads++; reads == 1 {
+						return time.Hour, 0
+					}
+				}
+				return 0, 0
+			})
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(patches).To(Equal(2))
+			Expect(c.replicas("pool")).To(BeEquivalentTo(4))
+			c.LatencyOf(nil)
+		})
+	})
+
 	It("says within the caller's time that it cannot, and is not done later", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)

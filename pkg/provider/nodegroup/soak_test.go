@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// remembered is how much a server keeps beside its informers.
+func (s *Server) remembered() map[string]int {
+	m := s.memory
+	return map[string]int{
+		"written": len(m.written.last), "named": len(m.named.last), "shown": len(m.shown.last), "sighted": len(m.sighted.replicas), "freed": len(m.freed.since),
+		"gates": len(s.gates.open),
+	}
+}
+
+var _ = Describe("A soak", func() {
+	It("of 10,000 objects that come and go leaves nothing behind", func() {
+		play(func(c *cluster) {
+			s := c.wire.server
+			ctx, core := context.Background(), c.core.CoreV1().Nodes()
+			const rounds, pools = 50, 50 // of a MachineDeployment, a MachineSet, a Machine and a Node each
+			for round := range rounds {
+				var names []string
+				for i := range pools {
+					name := fmt.Sprintf("pool-%d-%d", round, i)
+					names = append(names, name)
+					c.pool(name, "0:9", 1)
+					c.running(name, name)
+				}
+				time.Sleep(time.Minute + time.Second) // until the Nodes can be templates
+				Expect(c.begin()).To(Succeed())
+				for _, name := range names {
+					c.patchNode("node-"+name, `{"metadata":{"labels":{"seen":"again"}}}`)
+				}
+				c.lull()
+				Expect(s.remembered()).To(HaveKeyWithValue("shown", pools), "it does remember")
+				for _, name := range names {
+					node := told(standIn("node-" + name))
+					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": noonText}
+					Expect(c.groupOf(node)).To(BeEmpty())
+					Expect(c.increase(name, 1)).To(Succeed())
+					_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: name, Nodes: []*pb.ExternalGrpcNode{node}})
+					Expect(err).NotTo(HaveOccurred())
+				}
+				Expect(s.remembered()).To(HaveKeyWithValue("freed", pools), "it does remember")
+				for _, name := range names {
+					Expect(core.Delete(ctx, "node-"+name, metav1.DeleteOptions{})).To(Succeed())
+					Expect(c.ours.Machines(ns).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+					Expect(c.ours.MachineSets(ns).Delete(ctx, name+"-1", metav1.DeleteOptions{})).To(Succeed())
+					Expect(c.ours.MachineDeployments(ns).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+				}
+				c.lull()
+			}
+			c.pool("last", "0:9", 1)
+			time.Sleep(time.Hour)
+			for kept, n := range s.remembered() {
+				Expect(n).To(BeNumerically("<=", 1), kept)
+			}
+		})
+	})
+})
