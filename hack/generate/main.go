@@ -103,9 +103,12 @@ func generateClients(staged string, groups []string) error {
 		return err
 	}
 	if err := run("client-gen", to("clientset"), prefixed("--input=", packages), []string{
-		"--input-base=", "--clientset-name=versioned", "--fake-clientset=false",
+		"--input-base=", "--clientset-name=versioned",
 		"--apply-configuration-package=" + path.Join(clients, "applyconfiguration"),
 	}); err != nil {
+		return err
+	}
+	if err := simplifyFake(staged); err != nil {
 		return err
 	}
 	if err := run("lister-gen", to("listers"), packages); err != nil {

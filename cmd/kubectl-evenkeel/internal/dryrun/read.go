@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -161,7 +162,7 @@ func (r *reading) fail(name string, err error, missed bool) {
 }
 
 // pageSize is how many objects are asked for at once.
-const pageSize = 500
+const pageSize = 250
 
 // fill lists a resource in the background.
 func fill[T any](r *reading, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, into *[]*T) {
@@ -172,12 +173,15 @@ func fill[T any](r *reading, client dynamic.Interface, resource schema.GroupVers
 		})
 		pages.PageSize = pageSize
 		err := pages.EachListItem(r.ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+			if len(*into) == read.MaxObjects {
+				return read.ErrTooMany
+			}
 			o, err := typed[T](item)
 			*into = append(*into, o)
 			return err
 		})
 		if err != nil {
-			*into = nil
+			*into = nil // a forecast of a part would be wrong
 			r.fail(resource.Resource, err, missed)
 		}
 	})
@@ -195,6 +199,9 @@ func typed[T any](item runtime.Object) (*T, error) {
 	o := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	if pod, ok := any(o).(*corev1.Pod); ok {
+		return any(read.Pod(pod)).(*T), nil
 	}
 	return o, nil
 }

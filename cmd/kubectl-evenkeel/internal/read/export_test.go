@@ -4,3 +4,6 @@ package read
 
 // Slim takes away what nobody looks at.
 var Slim = slim
+
+// SetMost limits how many objects of a kind are read.
+func SetMost(c *Clusters, n int) { c.most = n }

@@ -40,6 +40,8 @@ type Clusters struct {
 	// Namespace of the control cluster to look at; all of them where it is empty.
 	Namespace string
 	Clock     clock.PassiveClock
+	// most objects of a kind are read; MaxObjects where it is 0.
+	most int
 }
 
 // New makes the clients. Without a target configuration Nodes and pods are not read.
@@ -67,8 +69,10 @@ func eager(config *rest.Config) *rest.Config {
 }
 
 const (
-	// pageSize is how many objects are asked for at once.
-	pageSize = 500
+	// pageSize is how many objects are asked for at once: a page of the largest pods takes some 100 MiB while it is read.
+	pageSize = 250
+	// MaxObjects of a kind are read.
+	MaxObjects = 200_000
 	// patience bounds how long a single look may take: after that a cluster counts as one that does not answer.
 	patience = 20 * time.Second
 )
@@ -81,7 +85,7 @@ func (c Clusters) Once(ctx context.Context) (overview.Objects, error) {
 	lists, errs := make([][]runtime.Object, len(kinds)), make([]error, len(kinds))
 	var reading sync.WaitGroup
 	for i, k := range kinds {
-		reading.Go(func() { lists[i], errs[i] = k.all(ctx) })
+		reading.Go(func() { lists[i], errs[i] = k.all(ctx, cmp.Or(c.most, MaxObjects)) })
 	}
 	reading.Wait()
 	o := overview.Objects{At: c.Clock.Now()}
@@ -93,17 +97,23 @@ func (c Clusters) Once(ctx context.Context) (overview.Objects, error) {
 	return o, c.absent(&o, kinds, errs)
 }
 
-// all lists every object of a kind, slimmed.
-func (k kind) all(ctx context.Context) ([]runtime.Object, error) {
+// all lists the objects of a kind, slimmed, as many as may be read.
+func (k kind) all(ctx context.Context, most int) ([]runtime.Object, error) {
 	var all []runtime.Object
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return k.list(ctx, o) })
 	pages.PageSize, pages.PageBufferSize = pageSize, 1
 	err := pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		if len(all) == most {
+			return ErrTooMany
+		}
 		all = append(all, slim(item))
 		return nil
 	})
 	return all, err
 }
+
+// ErrTooMany ends the reading of a kind.
+var ErrTooMany = errors.New("there are more than are read; the rest is left out")
 
 // absent says what is missing, and why. It is an error where the control cluster does not answer.
 func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error {
@@ -146,6 +156,8 @@ func cause(err error) error {
 func reason(k kind, err error) string {
 	var status apierrors.APIStatus
 	switch {
+	case errors.Is(err, ErrTooMany):
+		return err.Error()
 	case apierrors.IsNotFound(err):
 		return "not installed in this cluster"
 	case apierrors.IsForbidden(err):

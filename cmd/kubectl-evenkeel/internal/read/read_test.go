@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -66,6 +67,42 @@ var _ = Describe("A look", func() {
 			Expect(p.Spec.Containers[0].Resources.Requests).NotTo(BeEmpty())
 			Expect(p.Spec.NodeSelector).To(HaveKey("a"))
 			Expect(p.Annotations).To(Equal(map[string]string{"kept": "x"}))
+		})
+	})
+
+	It("keeps of the largest pods no more than of others", func() {
+		play(everything(), func(s scene) {
+			large := func(p *corev1.Pod) {
+				p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "yes", "notes": strings.Repeat("x", 200<<10)}
+				p.Spec.NodeSelector = map[string]string{}
+				for i := range 2000 {
+					p.Spec.NodeSelector[fmt.Sprintf("example.org/label-%d", i)] = "x"
+					p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("E", i), Value: "value"})
+				}
+			}
+			s.pod("waits", large)
+			s.pod("runs", large, func(p *corev1.Pod) { p.Spec.NodeName = "a" })
+			o, err := s.clusters(s.ConfigFor("reader")).Once(s)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(o.Pods).To(HaveLen(2))
+			for _, p := range o.Pods {
+				Expect(p.Size()).To(BeNumerically("<", 10<<10), p.Name)
+				Expect(p.Annotations).To(HaveKeyWithValue(corev1.MirrorPodAnnotationKey, "yes"))
+			}
+		})
+	})
+
+	It("reads no more of a kind than it says, and says so", func() {
+		play(everything(), func(s scene) {
+			for i := range 3 {
+				s.pod(fmt.Sprint("p", i))
+			}
+			c := s.clusters(s.ConfigFor("reader"))
+			SetMost(&c, 2)
+			o, err := c.Once(s)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(o.Pods).To(HaveLen(2))
+			Expect(o.Missing).To(Equal([]string{"pods: there are more than are read; the rest is left out"}))
 		})
 	})
 

@@ -3,10 +3,15 @@
 package read
 
 import (
+	"maps"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // lastApplied is a whole object once more.
@@ -22,7 +27,8 @@ func slim(o runtime.Object) runtime.Object {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		slimPod(o)
+		trim(o)
+		return Pod(o)
 	case *corev1.Node:
 		o.Status.Images, o.Status.VolumesAttached, o.Status.VolumesInUse = nil, nil, nil
 	case *mcm.MachineClass:
@@ -31,23 +37,52 @@ func slim(o runtime.Object) runtime.Object {
 	return o
 }
 
-// slimPod keeps what says where a pod may run, and what it takes there.
-func slimPod(p *corev1.Pod) {
-	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i, c := range containers {
-			containers[i] = corev1.Container{Name: c.Name, Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
-		}
-	}
-	p.Spec.EphemeralContainers, p.Spec.HostAliases, p.Spec.ImagePullSecrets = nil, nil, nil
+// trim keeps of a pod's state what a screen shows. Volumes matter for pods that wait.
+func trim(p *corev1.Pod) {
 	conditions := p.Status.Conditions
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName}
+	p.Status.Conditions = nil
 	for _, c := range conditions {
 		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
 			p.Status.Conditions = []corev1.PodCondition{c}
 		}
 	}
 	if p.Spec.NodeName != "" {
-		// Volumes matter for those that wait.
 		p.Spec.Volumes = nil
 	}
+}
+
+// longest is the length of the longest annotation of a pod that is kept: those that are read say true or false, or a name.
+const longest = 253
+
+// Pod keeps of a pod what says where it may run, what it takes there, and its state. What remains takes at most [fit.MaxBytes] beside
+// its state: whoever may create pods decides how many there are and how large. The pod is changed.
+func Pod(p *corev1.Pod) *corev1.Pod {
+	p.ManagedFields, p.Finalizers = nil, nil
+	maps.DeleteFunc(p.Annotations, func(_, value string) bool { return len(value) > longest })
+	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i, c := range containers {
+			containers[i] = corev1.Container{Name: c.Name, Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
+		}
+	}
+	p.Spec.EphemeralContainers, p.Spec.HostAliases, p.Spec.ImagePullSecrets = nil, nil, nil
+	state := corev1.PodStatus{
+		Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, Conditions: p.Status.Conditions, StartTime: p.Status.StartTime,
+	}
+	p.Status = corev1.PodStatus{}
+	slim := p
+	if p.Size() > fit.MaxBytes {
+		slim = fit.Slim(p)
+		for key, value := range p.Annotations {
+			if known(key) {
+				metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
+			}
+		}
+	}
+	slim.Status = state
+	return slim
+}
+
+// known reports whether an annotation of a pod is read: whether it mirrors a static pod, and whether it may be evicted.
+func known(key string) bool {
+	return key == corev1.MirrorPodAnnotationKey || key == "cluster-autoscaler.kubernetes.io/safe-to-evict"
 }
