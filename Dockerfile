@@ -2,10 +2,20 @@
 #
 # The image of machine-controller-manager, for several platforms, with an SBOM, each built on the builder's own platform:
 #
-#   docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=v0.1.0 --sbom=true --provenance=mode=max -t NAME --push .
+#   docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=v0.1.0 \
+#     --build-arg=BUILDER=golang:1.26@sha256:... --build-arg=BASE=gcr.io/distroless/static:nonroot@sha256:... \
+#     --sbom=true --provenance=mode=max -t NAME --push .
+#
+# BUILDER and BASE have no default and need a digest: a tag may be moved. `make image` checks both before it builds.
 #
 # That of the machine controller with virtual machines: --target=machine-controller.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG BUILDER
+ARG BASE
+FROM --platform=$BUILDPLATFORM ${BUILDER} AS build
+ARG BUILDER
+ARG BASE
+COPY hack/pinned.sh /
+RUN /pinned.sh "$BUILDER" "$BASE"
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
@@ -20,7 +30,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     -ldflags="-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=$VERSION" \
     -o /out/ ./cmd/machine-controller-manager ./cmd/machine-controller
 
-FROM gcr.io/distroless/static:nonroot AS base
+FROM ${BASE} AS base
 # Who deploys the stock image may start ./machine-controller-manager.
 WORKDIR /
 USER 65532:65532

@@ -50,6 +50,12 @@ build: ## Build our binaries into .local/bin
 	@mkdir -p .local/bin
 	go build -o .local/bin/ ./cmd/...
 
+.PHONY: image
+image: ## Build the image NAME of release VERSION; BUILDER and BASE are images of Go and of the base, by digest
+	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
+	docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
+		--sbom=true --provenance=mode=max -t $(NAME) --push .
+
 .PHONY: sbom
 sbom: build ## What each of our binaries is made of, as CycloneDX in .local/sbom; VERSION=v0.1.0 names a release
 	go run ./hack/sbom -version=$(VERSION) $(patsubst cmd/%,.local/bin/%,$(wildcard cmd/*))

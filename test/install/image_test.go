@@ -48,7 +48,7 @@ var _ = Describe("The image", func() {
 	})
 
 	It("is static, runs as nobody in particular, and is stamped where the code looks for it", func(ctx context.Context) {
-		Expect(dockerfile).To(And(ContainSubstring("CGO_ENABLED=0"), ContainSubstring("distroless/static:nonroot"), ContainSubstring("\nUSER 65532:65532\n")))
+		Expect(dockerfile).To(And(ContainSubstring("CGO_ENABLED=0"), ContainSubstring("\nUSER 65532:65532\n")))
 		code, err := os.ReadFile(filepath.Join(root, "internal/version/version.go"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(code)).To(ContainSubstring("\nvar stamp string\n"))
@@ -57,6 +57,26 @@ var _ = Describe("The image", func() {
 		ko, err := os.ReadFile(filepath.Join(root, ".ko.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(ko)).To(ContainSubstring(stamp + "{{.Env.VERSION}}"))
+	})
+
+	It("is built from images that the release names by digest, and not without them", func(ctx context.Context) {
+		for _, from := range regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+) AS (\S+)$`).FindAllStringSubmatch(dockerfile, -1) {
+			Expect(from[1]).To(BeElementOf("${BUILDER}", "${BASE}", "base"))
+		}
+		Expect(dockerfile).NotTo(MatchRegexp(`(?m)^ARG (BUILDER|BASE)=`), "no default")
+		Expect(dockerfile).To(ContainSubstring("\nRUN /pinned.sh \"$BUILDER\" \"$BASE\"\n"))
+		ko, err := os.ReadFile(filepath.Join(root, ".ko.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(ko)).To(MatchRegexp(`(?m)^defaultBaseImage: \S+\.invalid/`), "ko has a default of its own")
+		digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
+		for images, pinned := range map[string]bool{
+			"a" + digest: true, "registry.example:5000/a/b:tag" + digest + " b" + digest: true,
+			"": false, "a": false, "a:latest": false, digest: false, "a" + digest + "0": false, "a" + digest[:70]: false, "a" + strings.ToUpper(digest): false,
+			"a" + digest + " b:tag": false, "a@sha256:" + strings.Repeat("x", 64): false,
+		} {
+			err := exec.CommandContext(ctx, filepath.Join(root, "hack/pinned.sh"), strings.Fields(images)...).Run()
+			Expect(err == nil).To(Equal(pinned), images)
+		}
 	})
 
 	It("has the platforms and binaries that ko has", func() {
@@ -72,8 +92,7 @@ var _ = Describe("The image", func() {
 			}
 		}
 		Expect(syaml.UnmarshalStrict(text, &ko)).To(Succeed())
-		Expect(ko.DefaultBaseImage).To(Equal("gcr.io/distroless/static:nonroot"))
-		Expect(dockerfile).To(And(ContainSubstring("FROM "+ko.DefaultBaseImage+" "), ContainSubstring("--platform="+strings.Join(ko.DefaultPlatforms, ",")+" ")))
+		Expect(dockerfile).To(And(ContainSubstring("FROM ${BASE} AS base"), ContainSubstring("--platform="+strings.Join(ko.DefaultPlatforms, ",")+" ")))
 		var names []string
 		for _, build := range ko.Builds {
 			names = append(names, build.ID)

@@ -27,6 +27,8 @@ metadata:
   namespace: {{ .root.Release.Namespace }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
+# A pod that needs the token asks for it.
+automountServiceAccountToken: false
 {{- end }}
 
 {{/* binds a Role of that name: pass a dict of root, component, name, account and namespace */}}

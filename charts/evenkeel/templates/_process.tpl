@@ -27,6 +27,7 @@ spec:
       {{- end }}
     spec:
       serviceAccountName: {{ .name }}
+      automountServiceAccountToken: true
       # The worst case of a stop is an API server that hangs: writes under way 2 s, the lease 2 s, the endpoint 1 s.
       terminationGracePeriodSeconds: 15
       securityContext:
@@ -70,12 +71,12 @@ spec:
         imagePullPolicy: {{ $v.image.pullPolicy }}
         args:
         {{- range .args }}
-        - {{ . }}
+        - {{ . | quote }}
         {{- end }}
-        - --secure-metrics-address=0.0.0.0:{{ $v.metrics.port }}
+        - {{ printf "--secure-metrics-address=0.0.0.0:%v" $v.metrics.port | quote }}
         {{- if $v.metrics.tlsSecret }}
-        - --secure-metrics-cert-file=/etc/evenkeel/metrics/tls.crt
-        - --secure-metrics-key-file=/etc/evenkeel/metrics/tls.key
+        - "--secure-metrics-cert-file=/etc/evenkeel/metrics/tls.crt"
+        - "--secure-metrics-key-file=/etc/evenkeel/metrics/tls.key"
         {{- end }}
         {{- range .extraArgs }}
         - {{ . | quote }}
@@ -88,11 +89,18 @@ spec:
         {{- with .ports }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+        # One minute to begin; until then the other probes wait.
+        startupProbe:
+          httpGet:
+            path: /healthz
+            port: health
+          periodSeconds: 2
+          timeoutSeconds: 5
+          failureThreshold: 30
         livenessProbe:
           httpGet:
             path: /healthz
             port: health
-          initialDelaySeconds: 10
           periodSeconds: 10
           timeoutSeconds: 5
         readinessProbe:
@@ -131,6 +139,7 @@ spec:
       - name: metrics-tls
         secret:
           secretName: {{ $v.metrics.tlsSecret }}
+          defaultMode: 256 # 0400; the kubelet adds the pod's group
       {{- end }}
       {{- end }}
 ---
@@ -200,16 +209,26 @@ spec:
       protocol: UDP
     - port: 53
       protocol: TCP
+    {{- with $v.networkPolicy.dnsTo }}
+    to:
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   - ports:
     {{- range $v.networkPolicy.apiServerPorts }}
     - port: {{ . }}
     {{- end }}
-    {{- with $v.networkPolicy.apiServerCIDRs }}
     to:
-    {{- range . }}
+    {{- range $v.networkPolicy.apiServerCIDRs }}
     - ipBlock:
-        cidr: {{ . }}
-    {{- end }}
+        cidr: {{ . | quote }}
+    {{- else }}
+    # Anywhere but where clouds hand out credentials of the machine.
+    - ipBlock:
+        cidr: "0.0.0.0/0"
+        except: ["169.254.0.0/16"]
+    - ipBlock:
+        cidr: "::/0"
+        except: ["fd00:ec2::254/128", "fe80::/10"]
     {{- end }}
 {{- end }}
 {{- if $v.metrics.serviceMonitor.enabled }}
@@ -241,8 +260,10 @@ spec:
           name: {{ $v.metrics.tlsSecret }}
           key: ca.crt
       serverName: {{ .name }}.{{ .root.Release.Namespace }}.svc
-      {{- else }}
+      {{- else if $v.metrics.serviceMonitor.insecureSkipVerify }}
       insecureSkipVerify: true
+      {{- else }}
+      {{- fail "metrics.serviceMonitor needs metrics.tlsSecret (with ca.crt), or metrics.serviceMonitor.insecureSkipVerify=true: then Prometheus sends its token to whoever answers" }}
       {{- end }}
 {{- end }}
 {{- end }}

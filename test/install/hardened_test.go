@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+// each calls f with every rendered object of a kind.
+func each[T any](rendered map[string]*unstructured.Unstructured, kind string, f func(name string, o *T)) {
+	GinkgoHelper()
+	n := 0
+	for name, u := range rendered {
+		if u.GetKind() != kind {
+			continue
+		}
+		o := new(T)
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o)).To(Succeed())
+		f(name, o)
+		n++
+	}
+	Expect(n).To(BeNumerically(">", 0), kind)
+}
+
+var _ = Describe("What the chart protects", func() {
+	processes := []string{"--set", "balancer.enabled=true,federation.hub.enabled=true,manager.target.kubeconfigSecret=target"}
+
+	It("is every process: it is not evicted first, has time to begin, and memory has a limit", func(ctx context.Context) {
+		each(objects(template(ctx, processes...)), "Deployment", func(name string, d *appsv1.Deployment) {
+			pod := d.Spec.Template.Spec
+			Expect(pod.PriorityClassName).To(Equal("system-cluster-critical"), name)
+			for _, c := range pod.Containers {
+				Expect(c.StartupProbe).NotTo(BeNil(), name)
+				Expect(c.StartupProbe.FailureThreshold*c.StartupProbe.PeriodSeconds).To(BeNumerically(">=", 60), name)
+				Expect(c.Resources.Limits.Memory().Sign()).To(Equal(1), name)
+			}
+		})
+	})
+
+	It("are Secrets: only the process reads their files, and no token is mounted that is not asked for", func(ctx context.Context) {
+		rendered := objects(template(ctx, "--values", everything))
+		secrets := 0
+		each(rendered, "Deployment", func(name string, d *appsv1.Deployment) {
+			Expect(d.Spec.Template.Spec.AutomountServiceAccountToken).To(Equal(ptr.To(true)), name)
+			for _, v := range d.Spec.Template.Spec.Volumes {
+				if v.Secret != nil {
+					secrets++
+					Expect(v.Secret.DefaultMode).To(Equal(ptr.To[int32](0o400)), v.Name)
+				}
+			}
+		})
+		Expect(secrets).To(BeNumerically(">=", 3))
+		each(rendered, "ServiceAccount", func(name string, a *corev1.ServiceAccount) {
+			Expect(a.AutomountServiceAccountToken).To(Equal(ptr.To(false)), name)
+		})
+	})
+
+	It("is the network: metrics, names and API servers have peers, and none is where clouds hand out credentials", func(ctx context.Context) {
+		each(objects(template(ctx, processes...)), "NetworkPolicy", func(name string, p *networkingv1.NetworkPolicy) {
+			for _, rule := range p.Spec.Egress {
+				Expect(rule.To).NotTo(BeEmpty(), name)
+				for _, to := range rule.To {
+					if to.IPBlock != nil && strings.HasSuffix(to.IPBlock.CIDR, "/0") {
+						Expect(to.IPBlock.Except).NotTo(BeEmpty(), name)
+					}
+				}
+			}
+			for _, rule := range p.Spec.Ingress {
+				if rule.Ports[0].Port.String() != "health" {
+					Expect(rule.From).NotTo(BeEmpty(), name)
+				}
+			}
+		})
+	})
+
+	It("is Prometheus' token: it is shown to whom a certificate names, or the operator says otherwise", func(ctx context.Context) {
+		_, err := tools.Template(ctx, "--set", "metrics.serviceMonitor.enabled=true")
+		Expect(err).To(MatchError(ContainSubstring("metrics.tlsSecret")))
+		Expect(template(ctx, "--set", "metrics.serviceMonitor.enabled=true,metrics.tlsSecret=metrics")).NotTo(ContainSubstring("insecureSkipVerify"))
+		Expect(template(ctx, "--set", "metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.insecureSkipVerify=true")).To(ContainSubstring("insecureSkipVerify: true"))
+	})
+
+	It("are arguments: whatever a value contains is one string", func(ctx context.Context) {
+		each(objects(template(ctx, "--set", "machines.namespace=123456")), "Deployment", func(_ string, d *appsv1.Deployment) {
+			Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--namespace=123456"))
+		})
+		for _, line := range strings.Split(string(template(ctx, processes...)), "\n") {
+			if text := strings.TrimSpace(line); strings.HasPrefix(text, "- --") {
+				Fail("not quoted: " + text)
+			}
+		}
+	})
+})
