@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
+	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/overview"
-	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // planOptions are those of plan.
@@ -36,7 +36,10 @@ type planOptions struct {
 	mode                                  string
 	surplus, bootReserve, bootZones, pods time.Duration
 	safetyUp                              int
-	release                               bool
+	release, zones                        bool
+	nodes, schedulers                     []string
+	cutoff                                int32
+	similar                               settings.Similar
 	fleet                                 fleetOptions
 }
 
@@ -55,7 +58,8 @@ A change is one document or more of MachineDeployments, Balancers or FederatedHo
 memory as kubectl patch --type merge would: fields that are not named stay, lists are replaced, null removes. apiVersion,
 kind, metadata.name and the fields that change are enough. What the API server would refuse is refused.
 
-Where the controllers run with flags of their own, give the same here.`,
+Flags that the controllers run with are read from the ConfigMap evenkeel-settings, which the manager that leads keeps in the namespace of its
+MachineDeployments. A flag that is given here counts instead.`,
 		Example: `  # What is about to happen
   kubectl evenkeel plan
 
@@ -63,7 +67,7 @@ Where the controllers run with flags of their own, give the same here.`,
   echo '{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"pool-z1"},"spec":{"replicas":5}}' |
     kubectl evenkeel plan -f -`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), c.Flags()) },
 	}
 	p.addPlanFlags(c.Flags())
 	return c
@@ -80,16 +84,27 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "as the controllers were told")
 	flags.IntVar(&p.safetyUp, "safety-up", 2, "as machine-controller-manager was told")
 	flags.BoolVar(&p.release, "instant-release", true, "as the controllers were told")
+	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "as the controllers were told")
+	flags.StringArrayVar(&p.nodes, "nodes", nil, "as the controllers were told; repeatable")
+	flags.StringSliceVar(&p.schedulers, "release-schedulers", release.DefaultSchedulers(), "as the controllers were told")
+	flags.Int32Var(&p.cutoff, "release-priority-cutoff", release.DefaultCutoff, "as the controllers were told")
+	p.similar.AddFlags(flags)
 	p.fleet.addFlags(flags)
 }
 
-func (p *planOptions) run(ctx context.Context) error {
+func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if p.output != "" && p.output != "json" && p.output != "yaml" {
 		return fmt.Errorf("--output %q: write json or yaml, or leave it out", p.output)
+	}
+	if err := p.adopt(ctx, flags); err != nil {
+		return err
 	}
 	mode, err := v1alpha1.ParseBalanceMode(p.mode)
 	if err != nil {
 		return fmt.Errorf("--balance-mode: %w", err)
+	}
+	if err := p.similar.Validate(); err != nil {
+		return err
 	}
 	if err := p.fleet.complete(); err != nil {
 		return err
@@ -161,7 +176,11 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 			return dryrun.Forecast{}, err
 		}
 	}
-	forecast, err := dryrun.New(ctx, before, objects, p.settings(mode), clients.Reads())
+	settings, err := p.settings(mode)
+	if err != nil {
+		return dryrun.Forecast{}, err
+	}
+	forecast, err := dryrun.New(ctx, before, objects, settings, clients.Reads())
 	if err != nil {
 		return dryrun.Forecast{}, err
 	}
@@ -206,17 +225,25 @@ func (p *planOptions) readers() (dryrun.Clients, error) {
 	return dryrun.NewClients(control, target)
 }
 
-func (p *planOptions) settings(mode v1alpha1.BalanceMode) dryrun.Settings {
+func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, error) {
+	bounds := map[string]v1alpha1.Bounds{}
+	for _, text := range p.nodes {
+		_, name, of, err := balance.ParseNodes(text)
+		if err != nil {
+			return dryrun.Settings{}, fmt.Errorf("--nodes: %w", err)
+		}
+		bounds[name] = of
+	}
 	labels := p.poolLabels
 	if labels == nil {
 		labels = []string{overview.DefaultPoolLabel}
 	}
 	return dryrun.Settings{
 		Reserve: machinetaint.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
-		Zones:   balance.Settings{Enabled: true, Mode: mode, Similar: similar.Defaults(), BootPatience: p.bootZones, PoolLabels: labels},
+		Zones:   balance.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
 		Instant: p.release,
-		Release: release.Settings{Schedulers: release.DefaultSchedulers(), Cutoff: release.DefaultCutoff, Patience: p.pods},
-	}
+		Release: release.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
+	}, nil
 }
 
 func (p *planOptions) print(f dryrun.Forecast) error {

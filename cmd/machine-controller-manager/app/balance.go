@@ -14,11 +14,11 @@ import (
 	coreinformers "k8s.io/client-go/informers"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
-	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // balanceName names the controller that keeps zones together.
@@ -29,7 +29,7 @@ type BalanceOptions struct {
 	// Enabled lets annotations and Mode have effect on replicas.
 	Enabled bool
 	Mode    string
-	Similar similar.Options
+	Similar settings.Similar
 	// BootPatience is the controller's setting of that name.
 	BootPatience time.Duration
 	PoolLabels   []string
@@ -38,7 +38,6 @@ type BalanceOptions struct {
 }
 
 func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
-	o.Similar = similar.Defaults()
 	flags.BoolVar(&o.Enabled, "balance-similar-node-groups", true,
 		"Keep similar MachineDeployments of different zones even, where they or --balance-mode ask for it. If false, replicas are left alone whatever annotations say; the excess of pools is spread all the same.")
 	flags.StringVar(&o.Mode, "balance-mode", string(v1alpha1.BalanceOff),
@@ -49,11 +48,7 @@ func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
 		"Label of MachineDeployments, or of their node templates, that says which pool they are of. Repeatable; the first that is there counts.")
 	flags.StringArrayVar(&o.Nodes, "nodes", nil,
 		"Bounds of a MachineDeployment that has none by annotation or by a Gardener's Worker: min:max:excess:namespace.name; without excess it is 0. Repeatable.")
-	flags.Float64Var(&o.Similar.MemoryRatio, "memory-difference-ratio", o.Similar.MemoryRatio, "How far similar MachineDeployments may differ in memory, as a part of the larger.")
-	flags.Float64Var(&o.Similar.AllocatableRatio, "max-allocatable-difference-ratio", o.Similar.AllocatableRatio, "The same for what is allocatable.")
-	flags.Float64Var(&o.Similar.FreeRatio, "max-free-difference-ratio", o.Similar.FreeRatio, "The same for what DaemonSets leave of that.")
-	flags.StringSliceVar(&o.Similar.IgnoredLabels, "balancing-ignore-label", nil, "Label in which similar MachineDeployments may differ, besides those of zone and hostname. Repeatable.")
-	flags.StringSliceVar(&o.Similar.BalancingLabels, "balancing-label", nil, "If given, only who has the same value of each of these labels is similar, and nothing else is compared. Repeatable.")
+	o.Similar.AddFlags(flags)
 }
 
 func (o *BalanceOptions) validate(namespace string) error {
@@ -90,7 +85,7 @@ func (o *BalanceOptions) bounds(namespace string) (map[string]v1alpha1.Bounds, e
 func (o *BalanceOptions) settings(namespace string) (balance.Settings, error) {
 	bounds, err := o.bounds(namespace)
 	return balance.Settings{
-		Enabled: o.Enabled, Mode: v1alpha1.BalanceMode(o.Mode), Similar: o.Similar, BootPatience: o.BootPatience,
+		Enabled: o.Enabled, Mode: v1alpha1.BalanceMode(o.Mode), Similar: o.Similar.Options(), BootPatience: o.BootPatience,
 		PoolLabels: o.PoolLabels, Bounds: bounds,
 	}, err
 }

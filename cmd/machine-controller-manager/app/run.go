@@ -45,9 +45,11 @@ type process struct {
 	options     *Options
 	controllers []controller
 	lease       string
-	control     *rest.Config
-	target      *rest.Config // nil without a target cluster
-	core        kubernetes.Interface
+	// identity is the holder of the lease, while this process leads.
+	identity string
+	control  *rest.Config
+	target   *rest.Config // nil without a target cluster
+	core     kubernetes.Interface
 	// past goes past the gate: for the lease, which is renewed and released while the work ends. It serves nothing else.
 	past     kubernetes.Interface
 	recorder record.EventRecorder
@@ -170,13 +172,14 @@ func (p *process) elect(ctx context.Context) error {
 	if !election.LeaderElect {
 		return p.lead(ctx)
 	}
-	identity, err := os.Hostname()
+	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("name myself: %w", err)
 	}
+	p.identity = host + "_" + string(uuid.NewUUID())
 	p.ready.Wait()
 	return daemon.Elect(ctx, p.past, daemon.Lease{
-		Namespace: p.options.Namespace, Name: p.lease, Identity: identity + "_" + string(uuid.NewUUID()),
+		Namespace: p.options.Namespace, Name: p.lease, Identity: p.identity,
 		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
 		Recorder: p.recorder,
 	}, p.lead)
@@ -216,6 +219,9 @@ func (p *process) lead(ctx context.Context) error {
 			}
 			return nil
 		})
+	}
+	if p.publishes() {
+		runs = append(runs, p.publishSettings)
 	}
 	err := daemon.Together(ctx, runs...)
 	if errors.Is(err, reachability.ErrRestored) {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/evenkeel/evenkeel/internal/settings"
+)
+
+// managerLease is the lease of the process that publishes settings.
+const managerLease = "machine-controller-manager"
+
+// adopt takes over the flags of the running manager, and says where that is not possible.
+func (p *planOptions) adopt(ctx context.Context, flags *pflag.FlagSet) error {
+	clients, err := p.readers()
+	if err != nil {
+		return err
+	}
+	namespace, err := p.namespace()
+	if err != nil {
+		return err
+	}
+	published, err := publications(ctx, clients.Control, namespace)
+	switch {
+	case err != nil:
+		p.say("cannot read the settings of the manager: %v. Flags and defaults are used", err)
+		return nil
+	case len(published) > 1:
+		p.say("there are settings of %d managers: choose one by --namespace. Flags and defaults are used", len(published))
+		return nil
+	case len(published) == 0:
+		return nil // a manager that does not publish: an older one, or one without the right to
+	}
+	unknown, err := settings.Adopt(flags, published[0])
+	if err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		p.say("the manager has settings that this version does not know: %s", strings.Join(unknown, ", "))
+	}
+	if leads := holder(ctx, clients.Control, published[0].Namespace); leads != "" && leads != published[0].Annotations[settings.Holder] {
+		p.say("the settings are of %s, and %s leads: they may be out of date", published[0].Annotations[settings.Holder], leads)
+	}
+	return nil
+}
+
+func (p *planOptions) say(format string, args ...any) {
+	fmt.Fprintf(p.ErrOut, "Note: "+format+".\n", args...)
+}
+
+// publications are those of a namespace, or of all.
+func publications(ctx context.Context, client dynamic.Interface, namespace string) ([]*corev1.ConfigMap, error) {
+	configs := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	var found []unstructured.Unstructured
+	if namespace == "" {
+		list, err := configs.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + settings.ConfigMap, Limit: 100})
+		if err != nil {
+			return nil, err
+		}
+		found = list.Items
+	} else if one, err := configs.Namespace(namespace).Get(ctx, settings.ConfigMap, metav1.GetOptions{}); err == nil {
+		found = append(found, *one)
+	} else if !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	var all []*corev1.ConfigMap
+	for i := range found {
+		config := &corev1.ConfigMap{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, config); err != nil {
+			return nil, err
+		}
+		all = append(all, config)
+	}
+	return all, nil
+}
+
+// holder is who leads, empty where that cannot be read: many may not.
+func holder(ctx context.Context, client dynamic.Interface, namespace string) string {
+	lease, err := client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace).Get(ctx, managerLease, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	return name
+}

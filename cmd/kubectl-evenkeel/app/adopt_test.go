@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/settings"
+)
+
+var _ = Describe("The settings of the manager", func() {
+	It("are flags of plan, too, with the same defaults", func() {
+		plan, _, err := app.RootOn(genericiooptions.NewTestIOStreamsDiscard(), nil).Find([]string{"plan"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.ParseFlags(nil)).To(Succeed())
+		flags := manager.NewOptions().Flags()
+		for _, name := range settings.Names() {
+			ours := plan.Flags().Lookup(name)
+			Expect(ours).NotTo(BeNil(), name)
+			if name != "pool-label" { // none means the manager's default
+				Expect(ours.DefValue).To(Equal(flags.Lookup(name).DefValue), name)
+			}
+			Expect(strings.TrimRight(ours.Value.Type(), "326")).To(Equal(strings.TrimRight(flags.Lookup(name).Value.Type(), "326")), name)
+		}
+	})
+
+	It("are used by plan, unless a flag says otherwise; without them it goes on", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		before, err := s.answer("", "plan")
+		Expect(err).NotTo(HaveOccurred())
+		flags := manager.NewOptions().Flags()
+		Expect(flags.Parse([]string{"--balance-mode=nonsense"})).To(Succeed())
+		config, err := settings.Publication(gen.Namespace, "me", flags)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(gen.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = s.answer("", "plan")
+		Expect(err).To(MatchError(ContainSubstring("nonsense")), "what the manager has counts")
+		Expect(s.answer("", "plan", "--balance-mode=Off")).To(Equal(before))
+		Expect(s.written()).To(BeZero())
+	})
+})

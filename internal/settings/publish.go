@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// ConfigMap is the name of the object with the settings of the manager that leads, in the namespace of its MachineDeployments.
+	ConfigMap = "evenkeel-settings"
+	// flagsKey of the ConfigMap holds flags and their values, in JSON.
+	flagsKey = "flags.json"
+	// Holder is the annotation that names the process which wrote them.
+	Holder = "evenkeel.machine.sapcloud.io/holder"
+	// mostBytes of a ConfigMap are read: it may be anybody's who can write ConfigMaps.
+	mostBytes = 64 << 10
+)
+
+// Names are the flags that a forecast depends on.
+func Names() []string {
+	return []string{
+		"balance-boot-patience", "balance-mode", "balance-similar-node-groups", "balancing-ignore-label", "balancing-label", "instant-release",
+		"max-allocatable-difference-ratio", "max-free-difference-ratio", "memory-difference-ratio", "nodes", "pool-label", "release-patience",
+		"release-priority-cutoff", "release-schedulers", "reserve-boot-patience", "safety-up", "similar-cloud", "similar-pool-label", "surplus-patience",
+	}
+}
+
+// Publication returns the object with the values that flags have.
+func Publication(namespace, holder string, flags *pflag.FlagSet) (*corev1.ConfigMap, error) {
+	all := map[string][]string{}
+	for _, name := range Names() {
+		flag := flags.Lookup(name)
+		if flag == nil {
+			return nil, fmt.Errorf("publish settings: there is no flag --%s", name)
+		}
+		all[name] = values(flag)
+	}
+	text, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("publish settings: %w", err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ConfigMap, Annotations: map[string]string{Holder: holder}},
+		Data:       map[string]string{flagsKey: string(text)},
+	}, nil
+}
+
+// values of a flag, of which most have one.
+func values(flag *pflag.Flag) []string {
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		return slices.Concat([]string{}, list.GetSlice())
+	}
+	return []string{flag.Value.String()}
+}
+
+// Adopt sets flags as they were published, but those that the user gave. Flags that are unknown here are of another version: they are
+// returned.
+func Adopt(flags *pflag.FlagSet, published *corev1.ConfigMap) (unknown []string, err error) {
+	text := published.Data[flagsKey]
+	if len(text) > mostBytes {
+		return nil, fmt.Errorf("read ConfigMap %s: its %s has %d bytes", ConfigMap, flagsKey, len(text))
+	}
+	var all map[string][]string
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", ConfigMap, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		flag := flags.Lookup(name)
+		if flag == nil || !slices.Contains(Names(), name) {
+			unknown = append(unknown, name)
+			continue
+		}
+		if flag.Changed {
+			continue
+		}
+		if err := adopt(flag, all[name]); err != nil {
+			return unknown, fmt.Errorf("read ConfigMap %s: --%s: %w", ConfigMap, name, err)
+		}
+	}
+	return unknown, nil
+}
+
+func adopt(flag *pflag.Flag, to []string) error {
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		return list.Replace(to)
+	}
+	if len(to) != 1 {
+		return fmt.Errorf("has %d values and not one", len(to))
+	}
+	return flag.Value.Set(to[0])
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+func TestSettings(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Settings")
+}
+
+func parsed(arguments ...string) *Similar {
+	GinkgoHelper()
+	s, flags := &Similar{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
+	s.AddFlags(flags)
+	Expect(flags.Parse(arguments)).To(Succeed())
+	return s
+}
+
+var _ = Describe("What is similar", func() {
+	It("is by default what cluster-autoscaler has", func() {
+		o := parsed().Options()
+		Expect(o).To(Equal(similar.Defaults()))
+		Expect(parsed().Validate()).To(Succeed())
+	})
+
+	It("has every option in a flag", func() {
+		o := parsed("--memory-difference-ratio=0.1", "--max-allocatable-difference-ratio=0.2", "--max-free-difference-ratio=0.3",
+			"--balancing-ignore-label=a,b", "--balancing-label=c", "--similar-pool-label=d", "--similar-pool-label=e").Options()
+		Expect(o).To(Equal(similar.Options{
+			MemoryRatio: 0.1, AllocatableRatio: 0.2, FreeRatio: 0.3, IgnoredLabels: []string{"a", "b"}, BalancingLabels: []string{"c"}, PoolLabels: []string{"d", "e"},
+		}))
+	})
+
+	It("adds what is known of a cloud to what is given", func() {
+		aws := parsed("--similar-cloud=aws", "--balancing-ignore-label=mine").Options()
+		Expect(aws.IgnoredLabels).To(Equal(append([]string{"mine"}, similar.AWSLabels()...)))
+		Expect(aws.PoolLabels).To(BeEmpty())
+		azure := parsed("--similar-cloud=azure", "--similar-pool-label=mine").Options()
+		Expect(azure.IgnoredLabels).To(Equal(similar.AzureLabels()))
+		Expect(azure.PoolLabels).To(Equal(append([]string{"mine"}, similar.AzurePoolLabels()...)))
+	})
+
+	It("is refused where it makes no sense", func() {
+		Expect(parsed("--similar-cloud=moon").Validate()).To(MatchError(ContainSubstring("--similar-cloud")))
+		Expect(parsed("--similar-cloud=aws", "--balancing-label=a").Validate()).To(HaveOccurred())
+	})
+})
+
+var _ = Describe("Published settings", func() {
+	// set has all flags that are published, most of them as words.
+	set := func(arguments ...string) *pflag.FlagSet {
+		GinkgoHelper()
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		new(Similar).AddFlags(flags)
+		flags.StringArray("nodes", nil, "")
+		for _, name := range Names() {
+			if flags.Lookup(name) == nil {
+				flags.String(name, "default", "")
+			}
+		}
+		Expect(flags.Parse(arguments)).To(Succeed())
+		return flags
+	}
+	publication := func(arguments ...string) *corev1.ConfigMap {
+		GinkgoHelper()
+		config, err := Publication("garden", "me", set(arguments...))
+		Expect(err).NotTo(HaveOccurred())
+		return config
+	}
+
+	It("become the flags of who reads them, lists with commas in their items included", func() {
+		reader := set()
+		Expect(Adopt(reader, publication("--nodes=1:9:cpu=16,memory=64Gi:garden.a", "--nodes=0:3:garden.b", "--similar-cloud=azure", "--balancing-ignore-label=a,b"))).To(BeEmpty())
+		Expect(reader.GetStringArray("nodes")).To(Equal([]string{"1:9:cpu=16,memory=64Gi:garden.a", "0:3:garden.b"}))
+		Expect(reader.GetStringSlice("balancing-ignore-label")).To(Equal([]string{"a", "b"}))
+		Expect(reader.GetString("similar-cloud")).To(Equal("azure"))
+		Expect(reader.GetString("safety-up")).To(Equal("default"))
+	})
+
+	It("do not take the place of what the reader says", func() {
+		reader := set("--similar-cloud=aws", "--nodes=1:2:garden.c")
+		Expect(Adopt(reader, publication("--similar-cloud=azure", "--nodes=1:9:garden.a"))).To(BeEmpty())
+		Expect(reader.GetString("similar-cloud")).To(Equal("aws"))
+		Expect(reader.GetStringArray("nodes")).To(Equal([]string{"1:2:garden.c"}))
+	})
+
+	It("may be of another version, or of a stranger, and set nothing but these flags", func() {
+		reader := set()
+		reader.String("kubeconfig", "mine", "")
+		config := publication()
+		config.Data[flagsKey] = `{"kubeconfig": ["theirs"], "later": ["x"], "similar-cloud": ["aws"]}`
+		Expect(Adopt(reader, config)).To(Equal([]string{"kubeconfig", "later"}))
+		Expect(reader.GetString("kubeconfig")).To(Equal("mine"))
+		for _, text := range []string{"", "no JSON", `{"memory-difference-ratio": ["x"]}`, `{"similar-cloud": []}`, `{"a":["` + strings.Repeat("x", mostBytes) + `"]}`} {
+			config.Data[flagsKey] = text
+			_, err := Adopt(set(), config)
+			Expect(err).To(MatchError(ContainSubstring(ConfigMap)))
+		}
+	})
+})

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings has the flags that the controllers and a forecast of them have in common, and publishes what a manager runs with, so
+// that its users need not repeat it.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// Similar are the flags that say which MachineDeployments are similar.
+type Similar struct {
+	given similar.Options
+	// cloud adds the labels that cluster-autoscaler knows of it.
+	cloud string
+}
+
+// clouds have labels that differ between similar groups, and labels that name pools.
+var clouds = map[string]struct{ ignored, pools []string }{
+	"":      {},
+	"aws":   {ignored: similar.AWSLabels()},
+	"azure": {ignored: similar.AzureLabels(), pools: similar.AzurePoolLabels()},
+}
+
+// AddFlags defines the flags, with cluster-autoscaler's defaults.
+func (s *Similar) AddFlags(flags *pflag.FlagSet) {
+	o := &s.given
+	*o = similar.Defaults()
+	flags.Float64Var(&o.MemoryRatio, "memory-difference-ratio", o.MemoryRatio, "How far similar MachineDeployments may differ in memory, as a part of the larger.")
+	flags.Float64Var(&o.AllocatableRatio, "max-allocatable-difference-ratio", o.AllocatableRatio, "The same for what is allocatable.")
+	flags.Float64Var(&o.FreeRatio, "max-free-difference-ratio", o.FreeRatio, "The same for what DaemonSets leave of that.")
+	flags.StringSliceVar(&o.IgnoredLabels, "balancing-ignore-label", nil, "Label in which similar MachineDeployments may differ, besides those of zone and hostname. Repeatable.")
+	flags.StringSliceVar(&o.BalancingLabels, "balancing-label", nil, "If given, only who has the same value of each of these labels is similar, and nothing else is compared. Repeatable.")
+	flags.StringSliceVar(&o.PoolLabels, "similar-pool-label", nil,
+		"Node label that makes MachineDeployments similar that have the same value of it, whatever else differs. Repeatable.")
+	flags.StringVar(&s.cloud, "similar-cloud", "",
+		"Cloud whose rules apply, as in cluster-autoscaler: aws and azure ignore the labels that differ between their zones and pools; azure adds agentpool and kubernetes.azure.com/agentpool to --similar-pool-label.")
+}
+
+// Options returns what the flags say.
+func (s *Similar) Options() similar.Options {
+	o, cloud := s.given, clouds[s.cloud]
+	o.IgnoredLabels = slices.Concat(o.IgnoredLabels, cloud.ignored)
+	o.PoolLabels = slices.Concat(o.PoolLabels, cloud.pools)
+	return o
+}
+
+// Validate returns all that is wrong, by flag.
+func (s *Similar) Validate() error {
+	errs := []error{s.Options().Validate()}
+	if _, known := clouds[s.cloud]; !known {
+		errs = append(errs, fmt.Errorf("--similar-cloud: %q is unknown; write aws, azure, or nothing", s.cloud))
+	}
+	return errors.Join(errs...)
+}
