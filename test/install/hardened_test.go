@@ -91,7 +91,7 @@ var _ = Describe("What the chart protects", func() {
 	})
 
 	It("are arguments: whatever a value contains is one string", func(ctx context.Context) {
-		each(objects(template(ctx, "--set", "machines.namespace=123456")), "Deployment", func(_ string, d *appsv1.Deployment) {
+		each(objects(template(ctx, "--set-string", "machines.namespace=123456")), "Deployment", func(_ string, d *appsv1.Deployment) {
 			Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--namespace=123456"))
 		})
 		for _, line := range strings.Split(string(template(ctx, processes...)), "\n") {
