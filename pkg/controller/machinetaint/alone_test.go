@@ -142,6 +142,9 @@ func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 	GinkgoHelper()
 	ctx, name := context.Background(), string(rune('a'+a.machines))
+	if a.machines >= 26 {
+		name = fmt.Sprintf("m-%d", a.machines)
+	}
 	a.machines++
 	m := gen.Machine(name, func(m *mcmapi.Machine) {
 		m.Labels = map[string]string{"name": "pool", "node": name}
@@ -159,10 +162,9 @@ func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 		m.Spec.NodeTemplateSpec.Annotations, m.Spec.NodeTemplateSpec.Spec.Taints = mark.Annotations, mark.Taints
 		node.Annotations, node.Spec.Taints = mark.Annotations, mark.Taints
 	}
-	m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Create(ctx, m, metav1.CreateOptions{})
+	_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Create(ctx, m, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	m.Status.CurrentStatus.Phase = mcmapi.MachineRunning
-	_, err = a.stock.MachineV1alpha1().Machines(gen.Namespace).UpdateStatus(ctx, m, metav1.UpdateOptions{})
+	_, err = a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Running"}}}`), metav1.PatchOptions{}, "status")
 	Expect(err).NotTo(HaveOccurred())
 	_, err = a.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

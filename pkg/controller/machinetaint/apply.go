@@ -13,9 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -76,7 +78,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 		return ignoreNotFound(fmt.Errorf("write machine %s: %w", before.Name, err))
 	}
 	c.noted(before.ResourceVersion, answer.ResourceVersion)
-	c.machines.Note(answer)
+	note(&c.machines, answer, c.stores.machines)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.tellMove(v.Deployment, change)
 	return nil
@@ -110,7 +112,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		switch {
 		case err == nil:
 			c.noted(node.ResourceVersion, answer.ResourceVersion)
-			c.nodes.Note(answer)
+			note(&c.nodes, answer, c.stores.nodes)
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
@@ -167,6 +169,14 @@ var errUnknown = errors.New("its outcome is unknown")
 func mayHaveHappened(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= 500
+}
+
+// note an answer, unless the object has gone meanwhile: its last event may have come before the answer.
+func note[T metav1.Object](answers *written.Answers[T], answer T, store cache.Store) {
+	answers.Note(answer)
+	if _, there, err := store.Get(answer); err == nil && !there {
+		answers.Forget(answer)
+	}
 }
 
 // noted counts a write that changed nothing.

@@ -13,6 +13,7 @@ import (
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -93,7 +94,7 @@ type Controller struct {
 	latest map[string]*v1alpha1.MachineDeployment
 	// shrinks are those of MachineSets, removals those of Machines, that are under way; see Guards.
 	shrinks  map[string]*shrink
-	removals map[string]bool
+	removals map[types.UID]*removal
 	// listening are the waves that want to hear of changes, by MachineDeployment.
 	listening map[string]chan struct{}
 	// freed is when the last machine was, by MachineDeployment, until the rest has been written.
@@ -119,7 +120,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings,
 		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
-		shrinks: map[string]*shrink{}, removals: map[string]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
+		shrinks: map[string]*shrink{}, removals: map[types.UID]*removal{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
@@ -210,6 +211,7 @@ func (c *Controller) noteFreed(key string) {
 	c.freed[key] = c.clock.Now()
 }
 
+// forget a MachineDeployment that is gone, or has no reserve.
 func (c *Controller) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,6 +4,8 @@ package machinetaint_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -333,6 +335,41 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			ask := func(name string) error { _, err := a.taint.Guards().Remove(gen.Namespace, name); return err }
 			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
 			Expect(ask("c")).To(Succeed())
+			a.Release("machines", controllerUser)
+		})
+	})
+
+	It("counts a machine out from when its removal begins until the store shows it, unless that was refused", func() {
+		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			resize := func(replicas int) {
+				_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+			}
+			resize(4)
+			a.Hold("machines", controllerUser)
+			remove := a.taint.Guards().Remove
+			ended, err := remove(gen.Namespace, "a")
+			Expect(err).NotTo(HaveOccurred())
+			ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
+			ended, err = remove(gen.Namespace, "b")
+			Expect(err).NotTo(HaveOccurred(), "the first was refused")
+			Expect(a.stock.MachineV1alpha1().Machines(gen.Namespace).Delete(context.Background(), "b", metav1.DeleteOptions{})).To(Succeed())
+			ended(nil)
+			_, err = remove(gen.Namespace, "c")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "one of five has gone, though the store does not show it")
+			_, err = remove(gen.Namespace, "b")
+			Expect(err).NotTo(HaveOccurred(), "it is the one that goes")
+			resize(3)
+			ended, err = remove(gen.Namespace, "c")
+			Expect(err).NotTo(HaveOccurred())
+			ended(errors.New("the connection broke"))
+			_, err = remove(gen.Namespace, "d")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "the third may have gone")
+			time.Sleep(3 * time.Minute)
+			_, err = remove(gen.Namespace, "d")
+			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now")
 			a.Release("machines", controllerUser)
 		})
 	})

@@ -3,6 +3,7 @@
 package machinetaint
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -24,6 +26,11 @@ type shrink struct {
 	replicas int
 	version  string    // that it was written with; empty while it is under way
 	until    time.Time // when it is forgotten if its outcome never shows; zero while it is under way
+}
+
+// removal is the deletion of a Machine that was let through, until the store shows it.
+type removal struct {
+	until time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
 }
 
 // Guards refuse what machine-controller-manager decided before the excess applied grew to what it is: it goes on from what it looked up,
@@ -110,7 +117,7 @@ func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
 	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, signs.Named(d)) {
 		return nothing, nil
 	}
-	present, reserve := c.staying(set)
+	present, reserve := c.staying(set, m.UID)
 	switch {
 	case applied(d).Excess > 0 && present <= int(set.Spec.Replicas):
 		return nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
@@ -121,19 +128,59 @@ func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
 		// The annotation was lost, with all others: a whole object was written without them.
 		return nil, stale("machines", name, "%d machines are still in reserve and go first", reserve)
 	}
-	c.removals[namespace+"/"+name] = true
-	return func(error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.removals, namespace+"/"+name)
-	}, nil
+	c.removals[m.UID] = &removal{}
+	return func(err error) { c.removed(m.UID, err) }, nil
 }
 
-// staying counts the machines of a MachineSet that are not going, and those in reserve among them. It is called with the
-// lock held.
-func (c *Controller) staying(set *mcm.MachineSet) (present, reserve int) {
+// removed notes the outcome of a deletion. One that was answered is not in the store yet.
+func (c *Controller) removed(machine types.UID, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.removals[machine]
+	switch {
+	case r == nil || err == nil || apierrors.IsNotFound(err):
+	case refused(err):
+		delete(c.removals, machine)
+	default:
+		r.until = c.clock.Now().Add(doubted)
+	}
+}
+
+// isRemoved reports whether a machine goes, or may, though the store does not show it. It is called with the lock held.
+func (c *Controller) isRemoved(machine types.UID) bool {
+	r := c.removals[machine]
+	if r != nil && !r.until.IsZero() && c.clock.Now().After(r.until) {
+		delete(c.removals, machine)
+		return false
+	}
+	return r != nil
+}
+
+// seenMachineChanged forgets removals that the store shows.
+func (c *Controller) seenMachineChanged(was, is any) {
+	if m, ok := cmp.Or(is, was).(*mcm.Machine); ok && (is == nil || going(m)) {
+		c.mu.Lock()
+		delete(c.removals, m.UID)
+		c.mu.Unlock()
+	}
+	c.machineChanged(was, is)
+}
+
+// seenSetChanged forgets the shrinks of MachineSets that are gone.
+func (c *Controller) seenSetChanged(was, is any) {
+	if set, ok := was.(*mcm.MachineSet); ok && is == nil {
+		c.mu.Lock()
+		delete(c.shrinks, setID(set))
+		c.mu.Unlock()
+	}
+	c.setChanged(was, is)
+}
+
+// staying counts the machines of a MachineSet that are not going, and those in reserve among them. The one that is asked for stays
+// so far, also when it is asked for again. It is called with the lock held.
+func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, reserve int) {
 	for _, other := range owned[*mcm.Machine](c.stores.seenMachines, set) {
-		if going(other) || c.removals[other.Namespace+"/"+other.Name] {
+		if going(other) || other.UID != asked && c.isRemoved(other.UID) {
 			continue
 		}
 		present++

@@ -26,6 +26,9 @@ func (c *Controller) observe(key string) (View, bool) {
 	if !found || shown.DeletionTimestamp != nil {
 		c.forget(key)
 		c.written.Forget(key)
+		gone := &v1alpha1.MachineDeployment{}
+		gone.Namespace, gone.Name, _ = strings.Cut(key, "/")
+		c.told.Forget(gone)
 		return View{}, false
 	}
 	d := c.told.Newest(shown)

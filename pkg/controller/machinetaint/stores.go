@@ -41,13 +41,13 @@ func (c *Controller) attach(i Informers) error {
 		{m.MachineSets().Informer(), own, nil, c.setChanged, &c.stores.sets},
 		{m.Machines().Informer(), machines, nil, c.machineChanged, &c.stores.machines},
 		{m.MachineClasses().Informer(), nil, nil, nil, &c.stores.classes},
-		{i.Seen.Machines().Informer(), own, nil, c.machineChanged, &c.stores.seenMachines},
-		{i.Seen.MachineSets().Informer(), own, nil, c.setChanged, &c.stores.seenSets},
+		{i.Seen.Machines().Informer(), own, nil, c.seenMachineChanged, &c.stores.seenMachines},
+		{i.Seen.MachineSets().Informer(), own, nil, c.seenSetChanged, &c.stores.seenSets},
 	}
 	if i.Nodes != nil {
 		all = append(all,
-			subscription{i.Nodes.Informer(), nil, nil, c.nodeChanged, &c.stores.nodes},
-			subscription{i.Pods.Informer(), cache.Indexers{byNode: indexByNodeName}, stripPod, c.podChanged, &c.stores.pods})
+			subscription{i.Nodes.Informer(), nil, stripNode, c.nodeChanged, &c.stores.nodes},
+			subscription{i.Pods.Informer(), cache.Indexers{byNode: indexByNodeName}, c.stripPod, c.podChanged, &c.stores.pods})
 	}
 	var errs []error
 	for _, s := range all {

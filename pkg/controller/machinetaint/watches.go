@@ -134,19 +134,3 @@ func counts(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner == nil || owner.Kind != "DaemonSet"
 }
-
-// stripPod keeps what is read here: pods are most of what a target cluster holds.
-func stripPod(item any) (any, error) {
-	pod, ok := item.(*corev1.Pod)
-	if !ok {
-		return item, nil
-	}
-	slim := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, OwnerReferences: pod.OwnerReferences,
-	}}
-	if mirror, there := pod.Annotations[corev1.MirrorPodAnnotationKey]; there {
-		slim.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: mirror}
-	}
-	slim.Spec.NodeName, slim.Spec.Tolerations, slim.Status.Phase = pod.Spec.NodeName, pod.Spec.Tolerations, pod.Status.Phase
-	return slim, nil
-}

@@ -53,4 +53,11 @@ func (a *Answers[T]) Forget(gone T) {
 	delete(a.last, idOf(gone))
 }
 
+// Len is how many answers it holds.
+func (a *Answers[T]) Len() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.last)
+}
+
 func idOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
