@@ -51,7 +51,7 @@ func fairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, lef
 	return taken, left
 }
 
-// sharesOf divides a limit: who has fewest gets all, up to an equal part of what is left.
+// sharesOf divides a limit among namespaces, the smallest first: each gets what it has, up to an equal part of what is left.
 func sharesOf(counts map[string]int, limit int) map[string]int {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) })
 	shares := make(map[string]int, len(names))

@@ -84,7 +84,7 @@ type Controller struct {
 	// tried has the shapes of pods that wait and that the scheduler has found no place for, as of the last look; nil where none does.
 	tried atomic.Pointer[shapes]
 
-	// took is how long the last decision did, in nanoseconds. The next one waits as long, so that half of the time is for others.
+	// took is how long the last decision took, in nanoseconds. The next one waits as long, so that half of the time is for others.
 	took atomic.Int64
 
 	// Of the one worker alone.
@@ -151,6 +151,7 @@ func (c *Controller) silence() error {
 // rest forgets what was known of pods that waited.
 func (c *Controller) rest() {
 	c.tried.Store(nil)
+	c.took.Store(0)
 	c.memory = nil
 	c.metrics.decided(Plan{}, 0)
 }
