@@ -3,19 +3,44 @@
 package machinetaint_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
+// batch is how many machines, Nodes and pods come and go at a time, rounds how often.
+const batch, rounds = 100, 12
+
 var _ = Describe("In the long run", func() {
+	It("what the controller holds returns to where it was when 3,600 objects have come and gone", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			before := a.taint.Remembered()
+			all := map[string]int{}
+			for round := range rounds {
+				for what, n := range a.comeAndGo(round) {
+					all[what] += n
+				}
+			}
+			for _, what := range []string{"machines", "removals"} {
+				Expect(all[what]).To(BeNumerically(">", rounds), "it remembered some of them: "+what)
+			}
+			a.wrote(0)
+			Expect(a.taint.Remembered()).To(Equal(before))
+		})
+	})
+
 	It("keeps of Nodes and pods what it reads, and that is bounded", func() {
 		onItsOwn(1, 0, machinetaint.Options{}, func(a *alone) {
 			large := strings.Repeat("x", 200_000)
@@ -48,3 +73,44 @@ var _ = Describe("In the long run", func() {
 		})
 	})
 })
+
+// comeAndGo has a batch come, be written, and go, and a MachineDeployment that another controller told of. It returns how much was
+// remembered meanwhile.
+func (a *alone) comeAndGo(round int) map[string]int {
+	GinkgoHelper()
+	ctx, delete := context.Background(), metav1.DeleteOptions{}
+	set, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for range batch {
+		name := a.machine(set, true)
+		_, err := a.core.CoreV1().Pods(gen.Namespace).Create(ctx, gen.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = name }), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		names = append(names, name)
+	}
+	a.heard()                  // the recorder holds a thousand events, and then waits
+	a.Hold("", controllerUser) // so that nothing that is written now is seen
+	time.Sleep(time.Second)
+	plain := gen.MachineDeployment(fmt.Sprint("other-", round), 1)
+	other, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(ctx, &api.MachineDeployment{ObjectMeta: plain.ObjectMeta}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	a.taint.Tell(other)
+	for _, name := range names {
+		ended, err := a.taint.Guards().Remove(gen.Namespace, name)
+		if err == nil {
+			ended(nil)
+		}
+	}
+	_, err = a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(ctx, "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 3), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	held := a.taint.Remembered()
+	for _, name := range names {
+		Expect(a.core.CoreV1().Pods(gen.Namespace).Delete(ctx, name, delete)).To(Succeed())
+		Expect(a.core.CoreV1().Nodes().Delete(ctx, name, delete)).To(Succeed())
+		Expect(a.stock.MachineV1alpha1().Machines(gen.Namespace).Delete(ctx, name, delete)).To(Succeed())
+	}
+	Expect(a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(ctx, other.Name, delete)).To(Succeed())
+	a.Release("", controllerUser)
+	time.Sleep(time.Minute)
+	return held
+}
