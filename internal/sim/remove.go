@@ -71,6 +71,7 @@ func (s *Server) deleteOne(r *request, was *version, options *metav1.DeleteOptio
 // propagated are the finalizers of a deleted object: Orphan and Foreground each are one, which the garbage collector takes away.
 func propagated(finalizers []string, o *metav1.DeleteOptions) []string {
 	policy := ptr.Deref(o.PropagationPolicy, "")
+	//lint:ignore SA1019 the API server still takes the deprecated field
 	if policy == "" && ptr.Deref(o.OrphanDependents, false) {
 		policy = metav1.DeletePropagationOrphan
 	}

@@ -45,7 +45,7 @@ func claims(f metav1.ManagedFieldsEntry) bool {
 	var fields struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.Raw, &fields) != nil {
+	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false
 	}
 	_, is := fields.Spec["f:excessReplicas"]
@@ -106,7 +106,7 @@ func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) []me
 // claimed is a set of fields with or without spec.excessReplicas.
 func claimed(fields *metav1.FieldsV1, is bool) *metav1.FieldsV1 {
 	all := tree{}
-	if fields != nil && json.Unmarshal(fields.Raw, &all) != nil {
+	if fields != nil && json.Unmarshal(fields.GetRawBytes(), &all) != nil {
 		return fields // the API server wrote it, so it can be read
 	}
 	spec, there := all["f:spec"].(tree)

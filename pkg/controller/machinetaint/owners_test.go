@@ -102,9 +102,9 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		managed := p.Deployment.Managed
 		Expect(managed).To(HaveLen(3))
 		Expect(managed[0]).To(And(HaveField("Manager", "gitops"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:replicas":{},"f:excessReplicas":{}}}`))))
-		Expect(managed[1].FieldsV1.Raw).To(MatchJSON(`{"f:spec":{"f:paused":{}}}`), "and alone: an apply without it removes it")
+		Expect(managed[1].FieldsV1.GetRawBytes()).To(MatchJSON(`{"f:spec":{"f:paused":{}}}`), "and alone: an apply without it removes it")
 		Expect(managed[2]).To(And(HaveField("Manager", "gone"), HaveField("APIVersion", "machine.sapcloud.io/v1alpha1"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:excessReplicas":{}}}`))))
-		Expect(string(v.Deployment.ManagedFields[0].FieldsV1.Raw)).To(Equal(noClaim), "the view stays as it was")
+		Expect(v.Deployment.ManagedFields[0].FieldsV1.GetRawString()).To(Equal(noClaim), "the view stays as it was")
 	})
 
 	It("stays recorded while bounds are invalid", func() {
