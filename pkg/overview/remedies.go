@@ -25,7 +25,7 @@ var remedies = map[string]remedy{
 	"NotReady":           {passing: true, do: "see what keeps machines from booting: kubectl -n %s describe machine"},
 	"NotWanted":          {passing: true, do: "see which machines hang: kubectl -n %s get machines"},
 	"Outranked":          {do: "take priority 1 off the machine that serves, or lower replicas for it"},
-	"Overstaying":        {passing: true, do: "raise replicas to keep them all, or wait for the emptiest to be drained"},
+	"Overstaying":        {passing: true, do: "raise replicas to keep them all, or wait for the emptiest to be drained whose pods may be evicted"},
 	"Refilling":          {passing: true, do: "see what keeps machines from booting: kubectl -n %s describe machine"},
 	"RollingOut":         {passing: true, do: "see what keeps the rollout: kubectl -n %s describe machinedeployment %s"},
 	"Shrinking":          {passing: true, do: "see which machines hang: kubectl -n %s get machines"},

@@ -86,10 +86,10 @@ func (r *round) overstay(t tally) {
 	}
 }
 
-// emptiest lists the serving machines that may go, in the order to let them go.
+// emptiest lists the serving machines that may be drained, in the order to drain them.
 func (r *round) emptiest() []int {
 	return r.pick(
-		func(m Machine) bool { return !m.Reserve && !m.Sick() && m.Made && !m.kept() },
+		func(m Machine) bool { return m.drainable() && !m.Pinned },
 		func(a, b Machine) int {
 			return cmp.Or(
 				firstToGo(a, b),
@@ -99,6 +99,14 @@ func (r *round) emptiest() []int {
 			)
 		})
 }
+
+// pinned reports whether only pods that must not be evicted keep machines from being drained.
+func (r *round) pinned() bool {
+	return len(r.emptiest()) == 0 && len(r.pick(Machine.drainable, byName)) > 0
+}
+
+// drainable reports whether a machine that is surplus may go, whatever it holds.
+func (m Machine) drainable() bool { return !m.Reserve && !m.Sick() && m.Made && !m.kept() }
 
 // firstToGo puts first what goes first whatever the plan says, so that it is counted.
 func firstToGo(a, b Machine) int {

@@ -31,6 +31,7 @@ func drawMachine(t *rapid.T, name string) Machine {
 		Preserved: !often.Draw(t, "not preserved"),
 		Pods:      rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "pods"),
 	}
+	m.Pinned = m.Pods > 0 && rapid.Bool().Draw(t, "pinned")
 	m.SeenPriority = m.Priority
 	if !often.Draw(t, "seen") {
 		m.SeenPriority = 3
@@ -101,6 +102,7 @@ func count(v View) (serving, live, leaving int) {
 // carried out. The marks are those after it.
 func deletions(before, after View, left int) []Machine {
 	var present []*Machine
+	after.Machines = slices.Clone(after.Machines)
 	for i := range after.Machines {
 		m := &after.Machines[i]
 		m.Priority, m.SeenPriority = before.Machines[i].SeenPriority, before.Machines[i].SeenPriority

@@ -69,6 +69,7 @@ var _ = Describe("laws", func() {
 			other.Machines = slices.Clone(v.Machines)
 			for i := range other.Machines {
 				other.Machines[i].Pods = rapid.IntRange(0, 3).Draw(t, "other pods")
+				other.Machines[i].Pinned = rapid.Bool().Draw(t, "other pinned")
 			}
 			if again := NewPlan(other); !reflect.DeepEqual(again, p) {
 				t.Fatalf("with other pods %+v instead of %+v", again, p)
@@ -209,6 +210,14 @@ var _ = Describe("laws", func() {
 			if i >= 0 && !m.Reserve && !slices.Contains(p.Moves, Move{m.Name, true, Retired}) && !slices.Contains(p.Moves, Move{m.Name, true, Swapped}) &&
 				(p.Victims[i].Why != Surplus || start.Sub(v.SurplusSince) < v.Patience) {
 				t.Fatalf("%+v serves: %+v", m, p)
+			}
+		}
+	})
+
+	law("5: a machine that holds a pod that must not be evicted is no surplus", func(t *rapid.T, v View, p Plan) {
+		for _, victim := range p.Victims {
+			if m := find(v, victim.Name); m.Pinned && victim.Why == Surplus {
+				t.Fatalf("%+v is to go: %+v", m, p)
 			}
 		}
 	})

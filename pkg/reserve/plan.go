@@ -115,7 +115,7 @@ func begin(v View) *round {
 	})
 	for i := range r.machines {
 		if v.Blind {
-			r.machines[i].Pods = 0 // nothing below may depend on it
+			r.machines[i].Pods, r.machines[i].Pinned = 0, false // nothing below may depend on them
 		}
 	}
 	r.victim = make([]bool, len(r.machines))

@@ -220,6 +220,35 @@ var _ = Describe("Patience (5)", func() {
 		Expect(NewPlan(w.view).Victims).To(Equal([]Victim{{"b", Surplus}}))
 	})
 
+	DescribeTable("takes only a machine whose pods may all be evicted",
+		func(victims []Victim, pinned ...string) {
+			w := overstaying()
+			w.view.SurplusSince = start.Add(-time.Hour)
+			for _, name := range pinned {
+				w.machine(name).Pinned = true
+			}
+			Expect(NewPlan(w.view).Victims).To(Equal(victims))
+		},
+		Entry("the emptiest, if none is pinned", []Victim{{"b", Surplus}}),
+		Entry("the emptiest of the others", []Victim{{"a", Surplus}}, "b"),
+		Entry("though it is the fullest", []Victim{{"c", Surplus}}, "b", "a", "d"),
+		Entry("none, if all are pinned", nil, "a", "b", "c", "d"),
+	)
+
+	It("says why no machine goes", func() {
+		w := overstaying()
+		for i := range w.view.Machines {
+			w.view.Machines[i].Pinned = !w.view.Machines[i].Reserve
+		}
+		plan := NewPlan(w.view)
+		Expect(plan.Standing.Reason).To(Equal(Overstaying))
+		Expect(plan.Standing.Message).To(HaveSuffix("; none is drained, because each that could go holds a pod that must not be evicted; the first that is empty goes into reserve"))
+		w.machine("a").Preserved, w.machine("a").Pinned = true, false
+		Expect(NewPlan(w.view).Standing.Message).To(Equal(plan.Standing.Message), "a machine that must stay anyway changes nothing")
+		w.machine("c").Pinned = false
+		Expect(NewPlan(w.view).Standing.Message).To(HaveSuffix("drained when patience ends"))
+	})
+
 	It("begins anew when something leaves", func() {
 		w := overstaying()
 		w.view.SurplusSince = start.Add(-time.Hour)

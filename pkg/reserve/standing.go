@@ -143,17 +143,26 @@ func (r *round) message(t tally, reason Reason) string {
 		}
 		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
+	case Overstaying:
+		return text + "; " + r.whyOverstaying()
 	}
 	return text + "; " + map[Reason]string{
-		Shrinking:   "waiting for the machines that are too many to go",
-		Outranked:   "a machine that serves would be deleted before those in reserve: look at its priority and its phase",
-		Kept:        "some are preserved, or have a deletion priority that is not ours",
-		Unhealthy:   "machines that are Unknown or Failed hold the other places",
-		Overstaying: "one goes into reserve when it is empty, or is drained when patience ends",
-		Crowded:     "waiting for machines that are being deleted to be gone",
-		RollingOut:  "the excess changes when the rollout is over",
-		Named:       "a reserve machine was named for deletion, replicas are given back",
+		Shrinking:  "waiting for the machines that are too many to go",
+		Outranked:  "a machine that serves would be deleted before those in reserve: look at its priority and its phase",
+		Kept:       "some are preserved, or have a deletion priority that is not ours",
+		Unhealthy:  "machines that are Unknown or Failed hold the other places",
+		Crowded:    "waiting for machines that are being deleted to be gone",
+		RollingOut: "the excess changes when the rollout is over",
+		Named:      "a reserve machine was named for deletion, replicas are given back",
 	}[reason]
+}
+
+// whyOverstaying says how a surplus ends.
+func (r *round) whyOverstaying() string {
+	if r.pinned() {
+		return "none is drained, because each that could go holds a pod that must not be evicted; the first that is empty goes into reserve"
+	}
+	return "one goes into reserve when it is empty, or is drained when patience ends"
 }
 
 // again is when time alone changes the plan.

@@ -61,6 +61,14 @@ func empty(names ...string) func(*world) {
 	}
 }
 
+func pinned(is bool, names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Pinned = is
+		}
+	}
+}
+
 // all does several things at once.
 func all(things ...func(*world)) func(*world) {
 	return func(w *world) {
@@ -98,6 +106,11 @@ var _ = DescribeTable("Stories", story,
 		step{"b is Unknown", all(func(w *world) { w.healthy = true }, phase("b", mcm.MachineUnknown)), "d Released", 3, 1, Unhealthy},
 		step{"b is back", all(func(w *world) { w.machine("a").Pods, w.machine("b").Pods, w.machine("d").Pods = 2, 3, 1 }, phase("b", mcm.MachineRunning)),
 			"A 2 -> 1, d deleted, A 1 -> 2, f born, serves false", 3, 2, Complete}),
+	Entry("hot spare: it comes back, and patience ends: the emptiest goes whose pods may be evicted, or none until one may (5)", settled(3, 2, Unbounded),
+		step{"b is Unknown", all(func(w *world) { w.healthy = true }, phase("b", mcm.MachineUnknown)), "d Released", 3, 1, Unhealthy},
+		step{"b is back, and all are pinned", all(func(w *world) { w.machine("a").Pods, w.machine("b").Pods, w.machine("d").Pods = 2, 3, 1 },
+			pinned(true, "a", "b", "c", "d"), phase("b", mcm.MachineRunning)), "", 4, 1, Overstaying},
+		step{"b and a may be moved", pinned(false, "b", "a"), "A 2 -> 1, a deleted, A 1 -> 2, f born, serves false", 3, 2, Complete}),
 	Entry("named: exactly that one goes, also at the cap, which is refilled when it is gone (8)", settled(5, 2, 5),
 		step{"R 5 -> 4, b", named("b"), "b deleted, A 0 -> 1, f born, serves false", 4, 1, AtMax},
 		step{"R 4 -> 3, a", named("a"), "a deleted, A 1 -> 2, g born, serves false", 3, 2, Complete}),

@@ -49,6 +49,8 @@ type Machine struct {
 	Preserved bool
 	// Pods is how many it holds that are not a DaemonSet's, mirror pods or finished.
 	Pods int
+	// Pinned reports whether one of these must not be evicted.
+	Pinned bool
 }
 
 // Applied is the excess that machine-controller-manager is being asked to run, with the max it was computed for.

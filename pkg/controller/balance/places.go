@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Bounds of what is looked at for one decision, since users of the target cluster make pods and budgets.
@@ -24,9 +24,6 @@ const (
 	// maxBudgets is how many PodDisruptionBudgets of a namespace are looked at; where there are more, its pods stay.
 	maxBudgets = 1000
 )
-
-// safeToEvict is cluster-autoscaler's.
-const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 // places answers where pods could run. Rooms are made when they are first needed.
 type places struct {
@@ -201,11 +198,11 @@ func (r *round) stays(m Machine, to *zone) string {
 func (r *round) unmovable(m Machine) string {
 	evicted := map[string]int{}
 	for _, pod := range m.Pods {
-		switch o := pod.Object; {
-		case o.Annotations[safeToEvict] == "false":
-			return fmt.Sprintf("NotSafeToEvict: pod %s says that it is not to be evicted", pod.Name())
-		case o.Annotations[safeToEvict] != "true" && metav1.GetControllerOf(o) == nil:
-			return fmt.Sprintf("NotReplicated: nobody would make pod %s again", pod.Name())
+		switch pin := signs.PinOf(pod.Object); pin {
+		case signs.NotSafeToEvict:
+			return fmt.Sprintf("%s: pod %s says that it is not to be evicted", pin, pod.Name())
+		case signs.NotReplicated:
+			return fmt.Sprintf("%s: nobody would make pod %s again", pin, pod.Name())
 		}
 		budgets := r.budgets[pod.Object.Namespace]
 		if len(budgets) > maxBudgets {

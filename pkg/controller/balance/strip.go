@@ -9,6 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // daemonPod is cluster-autoscaler's annotation of pods to count as a DaemonSet's.
@@ -28,7 +29,7 @@ func stripPod(item any) (any, error) {
 		slim.Spec.NodeName = pod.Spec.NodeName
 		slim.Spec.Containers[0].Resources = fit.Slim(pod).Spec.Containers[0].Resources
 	}
-	for _, key := range []string{corev1.MirrorPodAnnotationKey, safeToEvict, daemonPod} {
+	for _, key := range []string{corev1.MirrorPodAnnotationKey, signs.SafeToEvict, daemonPod} {
 		if value, there := pod.Annotations[key]; there {
 			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value[:min(len(value), len("false"))])
 		}

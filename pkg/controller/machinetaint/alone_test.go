@@ -138,6 +138,9 @@ func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: mcmapi.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}
 }
 
+// replicated gives a pod a controller that replaces it when it is evicted.
+func replicated(p *corev1.Pod) { p.OwnerReferences = ownedBy("ReplicaSet", "work", "1") }
+
 // machine makes one that runs, with its Node, and returns its name: a, b and so on.
 func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 	GinkgoHelper()

@@ -356,6 +356,6 @@ func reschedule(ctx context.Context, core kubernetes.Interface, pod corev1.Pod, 
 	if err := core.CoreV1().Pods(ns).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, err := core.CoreV1().Pods(ns).Create(ctx, gen.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano())), metav1.CreateOptions{})
+	_, err := core.CoreV1().Pods(ns).Create(ctx, gen.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano()), replicated), metav1.CreateOptions{})
 	return err
 }

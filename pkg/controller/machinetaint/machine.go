@@ -63,7 +63,7 @@ func (m Machine) plain(now time.Time, named map[string]time.Time, returned map[s
 		Priority: priority, SeenPriority: m.SeenPriority,
 		Named:   isNamed || signs.Condemned(o),
 		Deleted: o.DeletionTimestamp != nil, Returned: returned[o.Name],
-		Preserved: expiry != nil && expiry.After(now), Pods: m.Pods,
+		Preserved: expiry != nil && expiry.After(now), Pods: m.Pods, Pinned: m.Pinned,
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *Controller) unreachable() string {
 func (c *Controller) populate(machines []Machine) {
 	for i := range machines {
 		if m := &machines[i]; m.Node != nil {
-			m.Pods, m.Strangers = c.guests(m.Node.Name)
+			c.countPods(m)
 		}
 	}
 }
@@ -118,20 +118,20 @@ func (m *Machine) blind() {
 	}
 }
 
-// guests counts the pods that make a Node busy, and those of them that are not there in spite of the taint.
-func (c *Controller) guests(node string) (pods, strangers int) {
-	items, _ := c.stores.pods.ByIndex(byNode, node) // the index is there
+// countPods counts the pods that make a machine busy, and those of them that do not tolerate the taint or must not be evicted.
+func (c *Controller) countPods(m *Machine) {
+	items, _ := c.stores.pods.ByIndex(byNode, m.Node.Name) // the index is there
 	for _, item := range items {
 		pod, ok := item.(*corev1.Pod)
 		if !ok || !counts(pod) {
 			continue
 		}
-		pods++
+		m.Pods++
+		m.Pinned = m.Pinned || signs.PinOf(pod) != signs.Unpinned
 		if !tolerates(pod, c.settings.Taints()) {
-			strangers++
+			m.Strangers++
 		}
 	}
-	return pods, strangers
 }
 
 func tolerates(pod *corev1.Pod, taints []corev1.Taint) bool {

@@ -33,6 +33,23 @@ func story(body func(c *cluster)) {
 	})
 }
 
+// overstay has a machine fail and come back, with workload by then on the one that stood in for it. It returns those that served before.
+func (c *cluster) overstay() []string {
+	GinkgoHelper()
+	serving, _ := c.names()
+	c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
+	c.cloud.poke(c)
+	time.Sleep(3 * time.Second)
+	c.work(1)
+	time.Sleep(3 * time.Second)
+	c.cloud.set(func() { c.cloud.sick = nil })
+	c.cloud.poke(c)
+	time.Sleep(3 * time.Second)
+	Expect(c.busy()).To(HaveLen(4))
+	Expect(c.reason()).To(HaveSuffix("False Overstaying"))
+	return serving
+}
+
 var _ = Describe("A reserve", func() {
 	It("is born beside the machines that serve, and then nothing is written", func() {
 		story(func(c *cluster) {
@@ -196,6 +213,21 @@ var _ = Describe("A reserve", func() {
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 			Expect(c.busy()).To(HaveLen(3))
+		})
+	})
+
+	It("drains the emptiest machine whose pods may be evicted, when one comes back and none is empty", func() {
+		story(func(c *cluster) {
+			serving := c.overstay()
+			c.safeToEvict("false", c.busy()...)
+			c.settle()
+			Expect(c.numbers()).To(Equal("4+1 status 1/1 False Overstaying"))
+			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("holds a pod that must not be evicted"))))
+			Expect(c.deleted()).To(BeEmpty())
+			c.safeToEvict("true", serving[1])
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(c.deleted()).To(ConsistOf(serving[1]))
 		})
 	})
 

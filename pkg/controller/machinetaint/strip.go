@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Pods and Nodes are most of what a target cluster holds, and its users decide how large they are. The stores keep what is read here,
@@ -44,6 +45,9 @@ func (c *Controller) stripPod(item any) (any, error) {
 	slim := &corev1.Pod{ObjectMeta: identity(pod)}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		slim.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""}
+	}
+	if safe := pod.Annotations[signs.SafeToEvict]; safe == "true" || safe == "false" {
+		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, signs.SafeToEvict, safe)
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		slim.OwnerReferences = []metav1.OwnerReference{*owner}

@@ -46,6 +46,8 @@ type Machine struct {
 	// Pods counts those that are not a DaemonSet's, mirror pods or finished; Strangers those of them that do not
 	// tolerate the reserve taint.
 	Pods, Strangers int
+	// Pinned reports whether one of the Pods must not be evicted; see [signs.PinOf].
+	Pinned bool
 	// SeenPriority is the deletion priority that machine-controller-manager's store shows.
 	SeenPriority int
 }

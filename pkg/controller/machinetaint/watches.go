@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // gather is how long changes of pods are gathered: when many are bound at once, others have more need of the processors.
@@ -96,12 +97,12 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-// podChanged tells when a machine may have become busy, or empty.
+// podChanged looks again when a machine may have become busy or empty, or its pods may be evicted from now on.
 func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
 	from, to := place(before), place(after)
-	if from == to {
+	if from == to && (to == "" || signs.PinOf(before) == signs.PinOf(after)) {
 		return
 	}
 	for _, node := range []string{from, to} {

@@ -190,8 +190,20 @@ func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
 func (c *cluster) work(pods int) {
 	GinkgoHelper()
 	for i := range pods {
-		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), gen.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i)), metav1.CreateOptions{})
+		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), gen.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i), replicated), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// safeToEvict annotates the pods on these machines.
+func (c *cluster) safeToEvict(value string, machines ...string) {
+	GinkgoHelper()
+	for _, o := range c.Objects(podsGVR) {
+		if pod := decoded[corev1.Pod](o.Object); slices.Contains(machines, pod.Spec.NodeName) {
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":%q}}}`, value)
+			_, err := c.core.CoreV1().Pods(ns).Patch(context.Background(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // lastApplied is a whole object once more.
@@ -84,5 +85,5 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 
 // known reports whether an annotation of a pod is read: whether it mirrors a static pod, and whether it may be evicted.
 func known(key string) bool {
-	return key == corev1.MirrorPodAnnotationKey || key == "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	return key == corev1.MirrorPodAnnotationKey || key == signs.SafeToEvict
 }
