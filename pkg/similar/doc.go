@@ -27,7 +27,7 @@
 // [Groups] makes a partition of it nevertheless, in a way that depends on the values alone. What a chain of similar
 // templates connects is looked at by itself. Where all in it are similar to each other, it is a group. Otherwise it is cut
 // at the first resource, in the order above and by name, in which they are too far apart, from the largest amount down:
-// the largest and all within the ratio of it, then the next. docs/decisions/similar-groups.md says why.
+// the largest and all within the ratio of it, then the next. docs/decisions/0003-similar-groups.md says why.
 //
 // Templates are first gathered by a key of all that must be equal; ratios are looked at only among those with the same
 // key. So the time grows with the number of templates, not with the number of pairs.

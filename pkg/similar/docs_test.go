@@ -38,7 +38,7 @@ var _ = DescribeTable("gives every answer of its pages", func(page string, least
 		Expect(strings.Join(groups, " ; ")).To(Equal(r[2]), r[0])
 	}
 },
-	Entry(nil, "../../docs/decisions/similar-groups.md", 8),
+	Entry(nil, "../../docs/decisions/0003-similar-groups.md", 8),
 )
 
 // readTemplates reads names with free CPU, or free CPU and memory: "a 100, b 96/200".

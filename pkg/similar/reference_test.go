@@ -11,7 +11,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// byPairs are the groups as docs/decisions/similar-groups.md has them, in the plainest way: every pair is compared, and
+// byPairs are the groups as docs/decisions/0003-similar-groups.md has them, in the plainest way: every pair is compared, and
 // nothing is hashed or sorted but what is cut.
 func byPairs(templates []Template, o Options) [][]string {
 	var groups [][]string
