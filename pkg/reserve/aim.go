@@ -14,6 +14,9 @@ const (
 	lastRetry  = time.Hour
 )
 
+// recheck is how often a plan that waits for Nodes to become ready is made again: they may belong to other MachineDeployments.
+const recheck = time.Minute
+
 // aim settles where the applied excess is headed. The victims and the gate follow from that.
 func (r *round) aim() {
 	t := r.tally()
@@ -70,10 +73,10 @@ func (r *round) isStuck(m Machine) bool {
 }
 
 // overstay waits until patience with machines beyond R has ended, and then asks for their removal (law 5). It does not
-// count while anything leaves, or machine-controller-manager has deletions to do.
+// count while anything leaves, machine-controller-manager has deletions to do, or too many Nodes are not ready.
 func (r *round) overstay(t tally) {
 	over := t.serving - r.Replicas
-	if over <= 0 || t.leaving > 0 || r.Rollout || r.Blind || t.present > r.shown {
+	if over <= 0 || t.leaving > 0 || r.Rollout || r.Blind || r.Unhealthy || t.present > r.shown {
 		return
 	}
 	r.plan.SurplusSince = r.SurplusSince

@@ -37,7 +37,8 @@
 //     machine never is. Never so many that a ready one would be released again, nor while MCM has deletions to do.
 //  5. Surplus. Where more than R serve, none is empty and nothing leaves for as long as patience, those with the
 //     fewest pods become victims and A falls by as many. It rises again when they are gone. A machine that holds a pod
-//     that must not be evicted is never one of them: where all do, all stay.
+//     that must not be evicted is never one of them: where all do, all stay. While many of the cluster's Nodes are not ready, nothing is drained and
+//     patience does not run.
 //  6. The gate. Victims of a smaller X are not ready first, then the newest. They get priority 2 and keep the mark. A falls
 //     only as far as the lens' store shows that everything MCM would delete for it, in MCM's own order, is a victim, is leaving,
 //     or could not be made. Nothing falls while that store is behind, nor during a rollout, but for law 10.

@@ -222,6 +222,13 @@ var _ = Describe("laws", func() {
 		}
 	})
 
+	law("5: while too many Nodes are not ready nothing is drained as surplus, and patience does not run", func(t *rapid.T, v View, p Plan) {
+		surplus := func(victim Victim) bool { return victim.Why == Surplus }
+		if v.Unhealthy && (slices.ContainsFunc(p.Victims, surplus) || !p.SurplusSince.IsZero()) {
+			t.Fatalf("%+v", p)
+		}
+	})
+
 	law("12: R is given back for named reserve machines only, once, and not above what serves", func(t *rapid.T, v View, p Plan) {
 		serving, _, _ := count(v)
 		if p.Replicas != v.Replicas+len(p.Returned) || p.Replicas > max(serving, v.Replicas) {

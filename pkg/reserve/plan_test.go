@@ -249,6 +249,21 @@ var _ = Describe("Patience (5)", func() {
 		Expect(NewPlan(w.view).Standing.Message).To(HaveSuffix("drained when patience ends"))
 	})
 
+	It("begins anew when enough Nodes are ready, which it asks for every minute", func() {
+		w := overstaying()
+		w.view.SurplusSince, w.view.Unhealthy = start.Add(-time.Hour), true
+		plan := NewPlan(w.view)
+		Expect(plan.Victims).To(BeEmpty())
+		Expect(plan.Again).To(Equal(time.Minute))
+		Expect(plan.Standing.Reason).To(Equal(Overstaying))
+		Expect(plan.Standing.Message).To(HaveSuffix("; none is drained while so many Nodes of the cluster are not ready; the first that is empty goes into reserve"))
+		w.carryOut(plan)
+		w.view.Unhealthy = false
+		plan = NewPlan(w.view)
+		Expect(plan.Victims).To(BeEmpty())
+		Expect(plan.Again).To(Equal(w.view.Patience))
+	})
+
 	It("begins anew when something leaves", func() {
 		w := overstaying()
 		w.view.SurplusSince = start.Add(-time.Hour)
@@ -307,5 +322,6 @@ var _ = DescribeTable("Patience (5) does not count",
 		Expect(plan.SurplusSince).To(BeZero())
 	},
 	Entry("during a rollout", func(w *world) { w.view.Rollout = true }),
+	Entry("while too many Nodes are not ready", func(w *world) { w.view.Unhealthy = true }),
 	Entry("while MCM has deletions to do", func(w *world) { w.view.Applied.Excess, w.view.Excess = 0, 0 }),
 )

@@ -159,7 +159,10 @@ func (r *round) message(t tally, reason Reason) string {
 
 // whyOverstaying says how a surplus ends.
 func (r *round) whyOverstaying() string {
-	if r.pinned() {
+	switch {
+	case r.Unhealthy:
+		return "none is drained while so many Nodes of the cluster are not ready; the first that is empty goes into reserve"
+	case r.pinned():
 		return "none is drained, because each that could go holds a pod that must not be evicted; the first that is empty goes into reserve"
 	}
 	return "one goes into reserve when it is empty, or is drained when patience ends"
@@ -175,6 +178,9 @@ func (r *round) again() time.Duration {
 	}
 	if since := r.plan.SurplusSince; !since.IsZero() {
 		at(since.Add(r.Patience))
+	}
+	if r.Unhealthy && r.plan.Standing.Serving > r.Replicas {
+		at(r.Now.Add(recheck))
 	}
 	if r.plan.Retry.Failures > 0 {
 		at(r.plan.Retry.Until)

@@ -101,6 +101,8 @@ type View struct {
 	Behind bool
 	// Blind says that the Nodes and their pods cannot be seen: Pods is what it was, and no Node can be written (law 15).
 	Blind bool
+	// Unhealthy reports whether so many Nodes of the cluster are not ready that no machine is drained (law 5).
+	Unhealthy bool
 	// FreezeMargin is how far above its replicas machine-controller-manager freezes a MachineDeployment: surge plus its
 	// --safety-up. Where it is 0 or less nothing is held back because of it.
 	FreezeMargin int

@@ -2,7 +2,7 @@
 
 // Package signs reads what machine-controller-manager and those who drive it write on MachineDeployments and Machines, as
 // machine-controller-manager itself reads it: which machines are named for deletion, how early one goes, and whether it can be made.
-// It also reads on pods whether they may be evicted. It is pure.
+// It also reads on pods and Nodes what may be evicted, and when. It is pure.
 package signs
 
 import (

@@ -36,7 +36,7 @@
 //  3. A pod that waits and could run where growth was asked for can run wherever that growth goes. Where none waits, so can
 //     one of the pods that run there, if any do.
 //  4. One machine of a group moves at a time. What takes its place is ready before it goes, and no pod goes with it that
-//     must not be evicted or could not run in the other zone.
+//     must not be evicted or could not run in the other zone. None moves while many of the cluster's Nodes are not ready.
 //  5. Only replicas count for skew; machines in reserve do not.
 //  6. Shares of a pool add up to its excess, or to what there is room for; a member that fails to make machines has what
 //     it holds and, now and then, one more to try. What others stand in for is not given up before it is back.

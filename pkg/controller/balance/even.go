@@ -141,6 +141,9 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 			return "not all machines of " + z.name + " are ready"
 		}
 	}
+	if r.unhealthy() {
+		return unhealthy
+	}
 	if r.Now.Before(r.Memory.Paused[to.name]) && to.move == nil {
 		return "the last try with " + to.name + " failed"
 	}

@@ -3,6 +3,7 @@
 package balance_test
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,6 +203,30 @@ var _ = Describe("What is uneven", func() {
 		Expect(w.replicas()).To(Equal("3/2"))
 	})
 
+	DescribeTable("waits while many Nodes of the cluster are not ready", func(changes ...change) {
+		w := newWorld(zones(continuous, 4, 2)...)
+		for i := range w.Members {
+			changes[i](&w.Members[i])
+		}
+		for i := range 4 {
+			w.Nodes = append(w.Nodes, fit.Node{Object: unready("stranger-" + strconv.Itoa(i))})
+		}
+		p := NewPlan(w.View)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Waiting"))
+		w.Nodes = w.Nodes[1:]
+		Expect(writes(NewPlan(w.View))).NotTo(BeEmpty())
+	},
+		Entry("before it asks for a machine", func(*Member) {}, func(*Member) {}),
+		Entry("before it hands the replica over", func(*Member) {}, func(m *Member) {
+			m.Machines = append(m.Machines, machine("b-r", inReserve))
+			share(1)(m)
+			move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})(m)
+		}),
+		Entry("before it names the old machine",
+			move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"}), move(v1alpha1.Move{ID: "1", From: "a", Taken: 1})),
+	)
+
 	It("returns to a zone after its outage", func() {
 		w := newWorld(zones(continuous, 2, 2, 2)...)
 		w.out["c"] = true
@@ -368,6 +393,12 @@ var _ = Describe("The machine that goes", func() {
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False NotSafeToEvict"))
 	})
 })
+
+func unready(name string) *corev1.Node {
+	n := node(name)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	return n
+}
 
 func node(name string) *corev1.Node {
 	node, err := StripNode(&corev1.Node{

@@ -138,6 +138,10 @@ func (r *round) settleMachine(z *zone) {
 		z.verdict, z.stalled = not("Waiting", z.name+" is being updated"), true
 		return
 	}
+	if r.unhealthy() {
+		z.verdict, z.stalled = not("Waiting", unhealthy), true
+		return
+	}
 	victim, why := r.victim(z, taker, z.move.Machine)
 	if why != "" {
 		z.verdict, z.stalled = not(reasonOf(why), why), true

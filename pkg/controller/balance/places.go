@@ -141,6 +141,19 @@ func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	return "", cmp.Or(why, "no machine of "+from.name+" may go")
 }
 
+// unhealthy is why no machine moves while so many Nodes of the cluster are not ready.
+const unhealthy = "too many Nodes of the cluster are not ready"
+
+func (r *round) unhealthy() bool {
+	unready := 0
+	for _, n := range r.Nodes {
+		if signs.Unready(n.Object) {
+			unready++
+		}
+	}
+	return signs.Unhealthy(unready, len(r.Nodes))
+}
+
 // first orders what holds before what does not.
 func first(a, b bool) int {
 	switch {

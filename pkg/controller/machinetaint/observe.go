@@ -54,7 +54,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	v.CurrentSet, v.Rollout = rollout(d, sets, v.Machines)
 	v.Wanted, v.Behind = c.seen(d, v.Machines)
 	v.Allocatable = c.allocatable(v)
-	v.Unreachable = c.unreachable()
+	v.Unreachable, v.Unhealthy = c.unreachable(), c.unhealthy()
 	return v, true
 }
 
@@ -100,6 +100,15 @@ func (c *Controller) unreachable() string {
 		return err.Error()
 	}
 	return ""
+}
+
+// unhealthy reports whether many Nodes of the target cluster are not ready, whoever they belong to.
+func (c *Controller) unhealthy() bool {
+	if c.stores.nodes == nil {
+		return false
+	}
+	unready, _ := c.stores.nodes.IndexKeys(byReadiness, unreadyNode) // the index is there
+	return signs.Unhealthy(len(unready), len(c.stores.nodes.ListKeys()))
 }
 
 // populate counts the pods on each machine.

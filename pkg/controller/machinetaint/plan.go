@@ -133,7 +133,7 @@ func ruleView(v View, w wish) reserve.View {
 	view := reserve.View{
 		Replicas: replicas(d), Wish: w.Wish, Excess: w.Excess, Max: w.Max, Applied: applied(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Behind: v.Behind,
-		Blind: v.Unreachable != "", FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
 	}
 	named, returned := signs.Named(d), returned(d)

@@ -14,12 +14,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Indices of the stores.
 const (
 	byOwner = "owner" // the uid of the controlling owner
 	byNode  = "node"  // the name of the Node
+	// byReadiness has one value, unreadyNode, for the Nodes that are not ready.
+	byReadiness = "readiness"
+	unreadyNode = "unready"
 )
 
 // stores are what is known of both clusters. Those of the target cluster are nil where there is none.
@@ -46,7 +50,7 @@ func (c *Controller) attach(i Informers) error {
 	}
 	if i.Nodes != nil {
 		all = append(all,
-			subscription{i.Nodes.Informer(), nil, stripNode, c.nodeChanged, &c.stores.nodes},
+			subscription{i.Nodes.Informer(), cache.Indexers{byReadiness: indexByReadiness}, stripNode, c.nodeChanged, &c.stores.nodes},
 			subscription{i.Pods.Informer(), cache.Indexers{byNode: indexByNodeName}, c.stripPod, c.podChanged, &c.stores.pods})
 	}
 	var errs []error
@@ -108,6 +112,13 @@ func indexByNodeLabel(item any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{m.Labels[mcm.NodeLabelKey]}, nil
+}
+
+func indexByReadiness(item any) ([]string, error) {
+	if node, ok := item.(*corev1.Node); ok && signs.Unready(node) {
+		return []string{unreadyNode}, nil
+	}
+	return nil, nil
 }
 
 func indexByNodeName(item any) ([]string, error) {

@@ -14,10 +14,12 @@ import (
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // story plays on a pool of three busy machines with two in reserve.
@@ -228,6 +230,23 @@ var _ = Describe("A reserve", func() {
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 			Expect(c.deleted()).To(ConsistOf(serving[1]))
+		})
+	})
+
+	It("drains nothing while many Nodes of the cluster are not ready, those of other pools included", func() {
+		story(func(c *cluster) {
+			c.overstay()
+			c.strangers(8, corev1.ConditionUnknown)
+			time.Sleep(time.Hour)
+			Expect(c.numbers()).To(Equal("4+1 status 1/1 False Overstaying"))
+			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("so many Nodes of the cluster are not ready"))))
+			Expect(c.deleted()).To(BeEmpty())
+			c.strangers(8, corev1.ConditionTrue)
+			time.Sleep(machinetaint.DefaultSurplusPatience - time.Second)
+			Expect(c.deleted()).To(BeEmpty(), "patience begins anew")
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(c.deleted()).To(HaveLen(1))
 		})
 	})
 

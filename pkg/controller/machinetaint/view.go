@@ -30,6 +30,8 @@ type View struct {
 	Allocatable corev1.ResourceList
 	// Unreachable says in which way the target cluster does not answer; empty where it does. Nodes and pods are old then.
 	Unreachable string
+	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see [signs.Unhealthy].
+	Unhealthy bool
 	// Pruned says that the API server does not keep spec.excessReplicas.
 	Pruned bool
 	// Memory is what the last plan said to remember.

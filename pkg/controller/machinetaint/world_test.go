@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -204,6 +205,23 @@ func (c *cluster) safeToEvict(value string, machines ...string) {
 			_, err := c.core.CoreV1().Pods(ns).Patch(context.Background(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}
+	}
+}
+
+// strangers are Nodes that no pod runs on and that no Machine here has; ready says whether they are.
+func (c *cluster) strangers(n int, ready corev1.ConditionStatus) {
+	GinkgoHelper()
+	ctx, nodes := context.Background(), c.core.CoreV1().Nodes()
+	for i := range n {
+		node := gen.Node(fmt.Sprintf("stranger-%d", i), func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}}
+		})
+		if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+			Expect(err).NotTo(HaveOccurred())
+		}
+		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)
+		_, err := nodes.Patch(ctx, node.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		Expect(err).NotTo(HaveOccurred())
 	}
 }
 
