@@ -39,11 +39,12 @@ var _ = Describe("An informer (L4.6)", func() {
 			config := w.server.Config()
 			config.Transport = a
 			machines := lens.New(w, versioned.NewForConfigOrDie(config), lens.Options{}).MachineV1alpha1().Machines(ns)
-			for _, version := range []string{"0", "", "7"} {
+			stored := w.create(machine("a")).ResourceVersion
+			for _, version := range []string{"0", "", stored} {
 				_, err := machines.List(w, metav1.ListOptions{ResourceVersion: version})
 				Expect(err).NotTo(HaveOccurred())
 			}
-			Expect(a.versions).To(Equal([]string{"", "", "7"}))
+			Expect(a.versions).To(Equal([]string{"", "", stored}))
 		})
 	})
 })

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -198,7 +199,10 @@ func (p pool) events(ctx context.Context) ([]string, error) {
 // stockScales writes a whole MachineDeployment as a client does that knows machine-controller-manager's own types only.
 func stockScales(ctx context.Context, name string, replicas int32) {
 	GinkgoHelper()
-	client, err := stock.NewForConfig(config)
+	// Another client than the one that asked for the excess: who owns the field and drops it asks for none.
+	other := rest.CopyConfig(config)
+	other.UserAgent = "stock"
+	client, err := stock.NewForConfig(other)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		md, err := client.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})

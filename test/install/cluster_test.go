@@ -95,6 +95,7 @@ var _ = Describe("On an API server", Ordered, func() {
 		sure(ctx, []byte(monitoring), "apply", "-f", "-")
 		sure(ctx, nil, "wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "crd/prometheusrules.monitoring.coreos.com", "--timeout=20s")
 		all := objects(template(ctx, "--values", everything))
+		sure(ctx, nil, "create", "namespace", "shops")
 		for name, o := range all {
 			// A dry run leaves no namespace behind for what comes after it.
 			if o.GetKind() == "Namespace" || !slices.Contains([]string{"", "kube-system"}, o.GetNamespace()) {

@@ -113,7 +113,9 @@ var _ = Describe("MachineDeployment", func() {
 	})
 
 	It("is explained and printed", func(ctx context.Context) {
-		Expect(kubectl("", "explain", "machinedeployment.spec.excessReplicas")).To(And(
+		explained, err := kubectl("", "explain", "machinedeployment.spec.excessReplicas")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Join(strings.Fields(explained), " ")).To(And(
 			ContainSubstring("Number of machines to keep in reserve"), ContainSubstring("The minimum is 0")))
 		md := deployment("printed")
 		md.Spec.ExcessReplicas = ptr.To[int32](2)

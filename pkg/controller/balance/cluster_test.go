@@ -86,7 +86,7 @@ func run(target bool, reach *reachability.Cluster, show func(*Controller), chang
 		}
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(storm.Control(config)), Discovery: discovery.NewDiscoveryClientForConfigOrDie(storm.Control(config))},
-			informers, &scribe{core: core}, Options{Namespace: ns, Settings: s, Target: reach})
+			informers, &scribe{core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach})
 		if err != nil {
 			return err
 		}
