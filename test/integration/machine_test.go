@@ -113,10 +113,11 @@ var _ = Describe("MachineDeployment", func() {
 	})
 
 	It("is explained and printed", func(ctx context.Context) {
-		explained, err := kubectl("", "explain", "machinedeployment.spec.excessReplicas")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(strings.Join(strings.Fields(explained), " ")).To(And(
-			ContainSubstring("Number of machines to keep in reserve"), ContainSubstring("The minimum is 0")))
+		// The API server publishes what a CRD says some moments after it has taken it.
+		Eventually(func() (string, error) {
+			explained, err := kubectl("", "explain", "machinedeployment.spec.excessReplicas")
+			return strings.Join(strings.Fields(explained), " "), err
+		}).Should(And(ContainSubstring("Number of machines to keep in reserve"), ContainSubstring("The minimum is 0")))
 		md := deployment("printed")
 		md.Spec.ExcessReplicas = ptr.To[int32](2)
 		create(ctx, md)
