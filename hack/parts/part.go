@@ -49,7 +49,7 @@ func (p part) closing() []byte {
 	return bytes.Join(lines[max(0, len(lines)-closingLines):], []byte("\n"))
 }
 
-// report says how each part closed, those that failed last and in full, and which tools were missing.
+// report prints how each part closed, those that failed last and in full, and which tools were missing.
 func report(out io.Writer, all []part, took time.Duration, missing []string) error {
 	var failed []part
 	var worked time.Duration

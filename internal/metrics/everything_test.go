@@ -97,7 +97,7 @@ func (h *house) machinetaint() {
 }
 
 func (h *house) nodegroup() {
-	_, err := nodegroup.New(nodegroup.Clients{Machines: h.client.MachineV1alpha1(), Target: h.core},
+	_, err := nodegroup.New(nodegroup.Clients{Machines: h.client.MachineV1alpha1()},
 		nodegroup.Informers{Machines: h.machines.Machine().V1alpha1(), Nodes: h.target.Core().V1().Nodes()}, nodegroup.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -120,7 +120,7 @@ func (s *Server) resume(r *request, p *paging, text string) error {
 	return nil
 }
 
-// next says that the list goes on with the nth object.
+// next adds the token with which the list continues at the nth object.
 func (p *paging) next(n int, chosen selection) {
 	raw, err := json.Marshal(token{p.rv, p.all[n].key.namespace, p.all[n].key.name})
 	if err != nil {

@@ -35,7 +35,7 @@ func runNodeGroups(config *rest.Config) pb.CloudProviderClient {
 	GinkgoHelper()
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 	objects, nodes := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace("default")), coreinformers.NewSharedInformerFactory(core, 0)
-	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1(), Target: core},
+	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1()},
 		nodegroup.Informers{Machines: objects.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, nodegroup.Options{Namespace: "default"})
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

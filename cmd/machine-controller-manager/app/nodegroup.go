@@ -103,7 +103,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 		return err
 	}
 	server, err := nodegroup.New(
-		nodegroup.Clients{Machines: ours.MachineV1alpha1(), Target: target},
+		nodegroup.Clients{Machines: ours.MachineV1alpha1()},
 		nodegroup.Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()},
 		nodegroup.Options{
 			Namespace: p.options.Namespace, GPULabel: o.GPULabel, Reserved: reserved, Registerer: p.registry,

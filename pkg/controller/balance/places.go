@@ -213,9 +213,9 @@ func (r *round) unmovable(m Machine) string {
 	for _, pod := range m.Pods {
 		switch pin := signs.PinOf(pod.Object); pin {
 		case signs.NotSafeToEvict:
-			return fmt.Sprintf("%s: pod %s says that it is not to be evicted", pin, pod.Name())
+			return fmt.Sprintf("%s: pod %s must not be evicted", pin, pod.Name())
 		case signs.NotReplicated:
-			return fmt.Sprintf("%s: nobody would make pod %s again", pin, pod.Name())
+			return fmt.Sprintf("%s: pod %s has no controller and would not be recreated", pin, pod.Name())
 		}
 		budgets := r.budgets[pod.Object.Namespace]
 		if len(budgets) > maxBudgets {

@@ -74,7 +74,7 @@ func started(secure credentials.TransportCredentials) (address string) {
 	config := api.ConfigFor(serving)
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 	machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
-	s, err := New(Clients{Machines: ours.MachineV1alpha1(), Target: core},
+	s, err := New(Clients{Machines: ours.MachineV1alpha1()},
 		Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, Options{Namespace: ns})
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -29,8 +28,6 @@ const DefaultGPULabel = "gardener.cloud/accelerator"
 // Clients of the two clusters.
 type Clients struct {
 	Machines machineclient.MachineV1alpha1Interface
-	// Target is the cluster of the Nodes.
-	Target kubernetes.Interface
 }
 
 // Informers are the server's own; it adds indices to them before they are started.

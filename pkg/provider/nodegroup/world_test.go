@@ -84,7 +84,7 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 		for _, f := range change {
 			f(&options)
 		}
-		s, err := New(Clients{Machines: ours.MachineV1alpha1(), Target: core},
+		s, err := New(Clients{Machines: ours.MachineV1alpha1()},
 			Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, options)
 		if err != nil {
 			return err

@@ -104,7 +104,7 @@ func (f fleet) measure(ctx context.Context, config *rest.Config) error {
 func serve(ctx context.Context, config *rest.Config, listener net.Listener) error {
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 	machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
-	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1(), Target: core},
+	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1()},
 		nodegroup.Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, nodegroup.Options{Namespace: namespace})
 	if err != nil {
 		return err
