@@ -18,7 +18,9 @@
 //   - V3 What a view does not have is kept: annotations of ours, fields that machine-controller-manager's types do not
 //     know, at any depth, also in elements of lists that go on existing.
 //   - V4 A Machine lacks exactly what its mark records as added, once. When the template comes to carry the same,
-//     the mark gives it up in the same write: it is the template's from then on, and is shown.
+//     the mark gives it up in the same write: it is the template's from then on, and is shown. Where another has put a
+//     taint of the same key and effect beside the added one, the mark gives that up with the next write, because a Node
+//     cannot have both.
 //   - V5 (L3) A MachineDeployment shows replicas (applied replicas where those are set and smaller) plus the applied excess. That sum
 //     stops at the maximum recorded with the applied excess, but never below replicas. What cannot be understood
 //     is none.

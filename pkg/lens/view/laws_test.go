@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,34 @@ func keeps(t *rapid.T, stored, restored []byte) {
 	}
 }
 
+// withoutGivenUp is a stored Machine without the added taint that its mark gives up with the next write, because the view
+// has another of the same key and effect (V4). That element does not go on existing.
+func withoutGivenUp(t *rapid.T, stored []byte, m *v1alpha1.Machine) []byte {
+	mark, err := machine.ParseReserve(m.Annotations[machine.ReserveAnnotation])
+	if err != nil || len(mark.Taints) == 0 {
+		return stored
+	}
+	added := mark.Taints[0] // no drawn mark has more
+	all := m.Spec.NodeTemplateSpec.Spec.Taints
+	last := -1
+	for i, taint := range all {
+		if taint == added {
+			last = i
+		}
+	}
+	matches := func(taint corev1.Taint) bool { return taint.MatchTaint(&added) }
+	if last < 0 || !slices.ContainsFunc(view.ShowMachine(m).Spec.NodeTemplateSpec.Spec.Taints, matches) {
+		return stored
+	}
+	var object tree
+	if err := json.Unmarshal(stored, &object); err != nil {
+		t.Fatal(err)
+	}
+	spec := object["spec"].(tree)["nodeTemplate"].(tree)["spec"].(tree)
+	spec["taints"] = slices.Delete(spec["taints"].([]any), last, last+1)
+	return []byte(encodedFor(t, object))
+}
+
 // ours are the annotations that only we write.
 func ours(annotations map[string]string) map[string]string {
 	found := map[string]string{}
@@ -141,7 +170,7 @@ var _ = Describe("Arbitrary objects", func() {
 			}
 			shows(t, restored, view.ShowMachine, after)
 			if keepsElements {
-				keeps(t, stored, restored)
+				keeps(t, withoutGivenUp(t, stored, m), restored)
 			}
 			is := &v1alpha1.Machine{}
 			if err := json.Unmarshal(restored, is); err != nil {

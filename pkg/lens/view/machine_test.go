@@ -124,6 +124,17 @@ var _ = Describe("A Machine in reserve", func() {
 		Expect(template(view.ShowMachine(is)).Annotations).To(HaveKeyWithValue(keep, "true"))
 	})
 
+	It("gives up with the next write what another has put beside it (V4)", func() {
+		for _, theirs := range []corev1.Taint{taint, {Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}} {
+			marked := view.Mark(plain, reserve)
+			template(marked).Spec.Taints = append([]corev1.Taint{theirs}, template(marked).Spec.Taints...)
+			is := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
+			Expect(template(is).Spec.Taints).To(Equal([]corev1.Taint{theirs, foreignTaint}), "a Node cannot have a taint twice")
+			Expect(markOf(is).Taints).To(BeEmpty())
+			Expect(markOf(is).Annotations).To(Equal(reserve.Annotations))
+		}
+	})
+
 	It("gives up what it had lost when the template comes to carry it (V4)", func() {
 		marked := view.Mark(plain, reserve)
 		marked.Spec.NodeTemplateSpec = plain.Spec.NodeTemplateSpec
