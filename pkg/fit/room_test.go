@@ -141,6 +141,17 @@ var _ = Describe("A room", func() {
 		Expect(ask()).To(HaveEach(Fits))
 	})
 
+	It("measures how even pods are by what is left when one goes", func() {
+		q := read(pod("p-2", ""))
+		r := NewRoom([]Node{on(node("n", in("a")), pod("p-1", "")), {Object: node("m", in("b")), Pods: []*Pod{q}}})
+		p := read(pod("p", "", spread(zone, 1, "p")))
+		Expect(r.Ask(p, "n")).To(Equal(Fits))
+		r.Remove(q, "m")
+		Expect(r.Ask(p, "n")).To(Equal(Uneven), "zone b is empty now")
+		r.Put(q, "m")
+		Expect(r.Ask(p, "n")).To(Equal(Fits))
+	})
+
 	It("does not mind nodes that it does not have", func() {
 		r := NewRoom(nil)
 		r.Put(read(pod("p", "")), "n")
