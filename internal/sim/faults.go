@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -284,58 +282,4 @@ func (s *Server) fails(user string) (before, after error) {
 		return apierrors.NewInternalError(errors.New("the simulated storage failed")), nil
 	}
 	return nil, apierrors.NewTimeoutError("the simulated server was too late", 0)
-}
-
-// severed is a connection that ends once and for good.
-type severed struct {
-	cut  atomic.Bool
-	once sync.Once
-	done chan struct{}
-
-	ice sync.Mutex
-	// thaw is closed when the connection moves again; nil while it does.
-	thaw chan struct{}
-}
-
-// Freeze stops the connection until Thaw, as a process stands still that is stopped, or whose machine is: what it was about to send
-// is sent afterwards and takes effect, however long that took and whatever the caller's deadline.
-func (s *severed) Freeze() {
-	s.ice.Lock()
-	defer s.ice.Unlock()
-	if s.thaw == nil {
-		s.thaw = make(chan struct{})
-	}
-}
-
-// Thaw ends a Freeze.
-func (s *severed) Thaw() {
-	s.ice.Lock()
-	defer s.ice.Unlock()
-	if s.thaw != nil {
-		close(s.thaw)
-		s.thaw = nil
-	}
-}
-
-// stands waits while the connection is frozen.
-func (s *severed) stands() {
-	s.ice.Lock()
-	thaw := s.thaw
-	s.ice.Unlock()
-	if thaw == nil {
-		return
-	}
-	select {
-	case <-thaw:
-	case <-s.done:
-	}
-}
-
-// Cut ends the connection for good: no request takes effect any more, and
-// watches break. Unlike the Server's methods it may be called from a hook.
-func (s *severed) Cut() {
-	s.once.Do(func() {
-		s.cut.Store(true)
-		close(s.done)
-	})
 }
