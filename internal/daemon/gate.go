@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/watchretry"
 )
 
 // ErrClosed is what a request gets that comes to a closed Gate.
@@ -45,7 +47,7 @@ type exchange struct {
 // Behind returns a copy of config whose clients send their requests through the gate.
 func (g *Gate) Behind(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return gated{gate: g, next: next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return gated{gate: g, next: watchretry.Wrap(next)} })
 	return config
 }
 

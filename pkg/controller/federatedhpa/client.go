@@ -11,6 +11,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/watchretry"
 )
 
 // Bounds of what one cluster can make the hub hold, whatever its API server answers.
@@ -32,7 +34,7 @@ func clientFor(config *rest.Config) (*http.Client, error) {
 	if config.ExecProvider != nil {
 		client.Transport = newPunctual(client.Transport)
 	}
-	client.Transport = bounded{client.Transport}
+	client.Transport = bounded{watchretry.Wrap(client.Transport)}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil
 }
@@ -40,10 +42,16 @@ func clientFor(config *rest.Config) (*http.Client, error) {
 // release closes the connections of a client, and waits for the requests that a program holds up.
 func release(client *http.Client) {
 	utilnet.CloseIdleConnectionsFor(client.Transport)
-	if b, ok := client.Transport.(bounded); ok {
-		if p, ok := b.next.(*punctual); ok {
+	for layer := client.Transport; ; {
+		if p, ok := layer.(*punctual); ok {
 			p.waiting.Wait()
+			return
 		}
+		wrapper, ok := layer.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return
+		}
+		layer = wrapper.WrappedRoundTripper()
 	}
 }
 

@@ -78,7 +78,7 @@ var _ = Describe("A preview", func() {
 			f.member("c2").Down(true, "preview")
 			began := time.Now()
 			p := f.previews(30*time.Second, nil)[0]
-			Expect(time.Since(began)).To(And(BeNumerically(">=", 30*time.Second), BeNumerically("<", time.Minute)))
+			Expect(time.Since(began)).To(BeNumerically("~", 30*time.Second, time.Second))
 			reached := map[string]bool{}
 			for _, c := range p.View.Clusters {
 				reached[c.Name] = c.Reachable

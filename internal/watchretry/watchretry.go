@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watchretry repeats the request that fills an informer while the API server refuses it.
+//
+// client-go does that, too. But while its reflector waits to repeat that request, it does not look at its context, and it waits
+// for up to a minute: a process whose API server refuses connections would take as long to stop. Here the wait ends with the
+// request.
+package watchretry
+
+import (
+	"net/http"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// The first wait is what an overloaded API server asks for in Retry-After. The last one is at most doubled by jitter.
+const firstDelay, lastDelay = time.Second, 30 * time.Second
+
+// Wrap returns a RoundTripper that repeats watches which begin with a list, where the connection is refused or the API server
+// has too many requests, until the request's context ends.
+func Wrap(next http.RoundTripper) http.RoundTripper { return repeater{next} }
+
+type repeater struct{ next http.RoundTripper }
+
+// RoundTrip is for http.
+func (r repeater) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Get("sendInitialEvents") != "true" {
+		return r.next.RoundTrip(request)
+	}
+	delay := wait.Backoff{Duration: firstDelay, Cap: lastDelay, Factor: 2, Jitter: 1, Steps: 8}
+	for {
+		response, err := r.next.RoundTrip(request)
+		switch {
+		case err == nil && response.StatusCode == http.StatusTooManyRequests:
+			_ = response.Body.Close()
+		case err == nil || !utilnet.IsConnectionRefused(err):
+			return response, err
+		}
+		select {
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		case <-time.After(delay.Step()):
+		}
+	}
+}
+
+// WrappedRoundTripper is for closing connections.
+func (r repeater) WrappedRoundTripper() http.RoundTripper { return r.next }
