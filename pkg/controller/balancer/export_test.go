@@ -16,3 +16,6 @@ var (
 	Requests    = requests
 	StripPod    = stripPod
 )
+
+// Refused is refused.
+var Refused = refused

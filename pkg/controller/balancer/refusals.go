@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // A target whose write was refused is left alone from then on. After some time, longer each time, it is asked for what
@@ -98,18 +99,10 @@ func (c *Controller) retry(ctx context.Context, v View, p Plan) error {
 	return errors.Join(errs...)
 }
 
-// refused tells whether the same write would be refused again; a conflict, a vanished object or an overload would not.
+// refused reports whether the API server rejects a write, and would again. A target that is gone is no refusal: the cache is
+// about to show that.
 func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch code := status.Status().Code; code {
-	case http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusUnauthorized:
-		return false
-	default:
-		return code >= 400 && code < 500
-	}
+	return written.Outcome(err) == written.Refused && !apierrors.IsNotFound(err)
 }
 
 // reasonOf is an error in words that do not change from one try to the next.
