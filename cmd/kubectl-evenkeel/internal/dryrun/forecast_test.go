@@ -190,6 +190,18 @@ var _ = Describe("A forecast", func() {
 		Expect(short(f.End.Pools[1])).To(Equal("R2 A0 serve a reserve  leave  new 1+0"), text)
 	})
 
+	It("makes a bounded number of pods and machines, whatever number is asked for, and says so", func() {
+		f, text := told(*shop(2, 2), patched("Balancer", "shop", "spec: {replicas: 2147483647}"))
+		Expect(text).To(ContainSubstring("more replicas than a forecast follows"))
+		Expect(f.End.Balancers[0].Is["a"]).To(BeNumerically(">", 2_000))
+
+		o := at()
+		pool(o, "p", 1, 0)
+		f, text = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2147483647}"))
+		Expect(text).To(ContainSubstring("MachineDeployment default/p asks for more replicas than a forecast follows"))
+		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 2_000))
+	})
+
 	It("changes nothing of what it was given", func() {
 		o := at()
 		pool(o, "p", 3, 2)

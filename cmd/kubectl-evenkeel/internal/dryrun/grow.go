@@ -19,15 +19,17 @@ import (
 // grow lets each machine go on by one step, and pods find their places.
 func (w *world) grow(context.Context) (moved bool, again time.Duration, err error) {
 	for _, d := range w.deployments.all() {
-		for _, m := range w.machinesOf(d) {
-			moved = w.step(d, m) || moved
+		machines := w.machinesOf(d)
+		for _, m := range machines {
+			moved = w.step(d, m, machines) || moved
 		}
 		moved = w.bind(d) || moved
 	}
 	return moved, 0, nil
 }
 
-func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine) (moved bool) {
+// step lets a machine go on; all are those of its MachineDeployment.
+func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, all []*mcm.Machine) (moved bool) {
 	key, phase := keyOf(m), m.Status.CurrentStatus.Phase
 	if m.DeletionTimestamp != nil {
 		if phase == mcm.MachineTerminating {
@@ -56,7 +58,7 @@ func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine) (moved bool) 
 		}
 		m = m.DeepCopy()
 		m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
-		w.register(d, m)
+		w.register(d, m, all)
 	case mcm.MachineUnknown:
 		w.note("Machine %s is Unknown; the forecast is that it stays so", key)
 		return false
@@ -68,14 +70,14 @@ func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine) (moved bool) 
 }
 
 // register makes the Node of a machine that has booted, like those of its MachineDeployment that are there.
-func (w *world) register(d *machine.MachineDeployment, m *mcm.Machine) {
+func (w *world) register(d *machine.MachineDeployment, m *mcm.Machine, all []*mcm.Machine) {
 	name := m.Labels[mcm.NodeLabelKey]
 	if !w.still.Target || name == "" || w.nodes["/"+name] != nil {
 		return
 	}
 	template := m.Spec.NodeTemplateSpec
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations)}}
-	for _, other := range w.machinesOf(d) {
+	for _, other := range all {
 		if like := w.nodes["/"+other.Labels[mcm.NodeLabelKey]]; like != nil {
 			node.Labels, node.Status.Allocatable, node.Status.Capacity = maps.Clone(like.Labels), like.Status.Allocatable, like.Status.Capacity
 			break

@@ -150,7 +150,7 @@ func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas
 		w.note("MachineDeployment %s is frozen, and makes no machines", keyOf(d))
 		return moved
 	}
-	for range -over {
+	for range w.followed("MachineDeployment", keyOf(d), -over) {
 		w.create(d, set)
 		moved = true
 	}

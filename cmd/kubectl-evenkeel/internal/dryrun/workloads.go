@@ -171,7 +171,7 @@ func (w *world) run(object *unstructured.Unstructured, more int, blocked bool) {
 		w.note("%s %s has a template that cannot be read: its pods are not followed", object.GetKind(), keyOf(object))
 		return
 	}
-	for range more {
+	for range w.followed(object.GetKind(), keyOf(object), more) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.GetNamespace(), Name: object.GetName() + "-new-" + w.version(), CreationTimestamp: metav1.NewTime(w.now),
 			Labels: maps.Clone(model.Labels),
@@ -185,6 +185,20 @@ func (w *world) run(object *unstructured.Unstructured, more int, blocked bool) {
 		}
 		w.own[keyOf(pod)] = pod
 	}
+}
+
+// maxMade bounds how many pods and machines a forecast makes in all: each takes a few KiB, and users write any number of replicas.
+const maxMade = 2_000
+
+// followed returns how many more of what an object asks for there is room to make.
+func (w *world) followed(kind, key string, more int) int {
+	room := max(0, maxMade-w.begun)
+	if more > room {
+		w.note("%s %s asks for more replicas than a forecast follows: it makes %d pods and machines in all", kind, key, maxMade)
+	}
+	more = max(0, min(more, room))
+	w.begun += more
+	return more
 }
 
 // rank puts pods first that are not ready.

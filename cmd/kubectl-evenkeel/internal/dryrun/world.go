@@ -39,6 +39,8 @@ type world struct {
 	still Objects
 	now   time.Time
 	made  int
+	// begun counts the pods and machines that were made here.
+	begun int
 	// safetyUp is machine-controller-manager's.
 	safetyUp int
 
