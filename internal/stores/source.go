@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// Kinds are the stores of what belongs to a MachineDeployment, with the indices of this package. Those of the target cluster
+// are nil where there is none.
+type Kinds struct {
+	Sets, Machines, Classes, Nodes, Pods cache.Indexer
+}
+
+// Source is a [pool.Source] of informers' stores.
+type Source struct{ Kinds Kinds }
+
+var _ pool.Source = (*Source)(nil)
+
+// Sets implements [pool.Source].
+func (s *Source) Sets(deployment types.UID) []*mcm.MachineSet {
+	return Indexed[*mcm.MachineSet](s.Kinds.Sets, ByOwner, string(deployment))
+}
+
+// Machines implements [pool.Source].
+func (s *Source) Machines(set types.UID) []*mcm.Machine {
+	return Indexed[*mcm.Machine](s.Kinds.Machines, ByOwner, string(set))
+}
+
+// Instances implements [pool.Source].
+func (s *Source) Instances(instance string) []*mcm.Machine {
+	return Indexed[*mcm.Machine](s.Kinds.Machines, ByInstance, instance)
+}
+
+// Class implements [pool.Source].
+func (s *Source) Class(namespace, name string) *mcm.MachineClass {
+	return Find[mcm.MachineClass](s.Kinds.Classes, namespace+"/"+name)
+}
+
+// Node implements [pool.Source].
+func (s *Source) Node(name string) *corev1.Node { return Find[corev1.Node](s.Kinds.Nodes, name) }
+
+// Pods implements [pool.Source].
+func (s *Source) Pods(node string) []*corev1.Pod {
+	return Indexed[*corev1.Pod](s.Kinds.Pods, ByNode, node)
+}

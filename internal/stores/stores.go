@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stores reads what informers hold: it has the indices by which objects of a MachineDeployment are found, and the
+// [pool.Source] over them.
+package stores
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// Indices by which objects are found.
+const (
+	ByOwner    = "owner"    // the UID of the controlling owner
+	ByNode     = "node"     // the name of a Machine's or a pod's Node
+	ByInstance = "instance" // the instance that a Machine's provider id names, see [pool.Instance]
+)
+
+// Sets are the indices of MachineSets.
+func Sets() cache.Indexers { return cache.Indexers{ByOwner: owner} }
+
+// Machines are the indices of Machines.
+func Machines() cache.Indexers {
+	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine, ByInstance: instance}
+}
+
+// Pods are the indices of pods.
+func Pods() cache.Indexers { return cache.Indexers{ByNode: nodeOfPod} }
+
+func owner(item any) ([]string, error) {
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return nil, nil
+	}
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return []string{string(owner.UID)}, nil
+	}
+	return nil, nil
+}
+
+func nodeOfMachine(item any) ([]string, error) {
+	if m, ok := item.(*mcm.Machine); ok {
+		return some(m.Labels[mcm.NodeLabelKey]), nil
+	}
+	return nil, nil
+}
+
+func instance(item any) ([]string, error) {
+	if m, ok := item.(*mcm.Machine); ok {
+		return some(pool.Instance(m.Spec.ProviderID)), nil
+	}
+	return nil, nil
+}
+
+func nodeOfPod(item any) ([]string, error) {
+	if pod, ok := item.(*corev1.Pod); ok {
+		return some(pod.Spec.NodeName), nil
+	}
+	return nil, nil
+}
+
+func some(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// Indexed are the objects that an index has under a value.
+func Indexed[T any](store cache.Indexer, index, value string) []T {
+	if store == nil {
+		return nil
+	}
+	items, err := store.ByIndex(index, value)
+	if err != nil {
+		panic(err) // the index is one of this package
+	}
+	all := make([]T, 0, len(items))
+	for _, item := range items {
+		if object, ok := item.(T); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// Find is the object of that key, nil where there is none.
+func Find[T any](store cache.Indexer, key string) *T {
+	if store == nil {
+		return nil
+	}
+	item, _, _ := store.GetByKey(key) // fails for no key
+	object, _ := item.(*T)
+	return object
+}

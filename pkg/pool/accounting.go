@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"math"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Accounting is where the reserve is counted.
+type Accounting string
+
+// Additive counts the reserve beyond spec.replicas: R is spec.replicas, and machine-controller-manager is shown R + A.
+const Additive Accounting = "Additive"
+
+// Unbounded is the Max of a MachineDeployment without bounds.
+const Unbounded = math.MaxInt32
+
+// Applied is A, the excess that machine-controller-manager is asked to run, with the max that it was computed for.
+type Applied struct {
+	Excess, Max int
+}
+
+// AppliedOf reads the annotation applied-excess. An invalid one is none.
+func AppliedOf(d metav1.Object) Applied {
+	text, set := d.GetAnnotations()[machine.AppliedExcessAnnotation]
+	if !set {
+		return Applied{Max: Unbounded}
+	}
+	a, err := machine.ParseAppliedExcess(text)
+	switch {
+	case err != nil:
+		return Applied{Max: Unbounded}
+	case a.Max == nil:
+		return Applied{Excess: int(a.Machines), Max: Unbounded}
+	}
+	return Applied{Excess: int(a.Machines), Max: int(*a.Max)}
+}
+
+// VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most the max recorded with A,
+// and at least r.
+func VisibleReplicas(r int, a Applied) int {
+	return max(r, min(r+a.Excess, a.Max))
+}
+
+// SetWorkload changes the number of machines for workload to r. No other code turns R into spec.replicas. Growth that waits
+// to be split over zones goes on waiting, and the change itself is not split: applied replicas, where they are set, change
+// by as much. The annotations of d are replaced and not modified, so d may be a shallow copy.
+func SetWorkload(d *machine.MachineDeployment, r int32) {
+	r = max(0, r)
+	waiting := int64(d.Spec.Replicas) - int64(Workload(d, d.Spec.Replicas))
+	if _, held := AppliedReplicas(d); held {
+		annotations := make(map[string]string, len(d.Annotations))
+		for key, value := range d.Annotations {
+			annotations[key] = value
+		}
+		annotations[machine.AppliedReplicasAnnotation] = strconv.Itoa(int(r))
+		d.Annotations = annotations
+	}
+	d.Spec.Replicas = int32(min(int64(r)+waiting, math.MaxInt32))
+}

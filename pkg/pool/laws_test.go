@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool_test
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+func stored[T any](indexers cache.Indexers, objects []T) cache.Indexer {
+	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
+	for _, o := range objects {
+		if err := s.Add(o); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+func (w *world) stores() pool.Source {
+	return &stores.Source{Kinds: stores.Kinds{
+		Sets: stored(stores.Sets(), w.Sets), Machines: stored(stores.Machines(), w.Machines), Classes: stored(nil, w.Classes),
+		Nodes: stored(nil, w.Nodes), Pods: stored(stores.Pods(), w.Pods),
+	}}
+}
+
+var _ = Describe("A snapshot", func() {
+	It("is the same from a list in any order and from informers' stores, and changes nothing of what it is read from", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			w := drawWorld(t)
+			w.Sets = shuffled(t, w.Sets)
+			before, list := w.deployment.DeepCopy(), pool.NewList(w.Objects)
+			sets := slices.Clone(list.Sets(w.deployment.UID))
+			want := pool.Read(w.deployment, list, noon)
+			if !slices.Equal(list.Sets(w.deployment.UID), sets) {
+				t.Fatal("the source's MachineSets were put into another order")
+			}
+			w.Sets, w.Machines, w.Nodes, w.Pods = shuffled(t, w.Sets), shuffled(t, w.Machines), shuffled(t, w.Nodes), shuffled(t, w.Pods)
+			if got := w.read(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("read %+v\nin another order %+v", want, got)
+			}
+			if got := pool.Read(w.deployment, w.stores(), noon); !reflect.DeepEqual(got, want) {
+				t.Fatalf("read %+v\nfrom stores %+v", want, got)
+			}
+			if !reflect.DeepEqual(w.deployment, before) {
+				t.Fatalf("the MachineDeployment was %+v and is %+v", before, w.deployment)
+			}
+		})
+	})
+
+	It("gives a Node to no Machine but that of its provider id, and hides none", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			w := drawWorld(t)
+			of := map[string]bool{}
+			for _, m := range w.Machines {
+				of[pool.Instance(m.Spec.ProviderID)] = true
+			}
+			for _, m := range w.read().Machines {
+				named := nodeNamed(w.Nodes, m.Object.Labels[mcm.NodeLabelKey])
+				if m.Node != nil && m.Node != named {
+					t.Fatalf("%s has Node %s", m.Object.Name, m.Node.Name)
+				}
+				if named == nil {
+					continue
+				}
+				id := pool.Instance(named.Spec.ProviderID)
+				anothers := id != "" && of[id] && id != pool.Instance(m.Object.Spec.ProviderID)
+				if (m.Node == nil) != anothers {
+					t.Fatalf("%s with %q: Node with %q is another's: %t", m.Object.Name, m.Object.Spec.ProviderID, named.Spec.ProviderID, anothers)
+				}
+			}
+		})
+	})
+
+	It("has numbers that agree", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			s := drawWorld(t).read()
+			visible := pool.VisibleReplicas(s.Workload, s.Applied)
+			if s.Workload < 0 || s.Workload > s.Replicas || visible < s.Workload || visible > s.Workload+s.Applied.Excess || visible > max(s.Workload, s.Applied.Max) {
+				t.Fatalf("T %d, R %d, A %+v, visible %d", s.Replicas, s.Workload, s.Applied, visible)
+			}
+			for _, m := range s.Machines {
+				if m.NonTolerating > m.Pods || m.Pinned && m.Pods == 0 || m.Unseen && m.Pods > 0 || m.Reserve() && !m.Marked() {
+					t.Fatalf("%+v", m)
+				}
+			}
+		})
+	})
+})
+
+func nodeNamed(nodes []*corev1.Node, name string) *corev1.Node {
+	for _, n := range nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func shuffled[T any](t *rapid.T, list []T) []T { return rapid.Permutation(list).Draw(t, "order") }
+
+var _ = Describe("Setting the machines for workload", func() {
+	It("is what is read afterwards, keeps growth waiting, and shares nothing with what was", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			d := drawWorld(t).deployment
+			r := rapid.Int32Range(-2, 2_000_000_000).Draw(t, "r")
+			after := *d
+			waiting := d.Spec.Replicas - pool.Workload(d, d.Spec.Replicas)
+			before := d.DeepCopy()
+			pool.SetWorkload(&after, r)
+			if !reflect.DeepEqual(d, before) {
+				t.Fatalf("%+v became %+v", before, d)
+			}
+			if got := pool.Workload(&after, after.Spec.Replicas); got != max(0, r) {
+				t.Fatalf("set %d, read %d", r, got)
+			}
+			if got := after.Spec.Replicas - pool.Workload(&after, after.Spec.Replicas); got != waiting {
+				t.Fatalf("%d waited, now %d", waiting, got)
+			}
+			if _, set := d.Annotations[machine.AppliedReplicasAnnotation]; !set && (len(after.Annotations) != len(d.Annotations) || after.Spec.Replicas != max(0, r)) {
+				t.Fatalf("%+v became %+v", d, after)
+			}
+		})
+	})
+
+	It("changes nothing where it is the same", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			d := drawWorld(t).deployment
+			d.Spec.Replicas = max(0, d.Spec.Replicas)
+			after := *d
+			pool.SetWorkload(&after, pool.Workload(d, d.Spec.Replicas))
+			if after.Spec.Replicas != d.Spec.Replicas || pool.Workload(&after, after.Spec.Replicas) != pool.Workload(d, d.Spec.Replicas) {
+				t.Fatalf("%+v became %+v", d, after)
+			}
+		})
+	})
+
+	It("does not overflow", func() {
+		d := &machine.MachineDeployment{}
+		d.Spec.Replicas, d.Annotations = 2_000_000_000, map[string]string{machine.AppliedReplicasAnnotation: "0"}
+		pool.SetWorkload(d, 2_000_000_000)
+		if d.Spec.Replicas != 1<<31-1 || d.Annotations[machine.AppliedReplicasAnnotation] != strconv.Itoa(2_000_000_000) {
+			Fail(strconv.Itoa(int(d.Spec.Replicas)))
+		}
+	})
+})
+
+var _ = It("Toleration of the reserve taint is that of Kubernetes", func() {
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
+	rapid.Check(GinkgoTB(), func(t *rapid.T) {
+		toleration := corev1.Toleration{
+			Key:      rapid.SampledFrom([]string{"", machine.ReserveTaintKey, "other"}).Draw(t, "key"),
+			Operator: rapid.SampledFrom([]corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, "x"}).Draw(t, "operator"),
+			Value:    rapid.SampledFrom([]string{"", "1"}).Draw(t, "value"),
+			Effect:   rapid.SampledFrom(append(effects, "")).Draw(t, "effect"),
+		}
+		effect := rapid.SampledFrom(effects).Draw(t, "taint")
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{toleration}}}
+		want := toleration.ToleratesTaint(klog.Background(), &corev1.Taint{Key: machine.ReserveTaintKey, Effect: effect}, false)
+		if got := pool.ToleratesReserve(pod, []corev1.TaintEffect{effect}); got != want {
+			t.Fatalf("%+v tolerates %s: %t, Kubernetes says %t", toleration, effect, got, want)
+		}
+	})
+})

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+// Machine is one machine of a MachineDeployment with what belongs to it.
+type Machine struct {
+	Object *mcm.Machine
+	// Set is the name of its MachineSet.
+	Set string
+	// Node is nil until it has registered; see [NodeOf].
+	Node *corev1.Node
+	// Named reports whether it is named for deletion, by its MachineDeployment or by priority 1 with a deletion time.
+	Named bool
+	// Preserved reports whether its preserve expiry time lies ahead.
+	Preserved bool
+
+	// Pods are those on it that make it busy; see [IsWorkload]. NonTolerating counts those of them that do not tolerate the
+	// reserve taint, and Pinned reports whether one of them must not be evicted; see [signs.PinOf].
+	Pods, NonTolerating int
+	Pinned              bool
+	// Unseen reports whether it may have pods that cannot be seen, because its Node cannot.
+	Unseen bool
+}
+
+// Marked reports whether the Machine carries the reserve mark.
+func (m Machine) Marked() bool { return m.Object.Annotations[machine.ReserveAnnotation] != "" }
+
+// Reserve reports whether the machine is in reserve. One that workload runs on is not, whatever its mark says: a pod may be bound
+// while a Node registers without the taint, or between a read and a write.
+func (m Machine) Reserve() bool { return m.Marked() && m.NonTolerating == 0 }
+
+// Phase is that of its status.
+func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus.Phase }
+
+// Leaving reports whether the machine is on its way out, whoever sent it.
+func (m Machine) Leaving() bool { return m.Named || Going(m.Object) }
+
+// Ready reports whether workload could run there now.
+func (m Machine) Ready() bool { return Ready(m.Phase()) }
+
+// Busy reports whether to delete the machine, or to mark it, would affect pods.
+func (m Machine) Busy() bool { return m.Pods > 0 || m.Unseen }
+
+// Going reports whether a Machine is being deleted.
+func Going(m *mcm.Machine) bool {
+	return m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == mcm.MachineTerminating
+}
+
+// Ready reports whether a machine in that phase can take pods.
+func Ready(phase mcm.MachinePhase) bool {
+	return phase == mcm.MachineRunning || phase == mcm.MachineAvailable
+}
+
+// Unhealthy reports whether a machine in that phase worked once and does not now, or never will.
+func Unhealthy(phase mcm.MachinePhase) bool {
+	switch phase {
+	case mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineInPlaceUpdateFailed:
+		return true
+	}
+	return false
+}
+
+// count counts the pods that make the machine busy.
+func (m *Machine) count(source Source) {
+	if m.Node == nil {
+		return
+	}
+	var effects []corev1.TaintEffect
+	for _, pod := range source.Pods(m.Node.Name) {
+		if !IsWorkload(pod) {
+			continue
+		}
+		if effects == nil {
+			effects = ReserveEffects(m.Object)
+		}
+		m.Pods++
+		m.Pinned = m.Pinned || signs.PinOf(pod) != signs.Unpinned
+		if !ToleratesReserve(pod, effects) {
+			m.NonTolerating++
+		}
+	}
+}

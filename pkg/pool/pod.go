@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// IsWorkload reports whether a pod makes its machine busy: it has not finished, and neither a DaemonSet nor the kubelet itself
+// runs it.
+func IsWorkload(pod *corev1.Pod) bool {
+	if Finished(pod) {
+		return false
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner == nil || owner.Kind != "DaemonSet"
+}
+
+// Finished reports whether a pod has ended and needs no room any more.
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// ReserveEffects are the effects of the taint by which a machine is held in reserve, or would be.
+func ReserveEffects(m *mcm.Machine) []corev1.TaintEffect {
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
+	for _, taint := range m.Spec.NodeTemplateSpec.Spec.Taints {
+		if taint.Key == machine.ReserveTaintKey && !slices.Contains(effects, taint.Effect) {
+			effects = append(effects, taint.Effect)
+		}
+	}
+	return effects
+}
+
+// ToleratesReserve reports whether a pod tolerates the reserve taint with each of these effects.
+func ToleratesReserve(pod *corev1.Pod, effects []corev1.TaintEffect) bool {
+	return !slices.ContainsFunc(effects, func(effect corev1.TaintEffect) bool {
+		return !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, effect) })
+	})
+}
+
+// tolerates is that of Kubernetes for a taint that has no value; its own wants a logger.
+func tolerates(t corev1.Toleration, effect corev1.TaintEffect) bool {
+	switch {
+	case t.Effect != "" && t.Effect != effect, t.Key != "" && t.Key != machine.ReserveTaintKey:
+		return false
+	case t.Operator == corev1.TolerationOpExists:
+		return true
+	}
+	return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == ""
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+// Snapshot is a MachineDeployment at one instant. Nothing in it is changed.
+type Snapshot struct {
+	Now        time.Time
+	Deployment *machine.MachineDeployment
+	// Accounting is where the reserve is counted.
+	Accounting Accounting
+	// Replicas is spec.replicas. Workload is R, the machines that workload may have. Neither is negative.
+	Replicas, Workload int
+	// Applied is A, the excess that machine-controller-manager is asked to run.
+	Applied Applied
+	// Wishes are the places where an excess is asked for. WishesErr says which of them is invalid.
+	Wishes    Wishes
+	WishesErr error
+	// Sets and Machines are what belongs to it, sorted by name.
+	Sets     []*mcm.MachineSet
+	Machines []Machine
+
+	// What follows is not in an outline, and neither are the pods of machines.
+
+	Rollout Rollout
+	// Class is its MachineClass, nil where there is none.
+	Class *mcm.MachineClass
+	// Sample is the Node that shows what its machines are like, nil where none does.
+	Sample *corev1.Node
+	// Allocatable is what one machine has for pods; nil where that is not known.
+	Allocatable corev1.ResourceList
+}
+
+// Read reads a MachineDeployment.
+func Read(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
+	s := Outline(d, source, now)
+	s.Complete(source)
+	return s
+}
+
+// Outline reads what it takes to see whether there is anything of a reserve. Most MachineDeployments of most clusters have none,
+// and a controller looks at them whenever something of them changes.
+func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
+	s := Snapshot{
+		Now: now, Deployment: d, Accounting: Additive,
+		Replicas: max(0, int(d.Spec.Replicas)), Workload: max(0, int(Workload(d, d.Spec.Replicas))),
+		Applied: AppliedOf(d), Sets: slices.Clone(source.Sets(d.UID)),
+	}
+	s.Wishes, s.WishesErr = WishesOf(d)
+	slices.SortFunc(s.Sets, func(a, b *mcm.MachineSet) int { return cmp.Compare(a.Name, b.Name) })
+	named := signs.Named(d)
+	for _, set := range s.Sets {
+		machines := source.Machines(set.UID)
+		s.Machines = slices.Grow(s.Machines, len(machines))
+		for _, m := range machines {
+			_, isNamed := named[m.Name]
+			s.Machines = append(s.Machines, outline(m, set.Name, isNamed, source, now))
+		}
+	}
+	slices.SortFunc(s.Machines, func(a, b Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	return s
+}
+
+func outline(m *mcm.Machine, set string, named bool, source Source, now time.Time) Machine {
+	status := m.Status.CurrentStatus
+	one := Machine{
+		Object: m, Set: set, Node: NodeOf(m, source), Named: named || signs.Condemned(m),
+		Preserved: status.PreserveExpiryTime != nil && status.PreserveExpiryTime.After(now),
+	}
+	one.Unseen = one.Node == nil && (status.Phase == mcm.MachineRunning || status.Phase == mcm.MachineUnknown)
+	return one
+}
+
+// Complete reads what is not in an outline.
+func (s *Snapshot) Complete(source Source) {
+	staying := map[string]int{}
+	for i := range s.Machines {
+		m := &s.Machines[i]
+		m.count(source)
+		if m.Object.DeletionTimestamp == nil {
+			staying[m.Set]++
+		}
+	}
+	s.Rollout = RolloutOf(s.Deployment, s.Sets, staying)
+	s.Class = source.Class(s.Deployment.Namespace, s.Deployment.Spec.Template.Spec.Class.Name)
+	s.Sample = s.sample()
+	s.Allocatable = s.allocatable()
+}
+
+func (s *Snapshot) sample() *corev1.Node {
+	var cordoned *corev1.Node
+	for _, m := range s.Machines {
+		switch {
+		case m.Node == nil || m.Set != s.Rollout.Set || !NodeReady(m.Node):
+		case !m.Node.Spec.Unschedulable:
+			return m.Node
+		default:
+			cordoned = cmp.Or(cordoned, m.Node)
+		}
+	}
+	return cordoned
+}
+
+func (s *Snapshot) allocatable() corev1.ResourceList {
+	switch {
+	case s.Sample != nil:
+		return s.Sample.Status.Allocatable
+	case s.Class == nil || s.Class.NodeTemplate == nil:
+		return nil
+	}
+	all := corev1.ResourceList{}
+	maps.Copy(all, s.Class.NodeTemplate.Capacity)
+	maps.Copy(all, s.Class.NodeTemplate.VirtualCapacity)
+	return all
+}
