@@ -33,8 +33,15 @@
 //     normalized, strategic merge patches work. Custom resources keep their
 //     fields (unless Known prunes them) and refuse such patches with 415.
 //
-// What it leaves out: defaulting, validation beyond metadata, admission, RBAC,
-// managed fields and server-side apply (415), graceful deletion of pods, the
+//  8. Server-side apply merges what a manager names, removes what it no longer
+//     names, conflicts over what others own unless it is forced, and records
+//     whose each field is. Built-in kinds merge their lists by key; of custom
+//     resources lists count as a whole, as of one without a schema.
+//  9. With the checks of package policy, objects are held to the schemas, rules
+//     and admission policies of kubernetes/, as those files have them.
+//
+// What it leaves out: defaulting, validation beyond metadata and these checks,
+// RBAC, server-side apply of a Scale (415), graceful deletion of pods, the
 // existence of namespaces, and the common storage of the two Event groups.
 //
 // Faults are part of it: watches that lag or stop per kind and identity,

@@ -103,7 +103,6 @@ func objectMeta(object map[string]any) (*metav1.ObjectMeta, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, m); err != nil {
 		return nil, apierrors.NewBadRequest("read metadata: " + err.Error())
 	}
-	m.ManagedFields = nil
 	return m, nil
 }
 
@@ -148,6 +147,9 @@ func (r *request) kept(m, was *metav1.ObjectMeta) error {
 		m.UID = was.UID
 	}
 	m.CreationTimestamp = was.CreationTimestamp
+	if m.ManagedFields == nil {
+		m.ManagedFields = was.ManagedFields
+	}
 	if was.DeletionTimestamp != nil {
 		m.DeletionTimestamp, m.DeletionGracePeriodSeconds = was.DeletionTimestamp, was.DeletionGracePeriodSeconds
 	}

@@ -43,6 +43,7 @@ type request struct {
 	query  url.Values
 	body   []byte
 	patch  types.PatchType
+	agent  string
 
 	// lost is why the answer to a write that took effect does not arrive.
 	lost error
@@ -56,7 +57,7 @@ func (r *request) dryRun() bool { return r.query.Get("dryRun") != "" }
 func (s *Server) route(c *Client, hr *http.Request, body []byte) (*request, error) {
 	r := &request{
 		Request: Request{User: c.user, Verb: "get"},
-		ctx:     hr.Context(), client: c, query: hr.URL.Query(), body: body,
+		ctx:     hr.Context(), client: c, query: hr.URL.Query(), body: body, agent: hr.UserAgent(),
 		path: strings.Split(strings.Trim(hr.URL.Path, "/"), "/"),
 	}
 	gvr, namespace, rest := located(r.path)
@@ -141,6 +142,9 @@ func (r *request) media(header string) error {
 	}
 	r.patch = types.PatchType(media)
 	accepted := []types.PatchType{types.JSONPatchType, types.MergePatchType}
+	if r.Subresource != "scale" {
+		accepted = append(accepted, types.ApplyPatchType)
+	}
 	if r.table.Type != nil && r.Subresource != "scale" {
 		accepted = append(accepted, types.StrategicMergePatchType)
 	}

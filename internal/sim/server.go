@@ -29,6 +29,9 @@ type Options struct {
 	History int
 	// First is a number below all resourceVersions. Servers that count from numbers far apart show who mixes them up.
 	First uint64
+	// ManagedFields says that managed fields are kept from creation on, as by a real server. Else they are kept from the first
+	// apply on, which names what was there before-first-apply: storms without any apply are cheaper so.
+	ManagedFields bool
 	// Name is that of the server in Write.Server.
 	Name string
 	// Journal gets the writes of several servers in one order, if set.
@@ -44,6 +47,7 @@ type Server struct {
 	closed  chan struct{}
 	name    string
 	journal *Journal
+	managed bool
 
 	// mu guards all that follows. It is held for the time of one effect and
 	// never while anything waits.
@@ -62,6 +66,8 @@ type Server struct {
 	// restores counts them: a watch does not outlive one.
 	restores int
 	struck   map[string]int
+	// checks are asked before an object is stored.
+	checks []func(Admission) error
 	// skew is how far the server's clock is ahead.
 	skew time.Duration
 }
@@ -92,6 +98,7 @@ func New(o Options) *Server {
 		version: o.First,
 		name:    o.Name,
 		journal: o.Journal,
+		managed: o.ManagedFields,
 	}
 	for _, r := range o.Resources {
 		t := newTable(r)

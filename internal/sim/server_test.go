@@ -36,12 +36,25 @@ var _ = Describe("A server", func() {
 		})
 	})
 
-	It("refuses server-side apply in so many words", func() {
-		play(sim.Options{}, func(s scene) {
-			maps := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().ConfigMaps(gen.Namespace)
-			_, err := maps.Apply(s, corev1apply.ConfigMap("one", gen.Namespace), metav1.ApplyOptions{FieldManager: "x"})
-			Expect(err).To(Satisfy(apierrors.IsUnsupportedMediaType))
-		})
+	It("keeps managed fields from the first apply on, unless they are kept from creation on", func() {
+		for _, all := range []bool{false, true} {
+			play(sim.Options{ManagedFields: all}, func(s scene) {
+				maps := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().ConfigMaps(gen.Namespace)
+				one, err := maps.Create(s, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"a": "1"}}, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(one.ManagedFields != nil).To(Equal(all))
+				one, err = maps.Apply(s, corev1apply.ConfigMap("one", gen.Namespace).WithData(map[string]string{"b": "2"}), metav1.ApplyOptions{FieldManager: "x"})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(one.Data).To(Equal(map[string]string{"a": "1", "b": "2"}))
+				Expect(one.ManagedFields).To(HaveLen(2))
+				Expect(one.ManagedFields[0].Manager).To(Equal("x"))
+				before := "before-first-apply"
+				if all {
+					before = "anonymous"
+				}
+				Expect(one.ManagedFields[1].Manager).To(Equal(before))
+			})
+		}
 	})
 
 	It("prunes what a schema does not know", func() {

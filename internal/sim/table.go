@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
 type key struct{ namespace, name string }
@@ -76,6 +77,9 @@ type table struct {
 	base      int
 	forgotten uint64
 	watches   map[*watch]struct{}
+
+	// managers keep the managed fields, by subresource.
+	managers map[string]*managedfields.FieldManager
 }
 
 func newTable(r Resource) *table {
@@ -86,6 +90,7 @@ func newTable(r Resource) *table {
 		gvk:      gv.WithKind(r.Kind),
 		objects:  map[key]*version{},
 		watches:  map[*watch]struct{}{},
+		managers: map[string]*managedfields.FieldManager{},
 	}
 }
 

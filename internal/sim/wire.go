@@ -4,6 +4,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ func (s *Server) Client(user string) *Client {
 // Config is the client's configuration; there is no limit on its requests.
 func (c *Client) Config() *rest.Config {
 	return &rest.Config{
-		Host: "http://sim", Transport: c, QPS: -1, UserAgent: "sim/" + c.user,
+		Host: "http://sim", Transport: c, QPS: -1, UserAgent: cmp.Or(c.user, "anonymous") + "/sim",
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -66,6 +67,11 @@ func (s *Server) create(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	return s.add(r, object)
+}
+
+// add stores a new object.
+func (s *Server) add(r *request, object map[string]any) (answer, error) {
 	m, err := objectMeta(object)
 	if err != nil {
 		return answer{}, err
@@ -92,6 +98,12 @@ func (s *Server) create(r *request) (answer, error) {
 	if err := setObjectMeta(object, m); err != nil {
 		return answer{}, err
 	}
+	if object, err = s.manage(r, nil, object); err != nil {
+		return answer{}, err
+	}
+	if err := s.admit(r, nil, object); err != nil {
+		return answer{}, err
+	}
 	return s.commit(r, http.StatusCreated, nil, object)
 }
 
@@ -99,6 +111,9 @@ func (s *Server) create(r *request) (answer, error) {
 // applied, in the place of the stored one.
 func (s *Server) update(r *request) (answer, error) {
 	was := r.table.objects[r.key()]
+	if r.Verb == "patch" && r.patch == types.ApplyPatchType {
+		return s.apply(r, was)
+	}
 	if was == nil {
 		return answer{}, r.notFound()
 	}
@@ -140,6 +155,12 @@ func (s *Server) replace(r *request, was *version, object map[string]any) (answe
 		m.Generation++
 	}
 	if err := setObjectMeta(object, m); err != nil {
+		return answer{}, err
+	}
+	if object, err = s.manage(r, was, object); err != nil {
+		return answer{}, err
+	}
+	if err := s.admit(r, was, object); err != nil {
 		return answer{}, err
 	}
 	if m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {

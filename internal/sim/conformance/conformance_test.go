@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"sync"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/conformance"
+	"github.com/evenkeel/evenkeel/internal/sim/policy"
 )
 
 func TestConformance(t *testing.T) {
@@ -18,10 +20,15 @@ func TestConformance(t *testing.T) {
 	RunSpecs(t, "The simulated API server")
 }
 
+var checks = sync.OnceValues(func() (policy.Checks, error) { return policy.Load("../../../kubernetes") })
+
 var _ = Describe("The simulated API server", func() {
 	conformance.Specs(func() *rest.Config {
-		s := sim.New(sim.Options{Seed: uint64(GinkgoRandomSeed())})
+		s := sim.New(sim.Options{Seed: uint64(GinkgoRandomSeed()), ManagedFields: true})
 		DeferCleanup(s.Close)
+		checks, err := checks()
+		Expect(err).NotTo(HaveOccurred())
+		checks.Enforce(s)
 		return s.ConfigFor("conformance")
 	})
 })

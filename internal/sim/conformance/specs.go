@@ -4,7 +4,7 @@
 // that run against any: the simulated one, where they prove that it behaves,
 // and a real one, where they prove that the specs are right.
 //
-// The server needs the built-in kinds and machine-controller-manager's CRDs.
+// The server needs the built-in kinds, and the CRDs and policies of kubernetes/.
 // Everything is made in the namespace "default", under generated names, and
 // removed afterwards. No controller may be running that touches Machines,
 // Nodes or unscheduled pods.
@@ -50,6 +50,8 @@ func Specs(config func() *rest.Config) {
 	ginkgo.Describe("Status", c.status)
 	ginkgo.Describe("Deletion", c.deletion)
 	ginkgo.Describe("Patches", c.patches)
+	ginkgo.Describe("Applies", c.applies)
+	ginkgo.Describe("Admission", c.admission)
 	ginkgo.Describe("Selection", c.selection)
 	ginkgo.Describe("Watches", c.watches)
 	ginkgo.Describe("Subresources", c.subresources)
