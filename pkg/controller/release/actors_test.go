@@ -113,7 +113,7 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 	if left = time.Until(m.CreationTimestamp.Add(c.boot)); left > 0 {
 		return left
 	}
-	n := gen.Node(m.Name, func(n *corev1.Node) { n.Labels[zone] = m.Labels["name"] })
+	n := gen.Node(m.Name, func(n *corev1.Node) { n.Labels[zone], n.Spec.ProviderID = m.Labels["name"], "sim:///"+n.Name })
 	if inReserve(m) {
 		held(n)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -76,6 +77,29 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=12"))
 			Expect(len(c.writes(0))).To(BeNumerically("<", 11), "some pods are helped together")
+		})
+	})
+
+	It("does not take another machine's Node for that of a machine in reserve which is gone, though it has its name", func() {
+		play(func(c *cluster) {
+			ctx := context.Background()
+			c.grow("a", 1, 1, "1:10")
+			c.settle()
+			_, err := c.core.CoreV1().Nodes().Create(ctx, held(gen.Node("reused", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///successor" })), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.core.CoreV1().Nodes().Delete(ctx, "a-002", metav1.DeleteOptions{})).To(Succeed())
+			_, err = c.ours.MachineV1alpha1().Machines(ns).Patch(ctx, "a-002", types.MergePatchType, []byte(`{"metadata":{"labels":{"node":"reused"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.Start("release", controller(usual))
+			c.create(fresh(5, "p", 1000)...)
+			c.settle()
+			Expect(c.waiting()).To(Equal(5))
+			Expect(c.replicas()).To(Equal("a=1"))
+
+			_, err = c.core.CoreV1().Nodes().Patch(ctx, "reused", types.MergePatchType, []byte(`{"spec":{"providerID":"sim:///a-002"}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Minute)
+			Expect(c.replicas()).To(Equal("a=2"), "the id decides")
 		})
 	})
 

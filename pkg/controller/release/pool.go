@@ -23,7 +23,7 @@ type material struct {
 	bounds     v1alpha1.Bounds
 	current    string
 	machines   map[string][]*mcm.Machine // by MachineSet
-	nodes      map[string]*corev1.Node   // by name
+	nodes      map[string]*corev1.Node   // by Machine
 	class      *mcm.MachineClass
 }
 
@@ -35,8 +35,8 @@ func (c *Controller) materialOf(d *v1alpha1.MachineDeployment, bounds v1alpha1.B
 		machines := indexed[*mcm.Machine](c.stores.machines, byOwner, string(set.UID))
 		m.machines[set.Name] = machines
 		for _, machine := range machines {
-			if name := machine.Labels[mcm.NodeLabelKey]; name != "" {
-				m.nodes[name] = find[corev1.Node](c.stores.nodes, name)
+			if node := find[corev1.Node](c.stores.nodes, machine.Labels[mcm.NodeLabelKey]); node != nil && signs.IsNodeOf(machine, node) {
+				m.nodes[machine.Name] = node
 			}
 			if machine.DeletionTimestamp == nil {
 				staying[set.Name]++
@@ -67,8 +67,8 @@ func (m material) pool(now time.Time) Pool {
 	for set, machines := range m.machines {
 		for _, machine := range machines {
 			p.Reserve.Machines = append(p.Reserve.Machines, plain(machine, set, named, now))
-			if name := machine.Labels[mcm.NodeLabelKey]; m.nodes[name] != nil {
-				p.NodeOf[machine.Name] = name
+			if node := m.nodes[machine.Name]; node != nil {
+				p.NodeOf[machine.Name] = node.Name
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func plain(o *mcm.Machine, set string, named map[string]time.Time, now time.Time
 func (m material) sample() *corev1.Node {
 	var best *corev1.Node
 	for _, machine := range m.machines[m.current] {
-		if node := m.nodes[machine.Labels[mcm.NodeLabelKey]]; node != nil && isReady(node) && !node.Spec.Unschedulable &&
+		if node := m.nodes[machine.Name]; node != nil && isReady(node) && !node.Spec.Unschedulable &&
 			(best == nil || node.Name < best.Name) {
 			best = node
 		}

@@ -29,7 +29,7 @@ func stripNode(item any) (any, error) {
 	if !ok {
 		return item, nil
 	}
-	slim := &corev1.Node{ObjectMeta: identity(node), Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}}
+	slim := &corev1.Node{ObjectMeta: identity(node), Spec: corev1.NodeSpec{ProviderID: node.Spec.ProviderID, Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}}
 	slim.Labels = node.Labels
 	slim.Status.Allocatable = node.Status.Allocatable
 	for _, c := range node.Status.Conditions {

@@ -50,7 +50,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
-	if before != nil && after != nil && before.Spec.Unschedulable == after.Spec.Unschedulable &&
+	if before != nil && after != nil && before.Spec.Unschedulable == after.Spec.Unschedulable && before.Spec.ProviderID == after.Spec.ProviderID &&
 		equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) && maps.Equal(before.Labels, after.Labels) &&
 		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) && isReady(before) == isReady(after) {
 		return
