@@ -82,6 +82,7 @@ func (a *alone) start(o machinetaint.Options) func() {
 	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
 	seen := stockinformers.NewSharedInformerFactory(theirs, 0)
 	a.events, a.metrics = record.NewFakeRecorder(1000), prometheus.NewRegistry()
+	a.events.IncludeObject = true
 	o.Registerer = a.metrics
 	var err error
 	a.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},
@@ -155,13 +156,14 @@ func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 		m.OwnerReferences = ownedBy("MachineSet", set.Name, set.UID)
 		m.Spec.ProviderID = "sim:///" + name
 	})
-	node := gen.Node(name)
+	node := gen.Node(name, func(n *corev1.Node) { n.Spec.ProviderID = "sim:///" + name })
 	if reserve {
 		taint := corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}
 		now := time.Now().UTC().Truncate(time.Second)
 		mark := api.Reserve{Since: now, Taints: []corev1.Taint{taint}, Annotations: map[string]string{
 			api.ReserveAnnotation: now.Format(time.RFC3339), api.ScaleDownDisabledAnnotation: "true"}}
-		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "5", api.ReserveAnnotation: mark.String()}
+		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "5", api.ReserveAnnotation: mark.String(),
+			api.ReserveStateAnnotation: "Held since " + now.Format(time.RFC3339) + "; node " + name + " carries the reserve taint"}
 		m.Spec.NodeTemplateSpec.Annotations, m.Spec.NodeTemplateSpec.Spec.Taints = mark.Annotations, mark.Taints
 		node.Annotations, node.Spec.Taints = mark.Annotations, mark.Taints
 	}
@@ -195,7 +197,7 @@ func (a *alone) heard() (all []string) {
 	for {
 		select {
 		case event := <-a.events.Events:
-			all = append(all, event)
+			all = append(all, strings.TrimSuffix(event, " involvedObject{kind=MachineDeployment,apiVersion=machine.sapcloud.io/v1alpha1}"))
 		default:
 			return all
 		}

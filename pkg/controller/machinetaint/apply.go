@@ -18,7 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 const (
@@ -49,7 +49,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 		d, err = c.writeDeployment(ctx, d, change)
 	}
 	if err == nil {
-		c.tellShrink(d, applied(v.Deployment), p.Rule.Applied)
+		c.announceShrink(d, applied(v.Deployment), p.Rule.Applied)
 	}
 	return d, errors.Join(machinesErr, err)
 }
@@ -80,7 +80,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 	c.noted(before.ResourceVersion, answer.ResourceVersion)
 	note(&c.machines, answer, c.stores.machines)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
-	c.tellMove(v.Deployment, change)
+	c.announce(answer, change)
 	return nil
 }
 
@@ -89,6 +89,9 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	node := m.Labels[mcm.NodeLabelKey]
 	if c.clients.Target == nil || node == "" {
 		return nil
+	}
+	if n, found := c.named(m); found && !signs.IsNodeOf(m, n) {
+		return nil // they are another machine's pods
 	}
 	pods, err := c.clients.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -122,7 +125,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 			return ignoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
 		}
 		again, differs := n.on(node, c.settings, c.clock.Now())
-		if !differs {
+		if !differs || !signs.IsNodeOf(n.Machine.Object, node) {
 			return nil
 		}
 		n = again
@@ -183,24 +186,6 @@ func note[T metav1.Object](answers *written.Answers[T], answer T, store cache.St
 func (c *Controller) noted(before, after string) {
 	if before == after {
 		c.metrics.redundant.Inc()
-	}
-}
-
-// tellMove says what became of a machine.
-func (c *Controller) tellMove(d *v1alpha1.MachineDeployment, change MachineChange) {
-	switch {
-	case change.Why == "":
-	case change.Mark == Free:
-		c.metrics.released.WithLabelValues(string(change.Why)).Inc()
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveReleased", "Machine %s serves now (%s)", change.Name, change.Why)
-	case change.Mark == Hold:
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveHeld", "Machine %s is in reserve now (%s)", change.Name, change.Why)
-	}
-}
-
-func (c *Controller) tellShrink(d *v1alpha1.MachineDeployment, was, is reserve.Applied) {
-	if is.Excess < was.Excess {
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveShrunk", "The excess applied falls from %d to %d", was.Excess, is.Excess)
 	}
 }
 

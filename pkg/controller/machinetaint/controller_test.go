@@ -24,6 +24,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
+// aboutMachine ends an event about a Machine.
+const aboutMachine = `involvedObject\{kind=Machine,apiVersion=machine.sapcloud.io/v1alpha1\}$`
+
 var _ = Describe("The controller", func() {
 	none := machinetaint.Options{}
 
@@ -53,13 +56,58 @@ var _ = Describe("The controller", func() {
 			since := len(a.Writes())
 			a.patch(`{"spec":{"replicas":3}}`)
 			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
-			Expect(a.heard()).To(ContainElement("Normal ReserveReleased Machine c serves now (Released)"))
+			Expect(a.heard()).To(ContainElements(
+				Equal("Normal ReserveReleased Machine c left the reserve (Released)"),
+				MatchRegexp(`^Normal ReserveReleased Released at 2000.* \(Released\); node c does not carry the reserve taint `+aboutMachine)))
 			Expect(a.counted("evenkeel_reserve_releases_total")).To(BeEquivalentTo(1))
 			Expect(a.counted("evenkeel_reserve_release_seconds")).To(BeEquivalentTo(1))
 			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(BeEmpty())
 			Expect(node.Annotations).To(BeEmpty())
+		})
+	})
+
+	It("says on a Machine that the taint is on its Node as soon as that has registered", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			ctx := context.Background()
+			state := func() string {
+				m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(ctx, "c", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				return m.Annotations[api.ReserveStateAnnotation]
+			}
+			a.wrote(0)
+			a.heard()
+			held := state()
+			Expect(a.core.CoreV1().Nodes().Delete(ctx, "c", metav1.DeleteOptions{})).To(Succeed())
+			a.wrote(0)
+			Expect(state()).To(BeEmpty())
+			Expect(a.heard()).NotTo(ContainElement(MatchRegexp(aboutMachine)))
+			since := len(a.Writes())
+			_, err := a.core.CoreV1().Nodes().Create(ctx, gen.Node("c", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///c" }), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c"))
+			Expect(state()).To(Equal(held))
+			Expect(a.heard()).To(ContainElement(MatchRegexp("^Normal ReserveHeld " + held + " " + aboutMachine)))
+		})
+	})
+
+	It("records one event for each of many machines that it frees at once, and one for all of them", func() {
+		onItsOwn(2, 40, none, func(a *alone) {
+			a.wrote(0)
+			a.heard()
+			a.patch(`{"spec":{"replicas":42}}`)
+			a.wrote(0)
+			heard := a.heard()
+			Expect(heard).To(ContainElement(MatchRegexp(`^Normal ReserveReleased Machines (\S+, ){9}\S+ and 30 more left the reserve \(Released\)$`)))
+			about := 0
+			for _, event := range heard {
+				if strings.Contains(event, "kind=Machine,") {
+					about++
+				}
+			}
+			Expect(about).To(Equal(40))
+			Expect(len(heard)).To(BeNumerically("<", 45))
 		})
 	})
 

@@ -37,4 +37,7 @@
 //  9. A Machine is born in reserve only where excess is applied.
 //  10. While the target cluster does not answer, or has yet to show what happened meanwhile, nothing is decided on its Nodes and
 //     pods: law 15 of package reserve.
+//  11. A Machine says, in an annotation and once in an event, since when it is in reserve or when it left, and whether its Node
+//     carries the taint: see [v1alpha1.ReserveStateAnnotation].
+//  12. A Node that has the provider id of another machine is not the Machine's, whatever its name: see [signs.IsNodeOf].
 package machinetaint

@@ -81,14 +81,21 @@ func (c *Controller) machine(set *mcm.MachineSet, m *mcm.Machine) Machine {
 	if seen, found := find[*mcm.Machine](c.stores.seenMachines, m.Namespace+"/"+m.Name); found {
 		machine.SeenPriority = signs.Priority(seen)
 	}
-	if c.stores.nodes == nil {
-		machine.blind()
-	} else if node, found := find[*corev1.Node](c.stores.nodes, m.Labels[mcm.NodeLabelKey]); found {
+	node, found := c.named(m)
+	if found && signs.IsNodeOf(m, node) {
 		machine.Node = c.nodes.Newest(node)
 	} else {
 		machine.blind()
 	}
 	return machine
+}
+
+// named is the Node that a Machine names. It may be another machine's by now; see [signs.IsNodeOf].
+func (c *Controller) named(m *mcm.Machine) (*corev1.Node, bool) {
+	if c.stores.nodes == nil {
+		return nil, false
+	}
+	return find[*corev1.Node](c.stores.nodes, m.Labels[mcm.NodeLabelKey])
 }
 
 // unreachable says in which way the target cluster does not answer, or has yet to show what happened meanwhile.

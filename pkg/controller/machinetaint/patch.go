@@ -39,13 +39,24 @@ func changed(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
 		after = view.Mark(m, v.Settings.mark(v.Now))
 	}
 	if change.Priority != 0 {
-		after = after.DeepCopy()
-		if after.Annotations == nil {
-			after.Annotations = map[string]string{}
-		}
-		after.Annotations[machineutils.MachinePriority] = fmt.Sprint(change.Priority)
+		after = annotated(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))
+	}
+	if change.State != nil {
+		after = annotated(after, v1alpha1.ReserveStateAnnotation, *change.State)
 	}
 	return after
+}
+
+// annotated is a copy of a Machine with an annotation, or without it where the value is empty.
+func annotated(m *mcm.Machine, key, value string) *mcm.Machine {
+	m = m.DeepCopy()
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	if m.Annotations[key] = value; value == "" {
+		delete(m.Annotations, key)
+	}
+	return m
 }
 
 // machinePatch says what differs of a Machine: annotations, and taints and annotations of its node template.

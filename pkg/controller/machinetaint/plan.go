@@ -42,7 +42,8 @@ func (p Plan) frees() bool {
 
 // canWait says that there is nothing to do but to tell of what has been done.
 func (p Plan) canWait() bool {
-	return len(p.Machines) == 0 && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
+	acts := func(c MachineChange) bool { return c.Mark != Keep || c.Priority != 0 }
+	return !slices.ContainsFunc(p.Machines, acts) && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
 }
 
 // DeploymentChange is one write of a MachineDeployment.
@@ -72,7 +73,9 @@ type MachineChange struct {
 	Mark Marking
 	// Priority it gets, 0 for that it has.
 	Priority int
-	Why      reserve.Why
+	// State is what it says of itself from then on, nil to leave it; see [v1alpha1.ReserveStateAnnotation].
+	State *string
+	Why   reserve.Why
 }
 
 // Marking is what becomes of a mark.
@@ -100,6 +103,7 @@ func NewPlan(v View) Plan {
 	p.Again = sooner(p.Rule.Again, w.contest.Until.Sub(v.Now))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
+	p.Machines = withStates(v, p.Machines, p.Nodes)
 	p.Deployment = deploymentChange(v, w, view, p.Rule)
 	p.Report = report(v, w, p.Rule)
 	return p

@@ -45,7 +45,7 @@ func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, reason stri
 	}
 	switch r.Reason {
 	case reserve.Complete:
-		return corev1.EventTypeNormal, "ReserveHeld"
+		return corev1.EventTypeNormal, reserveHeld
 	case BoundsInvalid, AnnotationInvalid, ClusterUnreachable:
 		return corev1.EventTypeWarning, string(r.Reason)
 	case CapacityUnknown, reserve.CannotBeMade, reserve.Outranked:

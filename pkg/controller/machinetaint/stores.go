@@ -177,13 +177,15 @@ func keyOfSet(set *mcm.MachineSet) (string, bool) {
 	return set.Namespace + "/" + owner.Name, true
 }
 
-// machineOf finds the Machine of a Node.
-func (s stores) machineOf(node string) (*mcm.Machine, bool) {
-	items, _ := s.machines.ByIndex(byNode, node) // the index is there
+// deploymentsOfNode finds the keys of the MachineDeployments whose Machines name a Node. More than one may: see [signs.IsNodeOf].
+func (s stores) deploymentsOfNode(name string) (keys []string) {
+	items, _ := s.machines.ByIndex(byNode, name) // the index is there
 	for _, item := range items {
 		if m, ok := item.(*mcm.Machine); ok {
-			return m, true
+			if key, found := s.deploymentOf(m); found {
+				keys = append(keys, key)
+			}
 		}
 	}
-	return nil, false
+	return keys
 }

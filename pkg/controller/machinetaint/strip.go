@@ -28,6 +28,7 @@ func stripNode(item any) (any, error) {
 		return item, nil
 	}
 	slim := &corev1.Node{ObjectMeta: identity(node, nodeAnnotations...)}
+	slim.Spec.ProviderID = node.Spec.ProviderID
 	slim.Spec.Taints, slim.Status.Allocatable = node.Spec.Taints, node.Status.Allocatable
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -64,7 +64,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
-		maps.Equal(before.Annotations, after.Annotations) && ready(before) == ready(after) {
+		maps.Equal(before.Annotations, after.Annotations) && ready(before) == ready(after) && before.Spec.ProviderID == after.Spec.ProviderID {
 		return
 	}
 	if after == nil && before != nil {
@@ -74,19 +74,10 @@ func (c *Controller) nodeChanged(was, is any) {
 		if node == nil {
 			continue
 		}
-		if key, found := c.keyOfNode(node.Name); found {
+		for _, key := range c.stores.deploymentsOfNode(node.Name) {
 			c.loop.Add(key)
-			return
 		}
 	}
-}
-
-func (c *Controller) keyOfNode(name string) (key string, found bool) {
-	m, found := c.stores.machineOf(name)
-	if !found {
-		return "", false
-	}
-	return c.stores.deploymentOf(m)
 }
 
 func sameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
@@ -109,7 +100,7 @@ func (c *Controller) podChanged(was, is any) {
 		if node == "" {
 			continue
 		}
-		if key, found := c.keyOfNode(node); found {
+		for _, key := range c.stores.deploymentsOfNode(node) {
 			c.loop.AddAfter(key, gather)
 		}
 	}

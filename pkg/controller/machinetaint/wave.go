@@ -19,30 +19,40 @@ type wave struct {
 	// written are the machines of the wave by name, as they will be, and frees says that some of them are freed.
 	written map[string]*mcm.Machine
 	frees   bool
-	results chan error
+	results chan result
 	slots   chan struct{}
 	pending int
+}
+
+// result is the end of one write; change is that of a Machine, zero where a Node alone was written.
+type result struct {
+	change MachineChange
+	err    error
 }
 
 // writeMachines writes all machines, some at the same time, and with them such as are to be freed before that has ended.
 func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 	w := &wave{
 		c: c, key: v.Deployment.Namespace + "/" + v.Deployment.Name,
-		written: map[string]*mcm.Machine{}, results: make(chan error), slots: make(chan struct{}, side),
+		written: map[string]*mcm.Machine{}, results: make(chan result), slots: make(chan struct{}, side),
 	}
 	raised, done := c.listen(w.key)
 	defer done()
 	w.begin(ctx, v, p)
 	var errs []error
+	var moved []MachineChange
 	for w.pending > 0 {
 		select {
-		case err := <-w.results:
+		case r := <-w.results:
 			w.pending--
-			errs = append(errs, err)
+			if errs = append(errs, r.err); r.err == nil {
+				moved = append(moved, r.change)
+			}
 		case <-raised:
 			w.rise(ctx)
 		}
 	}
+	c.announceMoves(v.Deployment, moved)
 	return errors.Join(errs...)
 }
 
@@ -56,7 +66,7 @@ func (w *wave) begin(ctx context.Context, v View, p Plan) {
 	}
 	for _, n := range p.Nodes {
 		if _, left := nodes[n.Machine.Object.Name]; left {
-			w.write(func() error { return w.c.writeNode(ctx, n) })
+			w.write(MachineChange{}, func() error { return w.c.writeNode(ctx, n) })
 		}
 	}
 }
@@ -89,17 +99,17 @@ func (w *wave) rise(ctx context.Context) {
 func (w *wave) machine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
 	w.written[change.Name] = changed(v.machine(change.Name), change, v)
 	w.frees = w.frees || change.Mark == Free
-	w.write(func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
+	w.write(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }
 
 // write does something beside the rest, at most side at the same time.
-func (w *wave) write(do func() error) {
+func (w *wave) write(change MachineChange, do func() error) {
 	w.pending++
 	go func() {
 		w.slots <- struct{}{}
 		err := do()
 		<-w.slots
-		w.results <- err
+		w.results <- result{change, err}
 	}()
 }
 

@@ -320,6 +320,7 @@ func (c *cluster) names() (serving, reserve []string) {
 			Expect(tainted(node.Spec.Taints)).To(Equal(marked(m)), "taint of "+m.Name)
 			Expect(node.Annotations[api.ReserveAnnotation] != "").To(Equal(marked(m)), "annotation of "+m.Name)
 			Expect(node.Annotations[api.ScaleDownDisabledAnnotation] == "true").To(Equal(marked(m)), "scale-down of "+m.Name)
+			expectState(m)
 		}
 		if marked(m) {
 			reserve = append(reserve, m.Name)
@@ -328,6 +329,19 @@ func (c *cluster) names() (serving, reserve []string) {
 		}
 	}
 	return serving, reserve
+}
+
+// expectState compares what a Machine with a Node says of itself with what it is.
+func expectState(m *mcmapi.Machine) {
+	GinkgoHelper()
+	state := m.Annotations[api.ReserveStateAnnotation]
+	if !marked(m) {
+		Expect(state).To(Or(BeEmpty(), MatchRegexp(`^Released at .*; node %s does not carry the reserve taint$`, m.Name)), "state of "+m.Name)
+		return
+	}
+	mark, err := api.ParseReserve(m.Annotations[api.ReserveAnnotation])
+	Expect(err).NotTo(HaveOccurred())
+	Expect(state).To(Equal(fmt.Sprintf("Held since %s; node %s carries the reserve taint", mark.Since.Format(time.RFC3339), m.Name)), "state of "+m.Name)
 }
 
 func tainted(taints []corev1.Taint) bool {

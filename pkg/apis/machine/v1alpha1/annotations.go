@@ -14,6 +14,10 @@ const (
 	// template, it says since when.
 	ReserveAnnotation = AnnotationPrefix + "reserve"
 
+	// ReserveStateAnnotation, on a Machine, is for people: since when it is in reserve or when it left, why, and whether its Node
+	// carries the reserve taint. It is absent from a Machine that was never in reserve. The machine-taint controller writes it.
+	ReserveStateAnnotation = AnnotationPrefix + "reserve-state"
+
 	// AppliedExcessAnnotation, on a MachineDeployment, is what machine-controller-manager is asked to run beyond
 	// replicas; see [ParseAppliedExcess]. The machine-taint controller writes it.
 	AppliedExcessAnnotation = AnnotationPrefix + "applied-excess"

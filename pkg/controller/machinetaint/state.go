@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// heldState begins the state of a Machine in reserve.
+const heldState = "Held since "
+
+// withStates adds to the changes of Machines what each is to say of its own state. The text is true once the change is made, because
+// a Node is written before its Machine. It is no condition: machine-controller-manager replaces a Machine's conditions by its Node's.
+func withStates(v View, changes []MachineChange, nodes []NodeChange) []MachineChange {
+	if v.Unreachable != "" {
+		return changes
+	}
+	taints := map[string][]corev1.Taint{}
+	for _, n := range nodes {
+		taints[n.Machine.Object.Name] = n.Taints
+	}
+	for _, m := range v.Machines {
+		if !m.writable() {
+			continue
+		}
+		i := slices.IndexFunc(changes, func(c MachineChange) bool { return c.Name == m.Object.Name })
+		c := MachineChange{Name: m.Object.Name}
+		if i >= 0 {
+			c = changes[i]
+		}
+		after, written := taints[c.Name]
+		if !written && m.Node != nil {
+			after = m.Node.Spec.Taints
+		}
+		state := m.state(c, after, v)
+		switch {
+		case state == m.Object.Annotations[v1alpha1.ReserveStateAnnotation]:
+		case i >= 0:
+			changes[i].State = &state
+		default:
+			changes = append(changes, MachineChange{Name: c.Name, State: &state})
+		}
+	}
+	return changes
+}
+
+// state is what a Machine says of itself after a change, with these taints on its Node. One that boots in reserve says nothing yet: its
+// mark tells since when it is held. One that serves says when it left the reserve, if it ever did.
+func (m Machine) state(c MachineChange, taints []corev1.Taint, v View) string {
+	now, before := v.Now.UTC().Format(time.RFC3339), m.Object.Annotations[v1alpha1.ReserveStateAnnotation]
+	switch {
+	case c.Mark == Hold && m.Node != nil:
+		return heldState + now + m.nodeState(taints)
+	case c.Mark == Hold || c.Mark == Keep && m.held() && m.Node == nil:
+		return ""
+	case c.Mark == Keep && m.held():
+		return heldState + m.since(v.Settings, v.Now) + m.nodeState(taints)
+	case c.Mark == Free:
+		return fmt.Sprintf("Released at %s (%s)%s", now, c.Why, m.nodeState(taints))
+	case strings.HasPrefix(before, heldState):
+		return "Released at " + now + m.nodeState(taints)
+	}
+	return before
+}
+
+func (m Machine) nodeState(taints []corev1.Taint) string {
+	switch {
+	case m.Node == nil:
+		return ""
+	case slices.ContainsFunc(taints, isReserveTaint):
+		return fmt.Sprintf("; node %s carries the reserve taint", m.Node.Name)
+	}
+	return fmt.Sprintf("; node %s does not carry the reserve taint", m.Node.Name)
+}
