@@ -28,6 +28,8 @@ const (
 	Silent Manner = "is silent"
 	// Halfway sends the head of an answer and the first byte of its body.
 	Halfway Manner = "stops halfway"
+	// Overloaded answers that there are too many requests.
+	Overloaded Manner = "is overloaded"
 )
 
 // Front is a simulated API server on a socket of loopback.
@@ -37,9 +39,10 @@ type Front struct {
 	path      string
 	ended     chan struct{}
 
-	mu     sync.Mutex
-	manner Manner
-	spared func(path string) bool
+	mu      sync.Mutex
+	manner  Manner
+	spared  func(path string) bool
+	refused int
 }
 
 // Serve begins to serve as the API server that a user connects to, with a kubeconfig in the folder.
@@ -67,6 +70,13 @@ func (f *Front) Hang(manner Manner, spared func(path string) bool) {
 	f.manner, f.spared = manner, spared
 }
 
+// Refused is how many requests were answered by that there are too many.
+func (f *Front) Refused() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refused
+}
+
 // Close ends every connection.
 func (f *Front) Close() {
 	close(f.ended)
@@ -89,6 +99,12 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case Silent:
 		f.stall(request.Context())
 		panic(http.ErrAbortHandler)
+	case Overloaded:
+		f.mu.Lock()
+		f.refused++
+		f.mu.Unlock()
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
 	case Halfway:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "1000")
