@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // Preview is the page in a process of its own. It shows what it is given.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/page"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 func newUI(o *options) *cobra.Command {

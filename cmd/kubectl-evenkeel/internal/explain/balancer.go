@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 // recoveryDelay is the default of spec.policy.fallback.recoveryDelaySeconds.

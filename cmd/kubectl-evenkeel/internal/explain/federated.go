@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 // Defaults of a FederatedHorizontalPodAutoscaler, in seconds.

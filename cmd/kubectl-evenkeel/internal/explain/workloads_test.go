@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
+	"github.com/evenkeel/evenkeel/internal/overview"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 func explained(b *balancer.Balancer) string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // Frame is one screen: so many lines from offset on, and in the last one what there is beyond them. The offset comes

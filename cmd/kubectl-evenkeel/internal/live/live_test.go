@@ -21,8 +21,8 @@ import (
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/live"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 // suite is what virtual time wants to know; specs run while TestLive does.

@@ -5,7 +5,7 @@ package page
 import (
 	"strconv"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // balancer is a Balancer as it is drawn.

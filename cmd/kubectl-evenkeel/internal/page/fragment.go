@@ -8,7 +8,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // fragment is a section of the page: an element with this id, whose HTML is replaced where it differs.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // attack is a name that breaks out of whatever does not escape it.

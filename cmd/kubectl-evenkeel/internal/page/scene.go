@@ -5,7 +5,7 @@ package page
 import (
 	"sync"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // view is what a browser looks at: one MachineDeployment, or everything where it has no name.

@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/gomega/gleak"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // patience is how long a spec that talks over a socket may take.

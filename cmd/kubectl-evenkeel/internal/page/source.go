@@ -2,7 +2,7 @@
 
 package page
 
-import "github.com/evenkeel/evenkeel/pkg/overview"
+import "github.com/evenkeel/evenkeel/internal/overview"
 
 // Source is where what the page shows comes from.
 type Source struct {

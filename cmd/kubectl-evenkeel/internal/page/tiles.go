@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // tiles are machines as squares, row by row. Their sizes are in CSS pixels.

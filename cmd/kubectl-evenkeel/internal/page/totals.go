@@ -2,7 +2,7 @@
 
 package page
 
-import "github.com/evenkeel/evenkeel/pkg/overview"
+import "github.com/evenkeel/evenkeel/internal/overview"
 
 // totals are the numbers at the top of the page.
 type totals struct {

@@ -18,8 +18,8 @@ import (
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 func response(request *http.Request, code int, body []byte) *http.Response {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // columns are how wide those of the table of zones are; all pools have the same ones, so that they stand in line.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // Status is everything, in lines.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 func drawn(v overview.Overview, s Style) string {

@@ -4,7 +4,7 @@
 // longer than the screen is wide, and nothing is said by colour alone.
 package screen
 
-import "github.com/evenkeel/evenkeel/pkg/overview"
+import "github.com/evenkeel/evenkeel/internal/overview"
 
 // Style is how to draw.
 type Style struct {

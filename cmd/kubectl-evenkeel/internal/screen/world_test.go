@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evenkeel/evenkeel/pkg/overview"
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

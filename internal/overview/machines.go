@@ -3,7 +3,6 @@
 package overview
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,55 +12,43 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// machinesIn are the machines of a MachineDeployment as they are shown.
-func (r *reading) machinesIn(d *v1alpha1.MachineDeployment, objects []*mcm.Machine) []Machine {
-	named := signs.Named(d)
-	machines := make([]Machine, 0, len(objects))
-	slices.SortFunc(objects, func(a, b *mcm.Machine) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for _, m := range objects {
-		_, isNamed := named[m.Name]
-		machines = append(machines, r.machine(m, isNamed))
+// machines are those of a MachineDeployment as they are shown.
+func (r *reading) machines(s pool.Snapshot) []Machine {
+	all := make([]Machine, 0, len(s.Machines))
+	for _, m := range slices.SortedStableFunc(slices.Values(s.Machines), func(a, b pool.Machine) int {
+		return a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
+	}) {
+		all = append(all, r.machine(m))
 	}
-	slices.SortStableFunc(machines, func(a, b Machine) int {
+	slices.SortStableFunc(all, func(a, b Machine) int {
 		return slices.Index(States, a.State) - slices.Index(States, b.State)
 	})
-	return machines
+	return all
 }
 
-func (r *reading) machine(o *mcm.Machine, named bool) Machine {
-	_, failing := signs.Failure(o)
-	node := o.Labels[mcm.NodeLabelKey]
-	pods, strangers := r.guests(node)
-	m := Machine{Name: o.Name, Node: node, Pods: pods}
-	if r.PodsUnknown {
-		m.Pods = -1
+func (r *reading) machine(m pool.Machine) Machine {
+	o, state := m.Object, stateOf(m)
+	shown := Machine{Name: o.Name, Node: o.Labels[mcm.NodeLabelKey], State: state, Pods: m.Pods, Since: since(o, state), Why: r.why(o, state)}
+	if r.PodsUnknown || m.Unseen {
+		shown.Pods = -1
 	}
-	plain := reserve.Machine{
-		Phase: o.Status.CurrentStatus.Phase, Failing: failing, Deleted: o.DeletionTimestamp != nil,
-		Named: named || signs.Condemned(o),
-		// Where a pod runs that does not tolerate the taint, the machine serves, whatever its mark says.
-		Reserve: o.Annotations[v1alpha1.ReserveAnnotation] != "" && strangers == 0,
-	}
-	m.State = stateOf(plain)
-	m.Since, m.Why = since(o, m.State), r.why(o, plain, m.State)
-	return m
+	return shown
 }
 
-func stateOf(m reserve.Machine) State {
+func stateOf(m pool.Machine) State {
+	_, failing := signs.Failure(m.Object)
 	switch {
 	case m.Leaving():
 		return Leaving
-	case m.Sick() || m.Failing:
+	case pool.Unhealthy(m.Phase()) || failing:
 		return Failed
-	case m.Reserve && m.Ready():
+	case m.Reserve() && m.Ready():
 		return ReserveReady
-	case m.Reserve:
+	case m.Reserve():
 		return ReserveBooting
 	case m.Ready():
 		return Working
@@ -87,15 +74,15 @@ func since(o *mcm.Machine, state State) time.Time {
 const leavingPatience = 30 * time.Minute
 
 // why says what is wrong with a machine.
-func (r *reading) why(o *mcm.Machine, m reserve.Machine, state State) string {
-	last := o.Status.LastOperation
+func (r *reading) why(o *mcm.Machine, state State) string {
+	last, phase := o.Status.LastOperation, o.Status.CurrentStatus.Phase
 	switch {
-	case state == Failed && m.Phase == mcm.MachineUnknown:
+	case state == Failed && phase == mcm.MachineUnknown:
 		return "its node does not answer"
 	case state == Failed && last.Description != "":
 		return brief(told(last))
 	case state == Failed:
-		return "phase " + string(m.Phase)
+		return "phase " + string(phase)
 	case (state == Booting || state == ReserveBooting) && r.At.Sub(o.CreationTimestamp.Time) >= r.BootPatience:
 		return fmt.Sprintf("boots for longer than %s", span(r.BootPatience))
 	case state == Leaving && o.DeletionTimestamp != nil && r.At.Sub(o.DeletionTimestamp.Time) >= leavingPatience:

@@ -10,8 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/gen"
+	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 var _ = DescribeTable("A machine is",
@@ -71,6 +72,36 @@ var _ = Describe("Machines", func() {
 			pods[m.Name] = m.Pods
 		}
 		Expect(pods).To(Equal(map[string]int{"guest": 1, "tolerant": 1, "daemon": 0, "mirror": 0, "over": 0}))
+	})
+
+	It("serve where a pod tolerates one effect of the taint and not the other", func() {
+		w := newWorld()
+		w.pool("a", 1)
+		w.machine("a", "m", held(time.Minute), func(m *mcm.Machine) {
+			for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+				m.Spec.NodeTemplateSpec.Spec.Taints = append(m.Spec.NodeTemplateSpec.Spec.Taints, corev1.Taint{Key: v1alpha1.ReserveTaintKey, Effect: effect})
+			}
+		})
+		w.pod("p", "m", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: v1alpha1.ReserveTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+		})
+		Expect(states(New(w.Objects))).To(Equal(map[string]State{"m": Working}))
+	})
+
+	It("have the pods of their own Node, and not of one that took over its name", func() {
+		w := newWorld()
+		w.pool("a", 2)
+		w.machine("a", "gone", func(m *mcm.Machine) {
+			m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "ip-1", "aws:///r/i-gone", mcm.MachineUnknown
+		})
+		w.machine("a", "successor", func(m *mcm.Machine) { m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID = "ip-1", "aws:///r/i-successor" })
+		w.Nodes = []*corev1.Node{gen.Node("ip-1", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///z/i-successor" })}
+		w.pod("p", "ip-1")
+		pods := map[string]int{}
+		for _, m := range New(w.Objects).Pools[0].Zones[0].Machines {
+			pods[m.Name] = m.Pods
+		}
+		Expect(pods).To(Equal(map[string]int{"gone": -1, "successor": 1}))
 	})
 
 	It("hold an unknown number of pods where pods cannot be read", func() {

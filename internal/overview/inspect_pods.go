@@ -10,6 +10,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // sample is a machine in reserve that is ready, for all of its zone.
@@ -20,10 +21,10 @@ type sample struct {
 	namespace, deployment string
 }
 
-func (r *reading) sampleOf(d *v1alpha1.MachineDeployment, z Zone) {
-	for _, m := range z.Machines {
-		if n := r.nodes[m.Node]; n != nil && m.State == ReserveReady {
-			r.samples = append(r.samples, sample{n, z, d.Namespace, d.Name})
+func (r *reading) sampleOf(s pool.Snapshot, z Zone) {
+	for _, m := range s.Machines {
+		if m.Node != nil && stateOf(m) == ReserveReady {
+			r.samples = append(r.samples, sample{m.Node, z, s.Deployment.Namespace, s.Deployment.Name})
 			return
 		}
 	}

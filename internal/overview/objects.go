@@ -10,7 +10,6 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -66,15 +65,13 @@ func New(o Objects) Overview {
 	return v
 }
 
-// reading finds objects by what belongs together.
+// reading is objects with what was read of them.
 type reading struct {
 	Objects
-	sets     map[types.UID][]*mcm.MachineSet
-	machines map[types.UID][]*mcm.Machine
-	classes  map[string]*mcm.MachineClass
-	nodes    map[string]*corev1.Node
-	// pods are those of each Node; waiting those that the scheduler found no room for.
-	pods    map[string][]*corev1.Pod
+	source *pool.List
+	// snapshots are those of the MachineDeployments.
+	snapshots map[*v1alpha1.MachineDeployment]pool.Snapshot
+	// waiting are the pods that the scheduler found no room for.
 	waiting []*corev1.Pod
 	// samples are a machine in reserve that is ready, with its Node, of each zone that has one.
 	samples []sample
@@ -83,49 +80,19 @@ type reading struct {
 
 func newReading(o Objects) *reading {
 	r := &reading{
-		Objects: o, sets: map[types.UID][]*mcm.MachineSet{}, machines: map[types.UID][]*mcm.Machine{},
-		classes: map[string]*mcm.MachineClass{}, nodes: map[string]*corev1.Node{}, pods: map[string][]*corev1.Pod{},
+		Objects: o, snapshots: map[*v1alpha1.MachineDeployment]pool.Snapshot{},
+		source: pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods}),
 	}
-	for _, s := range o.Sets {
-		if owner := metav1.GetControllerOfNoCopy(s); owner != nil {
-			r.sets[owner.UID] = append(r.sets[owner.UID], s)
-		}
-	}
-	for _, m := range o.Machines {
-		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
-			r.machines[owner.UID] = append(r.machines[owner.UID], m)
-		}
-	}
-	for _, c := range o.Classes {
-		r.classes[c.Namespace+"/"+c.Name] = c
-	}
-	for _, n := range o.Nodes {
-		r.nodes[n.Name] = n
+	for _, d := range o.Deployments {
+		r.snapshots[d] = pool.Read(d, r.source, o.At)
 	}
 	for _, p := range o.Pods {
-		if p.Spec.NodeName != "" {
-			r.pods[p.Spec.NodeName] = append(r.pods[p.Spec.NodeName], p)
-		} else if waits(p) {
+		if p.Spec.NodeName == "" && waits(p) {
 			r.waiting = append(r.waiting, p)
 		}
 	}
 	slices.SortFunc(r.waiting, byName)
 	return r
-}
-
-// machinesOf are the machines of a MachineDeployment, and whether a rollout replaces some of them.
-func (r *reading) machinesOf(d *v1alpha1.MachineDeployment) (all []*mcm.Machine, rollout bool) {
-	staying := map[string]int{}
-	for _, set := range r.sets[d.UID] {
-		machines := r.machines[set.UID]
-		all = append(all, machines...)
-		for _, m := range machines {
-			if m.DeletionTimestamp == nil {
-				staying[set.Name]++
-			}
-		}
-	}
-	return all, pool.RolloutOf(d, r.sets[d.UID], staying).Replacing
 }
 
 // byName orders objects.

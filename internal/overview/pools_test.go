@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/overview"
 )
 
 func nameless(d *v1alpha1.MachineDeployment) { d.Labels = nil }
@@ -148,8 +148,23 @@ var _ = DescribeTable("The excess of a zone is",
 	Entry("none while the reserve is given up", 0, "3", excess(3), annotated(v1alpha1.DrainReserveAnnotation, "true")),
 	Entry("what is applied, where bounds cannot be understood", 7, "nonsense", bounds("nonsense"), annotated(v1alpha1.AppliedExcessAnnotation, "7")),
 	Entry("what is applied, where a share cannot be understood", 7, "many", annotated(v1alpha1.ShareAnnotation, "many"), annotated(v1alpha1.AppliedExcessAnnotation, "7")),
+	Entry("what max leaves of what is applied, where its share cannot be understood", 2, "many", annotated(v1alpha1.ShareAnnotation, "many"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=12")),
+	Entry("what is applied, where nobody knows what a machine has, though the reserve is to be given up", 7, "gpu=2",
+		bounds("1:20:gpu=2"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20"), annotated(v1alpha1.DrainReserveAnnotation, "true")),
 	Entry("what is applied, where nobody knows what a machine has", 7, "gpu=2", bounds("1:20:gpu=2"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20")),
 )
+
+var _ = It("The excess in resources goes by machines of the current template, as the controller's does", func() {
+	w := newWorld()
+	w.class("large", "z", "8")
+	d := w.pool("a", 3, classed("large"), bounds("1:20:cpu=16"))
+	w.set(d, "older-set")
+	w.Sets[1].Spec.Template.Spec.Class.Name = "small"
+	w.machine("older", "m") // its Node has 4 CPUs
+	z := New(w.Objects).Pools[0].Zones[0]
+	Expect(z.Rollout).To(BeTrue())
+	Expect(z.Excess).To(Equal(2), "of 8 CPUs each")
+})
 
 var _ = It("A zone shows bounds and what is applied", func() {
 	w := newWorld()

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -84,12 +82,11 @@ func (r *reading) alike(deployments []*v1alpha1.MachineDeployment) [][]*v1alpha1
 
 // template is what a fresh machine offers: as a Node shows it, else by the MachineClass.
 func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, bool) {
-	machines, _ := r.machinesOf(d)
+	s := r.snapshots[d]
 	var candidates []similar.Candidate
-	for _, m := range machines {
-		if n := r.nodes[m.Labels[mcm.NodeLabelKey]]; n != nil {
-			held := m.Annotations[v1alpha1.ReserveAnnotation] != ""
-			candidates = append(candidates, similar.Candidate{Node: n, Pods: r.pods[n.Name], Reserve: held})
+	for _, m := range s.Machines {
+		if m.Node != nil {
+			candidates = append(candidates, similar.Candidate{Node: m.Node, Pods: r.source.Pods(m.Node.Name), Reserve: m.Marked()})
 		}
 	}
 	taints := d.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
@@ -97,11 +94,10 @@ func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, boo
 		t.Taints = taints
 		return t, true
 	}
-	class := r.classOf(d)
-	if class == nil {
+	if s.Class == nil {
 		return similar.Template{}, false
 	}
-	t, known := similar.FromClass(d.Name, class.NodeTemplate, d.Spec.Template.Spec.NodeTemplateSpec.Labels)
+	t, known := similar.FromClass(d.Name, s.Class.NodeTemplate, d.Spec.Template.Spec.NodeTemplateSpec.Labels)
 	t.Taints = taints
 	return t, known
 }

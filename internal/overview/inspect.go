@@ -45,7 +45,7 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 // inspectReserve reads the condition of the reserve, or finds that nobody writes one.
 func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z Zone) {
 	c := z.ReserveReady
-	if _, _, err := wishesOf(d); err != nil && c.Reason != "BoundsInvalid" {
+	if err := r.snapshots[d].WishesErr; err != nil && c.Reason != "BoundsInvalid" {
 		what, do := split(err.Error())
 		r.note(lacking, object, what+" cannot be understood", do)
 		return

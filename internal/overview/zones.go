@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"strconv"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// zone is one MachineDeployment as it is shown.
+func (r *reading) zone(d *v1alpha1.MachineDeployment) Zone {
+	s := r.snapshots[d]
+	z := Zone{
+		Name: d.Name, Zone: placeOf(s), Replicas: s.Replicas, Rollout: s.Rollout.Replacing, Applied: s.Applied.Excess, Asked: asked(s),
+		ReserveReady: conditionOf(d, v1alpha1.ReserveReady), Machines: r.machines(s), Count: map[State]int{},
+	}
+	if b := s.Wishes.Bounds; b != nil {
+		z.Bounds = &Bounds{Min: int(b.Min), Max: int(b.Max)}
+	}
+	z.Excess = excess(s)
+	for _, m := range z.Machines {
+		z.Count[m.State]++
+	}
+	r.sampleOf(s, z)
+	r.inspect(d, z)
+	return z
+}
+
+// excess is how many machines are wanted in reserve. Where that cannot be told it is what is applied, as the controller has it.
+func excess(s pool.Snapshot) int {
+	wanted, err := reserve.Effective(reserve.Wishes(s.Wishes), s.Workload, s.Allocatable)
+	switch {
+	case s.WishesErr != nil || err != nil:
+		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload))
+	case s.Deployment.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
+		return 0
+	}
+	return wanted.Excess
+}
+
+// asked is the text of the excess that counts, or of what is invalid.
+func asked(s pool.Snapshot) string {
+	w, annotations := s.Wishes, s.Deployment.Annotations
+	share, shared := annotations[v1alpha1.ShareAnnotation]
+	switch bounds, bounded := annotations[v1alpha1.BoundsAnnotation]; {
+	case bounded && w.Bounds == nil:
+		return bounds
+	case shared:
+		return share
+	case bounded && w.Bounds.Excess != nil:
+		return w.Bounds.Excess.String()
+	case w.Field != nil:
+		return strconv.Itoa(int(*w.Field))
+	}
+	return ""
+}
+
+// placeOf is where its machines are: as a Node says, else the template, else the MachineClass.
+func placeOf(s pool.Snapshot) string {
+	for _, m := range s.Machines {
+		if m.Node != nil && m.Node.Labels[corev1.LabelTopologyZone] != "" {
+			return m.Node.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	if place := s.Deployment.Spec.Template.Spec.NodeTemplateSpec.Labels[corev1.LabelTopologyZone]; place != "" {
+		return place
+	}
+	if s.Class != nil && s.Class.NodeTemplate != nil {
+		return s.Class.NodeTemplate.Zone
+	}
+	return ""
+}
+
+// conditionOf is one of a MachineDeployment's conditions.
+func conditionOf(d *v1alpha1.MachineDeployment, kind mcm.MachineDeploymentConditionType) Condition {
+	for _, c := range d.Status.Conditions {
+		if c.Type == kind {
+			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+		}
+	}
+	return Condition{}
+}
