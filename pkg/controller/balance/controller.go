@@ -72,7 +72,7 @@ type Controller struct {
 	garden   *garden
 	stores   stores
 	filled   []cache.DoneChecker
-	// moving says that some member is balanced, so that pods matter.
+	// moving reports whether some member is balanced or has a move under way, so that pods matter.
 	moving atomic.Bool
 
 	// The rest is the sync's alone.
@@ -183,7 +183,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	p := NewPlan(v)
 	c.memory = p.Memory
 	klog.FromContext(ctx).V(4).Info("Planned", "members", len(v.Members), "skews", p.Skews, "again", p.Again)
-	if v.Unreachable != "" && !c.options.Target.Silent() {
+	if v.Unreachable != "" && c.stores.nodes != nil && !c.options.Target.Silent() {
 		p.Again = reachability.Recheck // it answers again, and caches are behind
 	}
 	return p.Again, c.apply(ctx, v, p)

@@ -26,6 +26,9 @@
 //	replicas-1 |<---- given, machine named     |
 //	           |                               |<---- move gone
 //
+// While no machine of a may go, or b makes none, the move waits: growth is acted on where it is asked for, and no other
+// member gives to a. It ends where a is deleted or its owner scales it to 0, since then no machine of a is left to go.
+//
 // # Laws
 //
 // The tests cite them by number.

@@ -12,12 +12,18 @@ import (
 
 // finish takes every move under way one step on, whatever became of the reason for it.
 func (r *round) finish() {
+	// Those that promise a machine come first: nothing is given to one that may wait for days.
+	for _, z := range r.zones {
+		if z.promises() {
+			r.finishPromise(z)
+		}
+	}
 	for _, z := range r.zones {
 		if z.move == nil {
 			continue
 		}
 		switch {
-		case z.Object.DeletionTimestamp != nil:
+		case z.Object.DeletionTimestamp != nil || z.stalled || z.next.move == nil:
 		case len(z.move.To) > 0:
 			r.finishGiving(z)
 		case z.waits() && z.mode != v1alpha1.BalanceContinuous:
@@ -31,33 +37,63 @@ func (r *round) finish() {
 // gives says that a member still has its half of a move.
 func (r *round) gives(name, id string) bool {
 	from := r.byName[name]
-	return from != nil && from.move != nil && from.move.ID == id && len(from.move.To) > 0
+	return from != nil && from.Object.DeletionTimestamp == nil && from.move != nil && from.move.ID == id && len(from.move.To) > 0
 }
 
-// finishGiving hands replicas to those that have not got them, and when all have, takes them from the member that gives.
-func (r *round) finishGiving(z *zone) {
-	if r.Unreachable != "" && z.move.Machine != "" {
-		return
+// promises reports whether it gives a replica together with its machine.
+func (z *zone) promises() bool {
+	return z.Object.DeletionTimestamp == nil && z.move != nil && len(z.move.To) > 0 && z.move.Machine != ""
+}
+
+// finishPromise lets a machine go whose replica has arrived. Where replicas were set to 0 meanwhile, no machine is left to go.
+func (r *round) finishPromise(z *zone) {
+	switch {
+	case z.replicas == 0:
+		z.next.move = nil
+		z.next.why = "end a move from a MachineDeployment that was scaled to 0"
+	case r.Unreachable != "":
+		z.stall(ReasonUnreachable, r.Unreachable)
+	case r.arrived(z):
+		r.settleMachine(z)
 	}
-	open := false
+}
+
+// stall leaves a move as it is until a machine may go, which can take days. Growth is acted on where it is asked for meanwhile.
+func (z *zone) stall(reason, why string) {
+	z.verdict, z.stalled = not(reason, why), true
+	z.next.applied = z.next.replicas
+}
+
+// arrived reports whether all that a member gives has arrived.
+func (r *round) arrived(z *zone) bool {
+	for name := range z.move.To {
+		if taker := r.byName[name]; taker == nil || taker.Object.DeletionTimestamp != nil || !taker.took(z) {
+			return false
+		}
+	}
+	return true
+}
+
+// took reports whether it has taken what another gives.
+func (z *zone) took(from *zone) bool {
+	return z.move != nil && z.move.ID == from.move.ID && z.move.Taken > 0
+}
+
+// finishGiving hands replicas to those that have not got them, and when all have, takes growth that was split from the member
+// that gives.
+func (r *round) finishGiving(z *zone) {
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		taker := r.byName[name]
-		if taker == nil || taker.Object.DeletionTimestamp != nil || r.givesTo(taker, z.name, map[string]bool{}) {
+		if taker == nil || taker.Object.DeletionTimestamp != nil || taker.stalled || r.givesTo(taker, z.name, map[string]bool{}) {
 			z.forget(name)
 			return
 		}
-		if taker.move != nil && taker.move.ID == z.move.ID && taker.move.Taken > 0 {
-			continue
+		if !taker.took(z) {
+			r.take(taker, z, int(z.move.To[name]))
 		}
-		open = true
-		r.take(taker, z, int(z.move.To[name]))
 	}
-	switch {
-	case open:
-	case z.move.Machine == "":
+	if z.move.Machine == "" && r.arrived(z) {
 		r.settle(z)
-	default:
-		r.settleMachine(z)
 	}
 }
 
@@ -129,22 +165,23 @@ func targets(to map[string]int32) string {
 func (r *round) settleMachine(z *zone) {
 	var taker *zone
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
-		if taker = r.byName[name]; taker.health.serving < taker.replicas {
-			z.verdict = not("Moving", "waiting for the machine in "+name+" to serve")
+		// Growth that was asked for there meanwhile is not applied, and has no machines yet.
+		if taker = r.byName[name]; taker.health.serving < taker.applied {
+			z.await(taker)
 			return
 		}
 	}
 	if z.Rollout {
-		z.verdict, z.stalled = not("Waiting", z.name+" is being updated"), true
+		z.stall("Waiting", z.name+" is being updated")
 		return
 	}
 	if r.unhealthy() {
-		z.verdict, z.stalled = not("Waiting", unhealthy), true
+		z.stall("Waiting", unhealthy)
 		return
 	}
 	victim, why := r.victim(z, taker, z.move.Machine)
 	if why != "" {
-		z.verdict, z.stalled = not(reasonOf(why), why), true
+		z.stall(reasonOf(why), why)
 		return
 	}
 	if victim != z.move.Machine {
@@ -153,12 +190,22 @@ func (r *round) settleMachine(z *zone) {
 		z.next.move = &again
 		return
 	}
-	z.next.replicas = max(0, z.replicas-1)
+	z.next.replicas = z.replicas - 1
 	z.next.applied = max(0, min(z.applied-1, z.next.replicas))
 	z.next.move, z.next.gone = nil, victim
 	z.next.why = "hand a replica over"
 	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("machine %s goes: its replica went to %s", victim, targets(z.move.To))})
 	r.moves++
+}
+
+// await waits for the machine that stands in: some seconds, or days where its zone makes none.
+func (z *zone) await(taker *zone) {
+	why := "waiting for the machine in " + taker.name + " to serve"
+	if taker.health.blocked || taker.closed() || taker.Rollout {
+		z.stall("Waiting", why)
+		return
+	}
+	z.verdict = not("Moving", why)
 }
 
 func (d *draft) tell(n News) { d.news = append(d.news, n) }

@@ -32,19 +32,24 @@ func (c *Controller) observe() (v View, current bool) {
 		return found[v1alpha1.MachineDeployment](c.stores.deployments, c.options.Namespace+"/"+name) != nil
 	})
 	machines, sets := c.machines()
-	balanced := false
+	moving := false
 	for _, d := range listed[v1alpha1.MachineDeployment](c.stores.deployments) {
 		if !c.written.Seen(d.Name, d.ResourceVersion) {
 			return View{}, false
 		}
 		m := Member{Object: d, Machines: machines[d.Name], Rollout: spread(sets[d.Name]), NoSet: len(sets[d.Name]) == 0}
 		v.Members = append(v.Members, m)
-		balanced = balanced || read(m, v.Settings).balanced()
+		z := read(m, v.Settings)
+		moving = moving || z.balanced() || z.move != nil
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
-	c.moving.Store(balanced)
+	c.moving.Store(moving)
 	c.templates.fill(v.Members, c.stores, v.Now, v.Settings.Similar)
-	if balanced && c.stores.nodes != nil {
+	switch {
+	case !moving:
+	case c.stores.nodes == nil:
+		v.Unreachable = "there is no target cluster"
+	default:
 		if err := c.options.Target.Err(c.stores.nodes, c.stores.pods, c.stores.budgets); err != nil {
 			v.Unreachable = err.Error()
 		}

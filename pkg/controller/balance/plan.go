@@ -199,7 +199,7 @@ func (r *round) balance(group []*zone) {
 // await says that a move is under way. While that waits for a machine that may go, which can take days, growth is acted on
 // where it is asked for.
 func (r *round) await(group []*zone) {
-	stalled := slices.ContainsFunc(group, func(z *zone) bool { return z.stalled })
+	stalled := slices.ContainsFunc(group, r.stalled)
 	for _, z := range group {
 		if z.verdict.reason == "" {
 			z.verdict = not("Moving", "replicas are on their way")
@@ -208,6 +208,15 @@ func (r *round) await(group []*zone) {
 			z.next.applied = z.next.replicas
 		}
 	}
+}
+
+// stalled reports whether its move, or the one that it has taken from, waits until some machine may go.
+func (r *round) stalled(z *zone) bool {
+	if z.move == nil {
+		return false
+	}
+	from := r.byName[z.move.From]
+	return z.stalled || from != nil && from.stalled
 }
 
 // hush has nothing split or moved, since nothing is known of pods: growth is acted on where it is asked for.
