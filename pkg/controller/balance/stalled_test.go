@@ -106,6 +106,7 @@ var _ = Describe("A promised machine", func() {
 			c.deploy(member("b", 3, off, took))
 			c.Start("balance", program(false))
 			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("4/3"))
 			c.scale("a", 6)
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("6/3"))

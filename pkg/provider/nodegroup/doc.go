@@ -28,8 +28,8 @@
 //  5. A call that writes makes one patch that carries the resourceVersion it was decided on. A patch whose answer was
 //     lost is never made twice: where it cannot be known whether it took effect, the call says so and nothing more is done.
 //  6. Replicas never pass max by a call of ours, and fall below min by none.
-//  7. Naming a machine that leaves, or is gone, is a success that changes nothing. A machine in reserve is named without
-//     lowering replicas.
+//  7. Naming a machine that leaves, or is gone, is a success that changes nothing, however late the watch of Machines is: a
+//     machine that is to go is read from the API server first. A machine in reserve is named without lowering replicas.
 //  8. What was asked for and does not exist yet can be withdrawn; nothing that exists is deleted for it.
 //  9. Every reading call is answered from memory.
 //  10. A MachineDeployment whose bounds cannot be read is no group, and no other group is affected.

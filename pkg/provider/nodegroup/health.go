@@ -37,7 +37,7 @@ func (s *Server) remind() {
 		if len(names(g.Deployment)) == 0 {
 			continue
 		}
-		err := s.change(s.life, g.Deployment.Name, func(g Group) (Change, error) {
+		err := s.change(s.life, g.Deployment.Name, func(_ context.Context, g Group) (Change, error) {
 			return NewReminder(g, s.memory.alive(g), s.options.Clock.Now()), nil
 		})
 		if err != nil {

@@ -95,6 +95,40 @@ var _ = Describe("Removing", func() {
 		})
 	})
 
+	It("of a machine that terminates is a success that changes nothing, however late our watch of Machines is", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b")
+			c.machine("pool", "c", mcm.MachineRunning, func(m *v1alpha1.Machine) { m.Finalizers = []string{"e2e/slow"} })
+			c.lull()
+			c.Hold("machines", serving)
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			time.Sleep(2 * time.Minute)
+			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Running"), "it does not know yet")
+			Expect(c.remove("pool", "node-c", "node-b")).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(1))
+			Expect(c.named("pool")).To(ConsistOf("b"))
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			Expect(c.remove("pool", "node-a")).To(Succeed(), "it is gone, and no min is in the way")
+			Expect(c.replicas("pool")).To(BeEquivalentTo(1))
+		})
+	})
+
+	It("of a machine that cannot be looked at is tried again by the caller, and changes nothing", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			c.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Failed}}, serving)
+			Expect(code(c.remove("pool", "node-c"))).To(Equal(codes.Unavailable))
+			Expect(c.writes()).To(BeEmpty())
+			c.Trouble("machines", sim.Trouble{}, serving)
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+		})
+	})
+
 	It("of a machine that is gone, or terminates, is a success that changes nothing", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)

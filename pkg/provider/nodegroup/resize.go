@@ -32,7 +32,7 @@ const (
 
 // NodeGroupIncreaseSize raises replicas, within max, to what the caller has in mind.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGroupIncreaseSizeRequest) (*pb.NodeGroupIncreaseSizeResponse, error) {
-	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) {
+	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
 		return NewRaise(g, s.memory.sighted.of(request.GetId(), g.Replicas()), request.GetDelta())
 	})
 	if err != nil {
@@ -43,12 +43,16 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGrou
 
 // NodeGroupDeleteNodes names machines for deletion, and lowers replicas by those that serve.
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroupDeleteNodesRequest) (*pb.NodeGroupDeleteNodesResponse, error) {
-	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) {
+	err := s.change(ctx, request.GetId(), func(ctx context.Context, g Group) (Change, error) {
 		going, err := s.memory.going(g, request.GetNodes())
 		if err != nil {
 			return Change{}, err
 		}
-		return NewRemoval(g, s.memory.members(g), going, s.options.Clock.Now())
+		members, err := s.confirmed(ctx, s.memory.members(g), going)
+		if err != nil {
+			return Change{}, err
+		}
+		return NewRemoval(g, members, going, s.options.Clock.Now())
 	})
 	if err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 	if request.GetDelta() >= 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "lower %s by %d: must be -1 or less", request.GetId(), request.GetDelta())
 	}
-	err := s.change(ctx, request.GetId(), func(g Group) (Change, error) {
+	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
 		return NewWithdrawal(g, s.memory.members(g), request.GetDelta()), nil
 	})
 	if err != nil {
@@ -72,7 +76,7 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 
 // change decides and writes until a write has been answered. It goes on although the caller has given up: then at least it is
 // known here what happened.
-func (s *Server) change(caller context.Context, id string, decide func(Group) (Change, error)) error {
+func (s *Server) change(caller context.Context, id string, decide func(context.Context, Group) (Change, error)) error {
 	if _, err := s.memory.group(id); err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (s *Server) change(caller context.Context, id string, decide func(Group) (C
 		if err != nil {
 			return err
 		}
-		c, err := decide(g)
+		c, err := decide(ctx, g)
 		if err != nil {
 			return err
 		}

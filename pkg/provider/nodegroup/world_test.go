@@ -225,11 +225,11 @@ func (c *cluster) deployment(name string) *v1alpha1.MachineDeployment {
 
 func (c *cluster) replicas(name string) int32 { return c.deployment(name).Spec.Replicas }
 
-// writes are those of the server, as in "patch machinedeployments pool".
+// writes are those of the server but for Leases, as in "patch machinedeployments pool".
 func (c *cluster) writes() []string {
 	var all []string
 	for _, w := range c.Writes() {
-		if w.User == serving {
+		if w.User == serving && w.Resource != "leases" {
 			all = append(all, fmt.Sprintf("%s %s %s", w.Verb, w.Resource, w.Name))
 		}
 	}
