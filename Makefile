@@ -56,6 +56,15 @@ image: ## Build the image NAME of release VERSION; BUILDER and BASE are images o
 	docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
 		--sbom=true --provenance=mode=max -t $(NAME) --push .
 
+.PHONY: release
+release: ## Everything that release VERSION publishes, into .local/release/VERSION; BASE by digest, URL of the downloads, PUSH=repository uploads images
+	cd hack/release && go run . -root ../.. -version=$(VERSION) -base=$(BASE) -url=$(URL) -push=$(PUSH)
+
+.PHONY: test-tools
+test-tools: ## The tests of what has a Go module of its own: the release, the mutator
+	cd hack/release && go test -count=1 -timeout=30m .
+	cd hack/mutants && go test -count=1 -timeout=30m .
+
 .PHONY: sbom
 sbom: build ## What each of our binaries is made of, as CycloneDX in .local/sbom; VERSION=v0.1.0 names a release
 	go run ./hack/sbom -version=$(VERSION) $(patsubst cmd/%,.local/bin/%,$(wildcard cmd/*))
@@ -101,7 +110,7 @@ STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controll
 	./pkg/controller/machinetaint ./pkg/controller/release ./pkg/provider/nodegroup
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms test-race e2e-long e2e-rbac e2e-parity e2e-docs $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms test-race test-tools e2e-long e2e-rbac e2e-parity e2e-docs $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each

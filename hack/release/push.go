@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// push uploads the images as they are in the release's folder, with the credentials of the docker configuration. A version that
+// the registry has with another digest is not replaced.
+func (r *release) push(ctx context.Context, images map[string]v1.ImageIndex) error {
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	for _, command := range slices.Sorted(maps.Keys(images)) {
+		tag, err := name.NewTag(r.Push + "/" + command + ":" + r.Version)
+		if err != nil {
+			return err
+		}
+		digest, err := images[command].Digest()
+		if err != nil {
+			return err
+		}
+		if there, err := remote.Head(tag, options...); err == nil && there.Digest != digest {
+			return fmt.Errorf("push %s: the registry has this version with digest %s; release another version", tag, there.Digest)
+		}
+		if err := remote.WriteIndex(tag, images[command], options...); err != nil {
+			return fmt.Errorf("push %s: %w", tag, err)
+		}
+		fmt.Printf("pushed %s@%s\n", tag, digest)
+	}
+	return nil
+}
