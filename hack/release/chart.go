@@ -25,7 +25,8 @@ func (r *release) chart(ctx context.Context, image v1.ImageIndex) error {
 	}
 	defer os.RemoveAll(copied)
 	folder := filepath.Join(copied, "evenkeel")
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(r.Root, "charts", "evenkeel"))); err != nil {
+	// The chart shares files with other folders by symbolic links: the copy has the files.
+	if _, err := r.output(ctx, r.Root, "cp", "-RL", filepath.Join("charts", "evenkeel"), folder); err != nil {
 		return err
 	}
 	if err := r.pin(filepath.Join(folder, "values.yaml"), digest.String()); err != nil {

@@ -63,7 +63,8 @@ func small() string {
 		Expect(os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(root, path), []byte(text), 0o644)).To(Succeed())
 	}
-	Expect(os.CopyFS(filepath.Join(root, "charts", "evenkeel"), os.DirFS(filepath.Join(tools, "charts", "evenkeel")))).To(Succeed())
+	Expect(os.Mkdir(filepath.Join(root, "charts"), 0o755)).To(Succeed())
+	Expect(exec.Command("cp", "-RL", filepath.Join(tools, "charts", "evenkeel"), filepath.Join(root, "charts")).Run()).To(Succeed())
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", "Begin"}} {
 		command := exec.Command("git", args...)
 		command.Dir = root
