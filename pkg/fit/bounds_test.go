@@ -85,6 +85,19 @@ var _ = Describe("A crowd of one namespace", func() {
 		Expect(p.Places).To(ContainElement(And(HaveField("Pod.Object.Name", "neighbour-0"), HaveField("Node", "g-0"))))
 	})
 
+	It("costs no more where each of many namespaces has one", func() {
+		nodes, g := reserve("g", 10, in("a"), has("cpu=4 pods=110"))
+		d := Demand{Budget: 20_000}
+		for n := range 40 {
+			for i := range 10 {
+				rules := []func(*corev1.Pod){spread(zone, math.MaxInt32, fmt.Sprint("x", i)), namespaced(fmt.Sprint("crowd-", n))}
+				p := read(pod(fmt.Sprintf("x%d", i), "cpu=1m", rules...))
+				d.Uncreated = append(d.Uncreated, Uncreated{Like: p, Count: math.MaxInt32})
+			}
+		}
+		Expect(Pack(NewRoom(nodes), d, []Group{g}).Work).To(BeNumerically("<=", affordable(d.Budget)))
+	})
+
 	It("is left where it is when the decision is interrupted", func() {
 		nodes, g := reserve("g", 2)
 		p := Pack(NewRoom(nodes), Demand{Pods: many(9, "p", "cpu=1"), Interrupted: func() bool { return true }}, []Group{g})

@@ -109,6 +109,8 @@ var _ = DescribeTable("A pod on node n",
 		on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
 	Entry("of its own revision only", Fits, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"hash"} }), func(p *corev1.Pod) { p.Labels["hash"] = "2" }),
 		on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
+	Entry("of its own revision, where it has none", Uneven, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"hash"} })),
+		on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
 	Entry("a selector of everything counts nothing that is there", Fits, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })),
 		on(node("n", in("a")), pod("p-1", ""), pod("p-2", "")), on(node("m", in("b")))),
 )

@@ -115,6 +115,7 @@ var _ = DescribeTable("A write that is answered by", func(want written.Result, r
 	Entry("404", written.Refused, status(notFound)),
 	Entry("405", written.Refused, status(apierrors.NewMethodNotSupported(kind, "put"))),
 	Entry("413", written.Refused, status(apierrors.NewRequestEntityTooLargeError("limit is 3 MiB"))),
+	Entry("408", written.Unknown, status(apierrors.NewGenericServerResponse(408, "put", kind, "a", "", 0, false))),
 	Entry("415", written.Refused, status(apierrors.NewGenericServerResponse(415, "put", kind, "a", "", 0, false))),
 	Entry("422", written.Refused, status(apierrors.NewInvalid(schema.GroupKind{Group: kind.Group, Kind: "Machine"}, "a", nil))),
 

@@ -2,9 +2,19 @@
 
 package view
 
+import (
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/utils/clock"
+)
+
 // Remembered is the number of MachineDeployments of which births are remembered.
 func Remembered(c *Clientset) int {
 	c.births.mu.Lock()
 	defer c.births.mu.Unlock()
 	return len(c.births.all)
+}
+
+// Beginner decides on births alone.
+func Beginner(b Births, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error)) {
+	return newCreations(b, c).begin
 }
