@@ -32,7 +32,6 @@
 //  7. Built-in kinds are typed: unknown fields vanish, quantities are
 //     normalized, strategic merge patches work. Custom resources keep their
 //     fields (unless Known prunes them) and refuse such patches with 415.
-//
 //  8. Server-side apply merges what a manager names, removes what it no longer
 //     names, conflicts over what others own unless it is forced, and records
 //     whose each field is. Built-in kinds merge their lists by key; of custom

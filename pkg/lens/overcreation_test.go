@@ -40,6 +40,7 @@ type pool struct {
 	*storm.World
 	user    versioned.Interface
 	process *storm.Process
+	makers  *storm.Process
 	// creates are the machines that the controllers have asked for.
 	creates int
 }
@@ -51,16 +52,26 @@ func newPool(o sim.Options, wrap func(context.Context, versioned.Interface) mcm.
 func onWorld(w *storm.World, wrap func(context.Context, versioned.Interface) mcm.Lens) *pool {
 	p := &pool{World: w}
 	p.user = versioned.NewForConfigOrDie(p.ConfigFor("user"))
-	p.process = p.Start("controllers", func(ctx context.Context, config *rest.Config) error {
+	p.process = p.Start("controllers", controllers(wrap))
+	p.startMachines()
+	return p
+}
+
+// controllers are machine-controller-manager's.
+func controllers(wrap func(context.Context, versioned.Interface) mcm.Lens) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
 		return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config), wrap)
-	})
-	p.Start("machines", func(ctx context.Context, config *rest.Config) error {
+	}
+}
+
+// startMachines starts what makes the VMs.
+func (p *pool) startMachines() {
+	p.makers = p.Start("machines", func(ctx context.Context, config *rest.Config) error {
 		return mcm.Machines{
 			Boot:  func(*machinev1alpha1.Machine) time.Duration { return 20 * time.Second },
 			Drain: func(*machinev1alpha1.Machine) time.Duration { return 5 * time.Second },
 		}.Run(ctx, storm.Control(config), storm.Target(config))
 	})
-	return p
 }
 
 func (p *pool) patch(patch string) {

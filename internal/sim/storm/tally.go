@@ -32,6 +32,8 @@ var struckByStorm = func() []string {
 type tally struct {
 	mu     sync.Mutex
 	storms int
+	// required are kinds that have to strike beside those of all storms.
+	required []string
 	// times is how often each kind struck, in how many worlds.
 	times, in map[string]int
 }
@@ -40,6 +42,10 @@ type tally struct {
 var counted *tally
 
 func newTally() *tally { return &tally{times: map[string]int{}, in: map[string]int{}} }
+
+// Require makes a run of seeds fail in which some kinds of faults never strike, beside those of a Storm: "lease lost" of Twins,
+// "restore" of a backup.
+func (w *World) Require(kinds ...string) { w.required = append(w.required, kinds...) }
 
 // add counts what struck in a world that ends.
 func (t *tally) add(w *World) {
@@ -51,6 +57,7 @@ func (t *tally) add(w *World) {
 	if w.stormed {
 		t.storms++
 	}
+	t.required = append(t.required, w.required...)
 	struck := map[string]int{"process stood still": w.stills, "process killed": w.kills, "lease lost": int(w.turns.Load())}
 	for _, s := range append(w.servers(), w.Others...) {
 		for kind, n := range s.Struck() {
@@ -74,8 +81,13 @@ func (t *tally) report(seeds []uint64) {
 	if len(lines) > 0 {
 		ginkgo.AddReportEntry(fmt.Sprintf("faults struck, in how many of %d runs", len(seeds)), strings.Join(lines, ", "), ginkgo.ReportEntryVisibilityAlways)
 	}
-	for _, kind := range struckByStorm {
-		if t.storms > 0 && t.times[kind] == 0 {
+	required := t.required
+	if t.storms > 0 {
+		required = append(required, struckByStorm...)
+	}
+	slices.Sort(required)
+	for _, kind := range slices.Compact(required) {
+		if t.times[kind] == 0 {
 			never = append(never, kind)
 		}
 	}

@@ -48,6 +48,8 @@ type World struct {
 	stills  int // how often a process stood still, and was killed
 	kills   int
 	turns   atomic.Int64 // how often a lease was lost
+	// required are kinds of faults that have to strike beside those of a Storm.
+	required []string
 
 	mu        sync.Mutex
 	processes []*Process
