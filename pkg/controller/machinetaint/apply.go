@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/signs"
+	outcome "github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -137,7 +138,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: fieldManager})
 	c.metrics.wrote("machinedeployment", err)
 	switch {
-	case err != nil && mayHaveHappened(err):
+	case outcome.Outcome(err) == outcome.Unknown:
 		return d, fmt.Errorf("write machine deployment %s: %w: %w", d.Name, errUnknown, err)
 	case err != nil:
 		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
@@ -167,12 +168,6 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 
 // errUnknown says that a write of a MachineDeployment may have taken effect.
 var errUnknown = errors.New("its outcome is unknown")
-
-// mayHaveHappened tells of an error whether the write may have taken effect, or may yet. What the server refused has not.
-func mayHaveHappened(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= 500
-}
 
 // note an answer, unless the object has gone meanwhile: its last event may have come before the answer.
 func note[T metav1.Object](answers *written.Answers[T], answer T, store cache.Store) {

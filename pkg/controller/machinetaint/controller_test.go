@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -416,8 +417,14 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			_, err = remove(gen.Namespace, "d")
 			Expect(err).To(Satisfy(apierrors.IsConflict), "the third may have gone")
 			time.Sleep(3 * time.Minute)
-			_, err = remove(gen.Namespace, "d")
+			ended, err = remove(gen.Namespace, "d")
 			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now")
+			ended(apierrors.NewGenericServerResponse(http.StatusNotFound, "delete", mcmapi.Resource("machines"), "d", "no such page", 0, true))
+			_, err = remove(gen.Namespace, "e")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "a proxy does not know whether the fourth has gone")
+			time.Sleep(3 * time.Minute)
+			_, err = remove(gen.Namespace, "e")
+			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now, too")
 			a.Release("machines", controllerUser)
 		})
 	})

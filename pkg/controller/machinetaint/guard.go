@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // doubted is how long a write of unknown outcome counts as under way: longer than any request lasts.
@@ -69,7 +70,7 @@ func (c *Controller) shrunk(id string, result *mcm.MachineSet, err error) {
 	case s == nil:
 	case err == nil:
 		s.version = result.ResourceVersion
-	case refused(err):
+	case ineffective(err):
 		delete(c.shrinks, id)
 	default:
 		s.until = c.clock.Now().Add(doubted)
@@ -138,8 +139,8 @@ func (c *Controller) removed(machine types.UID, err error) {
 	defer c.mu.Unlock()
 	r := c.removals[machine]
 	switch {
-	case r == nil || err == nil || apierrors.IsNotFound(err):
-	case refused(err):
+	case r == nil || written.Answered(err):
+	case ineffective(err):
 		delete(c.removals, machine)
 	default:
 		r.until = c.clock.Now().Add(doubted)
@@ -207,10 +208,10 @@ func stale(resource, name, format string, args ...any) error {
 	return apierrors.NewConflict(mcm.Resource(resource), name, fmt.Errorf(format, args...))
 }
 
-// refused says that a write has had no effect.
-func refused(err error) bool {
-	code := apierrors.ReasonForError(err)
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || code == metav1.StatusReasonBadRequest
+// ineffective reports whether a write is known to have changed nothing. A conflict is an answer here: a guard hears of each attempt.
+func ineffective(err error) bool {
+	result := written.Outcome(err)
+	return result == written.Refused || result == written.Conflict
 }
 
 func setID(set *mcm.MachineSet) string { return set.Namespace + "/" + set.Name }
