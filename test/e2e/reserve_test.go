@@ -13,6 +13,7 @@ import (
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -29,7 +30,10 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		reserve := p.reserve(ctx)
 		expectNewest(must(p.machines(ctx)), reserve)
 		Expect(kubectl(ctx, "get", "machine", reserve[0])).To(ContainSubstring("RESERVE"))
-		Expect(kubectl(ctx, "describe", "machine", reserve[0])).To(And(ContainSubstring(machine.ReserveTaintKey), ContainSubstring(machine.ReserveAnnotation)))
+		p.expectTaints(ctx)
+		Expect(kubectl(ctx, "describe", "machine", reserve[0])).To(MatchRegexp(`Held since \S+; node %s carries the reserve taint`, reserve[0]))
+		Expect(kubectl(ctx, "describe", "machine", p.serving(ctx)[0])).NotTo(Or(ContainSubstring(machine.ReserveTaintKey), ContainSubstring(machine.ReserveAnnotation)))
+		Eventually(func() ([]string, error) { return eventsOf(ctx, "Machine", reserve[0]) }).Should(ContainElement("ReserveHeld"))
 		p.work(ctx, 3)
 		Expect(p.busy(ctx)).To(ConsistOf(p.serving(ctx)))
 
@@ -41,6 +45,11 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		Expect(before).To(ContainElements(p.busy(ctx)))
 		p.rests(ctx, 4, 2, "Complete")
 		Expect(before).To(ContainElements(p.serving(ctx)))
+		p.expectTaints(ctx)
+		released := slices.DeleteFunc(p.serving(ctx), func(name string) bool { return !slices.Contains(reserve, name) })
+		Expect(released).To(HaveLen(1))
+		Expect(kubectl(ctx, "describe", "machine", released[0])).To(MatchRegexp(`Released at \S+ \(Released\); node %s does not carry the reserve taint`, released[0]))
+		Eventually(func() ([]string, error) { return eventsOf(ctx, "Machine", released[0]) }).Should(ContainElements("ReserveHeld", "ReserveReleased"))
 
 		By("shrinking: unnamed, a machine that serves goes; named, exactly that one")
 		reserve = p.reserve(ctx)
@@ -183,9 +192,28 @@ func (p pool) shrinkBy(ctx context.Context, replicas int, victim string) {
 		replicas, victim, now, now))
 }
 
+// expectTaints expects the reserve taint in the template and on the Node of each machine in reserve, and of no other.
+func (p pool) expectTaints(ctx context.Context) {
+	GinkgoHelper()
+	reserve := p.reserve(ctx)
+	closed := func(taints []corev1.Taint) bool {
+		return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == machine.ReserveTaintKey })
+	}
+	for _, m := range must(p.machines(ctx)) {
+		Expect(closed(m.Spec.NodeTemplateSpec.Spec.Taints)).To(Equal(slices.Contains(reserve, m.Name)), "node template of machine "+m.Name)
+	}
+	for _, node := range must(p.nodes(ctx)) {
+		Expect(closed(node.Spec.Taints)).To(Equal(slices.Contains(reserve, node.Name)), "node "+node.Name)
+	}
+}
+
 // events are the reasons of those about a pool.
 func (p pool) events(ctx context.Context) ([]string, error) {
-	list, err := control.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=MachineDeployment,involvedObject.name=" + p.name})
+	return eventsOf(ctx, "MachineDeployment", p.name)
+}
+
+func eventsOf(ctx context.Context, kind, name string) ([]string, error) {
+	list, err := control.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
 	if err != nil {
 		return nil, err
 	}
