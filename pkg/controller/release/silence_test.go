@@ -4,7 +4,6 @@ package release_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -89,30 +87,7 @@ var _ = Describe("While a cluster does not answer", func() {
 var _ = Describe("Storms over two clusters", func() {
 	It("leave no pod behind that could be helped, whichever cluster is cut off", func() {
 		storm.Seeds(suite, 20, func(seed uint64) {
-			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
-			defer c.End()
-			random := rand.New(rand.NewPCG(seed, 3))
-			c.Latency(time.Millisecond)
-			within := c.bounded(12)
-			c.grow("a", 1, 4, "1:12")
-			c.grow("b", 1, 4, "1:12")
-			p := c.Start("release", aware(usual))
-			c.settle()
-			c.Storm(random, p)
-			for step := range 20 {
-				c.disturb(random, p, step)
-				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
-				within()
-			}
-			c.Calm()
-			c.settle()
-			within()
-			for _, d := range c.deployments() {
-				Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), fmt.Sprintf("%d wait, %s", c.waiting(), c.replicas()))
-			}
-			before := len(c.Writes())
-			time.Sleep(2 * time.Hour)
-			Expect(c.writes(before)).To(BeEmpty())
+			helped(rand.New(rand.NewPCG(seed, 3)), seed, aware(usual), 20, 20)
 		})
 	})
 })

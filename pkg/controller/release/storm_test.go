@@ -77,30 +77,7 @@ var _ = Describe("Storms", func() {
 
 	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
 		storm.Seeds(suite, 12, func(seed uint64) {
-			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
-			defer c.End()
-			random := rand.New(rand.NewPCG(seed, 2))
-			c.Latency(time.Millisecond)
-			within := c.bounded(12)
-			c.grow("a", 1, 4, "1:12")
-			c.grow("b", 1, 4, "1:12")
-			p := c.Start("release", controller(usual))
-			c.settle()
-			c.Storm(random, p)
-			for step := range 14 {
-				c.disturb(random, p, step)
-				time.Sleep(time.Duration(random.IntN(80)) * time.Second)
-				within()
-			}
-			c.Calm()
-			c.settle()
-			within()
-			for _, d := range c.deployments() {
-				Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), "%d wait, %s", c.waiting(), c.replicas())
-			}
-			before := len(c.Writes())
-			time.Sleep(2 * time.Hour)
-			Expect(c.writes(before)).To(BeEmpty())
+			helped(rand.New(rand.NewPCG(seed, 2)), seed, controller(usual), 14, 80)
 		})
 	})
 
@@ -128,6 +105,35 @@ var _ = Describe("Storms", func() {
 		Expect(storm.CrashPoints(suite, scenario, "release")).To(Succeed())
 	})
 })
+
+// helped lets a storm rage over two pools while pods come and go and others raise replicas, in so many steps of at most pause seconds
+// each. In the end no pod waits that could be helped, and nothing more is written.
+func helped(random *rand.Rand, seed uint64, program storm.Program, steps, pause int) {
+	GinkgoHelper()
+	c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
+	defer c.End()
+	c.Latency(time.Millisecond)
+	within := c.bounded(12)
+	c.grow("a", 1, 4, "1:12")
+	c.grow("b", 1, 4, "1:12")
+	p := c.Start("release", program)
+	c.settle()
+	c.Storm(random, p)
+	for step := range steps {
+		c.disturb(random, p, step)
+		time.Sleep(time.Duration(random.IntN(pause)) * time.Second)
+		within()
+	}
+	c.Calm()
+	c.settle()
+	within()
+	for _, d := range c.deployments() {
+		Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), "%d wait, %s", c.waiting(), c.replicas())
+	}
+	before := len(c.Writes())
+	time.Sleep(2 * time.Hour)
+	Expect(c.writes(before)).To(BeEmpty())
+}
 
 // disturb does one thing that happens in clusters.
 func (c *cluster) disturb(random *rand.Rand, p *storm.Process, step int) {
