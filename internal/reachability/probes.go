@@ -5,9 +5,12 @@ package reachability
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 )
 
@@ -34,4 +37,29 @@ func MachineDeployments(client machineclient.MachineDeploymentsGetter, namespace
 		}
 		return list.ResourceVersion, nil
 	}
+}
+
+// Balancers asks for a Balancer of one namespace; empty means all. That the kind is not served is an answer, too.
+func Balancers(client balancerclient.BalancersGetter, namespace string) Probe {
+	return func(ctx context.Context) (string, error) {
+		return optional(client.Balancers(namespace).List(ctx, one))
+	}
+}
+
+// FederatedAutoscalers asks for a FederatedHorizontalPodAutoscaler, as Balancers does for a Balancer.
+func FederatedAutoscalers(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, namespace string) Probe {
+	return func(ctx context.Context) (string, error) {
+		return optional(client.FederatedHorizontalPodAutoscalers(namespace).List(ctx, one))
+	}
+}
+
+// optional is the version of a list of a kind that need not be served; empty where it is not.
+func optional(list metav1.ListInterface, err error) (string, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return list.GetResourceVersion(), nil
 }

@@ -16,33 +16,44 @@ import (
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// clusters report whether the API servers answer, to all controllers of the process. Each is nil where nothing here depends on it.
+// clusters report whether the API servers answer, to all controllers of the process. target is nil where nothing here depends on it.
 type clusters struct {
 	control, target *reachability.Cluster
 }
 
 // newClusters makes those that the controllers which were picked depend on.
 func (p *process) newClusters() (clusters, error) {
-	var all clusters
-	if !slices.ContainsFunc(p.controllers, dependsOnMachines) {
-		return all, nil
-	}
 	ours, err := evenkeel.NewForConfig(probing(p.control))
 	if err != nil {
-		return all, fmt.Errorf("make client that probes the control cluster: %w", err)
+		return clusters{}, fmt.Errorf("make client that probes the control cluster: %w", err)
 	}
-	all.control = reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), p.options.Namespace), reachability.Options{})
-	if p.target == nil {
+	all := clusters{control: reachability.New("control", p.probe(ours), reachability.Options{})}
+	if p.target == nil || !p.runs(dependsOnMachines) {
 		p.registry.MustRegister(reachability.Metrics{all.control})
 		return all, nil
 	}
 	core, err := connect.Core(probing(p.target))
 	if err != nil {
-		return all, fmt.Errorf("make client that probes the target cluster: %w", err)
+		return clusters{}, fmt.Errorf("make client that probes the target cluster: %w", err)
 	}
 	all.target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
 	p.registry.MustRegister(reachability.Metrics{all.control, all.target})
 	return all, nil
+}
+
+// probe reads from the control cluster what the controllers that were picked may read.
+func (p *process) probe(ours evenkeel.Interface) reachability.Probe {
+	switch {
+	case p.runs(dependsOnMachines):
+		return reachability.MachineDeployments(ours.MachineV1alpha1(), p.options.Namespace)
+	case p.runs(func(c controller) bool { return c.name == balancerName }):
+		return reachability.Balancers(ours.BalancerV1alpha1(), p.options.Balancer.Namespace)
+	}
+	return reachability.FederatedAutoscalers(ours.AutoscalingV1alpha1(), p.options.Federated.Namespace)
+}
+
+func (p *process) runs(which func(controller) bool) bool {
+	return slices.ContainsFunc(p.controllers, which)
 }
 
 // dependsOnMachines reports whether a controller reads machines; the others need none of the machine API.

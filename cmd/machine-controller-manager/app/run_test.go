@@ -86,13 +86,17 @@ func (r *running) status(path string) func() int {
 	}
 }
 
-func (r *running) holder() string {
-	lease := r.server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, name)
-	if lease == nil {
-		return ""
+func (r *running) holder() string { return r.holderOf(name)() }
+
+func (r *running) holderOf(lease string) func() string {
+	return func() string {
+		lease := r.server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, lease)
+		if lease == nil {
+			return ""
+		}
+		holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+		return holder
 	}
-	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
-	return holder
 }
 
 func (r *running) machines() int {

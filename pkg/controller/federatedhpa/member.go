@@ -63,6 +63,7 @@ func newMember(r Registration, f *fleet) (*member, error) {
 	m := &member{registration: r, o: o, changed: f.changed, board: board{notes: map[string]*note{}}}
 	m.restored = func() {
 		klog.Background().Info("A cluster shows older objects than before, as after a restore of its etcd; looking at it anew", "cluster", r.Name)
+		o.metrics.restores.WithLabelValues(r.Name).Inc()
 		f.replace(m, true)
 	}
 	m.weight.limit, m.weight.full = o.maxCached, func() { f.replace(m, false) }

@@ -14,9 +14,10 @@ import (
 
 // metrics count writes, and show the status of every object when they are read.
 type metrics struct {
-	writes  *prometheus.CounterVec
-	seconds *prometheus.HistogramVec
-	objects cache.Store
+	writes   *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	restores *prometheus.CounterVec
+	objects  cache.Store
 }
 
 var (
@@ -36,9 +37,12 @@ func newMetrics(r prometheus.Registerer, objects cache.Store) *metrics {
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "evenkeel_federatedhpa_write_seconds", Help: "How long writes to a cluster take.",
 		}, []string{"cluster"}),
+		restores: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "evenkeel_federatedhpa_cluster_restores_total", Help: "How often a cluster showed older objects than before, as after a restore of its etcd, and was looked at anew.",
+		}, []string{"cluster"}),
 	}
 	if r != nil {
-		r.MustRegister(m.writes, m.seconds, m)
+		r.MustRegister(m.writes, m.seconds, m.restores, m)
 	}
 	return m
 }
@@ -52,6 +56,7 @@ func (m *metrics) wrote(cluster, what string, err error, took time.Duration) {
 func (m *metrics) forget(cluster string) {
 	m.writes.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 	m.seconds.DeleteLabelValues(cluster)
+	m.restores.DeleteLabelValues(cluster)
 }
 
 func (m *metrics) reported(err error) { m.writes.WithLabelValues("", "status", written.End(err)).Inc() }

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,6 +102,8 @@ func (f *federation) restore(c *cluster, b backup) {
 var _ = Describe("A cluster whose etcd is restored", func() {
 	It("is looked at anew: a maximum that came back is lowered, and an autoscaler that came back is removed", func() {
 		play(func(f *federation) {
+			registry := prometheus.NewRegistry()
+			f.options.Registerer = registry
 			f.start()
 			f.create(federated(3, 30))
 			f.settle()
@@ -119,6 +122,7 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 			f.restore(f.clusters[1], old)
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("30/-/-"))
+			Expect(restoresIn(registry)).To(Equal(map[string]float64{"c2": 2}))
 		}, "c1", "c2", "c3")
 	})
 
@@ -141,6 +145,22 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 		}, "c1", "c2", "c3")
 	})
 })
+
+// restoresIn is how many restores were noticed, by cluster.
+func restoresIn(registry *prometheus.Registry) map[string]float64 {
+	GinkgoHelper()
+	families, err := registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "evenkeel_federatedhpa_cluster_restores_total" {
+			for _, m := range family.GetMetric() {
+				found[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return found
+}
 
 // sum of the maxima that are in the clusters.
 func (f *federation) sum(name string) (sum int64) {
