@@ -88,9 +88,8 @@ func (r *request) live(was *version) *unstructured.Unstructured {
 // manage records in the managed fields of a written object who wrote what. An object that was created without a record gets
 // none until it is applied.
 func (s *Server) manage(r *request, was *version, object map[string]any) (map[string]any, error) {
-	applied := r.Verb == "patch" && r.patch == types.ApplyPatchType
-	if applied {
-		return object, nil
+	if r.applies() {
+		return object, nil // apply has done so
 	}
 	if was == nil && !s.managed || was != nil && metadataOf(was.object)["managedFields"] == nil {
 		delete(metadataOf(object), "managedFields")
@@ -106,6 +105,9 @@ func (s *Server) manage(r *request, was *version, object map[string]any) (map[st
 	}
 	return is.(*unstructured.Unstructured).Object, nil
 }
+
+// applies reports whether this is a server-side apply.
+func (r *request) applies() bool { return r.Verb == "patch" && r.patch == types.ApplyPatchType }
 
 // manager is the name under which a request writes: the one it gives, or what its User-Agent begins with.
 func (r *request) manager() string {

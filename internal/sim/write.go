@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -111,7 +110,7 @@ func (s *Server) add(r *request, object map[string]any) (answer, error) {
 // applied, in the place of the stored one.
 func (s *Server) update(r *request) (answer, error) {
 	was := r.table.objects[r.key()]
-	if r.Verb == "patch" && r.patch == types.ApplyPatchType {
+	if r.applies() {
 		return s.apply(r, was)
 	}
 	if was == nil {
