@@ -176,7 +176,7 @@ func (a actor) make(ctx context.Context, d *v1alpha1.MachineDeployment, reserve 
 	return err
 }
 
-// step takes a machine's next step. gone says that it counts no more.
+// step takes a machine's next step, by times of this clock alone: the server's jumps. gone says that it counts no more.
 func (a actor) step(ctx context.Context, d *v1alpha1.MachineDeployment, m *mcm.Machine) (gone bool, err error) {
 	phase := m.Status.CurrentStatus.Phase
 	a.c.mu.Lock()
@@ -193,7 +193,7 @@ func (a actor) step(ctx context.Context, d *v1alpha1.MachineDeployment, m *mcm.M
 	case out:
 	case phase != mcm.MachinePending:
 		return false, a.report(ctx, m, mcm.MachinePending, "")
-	case time.Since(m.CreationTimestamp.Time) >= bootTime:
+	case time.Since(m.Status.CurrentStatus.LastUpdateTime.Time) >= bootTime:
 		node := gen.Node(m.Name, func(n *corev1.Node) {
 			maps.Copy(n.Labels, map[string]string{
 				corev1.LabelTopologyZone: d.Name, corev1.LabelTopologyRegion: "here", corev1.LabelInstanceTypeStable: "large",
@@ -249,7 +249,7 @@ func (a actor) end(ctx context.Context, m *mcm.Machine) error {
 	if m.Status.CurrentStatus.Phase != mcm.MachineTerminating {
 		return a.report(ctx, m, mcm.MachineTerminating, "")
 	}
-	if time.Since(m.DeletionTimestamp.Time) < drainTime {
+	if time.Since(m.Status.CurrentStatus.LastUpdateTime.Time) < drainTime {
 		return nil
 	}
 	if _, err := a.core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{}); err == nil {

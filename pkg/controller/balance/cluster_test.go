@@ -156,8 +156,11 @@ func play(body func(c *cluster)) {
 	})
 }
 
-// pulse wakes those that act; they sleep while nothing is written.
-func (c *cluster) pulse(sim.Write) error {
+// pulse wakes those that act; they sleep while nothing is written but Leases.
+func (c *cluster) pulse(w sim.Write) error {
+	if w.Resource == "leases" {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = time.Now()
@@ -291,11 +294,11 @@ func (c *cluster) events() []string {
 	return all
 }
 
-// wrote is how many writes the controller has made since a number of writes.
+// wrote is how many writes the controller has made since a number of writes, but for events and Leases.
 func (c *cluster) wrote(since int) int {
 	n := 0
 	for _, w := range c.Writes()[since:] {
-		if strings.HasPrefix(w.User, "balance") && w.Resource != "events" && !w.NoOp() {
+		if strings.HasPrefix(w.User, "balance") && w.Resource != "events" && w.Resource != "leases" && !w.NoOp() {
 			n++
 		}
 	}
