@@ -83,7 +83,7 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("2: split all growth that is asked for in them, no replica more or less", func() {
-		storm.Seeds(suite, 4, func(seed uint64) {
+		storm.Seeds(suite, 8, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 2))
@@ -92,8 +92,13 @@ var _ = Describe("Storms", func() {
 			c.settle()
 			c.Storm(random, first, second)
 			total := 6
-			for range 6 {
-				time.Sleep(time.Duration(random.IntN(60)) * time.Second)
+			for range 8 {
+				time.Sleep(time.Duration(random.IntN(80)) * time.Second)
+				if random.IntN(3) == 0 {
+					for _, p := range []*storm.Process{first, second} {
+						p.CrashFor(time.Duration(random.IntN(10)) * time.Second)
+					}
+				}
 				// Who adds to what he reads in the middle of a move adds to what moves, too: so he waits until none is under way.
 				for strings.Contains(c.annotations(v1alpha1.MoveAnnotation, abc...), "id") {
 					time.Sleep(time.Second)
