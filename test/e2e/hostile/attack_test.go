@@ -50,14 +50,15 @@ func deploy(ctx context.Context, name string, replicas int32) error {
 	return err
 }
 
-// endless are workloads that want more pods than there can be. Jobs run some hundred at a time: kube-controller-manager takes
-// gigabytes of memory for a Job of which 100,000 pods run side by side.
+// endless are workloads that want more pods than there can be. Two are smaller than they could be, because kube-controller-manager
+// itself does not survive them: it builds every pod of a StatefulSet in memory before it creates the first (20 GB for 2^31-1
+// replicas), and takes gigabytes for a Job with 100,000 pods side by side.
 func endless(ctx context.Context) error {
 	if err := deploy(ctx, "endless", math.MaxInt32); err != nil {
 		return err
 	}
 	_, err := user.AppsV1().StatefulSets(hostile).Create(ctx, &appsv1.StatefulSet{ObjectMeta: named("stateful"), Spec: appsv1.StatefulSetSpec{
-		Replicas: ptr.To[int32](math.MaxInt32), PodManagementPolicy: appsv1.ParallelPodManagement, Selector: selecting("stateful"), Template: template("stateful", 1),
+		Replicas: ptr.To[int32](10_000), PodManagementPolicy: appsv1.ParallelPodManagement, Selector: selecting("stateful"), Template: template("stateful", 1),
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim("data")},
 	}}, metav1.CreateOptions{})
 	if err != nil {
