@@ -11,7 +11,7 @@ import (
 // PageFile is the page for operators, from the repository's root.
 const PageFile = "docs/metrics.md"
 
-// part of the house, by the word that follows the prefix in the names of its metrics.
+// part of Evenkeel, by the word that follows the prefix in the names of its metrics.
 type part struct{ word, title, page string }
 
 var parts = []part{
@@ -29,28 +29,28 @@ const introduction = `# Metrics and alerts
 
 <!-- Made by "make generate" from internal/metrics/metrics.yaml and dashboards/alerts.yaml. -->
 
-How Prometheus gets at them is in [install.md](install.md#metrics). Only the process that holds the lease has the metrics below; one that
-waits for it shows no more than Go's own. Beside these there are those of machine-controller-manager, ` + "`mcm_*`" + `, with the names of the stock
+To connect Prometheus, see [install.md](install.md#metrics). Only the process that holds the lease has the metrics below; a standby process has
+only the metrics of the Go runtime. machine-controller-manager's own metrics, ` + "`mcm_*`" + `, are also served, with the names of the stock
 binary. Durations are in seconds, and a histogram has ` + "`_bucket`, `_sum` and `_count`" + `.
 
-The dashboard and the alerts come with the chart:
+The chart contains a dashboard and alerts:
 
 <!-- runnable -->
 ` + "```sh" + `
 helm upgrade evenkeel charts/evenkeel --namespace kube-system --reuse-values --set metrics.dashboard.enabled=true,metrics.prometheusRule.enabled=true
 ` + "```" + `
 
-Without the chart: [evenkeel.json](../dashboards/evenkeel.json) can be imported into Grafana, and
-[alerts.yaml](../dashboards/alerts.yaml) is a file of rules for Prometheus.
+Without the chart, import [evenkeel.json](../dashboards/evenkeel.json) into Grafana, and load
+[alerts.yaml](../dashboards/alerts.yaml), a file of rules, into Prometheus.
 `
 
-// Page says of every metric and alert what it means.
+// Page describes every metric and alert.
 func Page(all []Metric, groups []Group) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString(introduction)
 	listed := 0
 	for _, p := range parts {
-		fmt.Fprintf(&b, "\n## %s\n\nSee [%s](%s).\n\n| metric | type | labels | what it says | alert |\n|---|---|---|---|---|\n", p.title, p.page, p.page)
+		fmt.Fprintf(&b, "\n## %s\n\nSee [%s](%s).\n\n| metric | type | labels | meaning | alert |\n|---|---|---|---|---|\n", p.title, p.page, p.page)
 		for _, m := range all {
 			if word, _, _ := strings.Cut(strings.TrimPrefix(m.Name, Prefix), "_"); word == p.word {
 				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, code(m.Labels), cell(m.Help), strings.Join(alertsOf(all, m, groups), ", "))
@@ -61,7 +61,7 @@ func Page(all []Metric, groups []Group) ([]byte, error) {
 	if listed != len(all) {
 		return nil, fmt.Errorf("write page of metrics: %d of %d metrics are of a part that the page knows", listed, len(all))
 	}
-	b.WriteString("\n## Alerts\n\n| alert | for | severity | when | what to do |\n|---|---|---|---|---|\n")
+	b.WriteString("\n## Alerts\n\n| alert | for | severity | condition | what to do |\n|---|---|---|---|---|\n")
 	for _, g := range groups {
 		for _, a := range g.Rules {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", a.Alert, a.For, a.Labels["severity"], cell("`"+a.Expr+"`"), cell(a.Annotations["description"]))
@@ -70,7 +70,7 @@ func Page(all []Metric, groups []Group) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// alertsOf are the alerts that look at a metric.
+// alertsOf returns the alerts that use a metric.
 func alertsOf(all []Metric, m Metric, groups []Group) []string {
 	var names []string
 	for _, g := range groups {
@@ -94,7 +94,7 @@ func code(words []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// cell is text that fits into a table.
+// cell formats text for a table.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }

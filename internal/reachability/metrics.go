@@ -5,7 +5,7 @@ package reachability
 import "github.com/prometheus/client_golang/prometheus"
 
 var silentMetric = prometheus.NewDesc("evenkeel_cluster_silent",
-	"1 while the API server of a cluster (control or target) has given no answer for 30 seconds, else 0.", []string{"cluster"}, nil)
+	"1 while the API server of a cluster (control or target) has not answered for 30 seconds, otherwise 0.", []string{"cluster"}, nil)
 
 // Metrics show whether clusters are silent.
 type Metrics []*Cluster

@@ -18,19 +18,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "evenkeel_lens_write_wait_seconds", Buckets: buckets,
-			Help: "How long writes waited until the informer showed them. Those it showed at once are not counted.",
+			Help: "How long writes waited until the informer showed them. Writes that it showed at once are not counted.",
 		}, labels),
 		timeouts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "evenkeel_lens_write_wait_timeouts_total",
-			Help: "Writes that the informer did not show in time: the watch is late.",
+			Help: "Writes that the informer did not show in time, because the watch was late.",
 		}, labels),
 		held: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "evenkeel_lens_decision_wait_seconds", Buckets: buckets,
-			Help: "How long decisions waited for the informer to show earlier writes, instead of acting on an older state.",
+			Help: "How long decisions waited until the informer showed earlier writes, instead of using an older state.",
 		}, labels),
 		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "evenkeel_lens_unknown_outcomes_total",
-			Help: "Writes whose answer did not reveal whether they took effect, so that the object was read back.",
+			Help: "Writes whose answer did not show whether they took effect, so that the object was read again.",
 		}, labels),
 	}
 	if r != nil {

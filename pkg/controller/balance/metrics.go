@@ -14,16 +14,16 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		skew: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "evenkeel_balance_skew", Help: "Replicas of the largest MachineDeployment of a group of similar ones less those of the smallest, by the first of the group.",
+			Name: "evenkeel_balance_skew", Help: "Difference in replicas between the largest and the smallest MachineDeployment of a group of similar ones. The label is the first member of the group.",
 		}, []string{"group"}),
 		moves: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "evenkeel_balance_moves_total", Help: "Replicas that went from one MachineDeployment to another.",
+			Name: "evenkeel_balance_moves_total", Help: "Replicas that were moved from one MachineDeployment to another.",
 		}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "evenkeel_balance_blocked_machinedeployments", Help: "MachineDeployments whose replicas cannot be evened out now, by reason. It does not pass by itself.",
+			Name: "evenkeel_balance_blocked_machinedeployments", Help: "MachineDeployments whose replicas cannot be evened out now, by reason. Each reason needs an action.",
 		}, []string{"reason"}),
 		blocks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_balance_blocked_total", Help: "How often a move was kept from happening, by reason.",
+			Name: "evenkeel_balance_blocked_total", Help: "Moves that were blocked, by reason.",
 		}, []string{"reason"}),
 	}
 	if r != nil {

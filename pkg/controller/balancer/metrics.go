@@ -18,15 +18,15 @@ type metrics struct {
 
 var (
 	replicasMetric = prometheus.NewDesc("evenkeel_balancer_replicas",
-		"Replicas of a Balancer: wanted (spec.replicas), desired (stand-ins included), observed, ready, overflow and deficit.",
+		"Replicas of a Balancer: wanted (spec.replicas), desired (including fallback replicas), observed, ready, overflow and deficit.",
 		[]string{"namespace", "name", "what"}, nil)
 	blockedMetric = prometheus.NewDesc("evenkeel_balancer_blocked_targets",
-		"Targets of a Balancer that fail to start replicas.", []string{"namespace", "name"}, nil)
+		"Targets of a Balancer that do not start their replicas.", []string{"namespace", "name"}, nil)
 )
 
 func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 	m := &metrics{balancers: balancers, writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "evenkeel_balancer_writes_total", Help: "Writes by what they were (raise, lower, status) and how they ended (done, conflict, error).",
+		Name: "evenkeel_balancer_writes_total", Help: "Writes by kind (raise, lower, status) and result (done, conflict, error).",
 	}, []string{"what", "end"})}
 	for _, what := range []string{"raise", "lower", "status"} {
 		written.Begin(m.writes, what)

@@ -22,23 +22,23 @@ type metrics struct {
 
 var (
 	boundsMetric = prometheus.NewDesc("evenkeel_federatedhpa_cluster_replicas",
-		"Replicas of a federated autoscaler in one cluster: min, max and counted (the highest the maximum may be), current, desired and ready.",
+		"Replicas of a federated autoscaler in one cluster: min, max, counted (the highest maximum that the cluster can have now), current, desired and ready.",
 		[]string{"namespace", "name", "cluster", "what"}, nil)
 	reachableMetric = prometheus.NewDesc("evenkeel_federatedhpa_cluster_reachable",
-		"1 while a cluster of a federated autoscaler answers, else 0.", []string{"namespace", "name", "cluster"}, nil)
+		"1 while a cluster of a federated autoscaler answers, otherwise 0.", []string{"namespace", "name", "cluster"}, nil)
 )
 
 func newMetrics(r prometheus.Registerer, objects cache.Store) *metrics {
 	m := &metrics{
 		objects: objects,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_federatedhpa_writes_total", Help: "Writes by cluster (empty for the hub), what they were (create, change, remove, workload, status) and how they ended (done, conflict, error).",
+			Name: "evenkeel_federatedhpa_writes_total", Help: "Writes by cluster (empty for the hub), kind (create, change, remove, workload, status) and result (done, conflict, error).",
 		}, []string{"cluster", "what", "end"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "evenkeel_federatedhpa_write_seconds", Help: "How long writes to a cluster take.",
+			Name: "evenkeel_federatedhpa_write_seconds", Help: "Duration of writes to a cluster.",
 		}, []string{"cluster"}),
 		restores: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_federatedhpa_cluster_restores_total", Help: "How often a cluster showed older objects than before, as after a restore of its etcd, and was looked at anew.",
+			Name: "evenkeel_federatedhpa_cluster_restores_total", Help: "How often a cluster showed older objects than before, as after a restore of its etcd, and was read again.",
 		}, []string{"cluster"}),
 	}
 	if r != nil {

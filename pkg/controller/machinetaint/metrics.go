@@ -27,31 +27,31 @@ type metrics struct {
 
 var (
 	machinesMetric = prometheus.NewDesc("evenkeel_reserve_machines",
-		"Machines in reserve of a MachineDeployment, by state: ready, booting, sick or leaving.", []string{"namespace", "name", "state"}, nil)
+		"Reserve machines of a MachineDeployment by state: ready, booting, sick or leaving.", []string{"namespace", "name", "state"}, nil)
 	excessMetric = prometheus.NewDesc("evenkeel_reserve_excess",
-		"Excess of a MachineDeployment in machines: wanted, and applied, which is what machine-controller-manager is asked for beyond replicas.",
+		"Excess of a MachineDeployment in machines: wanted, and applied, which machine-controller-manager is asked to run beyond replicas.",
 		[]string{"namespace", "name", "what"}, nil)
 	readyMetric = prometheus.NewDesc("evenkeel_reserve_ready",
-		"1 while the condition ReserveReady of a MachineDeployment is True, else 0, with the condition's reason.", []string{"namespace", "name", "reason"}, nil)
+		"1 while the condition ReserveReady of a MachineDeployment is True, otherwise 0, with the reason of the condition.", []string{"namespace", "name", "reason"}, nil)
 )
 
 func newMetrics(r prometheus.Registerer, s *stores) *metrics {
 	m := &metrics{
 		stores: s,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_reserve_writes_total", Help: "Writes by what was written (machine, node, machinedeployment, status) and how they ended (done, conflict, error).",
+			Name: "evenkeel_reserve_writes_total", Help: "Writes by object (machine, node, machinedeployment, status) and result (done, conflict, error).",
 		}, []string{"what", "end"}),
 		redundant: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "evenkeel_reserve_redundant_writes_total", Help: "Writes that changed nothing.",
 		}),
 		released: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_reserve_releases_total", Help: "Machines that left the reserve to serve, by why (Released, Swapped, Occupied).",
+			Name: "evenkeel_reserve_releases_total", Help: "Machines that left the reserve to serve, by cause (Released, Swapped, Occupied).",
 		}, []string{"why"}),
 		restored: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "evenkeel_reserve_restorations_total", Help: "How often spec.excessReplicas was removed by a client that does not own it, and restored.",
+			Name: "evenkeel_reserve_restorations_total", Help: "How often a client that does not own spec.excessReplicas removed it, and it was restored.",
 		}),
 		untainted: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "evenkeel_reserve_release_seconds", Help: "Time from the decision to release a machine until its Node is free of the taint.",
+			Name: "evenkeel_reserve_release_seconds", Help: "Time from the decision to release a machine until the taint is removed from its Node.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 	}

@@ -20,16 +20,16 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "evenkeel_release_pods", Help: "Pods that wait for a place, by what becomes of them (Released, Coming, HasRoom, NoReserve, Unclear, Doubtful, BeyondBounds).",
+			Name: "evenkeel_release_pods", Help: "Waiting pods by outcome (Released, Coming, HasRoom, NoReserve, Unclear, Doubtful, BeyondBounds).",
 		}, []string{"outcome"}),
 		machines: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_release_machines_total", Help: "Machines by which replicas were raised for pods that waited.",
+			Name: "evenkeel_release_machines_total", Help: "Machines by which replicas were raised for waiting pods.",
 		}, []string{"machinedeployment"}),
 		raises: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_release_raises_total", Help: "Raises of replicas by how they ended (done, conflict, error).",
+			Name: "evenkeel_release_raises_total", Help: "Raises of replicas by result (done, conflict, error).",
 		}, []string{"end"}),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "evenkeel_release_decision_seconds", Help: "How long it took to decide about pods that wait.",
+			Name: "evenkeel_release_decision_seconds", Help: "Duration of decisions about waiting pods.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12),
 		}),
 	}

@@ -18,10 +18,10 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) metrics {
 	m := metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_nodegroup_calls_total", Help: "Calls of cluster-autoscaler, by method and the code of the answer.",
+			Name: "evenkeel_nodegroup_calls_total", Help: "Calls of cluster-autoscaler, by method and gRPC status code.",
 		}, []string{"method", "code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "evenkeel_nodegroup_call_seconds", Help: "How long calls of cluster-autoscaler took to answer, by method.",
+			Name: "evenkeel_nodegroup_call_seconds", Help: "Duration of calls of cluster-autoscaler, by method.",
 			Buckets: []float64{.0001, .0005, .002, .01, .05, .2, 1, 5},
 		}, []string{"method"}),
 	}
