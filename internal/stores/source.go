@@ -32,11 +32,6 @@ func (s *Source) Machines(set types.UID) []*mcm.Machine {
 	return Indexed[*mcm.Machine](s.Kinds.Machines, ByOwner, string(set))
 }
 
-// Instances implements [pool.Source].
-func (s *Source) Instances(instance string) []*mcm.Machine {
-	return Indexed[*mcm.Machine](s.Kinds.Machines, ByInstance, instance)
-}
-
 // Class implements [pool.Source].
 func (s *Source) Class(namespace, name string) *mcm.MachineClass {
 	return Find[mcm.MachineClass](s.Kinds.Classes, namespace+"/"+name)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stores reads what informers hold: it has the indices by which objects of a MachineDeployment are found, and the
-// [pool.Source] over them.
+// source over them for package pool.
 package stores
 
 import (
@@ -10,15 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Indices by which objects are found.
 const (
-	ByOwner    = "owner"    // the UID of the controlling owner
-	ByNode     = "node"     // the name of a Machine's or a pod's Node
-	ByInstance = "instance" // the instance that a Machine's provider id names, see [pool.Instance]
+	ByOwner = "owner" // the UID of the controlling owner
+	ByNode  = "node"  // the name of a Machine's or a pod's Node
 )
 
 // Sets are the indices of MachineSets.
@@ -26,7 +23,7 @@ func Sets() cache.Indexers { return cache.Indexers{ByOwner: owner} }
 
 // Machines are the indices of Machines.
 func Machines() cache.Indexers {
-	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine, ByInstance: instance}
+	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine}
 }
 
 // Pods are the indices of pods.
@@ -46,13 +43,6 @@ func owner(item any) ([]string, error) {
 func nodeOfMachine(item any) ([]string, error) {
 	if m, ok := item.(*mcm.Machine); ok {
 		return some(m.Labels[mcm.NodeLabelKey]), nil
-	}
-	return nil, nil
-}
-
-func instance(item any) ([]string, error) {
-	if m, ok := item.(*mcm.Machine); ok {
-		return some(pool.Instance(m.Spec.ProviderID)), nil
 	}
 	return nil, nil
 }

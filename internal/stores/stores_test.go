@@ -18,7 +18,7 @@ import (
 
 func TestWithoutATargetClusterThereAreNoNodesAndNoPods(t *testing.T) {
 	source := &stores.Source{Kinds: stores.Kinds{Machines: cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.Machines())}}
-	if source.Node("a") != nil || len(source.Pods("a")) > 0 || len(source.Instances("a")) > 0 {
+	if source.Node("a") != nil || len(source.Pods("a")) > 0 {
 		t.Error("there is something")
 	}
 }
@@ -27,7 +27,6 @@ func TestAnIndexLeavesOutWhatHasNoValue(t *testing.T) {
 	machines := cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.Machines())
 	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.Pods())
 	owned := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "owned", Labels: map[string]string{mcm.NodeLabelKey: "n"}, OwnerReferences: []metav1.OwnerReference{{UID: "set", Controller: ptr.To(true)}}}}
-	owned.Spec.ProviderID = "aws:///zone/i-1"
 	bound := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Spec: corev1.PodSpec{NodeName: "n"}}
 	for _, o := range []any{owned, &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "alone", OwnerReferences: []metav1.OwnerReference{{UID: "set"}}}}} {
 		if err := machines.Add(o); err != nil {
@@ -45,9 +44,7 @@ func TestAnIndexLeavesOutWhatHasNoValue(t *testing.T) {
 	}{
 		{stores.Indexed[*mcm.Machine](machines, stores.ByOwner, "set"), 1},
 		{stores.Indexed[*mcm.Machine](machines, stores.ByNode, "n"), 1},
-		{stores.Indexed[*mcm.Machine](machines, stores.ByInstance, "i-1"), 1},
 		{stores.Indexed[*mcm.Machine](machines, stores.ByNode, ""), 0},
-		{stores.Indexed[*mcm.Machine](machines, stores.ByInstance, ""), 0},
 	} {
 		if len(c.found) != c.want {
 			t.Errorf("found %d, want %d", len(c.found), c.want)

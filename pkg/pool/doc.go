@@ -12,8 +12,8 @@
 //  1. R, the number of machines for workload, is spec.replicas, but no more than the annotation applied-replicas where that
 //     is set.
 //  2. A MachineSet belongs to the MachineDeployment that controls it by UID, and a Machine to its MachineSet likewise.
-//  3. A Machine names its Node in a label. Node names are reused where they come from addresses: a Node whose provider id is that of
-//     another Machine belongs to the other one.
+//  3. A Machine names its Node in a label. Node names are reused where they come from addresses: a Node whose provider id
+//     contradicts the Machine's is not the Machine's.
 //  4. A pod makes its machine busy unless a DaemonSet or the kubelet itself runs it, or it has finished. A machine whose Node
 //     is not seen though it runs, or did, counts as busy.
 //  5. A machine is in reserve while it carries the mark, except where a pod runs that does not tolerate the taints by which

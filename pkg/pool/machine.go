@@ -31,7 +31,7 @@ type Machine struct {
 }
 
 // Marked reports whether the Machine carries the reserve mark.
-func (m Machine) Marked() bool { return m.Object.Annotations[machine.ReserveAnnotation] != "" }
+func (m Machine) Marked() bool { return Marked(m.Object) }
 
 // Reserve reports whether the machine is in reserve. One that workload runs on is not, whatever its mark says: a pod may be bound
 // while a Node registers without the taint, or between a read and a write.
@@ -48,6 +48,9 @@ func (m Machine) Ready() bool { return Ready(m.Phase()) }
 
 // Busy reports whether to delete the machine, or to mark it, would affect pods.
 func (m Machine) Busy() bool { return m.Pods > 0 || m.Unseen }
+
+// Marked reports whether a Machine carries the reserve mark.
+func Marked(m *mcm.Machine) bool { return m.Annotations[machine.ReserveAnnotation] != "" }
 
 // Going reports whether a Machine is being deleted.
 func Going(m *mcm.Machine) bool {

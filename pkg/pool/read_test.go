@@ -96,7 +96,13 @@ var _ = Describe("The Node of a Machine", func() {
 		Expect(after.Node).NotTo(BeNil())
 	})
 
-	It("goes by its name where its provider id is that of no Machine", func() {
+	It("belongs to none of them where its provider id is a third machine's", func() {
+		before, after := reused("aws:///zone/i-third")
+		Expect(before.Node).To(BeNil())
+		Expect(after.Node).To(BeNil())
+	})
+
+	It("goes by its name where its provider id cannot be compared", func() {
 		before, after := reused("kind://docker/x")
 		Expect(before.Node).NotTo(BeNil())
 		Expect(after.Node).NotTo(BeNil())

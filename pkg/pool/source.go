@@ -14,8 +14,6 @@ type Source interface {
 	// Sets are the MachineSets that a MachineDeployment controls, Machines those that a MachineSet controls.
 	Sets(deployment types.UID) []*mcm.MachineSet
 	Machines(set types.UID) []*mcm.Machine
-	// Instances are the Machines whose provider id names an instance, see [Instance].
-	Instances(instance string) []*mcm.Machine
 	// Class is a MachineClass, nil where there is none.
 	Class(namespace, name string) *mcm.MachineClass
 	// Node is nil where there is none.
@@ -35,24 +33,18 @@ type Objects struct {
 
 // List is a Source of objects that somebody has read before.
 type List struct {
-	sets      map[types.UID][]*mcm.MachineSet
-	machines  map[types.UID][]*mcm.Machine
-	instances map[string][]*mcm.Machine
-	classes   map[types.NamespacedName]*mcm.MachineClass
-	nodes     map[string]*corev1.Node
-	pods      map[string][]*corev1.Pod
+	sets     map[types.UID][]*mcm.MachineSet
+	machines map[types.UID][]*mcm.Machine
+	classes  map[types.NamespacedName]*mcm.MachineClass
+	nodes    map[string]*corev1.Node
+	pods     map[string][]*corev1.Pod
 }
 
 // NewList returns a source of these objects and no others.
 func NewList(o Objects) *List {
 	l := &List{
-		sets: controlled(o.Sets), machines: controlled(o.Machines), instances: map[string][]*mcm.Machine{},
+		sets: controlled(o.Sets), machines: controlled(o.Machines),
 		classes: map[types.NamespacedName]*mcm.MachineClass{}, nodes: map[string]*corev1.Node{}, pods: map[string][]*corev1.Pod{},
-	}
-	for _, m := range o.Machines {
-		if instance := Instance(m.Spec.ProviderID); instance != "" {
-			l.instances[instance] = append(l.instances[instance], m)
-		}
 	}
 	for _, c := range o.Classes {
 		l.classes[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
@@ -84,9 +76,6 @@ func (l *List) Sets(deployment types.UID) []*mcm.MachineSet { return l.sets[depl
 
 // Machines implements [Source].
 func (l *List) Machines(set types.UID) []*mcm.Machine { return l.machines[set] }
-
-// Instances implements [Source].
-func (l *List) Instances(instance string) []*mcm.Machine { return l.instances[instance] }
 
 // Class implements [Source].
 func (l *List) Class(namespace, name string) *mcm.MachineClass {

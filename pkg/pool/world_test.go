@@ -86,7 +86,7 @@ func tolerating(effect corev1.TaintEffect) func(*corev1.Pod) {
 // drawWorld draws objects that share few names, so that they get into each other's way.
 func drawWorld(t *rapid.T) *world {
 	w := newWorld()
-	names, ids := []string{"", "a", "b", "c"}, []string{"", "virtual:///a", "virtual:///b", "aws:///zone/c", "aws:///region/c"}
+	names, ids := []string{"", "a", "b", "c"}, []string{"", "virtual:///a", "virtual:///b", "aws:///zone/c", "aws:///region/c", "aws:///zone/a"}
 	pick := func(from []string, what string) string { return rapid.SampledFrom(from).Draw(t, what) }
 	w.deployment.Spec.Replicas = rapid.Int32Range(-1, 9).Draw(t, "replicas")
 	for _, one := range []struct {

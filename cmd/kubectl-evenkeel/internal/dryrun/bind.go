@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // bind has each pod that lost its machine go to the one that serves with the fewest pods, of those that have room. Where
@@ -81,14 +81,13 @@ type spot struct {
 // places are the machines of a MachineDeployment that pods may come to.
 func (w *world) places(d *machine.MachineDeployment) map[string]*spot {
 	all := map[string]*spot{}
-	for _, m := range w.machinesOf(d) {
-		node := w.nodes["/"+m.Labels[mcm.NodeLabelKey]]
-		if m.Status.CurrentStatus.Phase == mcm.MachineRunning && m.DeletionTimestamp == nil && !inReserve(m) && node != nil && !node.Spec.Unschedulable {
-			all[node.Name] = &spot{name: node.Name, free: maps.Clone(node.Status.Allocatable)}
+	for _, m := range w.read(d).Machines {
+		if m.Ready() && !pool.Going(m.Object) && !m.Marked() && m.Node != nil && !m.Node.Spec.Unschedulable {
+			all[m.Node.Name] = &spot{name: m.Node.Name, free: maps.Clone(m.Node.Status.Allocatable)}
 		}
 	}
 	for _, pod := range w.pods {
-		if s := all[pod.Spec.NodeName]; s != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if s := all[pod.Spec.NodeName]; s != nil && !pool.Finished(pod) {
 			s.take(pod)
 		}
 	}
@@ -96,7 +95,7 @@ func (w *world) places(d *machine.MachineDeployment) map[string]*spot {
 }
 
 func (s *spot) take(pod *corev1.Pod) {
-	if !staysHome(pod) {
+	if pool.IsWorkload(pod) {
 		s.pods++
 	}
 	for name, amount := range requests(pod) {

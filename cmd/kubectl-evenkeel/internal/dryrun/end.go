@@ -11,7 +11,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // End is what there is when nothing happens any more.
@@ -97,7 +97,7 @@ func (w *world) end(rest bool, was Objects, shares map[string]balancerPlan) End 
 }
 
 func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
-	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: reserve.AppliedOf(d.Annotations).Excess}
+	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: pool.AppliedOf(d).Excess}
 	if c := condition(d); c != nil {
 		e.Reason, e.Message = c.Reason, c.Message
 	}
@@ -112,18 +112,18 @@ func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
 		switch {
 		case !left:
 			e.Leave = append(e.Leave, m.Name)
-		case inReserve(now):
+		case pool.Marked(now):
 			e.Reserve = append(e.Reserve, m.Name)
 		default:
 			e.Serve = append(e.Serve, m.Name)
 		}
-		e.Same = e.Same && left && inReserve(now) == inReserve(m)
+		e.Same = e.Same && left && pool.Marked(now) == pool.Marked(m)
 	}
 	for _, m := range w.machinesOf(d) {
 		switch {
 		case !w.born[keyOf(m)]:
 			continue
-		case inReserve(m):
+		case pool.Marked(m):
 			e.New.Reserve++
 		default:
 			e.New.Serve++
@@ -165,7 +165,7 @@ func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *Po
 			switch m := w.machines[d.Namespace+"/"+name]; {
 			case m == nil:
 				tie.Leave++
-			case inReserve(m):
+			case pool.Marked(m):
 				tie.Reserve++
 			default:
 				tie.Serve++

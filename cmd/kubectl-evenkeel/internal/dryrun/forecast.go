@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -152,13 +153,13 @@ func (w *world) unsettled(key string) bool {
 	}
 	n := 0
 	for _, m := range r.Machines() {
-		if m.Object.DeletionTimestamp != nil || !(reserve.Machine{Phase: m.Object.Status.CurrentStatus.Phase}).Ready() {
+		if m.Object.DeletionTimestamp != nil || !pool.Ready(m.Object.Status.CurrentStatus.Phase) {
 			return true
 		}
 		n++
 	}
 	d := w.deployments[key]
-	return n != reserve.Shown(int(d.Spec.Replicas), reserve.AppliedOf(d.Annotations))
+	return n != pool.VisibleReplicas(int(pool.Workload(d, d.Spec.Replicas)), pool.AppliedOf(d))
 }
 
 // Machines are those of the View; the Plan has changes of that name.

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,8 +73,20 @@ var _ = Describe("A forecast", func() {
 		Entry("one in reserve is named: replicas are given back", "metadata: {name: p, annotations: {node.machine.sapcloud.io/trigger-deletion-by-mcm: p-d~2026-11-21T12:00:00Z}}\nspec: {replicas: 2}",
 			"R3 A2 serve abc reserve e leave d new 0+1"),
 		Entry("drained", `metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/drain-reserve: "true"}}`, "R3 A0 serve abc reserve  leave de new 0+0"),
+		Entry("another template, while it is paused", "spec: {paused: true, template: {spec: {class: {name: other}}}}", "R3 A2 serve abc reserve de leave  new 0+0"),
 		Entry("another template", "spec: {template: {spec: {class: {name: other}}}}", "R3 A2 serve  reserve  leave abcde new 3+2"),
 	)
+
+	It("gives machines of another template what their MachineClass promises", func() {
+		o := at()
+		pool(o, "p", 3, 2, bounds("1:9:cpu=8")) // machines of 4 CPUs
+		o.Classes = []*mcm.MachineClass{gen.MachineClass("large", func(c *mcm.MachineClass) {
+			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")}}
+		})}
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {template: {spec: {class: {name: large}}}}"))
+		Expect(f.End.Rest).To(BeTrue())
+		Expect(f.End.Pools[0].Applied).To(Equal(1), text)
+	})
 
 	It("says that machines of one second are tied, and how many of them go", func() {
 		o := at()

@@ -5,6 +5,7 @@ package dryrun
 import (
 	"context"
 	"maps"
+	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -14,22 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // grow lets each machine go on by one step, and pods find their places.
 func (w *world) grow(context.Context) (moved bool, again time.Duration, err error) {
 	for _, d := range w.deployments.all() {
-		machines := w.machinesOf(d)
-		for _, m := range machines {
-			moved = w.step(d, m, machines) || moved
+		read := sync.OnceValue(func() pool.Snapshot { return w.read(d) })
+		for _, m := range w.machinesOf(d) {
+			moved = w.step(d, m, read) || moved
 		}
 		moved = w.bind(d) || moved
 	}
 	return moved, 0, nil
 }
 
-// step lets a machine go on; all are those of its MachineDeployment.
-func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, all []*mcm.Machine) (moved bool) {
+// step lets a machine go on; read reads its MachineDeployment.
+func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, read func() pool.Snapshot) (moved bool) {
 	key, phase := keyOf(m), m.Status.CurrentStatus.Phase
 	if m.DeletionTimestamp != nil {
 		if phase == mcm.MachineTerminating {
@@ -58,7 +60,7 @@ func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, all []*mcm.Ma
 		}
 		m = m.DeepCopy()
 		m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
-		w.register(d, m, all)
+		w.register(m, read)
 	case mcm.MachineUnknown:
 		w.note("Machine %s is Unknown; the forecast is that it stays so", key)
 		return false
@@ -69,23 +71,21 @@ func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, all []*mcm.Ma
 	return true
 }
 
-// register makes the Node of a machine that has booted, like those of its MachineDeployment that are there.
-func (w *world) register(d *machine.MachineDeployment, m *mcm.Machine, all []*mcm.Machine) {
+// register makes the Node of a machine that has booted, like the one that shows what machines of its MachineDeployment are like,
+// else as the MachineClass promises, else like any of them.
+func (w *world) register(m *mcm.Machine, read func() pool.Snapshot) {
 	name := m.Labels[mcm.NodeLabelKey]
 	if !w.still.Target || name == "" || w.nodes["/"+name] != nil {
 		return
 	}
 	template := m.Spec.NodeTemplateSpec
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations)}}
-	for _, other := range all {
-		if like := w.nodes["/"+other.Labels[mcm.NodeLabelKey]]; like != nil {
-			node.Labels, node.Status.Allocatable, node.Status.Capacity = maps.Clone(like.Labels), like.Status.Allocatable, like.Status.Capacity
-			break
-		}
-	}
-	if class := w.classOf(d); class != nil && node.Status.Capacity == nil {
-		node.Status.Capacity, node.Status.Allocatable = class.Capacity, class.Capacity
-		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelTopologyZone, class.Zone)
+	s := read()
+	if like := example(s); like != nil {
+		node.Labels, node.Status.Allocatable, node.Status.Capacity = maps.Clone(like.Labels), like.Status.Allocatable, like.Status.Capacity
+	} else if s.Allocatable != nil {
+		node.Status.Capacity, node.Status.Allocatable = s.Allocatable, s.Allocatable
+		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelTopologyZone, s.Class.NodeTemplate.Zone)
 	}
 	metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelHostname, name)
 	node.UID, node.CreationTimestamp, node.Spec.Taints = types.UID(name), metav1.NewTime(w.now), template.Spec.Taints
@@ -93,10 +93,14 @@ func (w *world) register(d *machine.MachineDeployment, m *mcm.Machine, all []*mc
 	w.nodes[keyOf(node)] = node
 }
 
-func (w *world) classOf(d *machine.MachineDeployment) *mcm.NodeTemplate {
-	for _, class := range w.still.Classes {
-		if class.Namespace == d.Namespace && class.Name == d.Spec.Template.Spec.Class.Name {
-			return class.NodeTemplate
+// example is a Node like that of a new machine, nil where the MachineClass tells, or nothing does.
+func example(s pool.Snapshot) *corev1.Node {
+	if s.Sample != nil || s.Allocatable != nil {
+		return s.Sample
+	}
+	for _, m := range s.Machines {
+		if m.Node != nil {
+			return m.Node
 		}
 	}
 	return nil
@@ -113,7 +117,7 @@ func (w *world) bury(m *mcm.Machine) {
 	for key, pod := range w.pods {
 		switch {
 		case pod.Spec.NodeName != name:
-		case staysHome(pod):
+		case !pool.IsWorkload(pod):
 			delete(w.pods, key)
 		default:
 			pod = pod.DeepCopy()
@@ -132,11 +136,4 @@ func owner(m *mcm.Machine) string {
 		return string(owner.UID)
 	}
 	return ""
-}
-
-// staysHome says that a pod belongs to its Node.
-func staysHome(pod *corev1.Pod) bool {
-	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return mirror || owner != nil && owner.Kind == "DaemonSet" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -86,12 +88,19 @@ func (w *world) mark(d *machine.MachineDeployment) (moved bool) {
 
 // setsOf finds the MachineSet of the template, which is made if need be, and others that are in use.
 func (w *world) setsOf(d *machine.MachineDeployment, shown *mcm.MachineDeployment) (current *mcm.MachineSet, others []*mcm.MachineSet) {
-	sets := w.sets.owned(d.UID)
+	sets, staying := w.sets.owned(d.UID), map[string]int{}
+	for _, set := range sets {
+		staying[set.Name] = len(w.present(set))
+	}
+	rollout := pool.RolloutOf(d, sets, staying)
+	if i := slices.IndexFunc(sets, func(set *mcm.MachineSet) bool { return set.Name == rollout.Set }); i >= 0 && !rollout.Replacing {
+		return sets[i], nil
+	}
 	if current = controller.FindNewMachineSet(shown, sets); current == nil {
 		current = w.newSet(d)
 	}
 	for _, set := range sets {
-		if set.Name != current.Name && (set.Spec.Replicas > 0 || len(w.present(set)) > 0) {
+		if set.Name != current.Name && (set.Spec.Replicas > 0 || staying[set.Name] > 0) {
 			others = append(others, set)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -167,9 +165,6 @@ func balancerSteps(b balancerPlan) []Step {
 	}
 	return steps
 }
-
-// inReserve says that a machine carries the mark.
-func inReserve(m *mcm.Machine) bool { return m.Annotations[machine.ReserveAnnotation] != "" }
 
 // raiseStep releases machines to pods that wait.
 func raiseStep(replicas, by int, pods []string) Step {

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Settings are what the controllers are told by flags.
@@ -149,6 +150,13 @@ func (w *world) machinesOf(d *machine.MachineDeployment) []*mcm.Machine {
 		all = append(all, w.machines.owned(set.UID)...)
 	}
 	return all
+}
+
+// read reads a MachineDeployment without its pods.
+func (w *world) read(d *machine.MachineDeployment) pool.Snapshot {
+	return pool.Read(d, pool.NewList(pool.Objects{
+		Sets: w.sets.all(), Machines: w.machines.all(), Classes: w.still.Classes, Nodes: w.nodes.all(),
+	}), w.now)
 }
 
 // version is a new resourceVersion: plans name things by them.
