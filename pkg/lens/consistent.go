@@ -31,6 +31,9 @@ type Options struct {
 	Clock clock.Clock
 	// Registerer receives the metrics; without it they are counted but not exported.
 	Registerer prometheus.Registerer
+	// First reports whether a Machine comes before others in the lists that machine-controller-manager selects from: an in-place
+	// update takes machines in the order of such a list. It is first called when an informer of [Consistent.Bind] is read.
+	First func(*v1alpha1.Machine) bool
 }
 
 // Consistent is a clientset for machine-controller-manager's controllers behind which they read their own writes.
@@ -40,6 +43,7 @@ type Consistent struct {
 	stop        context.Context
 	clock       clock.Clock
 	metrics     *metrics
+	first       func(*v1alpha1.Machine) bool
 	machines    *horizon
 	sets        *horizon
 	deployments *horizon
@@ -56,7 +60,7 @@ func New(ctx context.Context, inner versioned.Interface, o Options) *Consistent 
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Consistent{Interface: inner, stop: ctx, clock: o.Clock, metrics: newMetrics(o.Registerer)}
+	c := &Consistent{Interface: inner, stop: ctx, clock: o.Clock, metrics: newMetrics(o.Registerer), first: o.First}
 	c.machines = newHorizon(ctx, "machines", o.Patience, o.Clock, c.metrics)
 	c.sets = newHorizon(ctx, "machinesets", o.Patience, o.Clock, c.metrics)
 	c.deployments = newHorizon(ctx, "machinedeployments", o.Patience, o.Clock, c.metrics)

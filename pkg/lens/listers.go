@@ -19,7 +19,7 @@ type informers struct {
 }
 
 func (i informers) Machines() machineinformers.MachineInformer {
-	return machineInformer{i.Interface.Machines(), i.c.machines}
+	return machineInformer{i.Interface.Machines(), i.c.machines, i.c.first}
 }
 
 func (i informers) MachineSets() machineinformers.MachineSetInformer {
@@ -33,12 +33,13 @@ func (i informers) MachineDeployments() machineinformers.MachineDeploymentInform
 type machineInformer struct {
 	inner machineinformers.MachineInformer
 	*horizon
+	first func(*v1alpha1.Machine) bool
 }
 
 func (i machineInformer) Informer() cache.SharedIndexInformer { return i.inner.Informer() }
 
 func (i machineInformer) Lister() machinelisters.MachineLister {
-	return machineLister{i.inner.Lister(), i.horizon}
+	return machineLister{i.inner.Lister(), i.horizon, i.first}
 }
 
 type setInformer struct {
@@ -66,13 +67,32 @@ func (i deploymentInformer) Lister() machinelisters.MachineDeploymentLister {
 type machineLister struct {
 	machinelisters.MachineLister
 	*horizon
+	first func(*v1alpha1.Machine) bool
 }
 
+// List puts the machines that go first in front. Callers that ask for every machine have an order of their own.
 func (l machineLister) List(selector labels.Selector) ([]*v1alpha1.Machine, error) {
 	if err := l.hold(); err != nil {
 		return nil, err
 	}
-	return l.MachineLister.List(selector)
+	all, err := l.MachineLister.List(selector)
+	if err != nil || l.first == nil || selector.Empty() {
+		return all, err
+	}
+	return inFront(all, l.first), nil
+}
+
+// inFront returns a list with the elements in front that go first, and else in the order it had.
+func inFront[T any](list []T, first func(T) bool) []T {
+	var front, rest []T
+	for _, element := range list {
+		if first(element) {
+			front = append(front, element)
+		} else {
+			rest = append(rest, element)
+		}
+	}
+	return append(front, rest...)
 }
 
 type setLister struct {

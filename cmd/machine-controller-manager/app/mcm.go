@@ -47,10 +47,12 @@ func (p *process) runMCM(ctx context.Context) error {
 	var keeper *keeper
 	var machines machineinformers.Interface
 	var options view.Options
+	reading := lens.Options{Registerer: p.registry}
 	if p.picked(taintName) {
 		options = shown(&keeper, &machines)
+		reading.First = func(m *v1alpha1.Machine) bool { return keeper.controller.InReserve(m) }
 	}
-	client := lens.New(ctx, view.New(ctx, machine, options), lens.Options{Registerer: p.registry})
+	client := lens.New(ctx, view.New(ctx, machine, options), reading)
 	factory := machinefactory.NewFilteredSharedInformerFactory(client, p.options.MinResyncPeriod.Duration, p.options.Namespace, nil)
 	if machines, err = client.Bind(factory.Machine().V1alpha1()); err != nil {
 		return err

@@ -198,6 +198,9 @@ func (c *Controller) isMarked(shown *mcm.Machine) bool {
 	return found && Machine{Object: m}.marked()
 }
 
+// InReserve reports whether a Machine that machine-controller-manager sees is in reserve.
+func (c *Controller) InReserve(shown *mcm.Machine) bool { return c.isMarked(shown) }
+
 // goesAnyway says that a machine goes however many are wanted: it has failed, or was named.
 func goesAnyway(m *mcm.Machine, named map[string]time.Time) bool {
 	_, isNamed := named[m.Name]

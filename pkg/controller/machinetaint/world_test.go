@@ -133,7 +133,7 @@ func (t *together) look() *together {
 		},
 		Remove: func(namespace, name string) (func(error), error) { return t.taint.Guards().Remove(namespace, name) },
 	}})
-	t.Consistent = lens.New(t.ctx, shown, lens.Options{})
+	t.Consistent = lens.New(t.ctx, shown, lens.Options{First: func(m *mcmapi.Machine) bool { return t.taint.InReserve(m) }})
 	return t
 }
 
