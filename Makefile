@@ -141,6 +141,11 @@ e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path 
 	@$(UP) build
 	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
 
+.PHONY: e2e-gardener
+e2e-gardener: ## Gardener's own code against ours and stock: two control planes, gardenlet's Deployment and Role. FOCUS=regexp picks stories
+	@$(UP) build
+	cd gardener && go test -count=1 -timeout=60m ./e2e -ginkgo.no-color $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+
 .PHONY: e2e-hostile
 e2e-hostile: ## A user of one namespace creates the largest legal objects for five minutes (DURATION): memory, releases for others, nothing created
 	@$(UP) build

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+const (
+	// patience is what a reconcile of the extension gets here. Its own is five minutes, in looks of five seconds; nothing that
+	// makes progress takes that long here.
+	patience = 90 * time.Second
+	// quiet is how long all is looked at once nothing moves any more: two rounds of machine-controller-manager.
+	quiet = 12 * time.Second
+	// spares are the machines that stories add: in reserve with ours, for workload with stock.
+	spares = 2
+)
+
+// addReserve asks for two machines more, as the owner of a Shoot does: in reserve where that is known, else for workload.
+func (t *told) addReserve(ctx context.Context) {
+	GinkgoHelper()
+	t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) {
+		if t.shoot.image == evenkeel {
+			w.Pools[0].Annotations = map[string]string{machine.PoolExcessAnnotation: fmt.Sprint(spares)}
+		} else {
+			w.Pools[0].Minimum += spares
+		}
+	})
+	t.expect("the extension is content with the reserve", t.reconciled(ctx))
+	t.n += spares
+	t.expect("the reserve comes up", t.settling(ctx, t.n))
+}
+
+// reconciled is a reconcile with the patience of a test.
+func (s *shoot) reconciled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.reconcile(ctx)
+}
+
+// hibernate does what gardenlet does, in its order: the manager stays while there are machines, the extension takes them, and the
+// rest of the control plane goes once there are no Nodes.
+func (s *shoot) hibernate(ctx context.Context) error {
+	GinkgoHelper()
+	s.hibernation(ctx, true, false)
+	s.deploy(ctx, 1)
+	if err := s.reconciled(ctx); err != nil {
+		return err
+	}
+	Eventually(func() int { all, _ := s.nodes(ctx); return all }).WithContext(ctx).Should(BeZero(), "gardenlet waits for it")
+	s.hibernation(ctx, true, true)
+	if pods := s.kubelet.running(); len(pods) > 0 {
+		return errors.New("machine-controller-manager still runs")
+	}
+	return nil
+}
+
+// wake does what gardenlet does.
+func (s *shoot) wake(ctx context.Context) error {
+	GinkgoHelper()
+	s.hibernation(ctx, false, true)
+	s.deploy(ctx, 1)
+	err := s.reconciled(ctx)
+	s.hibernation(ctx, false, false)
+	return err
+}
+
+// settled is nil when that many machines run, each with its Ready Node, and no other.
+func (s *shoot) settled(ctx context.Context, n int) error {
+	machines := s.machines(ctx)
+	for _, m := range machines {
+		if m.Status.CurrentStatus.Phase != "Running" || m.DeletionTimestamp != nil {
+			return fmt.Errorf("%d machines, %s is %s", len(machines), m.Name, m.Status.CurrentStatus.Phase)
+		}
+	}
+	nodes, ready := s.nodes(ctx)
+	if len(machines) != n || nodes != n || ready != n {
+		return fmt.Errorf("%d machines, %d Nodes, %d of them Ready; want %d", len(machines), nodes, ready, n)
+	}
+	return nil
+}
+
+// settles waits until that many machines run, and then looks for a while whether they still do.
+func (s *shoot) settles(ctx context.Context, n int) {
+	GinkgoHelper()
+	Expect(s.settling(ctx, n)).To(Succeed())
+}
+
+// settling is what keeps the machines from settling, after the patience of a test.
+func (s *shoot) settling(ctx context.Context, n int) error {
+	begin := time.Now()
+	since := begin
+	for {
+		err := s.settled(ctx, n)
+		now := time.Now()
+		switch {
+		case err != nil && now.Sub(begin) > patience:
+			return err
+		case err != nil:
+			since = now
+		case now.Sub(since) > quiet:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(interval):
+		}
+	}
+}
+
+// nodes counts the Nodes, and those of them that are Ready and not cordoned.
+func (s *shoot) nodes(ctx context.Context) (all, ready int) {
+	GinkgoHelper()
+	var list corev1.NodeList
+	Expect(target.List(ctx, &list)).To(Succeed())
+	for _, node := range list.Items {
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !node.Spec.Unschedulable {
+				ready++
+			}
+		}
+	}
+	return len(list.Items), ready
+}
+
+// serving are the machines that are not in reserve, oldest first.
+func (s *shoot) serving(ctx context.Context) []machinev1alpha1.Machine {
+	GinkgoHelper()
+	machines := slices.DeleteFunc(s.machines(ctx), func(m machinev1alpha1.Machine) bool { return m.Annotations[machine.ReserveAnnotation] != "" })
+	slices.SortFunc(machines, func(a, b machinev1alpha1.Machine) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return machines
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e runs Gardener's own code against our processes, on two control planes of this machine: one is the seed, which
+// holds the Machines, and one is the Shoot, where they become Nodes.
+//
+// # Real
+//
+// Gardener deploys machine-controller-manager (package machinecontrollermanager) and its CRDs, reconciles, restores and deletes
+// the Worker (package genericactuator with the delegate of provider-local), and judges the Nodes (care.CheckNodesScaling and the
+// health check of Workers). The process under test runs with the command line of the Deployment that Gardener made, as its
+// ServiceAccount on the seed and with the account of its access Secret in the Shoot. The stock binary runs the same way.
+//
+// # Doubles
+//
+//   - The kubelet: it runs the container of the Deployment as a process of this machine. Such a process has no mounts and no
+//     network of its own, so the two kubeconfigs and the port are replaced; every other flag is Gardener's. A new image starts
+//     beside the old one, and the old one then has the grace period of the pod to end.
+//   - gardener-resource-manager: it applies the ManagedResource once, and issues the tokens of accounts.
+//   - The provider: machines are those of our virtual provider, so what provider-local's delegate writes into a MachineClass is
+//     replaced by its providerSpec.
+package e2e

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+// Images of machine-controller-manager.
+const (
+	evenkeel = "evenkeel/machine-controller-manager"
+	stock    = "gardener/machine-controller-manager"
+	// stockAgain is the same binary under another name.
+	stockAgain = "gardener/machine-controller-manager:again"
+)
+
+// images have, by the path of a command in the working directory of the image, the binary that it is.
+var images = map[string]map[string]string{
+	evenkeel:   {"./machine-controller-manager": "machine-controller-manager"},
+	stock:      {"./machine-controller-manager": "stock-machine-controller-manager"},
+	stockAgain: {"./machine-controller-manager": "stock-machine-controller-manager"},
+}
+
+// kubelet is a double of what runs the pod of a Deployment: see the package comment.
+type kubelet struct {
+	namespace string
+	driver    *localcluster.Process
+	stop      context.CancelFunc
+	done      chan struct{}
+
+	mu   sync.Mutex
+	pods []*pod
+}
+
+// pod is a container that was started, with what became of it.
+type pod struct {
+	image   string
+	process *localcluster.Process
+	port    int
+	grace   time.Duration
+	// ended is how long it took to end after SIGTERM; killed that it did not, in its grace period.
+	ended  time.Duration
+	killed bool
+}
+
+// startKubelet runs until the end of the spec.
+func startKubelet(ctx context.Context, namespace string) *kubelet {
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	k := &kubelet{namespace: namespace, stop: stop, done: make(chan struct{})}
+	go k.run(life)
+	DeferCleanup(k.shutdown)
+	return k
+}
+
+func (k *kubelet) shutdown() {
+	k.stop()
+	<-k.done
+	for _, p := range k.running() {
+		p.end()
+	}
+	if k.driver != nil {
+		Expect(k.driver.Stop()).To(Succeed())
+	}
+}
+
+func (k *kubelet) run(ctx context.Context) {
+	defer GinkgoRecover()
+	defer close(k.done)
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			k.sync(ctx)
+		}
+	}
+}
+
+// sync brings what runs to what the Deployment wants, as a rolling update does: the new pod runs before the old one ends.
+func (k *kubelet) sync(ctx context.Context) {
+	var d appsv1.Deployment
+	err := seed.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: "machine-controller-manager"}, &d)
+	if client.IgnoreNotFound(err) != nil && ctx.Err() != nil {
+		return
+	}
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	wanted := err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0
+	image := ""
+	if wanted {
+		image = d.Spec.Template.Spec.Containers[0].Image
+	}
+	old := slices.DeleteFunc(k.running(), func(p *pod) bool { return p.image == image })
+	if wanted && len(k.running()) == len(old) {
+		k.start(ctx, &d)
+	}
+	for _, p := range old {
+		p.end()
+	}
+	k.drive(ctx, wanted)
+	if err == nil {
+		k.report(ctx, &d, int32(len(k.running())))
+	}
+}
+
+// report plays the controller of Deployments: others ask whether a replica is available.
+func (k *kubelet) report(ctx context.Context, d *appsv1.Deployment, n int32) {
+	if d.Status.AvailableReplicas == n && d.Status.ObservedGeneration == d.Generation {
+		return
+	}
+	patch := client.MergeFrom(d.DeepCopy())
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+	if err := seed.Status().Patch(ctx, d, patch); ctx.Err() == nil {
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+	}
+}
+
+func (k *kubelet) start(ctx context.Context, d *appsv1.Deployment) {
+	spec := d.Spec.Template.Spec
+	container := spec.Containers[0]
+	program, known := images[container.Image][container.Command[0]]
+	Expect(known).To(BeTrue(), "image %s has no %s", container.Image, container.Command[0])
+	k.mu.Lock()
+	name := fmt.Sprintf("%s-mcm-%d", shortName(k.namespace), len(k.pods))
+	k.mu.Unlock()
+	port := must(seedCluster.Port(name))
+	process, err := seedCluster.Run(name, binary(program), k.inside(ctx, spec, port)...)
+	Expect(err).NotTo(HaveOccurred())
+	p := &pod{image: container.Image, process: process, port: port, grace: time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second}
+	k.mu.Lock()
+	k.pods = append(k.pods, p)
+	k.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := process.WaitUntil(limited, p.alive(container.LivenessProbe)); ctx.Err() == nil {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// inside are the arguments of the container, where what a container has of its own is replaced: its mounts and its port.
+func (k *kubelet) inside(ctx context.Context, spec corev1.PodSpec, port int) []string {
+	control, err := seedCluster.AccountKubeconfig(ctx, k.namespace, spec.ServiceAccountName)
+	Expect(err).NotTo(HaveOccurred())
+	shoot := shootAccount(ctx, k.namespace, accessSecret(spec))
+	var arguments []string
+	for _, argument := range spec.Containers[0].Command[1:] {
+		switch name, value, _ := strings.Cut(argument, "="); {
+		case value == "inClusterConfig":
+			argument = name + "=" + control
+		case value == gardenerutils.PathGenericKubeconfig:
+			argument = name + "=" + shoot
+		case name == "--port":
+			argument = name + "=" + strconv.Itoa(port)
+		}
+		arguments = append(arguments, argument)
+	}
+	return arguments
+}
+
+// accessSecret is the Secret with the token of the generic kubeconfig that is mounted.
+func accessSecret(spec corev1.PodSpec) string {
+	for _, volume := range spec.Volumes {
+		if volume.Projected != nil && len(volume.Projected.Sources) == 2 {
+			return volume.Projected.Sources[1].Secret.Name
+		}
+	}
+	return ""
+}
+
+func (p *pod) alive(probe *corev1.Probe) func(context.Context) error {
+	url := fmt.Sprintf("http://127.0.0.1:%d%s", p.port, probe.HTTPGet.Path)
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", url, response.Status)
+		}
+		return nil
+	}
+}
+
+// end asks the process to end, and kills it after the grace period of its pod.
+func (p *pod) end() {
+	pid, begin := p.process.PID(), time.Now()
+	if pid == 0 {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGTERM)
+	for p.process.Running() && time.Since(begin) < p.grace {
+		<-time.After(20 * time.Millisecond)
+	}
+	p.killed = p.process.Running()
+	p.ended = time.Since(begin)
+	Expect(p.process.Kill()).To(Succeed())
+}
+
+// running are the pods that have not ended.
+func (k *kubelet) running() []*pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(k.pods), func(p *pod) bool { return !p.process.Running() })
+}
+
+// overdue is an error where a process of an image did not end within the grace period of its pod, and how long the slowest took.
+func (k *kubelet) overdue(image string) (slowest time.Duration, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.pods {
+		if p.image != image {
+			continue
+		}
+		slowest = max(slowest, p.ended)
+		if p.killed {
+			err = fmt.Errorf("%s was killed %v after SIGTERM", p.process.Name(), p.grace)
+		}
+	}
+	return slowest, err
+}
+
+// drive runs the provider's container, which is in the same pod, with rights of its own.
+func (k *kubelet) drive(ctx context.Context, wanted bool) {
+	switch {
+	case !wanted && k.driver != nil && k.driver.Running():
+		Expect(k.driver.Stop()).To(Succeed())
+	case wanted && (k.driver == nil || !k.driver.Running()):
+		name := shortName(k.namespace) + "-driver"
+		process, err := seedCluster.Run(name, binary("machine-controller"),
+			"--control-kubeconfig="+seedCluster.Kubeconfig(), "--target-kubeconfig="+targetCluster.Kubeconfig(), "--namespace="+k.namespace,
+			"--port="+strconv.Itoa(must(seedCluster.Port(name))), "--kube-api-qps=150", "--kube-api-burst=200", "--v=2",
+			"--leader-elect=false", "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s")
+		if ctx.Err() == nil {
+			Expect(err).NotTo(HaveOccurred())
+		}
+		k.driver = process
+	}
+}
+
+// shortName is the last part of a Shoot's namespace.
+func shortName(namespace string) string { return namespace[strings.LastIndex(namespace, "--")+2:] }
