@@ -169,5 +169,10 @@ var _ = It("Toleration of the reserve taint is that of Kubernetes", func() {
 		if got := pool.ToleratesReserve(pod, []corev1.TaintEffect{effect}); got != want {
 			t.Fatalf("%+v tolerates %s: %t, Kubernetes says %t", toleration, effect, got, want)
 		}
+		pod.Spec.Tolerations = append([]corev1.Toleration{{Key: "other"}}, pod.Spec.Tolerations...)
+		pod.Spec.Tolerations = pool.ReserveTolerations(pod)
+		if got := pool.ToleratesReserve(pod, []corev1.TaintEffect{effect}); got != want {
+			t.Fatalf("with the tolerations that a store keeps of %+v %s is tolerated: %t", toleration, effect, got)
+		}
 	})
 })

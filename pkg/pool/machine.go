@@ -78,7 +78,7 @@ func (m *Machine) count(source Source) {
 	}
 	var effects []corev1.TaintEffect
 	for _, pod := range source.Pods(m.Node.Name) {
-		if !IsWorkload(pod) {
+		if pod.Spec.NodeName != m.Node.Name || !IsWorkload(pod) {
 			continue
 		}
 		if effects == nil {

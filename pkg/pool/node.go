@@ -3,6 +3,8 @@
 package pool
 
 import (
+	"slices"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,12 +23,12 @@ func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
 	return nil
 }
 
-// NodeReady reports whether a Node says that it is ready.
+// NodeReady reports whether pods can be bound to a Node. One that has just become ready is tainted for a moment longer.
 func NodeReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+	})
+	return !tainted && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }

@@ -48,6 +48,18 @@ func ToleratesReserve(pod *corev1.Pod, effects []corev1.TaintEffect) bool {
 	})
 }
 
+// ReserveTolerations are those tolerations of a pod that matter to [ToleratesReserve], one for each effect at most: what a store has
+// to keep of them.
+func ReserveTolerations(pod *corev1.Pod) (all []corev1.Toleration) {
+	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute} {
+		i := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, effect) })
+		if i >= 0 {
+			all = append(all, pod.Spec.Tolerations[i])
+		}
+	}
+	return all
+}
+
 // tolerates is that of Kubernetes for a taint that has no value; its own wants a logger.
 func tolerates(t corev1.Toleration, effect corev1.TaintEffect) bool {
 	switch {

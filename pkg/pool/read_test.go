@@ -166,6 +166,12 @@ var _ = DescribeTable("What a machine has for pods is what", func(want string, c
 	Entry("nothing tells", "", func(w *world) { w.Classes = nil }),
 	Entry("nothing tells where the MachineClass says nothing", "", func(w *world) { w.Classes[0].NodeTemplate = nil }),
 	Entry("a ready Node shows", "4", func(w *world) { w.machine("new", "m"); w.node("m", offering("4")) }),
+	Entry("the MachineClass promises until pods can be bound to the Node", "8", func(w *world) {
+		w.machine("new", "m")
+		w.node("m", offering("4"), func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		})
+	}),
 	Entry("the MachineClass promises until a Node is ready", "8", func(w *world) { w.machine("new", "m"); w.node("m", offering("4"), unready) }),
 	// The plugin took any Node that was ready, and in a rollout to larger machines went on to show the excess of the smaller ones.
 	Entry("a Node of the current template shows", "6", func(w *world) {

@@ -18,7 +18,7 @@ type Source interface {
 	Class(namespace, name string) *mcm.MachineClass
 	// Node is nil where there is none.
 	Node(name string) *corev1.Node
-	// Pods are those that are bound to a Node.
+	// Pods are those that are bound to a Node. What else there may be of them is left out.
 	Pods(node string) []*corev1.Pod
 }
 

@@ -22,6 +22,7 @@ import (
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -78,7 +79,8 @@ type Controller struct {
 	control, target *reachability.Cluster
 
 	loop    *loop.Loop
-	stores  stores
+	stores  caches
+	source  pool.Source
 	reading reading
 	filled  []cache.DoneChecker
 	// tried has the shapes of pods that wait and that the scheduler has found no place for, as of the last look; nil where none does.

@@ -69,7 +69,7 @@ func (c *Controller) pools(now time.Time) []Pool {
 		if err != nil || d.DeletionTimestamp != nil {
 			continue
 		}
-		pools = append(pools, c.materialOf(d, bounds).pool(now))
+		pools = append(pools, c.pool(d, bounds, now))
 	}
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Key, b.Key) })
 	return pools

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // operation is one of a JSON patch. A test without a value wants that there is nothing.
@@ -22,16 +23,16 @@ type operation struct {
 // patch raises replicas if what the raise rests on is as it was. Where growth is held until it is split, it says that this is
 // not to be.
 func (r Raise) patch() []byte {
-	basis := r.Pool.Basis
+	basis, after := r.Pool.Basis, r.after()
 	operations := []operation{
 		{"test", "/metadata/uid", basis.UID},
 		{"test", "/metadata/generation", basis.Generation},
 		{"test", annotation(v1alpha1.BoundsAnnotation), basis.Bounds},
 		{"test", annotation(v1alpha1.AppliedReplicasAnnotation), basis.Applied},
-		{"add", "/spec/replicas", r.replicas()},
+		{"add", "/spec/replicas", after.Spec.Replicas},
 	}
 	if r.Pool.Applied != nil {
-		operations = append(operations, operation{"add", annotation(v1alpha1.AppliedReplicasAnnotation), r.applied()})
+		operations = append(operations, operation{"add", annotation(v1alpha1.AppliedReplicasAnnotation), after.Annotations[v1alpha1.AppliedReplicasAnnotation]})
 	}
 	raw, err := json.Marshal(operations)
 	if err != nil {
@@ -40,11 +41,16 @@ func (r Raise) patch() []byte {
 	return raw
 }
 
-// replicas are those of the MachineDeployment then.
-func (r Raise) replicas() int { return r.Pool.Replicas + r.By }
-
-// applied is the annotation then, where there is one.
-func (r Raise) applied() string { return fmt.Sprint(int(*r.Pool.Applied) + r.By) }
+// after is the MachineDeployment then: replicas, and the annotation applied-replicas where there is one.
+func (r Raise) after() *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{}
+	d.Spec.Replicas = int32(r.Pool.Replicas)
+	if r.Pool.Applied != nil {
+		d.Annotations = map[string]string{v1alpha1.AppliedReplicasAnnotation: fmt.Sprint(*r.Pool.Applied)}
+	}
+	pool.SetWorkload(d, pool.Workload(d, d.Spec.Replicas)+int32(r.By))
+	return d
+}
 
 // annotation is where an object has it.
 func annotation(key string) string {

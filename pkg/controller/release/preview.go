@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
-	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Preview is a controller that looks at objects which are given, and writes nothing.
@@ -82,7 +82,7 @@ func (p *Preview) pods(given []*corev1.Pod) []*corev1.Pod {
 	for _, pod := range given {
 		slim := before[pod]
 		if slim == nil {
-			slim = fit.Slim(pod)
+			slim = slimPod(pod)
 		}
 		p.slim[pod] = slim
 		p.c.reading.note(slim)
@@ -105,9 +105,6 @@ func (p *Preview) Plan() Plan {
 // After is the MachineDeployment of a raise when that has been carried out.
 func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	after := d.DeepCopy()
-	after.Spec.Replicas = int32(r.replicas()) // at most max, which is one
-	if r.Pool.Applied != nil {
-		after.Annotations[v1alpha1.AppliedReplicasAnnotation] = r.applied()
-	}
+	pool.SetWorkload(after, pool.Workload(d, d.Spec.Replicas)+int32(r.By))
 	return after
 }

@@ -60,6 +60,25 @@ var _ = Describe("A preview", func() {
 	})
 })
 
+var _ = DescribeTable("A machine with the mark", func(change func(*corev1.Pod), want string) {
+	preview, err := NewPreview(settings)
+	Expect(err).NotTo(HaveOccurred())
+	o := spare()
+	there := pod("there", 500)
+	there.Spec.NodeName = "a"
+	change(there)
+	o.Pods = []*corev1.Pod{there, pod("late", 3000)}
+	Expect(preview.Show(o, noon)).To(Succeed())
+	Expect(raises(preview.Plan())).To(Equal(want))
+},
+	Entry("serves where a pod runs that does not tolerate the taint, and so has room for others", func(*corev1.Pod) {}, ""),
+	Entry("is in reserve beside the kubelet's own pods", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }, "p+1(a)"),
+	Entry("is in reserve beside pods that tolerate the taint", func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: v1alpha1.ReserveTaintKey, Operator: corev1.TolerationOpExists}}
+	}, "p+1(a)"),
+	Entry("is in reserve where the pod has only been promised a place", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" }, "p+1(a)"),
+)
+
 // binder is a store of pods in which one is bound as soon as somebody has looked for such as wait.
 type binder struct {
 	cache.Indexer

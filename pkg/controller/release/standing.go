@@ -8,6 +8,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -38,8 +39,8 @@ type standing struct {
 // stand finds what each machine of a pool is, and which may be released in what order. That is the rule of the reserve
 // itself: it is asked what it would release for the replicas there are, and for as many as there may be.
 func (r *round) stand(p Pool) {
-	due := releases(p.Reserve, p.Replicas)
-	next := releases(p.Reserve, max(p.Max, p.Replicas))
+	due := reserve.ReleaseOrder(p.Reserve, p.Replicas)
+	next := reserve.ReleaseOrder(p.Reserve, max(p.Max, p.Replicas))
 	group := fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}
 	ready := r.ready()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
@@ -80,19 +81,6 @@ func (r *round) stand(p Pool) {
 	r.owe(p, owed)
 }
 
-// releases are the machines that would leave the reserve for so many replicas, in that order.
-func releases(v reserve.View, replicas int) []string {
-	v.Replicas = replicas
-	v.Excess = max(0, min(v.Wish, v.Max-replicas))
-	var names []string
-	for _, m := range reserve.NewPlan(v).Moves {
-		if !m.Reserve {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
 // broken says that a machine will not serve soon, if ever: nobody should wait for it.
 func broken(m reserve.Machine) bool { return m.Sick() || m.Failing }
 
@@ -113,7 +101,7 @@ func (r *round) ready() map[string]bool {
 	if r.readyNodes == nil {
 		r.readyNodes = make(map[string]bool, len(r.Nodes))
 		for _, n := range r.Nodes {
-			r.readyNodes[n.Object.Name] = isReady(n.Object)
+			r.readyNodes[n.Object.Name] = pool.NodeReady(n.Object)
 		}
 	}
 	return r.readyNodes

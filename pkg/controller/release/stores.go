@@ -7,20 +7,17 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 )
 
-// Indices of the stores.
-const (
-	byOwner = "owner" // the uid of the controlling owner
-	byNode  = "node"  // the name of the Node that a pod is on, or has been promised a place on; empty where it waits
-)
+// byNode is the index of pods by the name of the Node that they are on, or have been promised a place on; empty where they wait.
+const byNode = stores.ByNode
 
-type stores struct {
+// caches are what is known of both clusters.
+type caches struct {
 	deployments, sets, machines, machineClasses cache.Indexer
 	pods, nodes, daemons, replicaSets           cache.Indexer
 	storage                                     storage.Stores
@@ -28,7 +25,7 @@ type stores struct {
 
 // attach reads and listens to the shared informers.
 func (c *Controller) attach(i Informers) error {
-	own, m, s := cache.Indexers{byOwner: indexByOwner}, i.Machines, &c.stores
+	m, s := i.Machines, &c.stores
 	core := i.Target.Core().V1()
 	var errs []error
 	for _, a := range []struct {
@@ -39,8 +36,8 @@ func (c *Controller) attach(i Informers) error {
 		changed   func(was, is any)
 	}{
 		{m.MachineDeployments().Informer(), &s.deployments, nil, stripMachine, c.deploymentChanged},
-		{m.MachineSets().Informer(), &s.sets, own, stripMachine, nil},
-		{m.Machines().Informer(), &s.machines, own, stripMachine, c.somethingChanged},
+		{m.MachineSets().Informer(), &s.sets, stores.Sets(), stripMachine, nil},
+		{m.Machines().Informer(), &s.machines, stores.Machines(), stripMachine, c.somethingChanged},
 		{m.MachineClasses().Informer(), &s.machineClasses, nil, stripMachine, nil},
 		{core.Pods().Informer(), &s.pods, cache.Indexers{byNode: indexByNode}, stripPod, c.podChanged},
 		{core.Nodes().Informer(), &s.nodes, nil, stripNode, c.nodeChanged},
@@ -57,21 +54,13 @@ func (c *Controller) attach(i Informers) error {
 		}
 		c.filled = append(c.filled, a.informer.HasSyncedChecker())
 	}
+	c.source = &stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.machineClasses, Nodes: s.nodes, Pods: s.pods}}
 	errs = append(errs, s.storage.Follow(i.Target.Storage().V1()))
 	// Nobody is to wait for these: in some clusters we may not read them, and do without.
 	replicaSets := i.Target.Apps().V1().ReplicaSets().Informer()
 	s.replicaSets = replicaSets.GetIndexer()
 	errs = append(errs, replicaSets.SetTransform(stripSet))
 	return errors.Join(errs...)
-}
-
-func indexByOwner(item any) ([]string, error) {
-	if object, err := meta.Accessor(item); err == nil {
-		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-			return []string{string(owner.UID)}, nil
-		}
-	}
-	return nil, nil
 }
 
 func indexByNode(item any) ([]string, error) {

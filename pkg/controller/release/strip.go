@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // What the stores hold of each kind: what is read here, and no more. Users of the target cluster decide how many and how large
@@ -19,9 +20,21 @@ import (
 // stripPod keeps what package fit bounds.
 func stripPod(item any) (any, error) {
 	if pod, ok := item.(*corev1.Pod); ok {
-		return fit.Slim(pod), nil
+		return slimPod(pod), nil
 	}
 	return item, nil
+}
+
+// slimPod is a slim pod that still tells whether the kubelet itself runs it, and whether it may run on a machine in reserve.
+func slimPod(pod *corev1.Pod) *corev1.Pod {
+	slim := fit.Slim(pod)
+	if pod.Spec.NodeName != "" {
+		slim.Spec.Tolerations = pool.ReserveTolerations(pod)
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, corev1.MirrorPodAnnotationKey, "")
+	}
+	return slim
 }
 
 func stripNode(item any) (any, error) {

@@ -4,7 +4,6 @@ package release
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // podChanged reads a pod at once, so that a decision finds it read, and has pods that wait looked at: also one that the scheduler has
@@ -52,7 +52,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	after, _ := is.(*corev1.Node)
 	if before != nil && after != nil && before.Spec.Unschedulable == after.Spec.Unschedulable && before.Spec.ProviderID == after.Spec.ProviderID &&
 		equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) && maps.Equal(before.Labels, after.Labels) &&
-		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) && isReady(before) == isReady(after) {
+		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) && pool.NodeReady(before) == pool.NodeReady(after) {
 		return
 	}
 	c.somethingChanged(was, is)
@@ -63,16 +63,6 @@ func (c *Controller) somethingChanged(any, any) {
 	if c.tried.Load() != nil {
 		c.loop.AddAfter(everything, ponder)
 	}
-}
-
-// isReady says that pods can be bound to a Node. One that has just become ready is tainted for a moment longer.
-func isReady(n *corev1.Node) bool {
-	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
-	})
-	return !tainted && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // handler tells of what was and what is; one of them is nil where an object comes or goes.

@@ -164,11 +164,7 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 
 // changes says what raising replicas and lowering the excess would do.
 func changes(a *Account, o *oracle, z overview.Zone) error {
-	releases, err := o.releases(z)
-	if err != nil {
-		return err
-	}
-	if len(releases) > 0 {
+	if releases := o.releases(); len(releases) > 0 {
 		a.next("When replicas are raised, machine %s serves at once, and a new one is made behind it where max allows (law 2).", releases[0])
 	} else if z.Replicas > 0 {
 		a.next("When replicas are raised, pods wait for a machine to boot: none is in reserve and ready.")

@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -76,6 +77,7 @@ func (w *world) machine(name string, age time.Duration, reserve bool) {
 				Since: now.Add(-age), Taints: []corev1.Taint{taint},
 				Annotations: map[string]string{v1alpha1.ReserveAnnotation: now.Add(-age).Format(time.RFC3339), v1alpha1.ScaleDownDisabledAnnotation: "true"},
 			}.String()
+			m.Annotations[v1alpha1.ReserveStateAnnotation] = fmt.Sprintf("Held since %s; node %s carries the reserve taint", now.Add(-age).Format(time.RFC3339), name)
 			m.Annotations["machinepriority.machine.sapcloud.io"] = "5"
 			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{taint}
 		}

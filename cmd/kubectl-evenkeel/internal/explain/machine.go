@@ -177,11 +177,7 @@ func (m machine) inLine(a *Account) error {
 		}
 		return nil
 	}
-	releases, err := m.oracle.releases(m.zone)
-	if err != nil {
-		return err
-	}
-	if i := slices.Index(releases, m.Name); i >= 0 {
+	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 {
 		a.next("When replicas are raised it is the %s to serve: ready ones come first, then the current template, then the oldest (law 2).", place(i+1))
 	}
 	victims, err := m.oracle.victims(m.zone)

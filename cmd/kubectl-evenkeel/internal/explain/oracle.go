@@ -12,6 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // oracle asks the controller of the reserve what it would do, now or if something were different.
@@ -60,19 +62,10 @@ func (o *oracle) now() (machinetaint.Plan, error) {
 }
 
 // releases are the machines in reserve in the order in which they would serve if replicas were raised.
-func (o *oracle) releases(z overview.Zone) ([]string, error) {
-	spare := z.Count[overview.ReserveReady] + z.Count[overview.ReserveBooting]
-	plan, err := o.plan(func(d *v1alpha1.MachineDeployment) {
-		delete(d.Annotations, v1alpha1.AppliedReplicasAnnotation)
-		d.Spec.Replicas += int32(spare)
-	})
-	var names []string
-	for _, move := range plan.Rule.Moves {
-		if !move.Reserve {
-			names = append(names, move.Name)
-		}
-	}
-	return names, err
+func (o *oracle) releases() []string {
+	all := o.objects
+	s := pool.Read(o.deployment, pool.NewList(pool.Objects{Sets: all.Sets, Machines: all.Machines, Nodes: all.Nodes, Pods: all.Pods}), all.At)
+	return reserve.ReleaseOrder(reserve.ViewOf(s), s.Workload+len(s.Machines))
 }
 
 // mostVictims bounds how far ahead one looks.
