@@ -43,6 +43,7 @@ type faults struct {
 
 	stale     map[scope]time.Duration
 	bookmarks map[scope]time.Duration
+	noInitial map[scope]bool
 	troubles  map[scope]*troubles
 	random    *rand.Rand
 }
@@ -55,7 +56,7 @@ func newFaults(seed uint64) faults {
 		down:    map[scope]bool{},
 		silent:  map[scope]bool{},
 
-		stale: map[scope]time.Duration{}, bookmarks: map[scope]time.Duration{},
+		stale: map[scope]time.Duration{}, bookmarks: map[scope]time.Duration{}, noInitial: map[scope]bool{},
 		troubles: map[scope]*troubles{},
 		random:   rand.New(rand.NewPCG(seed, 1)),
 	}

@@ -149,6 +149,16 @@ func (s *Server) Stale(resource string, behind time.Duration, users ...string) {
 	})
 }
 
+// WatchLists sets whether a watch may begin with all that is stored. Where it may not, as on an API server without that feature,
+// informers begin with a list at resourceVersion 0.
+func (s *Server) WatchLists(allowed bool, users ...string) {
+	s.change(func(f *faults) {
+		for _, at := range scopes("", users) {
+			f.noInitial[at] = !allowed
+		}
+	})
+}
+
 // Bookmarks makes watches that are quiet tell how far they are only that often, instead of every minute. Zero ends it.
 func (s *Server) Bookmarks(every time.Duration, users ...string) {
 	s.change(func(f *faults) {

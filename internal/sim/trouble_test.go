@@ -169,6 +169,27 @@ var _ = Describe("Silence", func() {
 	})
 })
 
+var _ = Describe("A server without watch lists", func() {
+	It("refuses a watch that is to begin with what is stored, until it has them", func() {
+		play(sim.Options{}, func(s scene) {
+			all := machineclient.NewForConfigOrDie(s.ConfigFor("lister")).MachineV1alpha1().Machines(gen.Namespace)
+			yes := true
+			begin := func() error {
+				w, err := all.Watch(s, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+				if err == nil {
+					w.Stop()
+				}
+				return err
+			}
+			Expect(begin()).To(Succeed())
+			s.WatchLists(false, "lister")
+			Expect(apierrors.IsInvalid(begin())).To(BeTrue())
+			s.WatchLists(true, "lister")
+			Expect(begin()).To(Succeed())
+		})
+	})
+})
+
 var _ = Describe("A restore", func() {
 	It("brings back what was stored, and gives resourceVersions a second time", func() {
 		play(sim.Options{}, func(s scene) {

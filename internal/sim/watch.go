@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // bookmarkEvery is how often a quiet watch that asks for it is told how far it is.
@@ -84,6 +85,9 @@ func (s *Server) watch(r *request) (answer, error) {
 // begin decides what the watch starts from: the present state, or a point in history.
 func (w *watch) begin(r *request) error {
 	from, whole := r.query.Get("resourceVersion"), r.query.Get("sendInitialEvents") == "true"
+	if refused, _ := find(w.server.faults.noInitial, r.User, r.Resource); whole && refused {
+		return r.invalid(field.Forbidden(field.NewPath("sendInitialEvents"), "the WatchList feature is off"))
+	}
 	if whole || from == "" || from == "0" {
 		w.next, w.seen = w.table.base+len(w.table.log), w.server.version
 		for _, v := range w.table.sorted(w.only) {

@@ -142,6 +142,11 @@ func (w *World) Silence(silent bool, users ...string) {
 	w.each(func(s *sim.Server) { s.Silence(silent, users...) })
 }
 
+// WatchLists sets whether a watch may begin with all that is stored, as Server.WatchLists does.
+func (w *World) WatchLists(allowed bool, users ...string) {
+	w.each(func(s *sim.Server) { s.WatchLists(allowed, users...) })
+}
+
 // LostAnswers is how many writes took effect whose answers did not arrive.
 func (w *World) LostAnswers() int {
 	lost := 0
