@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -234,6 +235,19 @@ func (c *cluster) patch(name, merge string) {
 
 func (c *cluster) scale(name string, replicas int) {
 	c.patch(name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+}
+
+// add raises replicas by so many, whoever else writes meanwhile.
+func (c *cluster) add(name string, more int) {
+	for {
+		d := c.deployment(name)
+		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, d.ResourceVersion, int(d.Spec.Replicas)+more)
+		_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, body, metav1.PatchOptions{})
+		if !apierrors.IsConflict(err) {
+			ExpectWithOffset(1, err).NotTo(HaveOccurred())
+			return
+		}
+	}
 }
 
 func (c *cluster) annotate(name, key, value string) {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -84,6 +86,52 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.sizes(abc...)).To(Equal("6/1/1"))
 			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("1/1/1"))
+		})
+	})
+
+	It("1: decides anew where somebody writes between what it reads and what it writes", func() {
+		play(func(c *cluster) {
+			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.Start("balance", controller())
+			c.settle()
+			sent := make(chan string, 100)
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User != "balance" || r.Verb != "patch" {
+					return 0, 0
+				}
+				sent <- r.Name
+				return time.Second, 0
+			})
+			c.scale("a", 8)
+			for range 9 { // each write of a move, and of its conditions, is overtaken
+				name := <-sent
+				c.scale(name, c.size(name)+1)
+			}
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("7/7/7"))
+			Expect(c.ready(false, abc...)).To(Equal("7/7/7"))
+		})
+	})
+
+	It("10: leaves a condition that another writes meanwhile", func() {
+		play(func(c *cluster) {
+			c.deployAll([]change{scaleUp}, 2, 2)
+			sent := make(chan string, 100)
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User != "balance" || r.Verb != "patch" || r.Subresource != "status" {
+					return 0, 0
+				}
+				sent <- r.Name
+				return time.Second, 0
+			})
+			c.Start("balance", controller())
+			name := <-sent
+			_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType,
+				[]byte(`{"status":{"conditions":[{"type":"Available","status":"True"}]}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.condition(name, mcm.MachineDeploymentAvailable)).To(HavePrefix("True"))
+			Expect(c.condition(name, ConditionBalanced)).To(HavePrefix("True"))
 		})
 	})
 

@@ -83,12 +83,12 @@ func (z *zone) took(from *zone) bool {
 // that gives.
 func (r *round) finishGiving(z *zone) {
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
-		taker := r.byName[name]
-		if taker == nil || taker.Object.DeletionTimestamp != nil || taker.stalled || r.givesTo(taker, z.name, map[string]bool{}) {
+		switch taker := r.byName[name]; {
+		case taker != nil && taker.Object.DeletionTimestamp == nil && taker.took(z):
+		case taker == nil, taker.Object.DeletionTimestamp != nil, r.stalled(taker), r.waitsFor(taker, z.name, map[string]bool{}):
 			z.forget(name)
 			return
-		}
-		if !taker.took(z) {
+		default:
 			r.take(taker, z, int(z.move.To[name]))
 		}
 	}
@@ -97,19 +97,20 @@ func (r *round) finishGiving(z *zone) {
 	}
 }
 
-// givesTo reports whether a member gives to the one of that name, itself or by way of others that have to take first. If
-// each waited for the other, neither would ever take.
-func (r *round) givesTo(z *zone, name string, asked map[string]bool) bool {
-	if z == nil || z.move == nil || asked[z.name] {
+// waitsFor reports whether a member has to wait for the one of that name before it can take, itself or by way of others: for
+// those that it gives to, and for the one that it took from. If each waited for the other, neither would ever take.
+func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
+	if z == nil || z.move == nil || z.waits() || asked[z.name] {
 		return false
 	}
 	asked[z.name] = true
-	for to := range z.move.To {
-		if to == name || r.givesTo(r.byName[to], name, asked) {
-			return true
-		}
+	before := slices.Collect(maps.Keys(z.move.To))
+	if z.move.From != "" && r.gives(z.move.From, z.move.ID) {
+		before = append(before, z.move.From)
 	}
-	return false
+	return slices.ContainsFunc(before, func(other string) bool {
+		return other == name || r.waitsFor(r.byName[other], name, asked)
+	})
 }
 
 // forget leaves a member out of a move that is gone.
@@ -123,9 +124,9 @@ func (z *zone) forget(name string) {
 	}
 }
 
-// take lets replicas arrive. One that gives itself gets them when it is done with that.
+// take lets replicas arrive. One that has a part in another move gets them when that is over: what it took is on record there.
 func (r *round) take(z, from *zone, n int) {
-	if z.move != nil && len(z.move.To) > 0 {
+	if z.next.move != z.move || z.move != nil && z.move.ID != from.move.ID && !z.waits() {
 		return
 	}
 	z.next.replicas += n

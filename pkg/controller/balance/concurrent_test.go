@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+// Each write is guarded by the version of one MachineDeployment. So where leadership changes, or the answer to a write is lost,
+// two members of a group can begin to give.
+var _ = Describe("Two moves in one group", func() {
+	gives := func(id string, to map[string]int32) change { return move(v1alpha1.Move{ID: id, To: to}) }
+	took := func(id, from string) change { return move(v1alpha1.Move{ID: id, From: from, Taken: 1}) }
+
+	DescribeTable("let each replica arrive once", func(want, end string, members ...Member) {
+		w := newWorld(members...)
+		Expect(writes(NewPlan(w.View))).To(Equal(want))
+		w.settle()
+		Expect(w.replicas()).To(Equal(end))
+	},
+		Entry("one takes from one giver at a time",
+			`b: r=4 applied-replicas=4 move={"id":"1","from":"a","taken":1}`, "3/5/3",
+			member("a", 4, scaleUp, applied(3), gives("1", map[string]int32{"b": 1})),
+			member("b", 3, scaleUp, applied(3)),
+			member("c", 4, scaleUp, applied(3), gives("2", map[string]int32{"b": 1}))),
+		Entry("one takes again only when its first giver has seen that it took",
+			"a: r=3 -move", "3/4/3",
+			member("a", 4, scaleUp, applied(3), gives("1", map[string]int32{"b": 1})),
+			member("b", 3, scaleUp, applied(3), took("1", "a")),
+			member("c", 4, scaleUp, applied(3), gives("2", map[string]int32{"b": 1}))),
+		Entry("one takes again only when it has forgotten the first time",
+			"b: -move", "3/4/3",
+			member("a", 4, scaleUp, applied(3), gives("2", map[string]int32{"b": 1})),
+			member("b", 3, scaleUp, applied(3), took("1", "c")),
+			member("c", 3, scaleUp, applied(3))),
+		Entry("none waits for one that waits for it",
+			`a: move={"id":"1","to":{"b":1}}; c: -move`, "4/4/4",
+			member("a", 5, scaleUp, applied(3), gives("1", map[string]int32{"b": 1, "c": 1})),
+			member("b", 4, scaleUp, applied(4), took("1", "a")),
+			member("c", 4, scaleUp, applied(3), gives("2", map[string]int32{"b": 1}))),
+	)
+})
