@@ -21,7 +21,9 @@ type check struct {
 }
 
 var checks = []check{
-	{"formatting", "run: gofmt -w .", func() ([]string, error) { return output("gofmt", "-l", "cmd", "gardener", "hack", "internal", "pkg", "test") }},
+	{"formatting", "run: gofmt -w .", func() ([]string, error) {
+		return output("gofmt", "-l", "cmd", "gardener", "hack", "internal", "pkg", "test")
+	}},
 	{"rules of the house", "see CONTRIBUTING.md", func() ([]string, error) { return violations(".") }},
 	{"go.mod and go.sum", "run: go mod tidy", func() ([]string, error) { return output("go", "mod", "tidy", "-diff") }},
 	{"generated code", "run: make generate", generatedDiff},
