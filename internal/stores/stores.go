@@ -18,8 +18,8 @@ const (
 	ByNode  = "node"  // the name of a Machine's or a pod's Node
 )
 
-// Sets are the indices of MachineSets.
-func Sets() cache.Indexers { return cache.Indexers{ByOwner: owner} }
+// Owned is the index of what another object controls.
+func Owned() cache.Indexers { return cache.Indexers{ByOwner: owner} }
 
 // Machines are the indices of Machines.
 func Machines() cache.Indexers {

@@ -52,8 +52,8 @@ func ToleratesReserve(pod *corev1.Pod, effects []corev1.TaintEffect) bool {
 // to keep of them.
 func ReserveTolerations(pod *corev1.Pod) (all []corev1.Toleration) {
 	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute} {
-		i := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, effect) })
-		if i >= 0 {
+		matches := func(t corev1.Toleration) bool { return tolerates(t, effect) }
+		if i := slices.IndexFunc(pod.Spec.Tolerations, matches); i >= 0 && !slices.ContainsFunc(all, matches) {
 			all = append(all, pod.Spec.Tolerations[i])
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 	outcome "github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -91,14 +92,14 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	if c.clients.Target == nil || node == "" {
 		return nil
 	}
-	if n, found := c.named(m); found && !signs.IsNodeOf(m, n) {
+	if n := c.source.Node(node); n != nil && !signs.IsNodeOf(m, n) {
 		return nil // they are another machine's pods
 	}
 	pods, err := c.clients.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return fmt.Errorf("list pods of node %s: %w", node, err)
 	}
-	if i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return counts(&pod) }); i >= 0 {
+	if i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pool.IsWorkload(&pod) }); i >= 0 {
 		pod := pods.Items[i]
 		return stale("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
 	}

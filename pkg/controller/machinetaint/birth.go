@@ -3,13 +3,12 @@
 package machinetaint
 
 import (
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
@@ -19,14 +18,11 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 		return nil
 	}
 	now := c.clock.Now()
-	named, returned := signs.Named(d), returned(d)
 	var machines []reserve.Machine
 	known := map[string]bool{}
-	for _, set := range owned[*mcm.MachineSet](c.stores.sets, d) {
-		for _, m := range owned[*mcm.Machine](c.stores.machines, set) {
-			known[m.Name] = true
-			machines = append(machines, Machine{Object: m, Set: set.Name}.plain(now, named, returned))
-		}
+	for _, m := range pool.Outline(d, &c.source.Source, now).Machines {
+		known[m.Object.Name] = true
+		machines = append(machines, reserve.MachineOf(m))
 	}
 	inFlight := 0
 	for _, other := range b.UnderWay {

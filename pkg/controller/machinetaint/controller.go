@@ -84,7 +84,8 @@ type Controller struct {
 	nodes    written.Answers[*corev1.Node]
 	// told are MachineDeployments as others in this process wrote them.
 	told   written.Answers[*v1alpha1.MachineDeployment]
-	stores stores
+	stores caches
+	source newest
 	filled []cache.DoneChecker
 	raw    []cache.DoneChecker
 

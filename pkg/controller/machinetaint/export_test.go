@@ -14,7 +14,7 @@ func (c *Controller) Remembered() map[string]int {
 }
 
 // StripPod is the transform of pods.
-func (c *Controller) StripPod(item any) (any, error) { return c.stripPod(item) }
+func (c *Controller) StripPod(item any) (any, error) { return stripPod(item) }
 
 // StripNode is the transform of Nodes.
 func StripNode(item any) (any, error) { return stripNode(item) }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -53,7 +53,7 @@ func (c *Controller) guardShrink(after *mcm.MachineSet) (func(*mcm.MachineSet, e
 	defer c.mu.Unlock()
 	if d := c.newestLocked(key); d != nil && applied(d).Excess > 0 {
 		total, known := stock.GetDesiredReplicasAnnotation(after)
-		if shown := reserve.Shown(replicas(d), applied(d)); known && int(total) < shown {
+		if shown := pool.VisibleReplicas(replicas(d), pool.AppliedOf(d)); known && int(total) < shown {
 			return nil, stale("machinesets", after.Name, "decided for %d machines in all, %d are wanted now", total, shown)
 		}
 	}
@@ -159,7 +159,7 @@ func (c *Controller) isRemoved(machine types.UID) bool {
 
 // seenMachineChanged forgets removals that the store shows.
 func (c *Controller) seenMachineChanged(was, is any) {
-	if m, ok := cmp.Or(is, was).(*mcm.Machine); ok && (is == nil || going(m)) {
+	if m, ok := cmp.Or(is, was).(*mcm.Machine); ok && (is == nil || pool.Going(m)) {
 		c.mu.Lock()
 		delete(c.removals, m.UID)
 		c.mu.Unlock()
@@ -181,7 +181,7 @@ func (c *Controller) seenSetChanged(was, is any) {
 // so far, also when it is asked for again. It is called with the lock held.
 func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, reserve int) {
 	for _, other := range owned[*mcm.Machine](c.stores.seenMachines, set) {
-		if going(other) || other.UID != asked && c.isRemoved(other.UID) {
+		if pool.Going(other) || other.UID != asked && c.isRemoved(other.UID) {
 			continue
 		}
 		present++
@@ -195,7 +195,7 @@ func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, res
 // isMarked looks at the Machine as it is: the one that machine-controller-manager sees lacks its mark.
 func (c *Controller) isMarked(shown *mcm.Machine) bool {
 	m, found := find[*mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
-	return found && Machine{Object: m}.marked()
+	return found && pool.Marked(m)
 }
 
 // InReserve reports whether a Machine that machine-controller-manager sees is in reserve.
@@ -204,7 +204,7 @@ func (c *Controller) InReserve(shown *mcm.Machine) bool { return c.isMarked(show
 // goesAnyway says that a machine goes however many are wanted: it has failed, or was named.
 func goesAnyway(m *mcm.Machine, named map[string]time.Time) bool {
 	_, isNamed := named[m.Name]
-	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || going(m) || signs.Priority(m) == 1
+	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.Going(m) || signs.Priority(m) == 1
 }
 
 func stale(resource, name, format string, args ...any) error {

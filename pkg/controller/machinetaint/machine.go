@@ -7,23 +7,15 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
-
-// marked says that the Machine carries a reserve mark.
-func (m Machine) marked() bool { return m.Object.Annotations[v1alpha1.ReserveAnnotation] != "" }
-
-// held says that it is in reserve. A machine that workload runs on is not, whatever its mark says: a pod may come in while
-// a Node registers without the taint, or between a look and a write.
-func (m Machine) held() bool { return m.marked() && m.Strangers == 0 }
 
 // writable says that something may be written to it: not before it has its provider id, and not while it leaves.
 func (m Machine) writable() bool {
@@ -51,20 +43,10 @@ func (m Machine) markDiffers(s Settings) bool {
 }
 
 // plain is the machine as the rule of the reserve has it.
-func (m Machine) plain(now time.Time, named map[string]time.Time, returned map[string]bool) reserve.Machine {
-	o := m.Object
-	priority := signs.Priority(o)
-	_, failing := signs.Failure(o)
-	_, isNamed := named[o.Name]
-	expiry := o.Status.CurrentStatus.PreserveExpiryTime
-	return reserve.Machine{
-		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: o.Status.CurrentStatus.Phase, Set: m.Set,
-		Reserve: m.held(), Made: o.Spec.ProviderID != "", Failing: failing,
-		Priority: priority, SeenPriority: m.SeenPriority,
-		Named:   isNamed || signs.Condemned(o),
-		Deleted: o.DeletionTimestamp != nil, Returned: returned[o.Name],
-		Preserved: expiry != nil && expiry.After(now), Pods: m.Pods, Pinned: m.Pinned,
-	}
+func (m Machine) plain(returned map[string]bool) reserve.Machine {
+	one := reserve.MachineOf(m.Machine)
+	one.SeenPriority, one.Returned = m.SeenPriority, returned[one.Name]
+	return one
 }
 
 func returned(d *v1alpha1.MachineDeployment) map[string]bool {
@@ -91,7 +73,7 @@ func freezeMargin(v View) int {
 	if surge == nil {
 		return 0
 	}
-	shown := reserve.Shown(replicas(v.Deployment), applied(v.Deployment))
+	shown := pool.VisibleReplicas(replicas(v.Deployment), pool.AppliedOf(v.Deployment))
 	n, err := intstr.GetScaledValueFromIntOrPercent(surge, shown, true)
 	if err != nil {
 		return 0

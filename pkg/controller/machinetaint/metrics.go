@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -22,7 +23,7 @@ type metrics struct {
 	released  *prometheus.CounterVec
 	restored  prometheus.Counter
 	untainted prometheus.Histogram
-	stores    *stores
+	stores    *caches
 }
 
 var (
@@ -35,7 +36,7 @@ var (
 		"1 while the condition ReserveReady of a MachineDeployment is True, otherwise 0, with the reason of the condition.", []string{"namespace", "name", "reason"}, nil)
 )
 
-func newMetrics(r prometheus.Registerer, s *stores) *metrics {
+func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 	m := &metrics{
 		stores: s,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -95,7 +96,7 @@ func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 	count := map[series]int{}
 	for _, item := range m.stores.machines.List() {
 		machine, ok := item.(*mcm.Machine)
-		if !ok || !(Machine{Object: machine}).marked() {
+		if !ok || !pool.Marked(machine) {
 			continue
 		}
 		if key, found := m.stores.deploymentOf(machine); found {

@@ -47,7 +47,7 @@ func nodeChanges(v View, machines []MachineChange) []NodeChange {
 			continue
 		}
 		mark := marking[m.Object.Name]
-		if mark == Hold || mark == Keep && m.held() {
+		if mark == Hold || mark == Keep && m.Reserve() {
 			if c, differs := holdNode(m, v.Settings, v.Now); differs {
 				hold = append(hold, c)
 			}
@@ -71,7 +71,7 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 	c := NodeChange{Machine: m, Hold: true, Taints: slices.Clone(m.Node.Spec.Taints), Annotations: map[string]string{}}
 	differs := false
 	for _, taint := range s.Taints() {
-		if taint.Effect == corev1.TaintEffectNoExecute && (m.Pods > 0 || !m.marked()) {
+		if taint.Effect == corev1.TaintEffectNoExecute && (m.Busy() || !m.Marked()) {
 			continue // it would evict them, or such as have come since: they are looked for before the Machine is marked
 		}
 		if !slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {

@@ -95,9 +95,11 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 	}
 	spec := tree{}
 	if change.Replicas != 0 {
-		spec["replicas"] = d.Spec.Replicas + small(change.Replicas)
+		after := *d
+		pool.SetWorkload(&after, pool.Workload(d, d.Spec.Replicas)+small(change.Replicas))
+		spec["replicas"] = after.Spec.Replicas
 		if _, held := pool.AppliedReplicas(d); held {
-			annotations[v1alpha1.AppliedReplicasAnnotation] = fmt.Sprint(replicas(d) + change.Replicas)
+			annotations[v1alpha1.AppliedReplicasAnnotation] = after.Annotations[v1alpha1.AppliedReplicasAnnotation]
 		}
 	}
 	switch {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Plan is what to do about a View. It is carried out as apply says, and may be carried out in part.
@@ -128,7 +127,7 @@ func idle(v View, w wish) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.marked() || m.Node != nil && nodeMarked(m.Node) })
+	return !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Marked() || m.Node != nil && nodeMarked(m.Node) })
 }
 
 // ruleView is the view as the rule of the reserve has it.
@@ -140,9 +139,9 @@ func ruleView(v View, w wish) reserve.View {
 		Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
 	}
-	named, returned := signs.Named(d), returned(d)
+	returned := returned(d)
 	for _, m := range v.Machines {
-		view.Machines = append(view.Machines, m.plain(v.Now, named, returned))
+		view.Machines = append(view.Machines, m.plain(returned))
 	}
 	return view
 }
@@ -159,9 +158,9 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	for _, m := range v.Machines {
 		switch {
 		case !m.writable() || v.Unreachable != "":
-		case m.marked() && m.Strangers > 0:
+		case m.Marked() && m.NonTolerating > 0:
 			of(m.Object.Name).Mark, of(m.Object.Name).Why = Free, Occupied
-		case m.held() && m.Pods == 0 && m.markDiffers(v.Settings):
+		case m.Reserve() && !m.Busy() && m.markDiffers(v.Settings):
 			of(m.Object.Name).Mark = Hold
 		}
 	}

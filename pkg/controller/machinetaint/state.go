@@ -58,9 +58,9 @@ func (m Machine) state(c MachineChange, taints []corev1.Taint, v View) string {
 	switch {
 	case c.Mark == Hold && m.Node != nil:
 		return heldState + now + m.nodeState(taints)
-	case c.Mark == Hold || c.Mark == Keep && m.held() && m.Node == nil:
+	case c.Mark == Hold || c.Mark == Keep && m.Reserve() && m.Node == nil:
 		return ""
-	case c.Mark == Keep && m.held():
+	case c.Mark == Keep && m.Reserve():
 		return heldState + m.since(v.Settings, v.Now) + m.nodeState(taints)
 	case c.Mark == Free:
 		return fmt.Sprintf("Released at %s (%s)%s", now, c.Why, m.nodeState(taints))

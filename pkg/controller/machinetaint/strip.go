@@ -3,14 +3,12 @@
 package machinetaint
 
 import (
-	"slices"
-
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -28,7 +26,7 @@ func stripNode(item any) (any, error) {
 		return item, nil
 	}
 	slim := &corev1.Node{ObjectMeta: identity(node, nodeAnnotations...)}
-	slim.Spec.ProviderID = node.Spec.ProviderID
+	slim.Spec.ProviderID, slim.Spec.Unschedulable = node.Spec.ProviderID, node.Spec.Unschedulable
 	slim.Spec.Taints, slim.Status.Allocatable = node.Spec.Taints, node.Status.Allocatable
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -38,7 +36,7 @@ func stripNode(item any) (any, error) {
 	return slim, nil
 }
 
-func (c *Controller) stripPod(item any) (any, error) {
+func stripPod(item any) (any, error) {
 	pod, ok := item.(*corev1.Pod)
 	if !ok {
 		return item, nil
@@ -53,12 +51,7 @@ func (c *Controller) stripPod(item any) (any, error) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		slim.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	for _, taint := range c.settings.Taints() {
-		i := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) })
-		if i >= 0 {
-			slim.Spec.Tolerations = append(slim.Spec.Tolerations, pod.Spec.Tolerations[i])
-		}
-	}
+	slim.Spec.Tolerations = pool.ReserveTolerations(pod)
 	slim.Spec.NodeName, slim.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
 	return slim, nil
 }

@@ -5,10 +5,10 @@ package machinetaint
 import (
 	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -38,18 +38,9 @@ type View struct {
 	Memory Memory
 }
 
-// Machine is one machine with what belongs to it.
+// Machine is one machine with what belongs to it. Nodes are not known where there is no target cluster.
 type Machine struct {
-	Object *mcm.Machine
-	// Set is the name of its MachineSet.
-	Set string
-	// Node is nil until it has registered, and where there is no target cluster.
-	Node *corev1.Node
-	// Pods counts those that are not a DaemonSet's, mirror pods or finished; Strangers those of them that do not
-	// tolerate the reserve taint.
-	Pods, Strangers int
-	// Pinned reports whether one of the Pods must not be evicted; see [signs.PinOf].
-	Pinned bool
+	pool.Machine
 	// SeenPriority is the deletion priority that machine-controller-manager's store shows.
 	SeenPriority int
 }

@@ -9,9 +9,9 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -64,7 +64,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
-		maps.Equal(before.Annotations, after.Annotations) && ready(before) == ready(after) && before.Spec.ProviderID == after.Spec.ProviderID {
+		maps.Equal(before.Annotations, after.Annotations) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID {
 		return
 	}
 	if after == nil && before != nil {
@@ -81,12 +81,6 @@ func (c *Controller) nodeChanged(was, is any) {
 }
 
 func sameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
-
-func ready(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
 
 // podChanged looks again when a machine may have become busy or empty, or its pods may be evicted from now on.
 func (c *Controller) podChanged(was, is any) {
@@ -108,21 +102,8 @@ func (c *Controller) podChanged(was, is any) {
 
 // place is the Node that a pod makes busy; none if it is one that does not count.
 func place(pod *corev1.Pod) string {
-	if pod == nil || !counts(pod) {
+	if pod == nil || !pool.IsWorkload(pod) {
 		return ""
 	}
 	return pod.Spec.NodeName
-}
-
-// counts says whether a pod makes its machine busy: it has not finished, and neither a DaemonSet nor the machine itself
-// runs it.
-func counts(pod *corev1.Pod) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
-	}
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return false
-	}
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner == nil || owner.Kind != "DaemonSet"
 }

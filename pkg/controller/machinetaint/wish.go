@@ -59,7 +59,7 @@ const (
 func wishOf(v View) wish {
 	d := v.Deployment
 	w := wish{recorded: recorded(d), owners: recordedOwners(d)}
-	wishes, err := wishes(d)
+	wishes, err := pool.WishesOf(d)
 	if err != nil {
 		return w.stand(v, BoundsInvalid, err.Error())
 	}
@@ -72,7 +72,7 @@ func wishOf(v View) wish {
 		w.remember(d, v.Pruned)
 		wishes.Field = w.recorded
 	}
-	w.Wanted, err = reserve.Effective(wishes, replicas(d), v.Allocatable)
+	w.Wanted, err = reserve.Effective(reserve.Wishes(wishes), replicas(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
 		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a node that is ready", err))
@@ -95,25 +95,6 @@ func (v View) draining() (bool, error) {
 		return v.Settings.Drain, nil
 	}
 	return v1alpha1.ParseDrainReserve(text)
-}
-
-func wishes(d *v1alpha1.MachineDeployment) (reserve.Wishes, error) {
-	var w reserve.Wishes
-	if text, set := d.Annotations[v1alpha1.BoundsAnnotation]; set {
-		bounds, err := v1alpha1.ParseBounds(text)
-		if err != nil {
-			return w, err
-		}
-		w.Bounds = &bounds
-	}
-	if text, set := d.Annotations[v1alpha1.ShareAnnotation]; set {
-		share, err := v1alpha1.ParseShare(text)
-		if err != nil {
-			return w, err
-		}
-		w.Share = &share
-	}
-	return w, nil
 }
 
 // remember notes an explicit field with its owners, and has one restored that has vanished, unless its owner let go of it.
@@ -178,4 +159,6 @@ func replicas(d *v1alpha1.MachineDeployment) int {
 }
 
 // applied is what machine-controller-manager is being asked for beyond replicas.
-func applied(d *v1alpha1.MachineDeployment) reserve.Applied { return reserve.AppliedOf(d.Annotations) }
+func applied(d *v1alpha1.MachineDeployment) reserve.Applied {
+	return reserve.Applied(pool.AppliedOf(d))
+}

@@ -36,7 +36,7 @@ func (c *Controller) attach(i Informers) error {
 		changed   func(was, is any)
 	}{
 		{m.MachineDeployments().Informer(), &s.deployments, nil, stripMachine, c.deploymentChanged},
-		{m.MachineSets().Informer(), &s.sets, stores.Sets(), stripMachine, nil},
+		{m.MachineSets().Informer(), &s.sets, stores.Owned(), stripMachine, nil},
 		{m.Machines().Informer(), &s.machines, stores.Machines(), stripMachine, c.somethingChanged},
 		{m.MachineClasses().Informer(), &s.machineClasses, nil, stripMachine, nil},
 		{core.Pods().Informer(), &s.pods, cache.Indexers{byNode: indexByNode}, stripPod, c.podChanged},
