@@ -96,10 +96,11 @@ func (c *cluster) drop(l *ledger, node string) {
 }
 
 var _ = Describe("Storms", func() {
-	It("with two instances and other writers lose no raise, make none twice, and count each machine that goes once", func() {
+	It("with two instances, other writers and a restored backup lose no raise, make none twice, and count each machine that goes once", func() {
 		storm.Seeds(suite, 8, func(seed uint64) {
 			c := adopt(storm.NewApart(sim.Options{Seed: seed}))
 			defer c.end()
+			c.Require("restore")
 			random := rand.New(rand.NewPCG(seed, 1))
 			c.pool("pool", "0:10000", 20)
 			var left []string
@@ -107,11 +108,12 @@ var _ = Describe("Storms", func() {
 				c.machine("pool", fmt.Sprintf("m%02d", i), mcm.MachineRunning, func(m *v1alpha1.Machine) { m.Finalizers = []string{"e2e/slow"} })
 				left = append(left, fmt.Sprintf("node-m%02d", i))
 			}
+			c.WatchLists(seed%2 == 0, serving)
 			first, second := c.Twins(serving, server(c.wire))
 			buries := c.Start("undertaker", undertaker)
 			c.Storm(random, first, second)
 			l := &ledger{20, 20}
-			for range 15 {
+			act := func() {
 				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
 				switch random.IntN(5) {
 				case 0, 1:
@@ -124,6 +126,22 @@ var _ = Describe("Storms", func() {
 					c.others(50)
 					l.add(50)
 				}
+			}
+			for range 8 {
+				act()
+			}
+			backup, was, there := c.Control.Snapshot(), *l, slices.Clone(left)
+			for range 4 {
+				act()
+			}
+			// Our daemons end when they see that a backup was restored.
+			for _, p := range []*storm.Process{first, second} {
+				p.CrashFor(20 * time.Second)
+			}
+			c.Control.Restore(backup)
+			*l, left = was, there
+			for range 8 {
+				act()
 			}
 			c.Calm()
 			time.Sleep(5 * time.Minute)

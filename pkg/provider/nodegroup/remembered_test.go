@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("A name that has left the annotation", func() {
+	It("counts for a minute from when it was last there", func() {
+		begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+		r := &recent{}
+		r.note(map[string]bool{"a": true}, begun)
+		r.note(map[string]bool{"a": true, "b": true}, after(50))
+		r.note(nil, after(70))
+		Expect(r.has("a", after(109))).To(BeTrue())
+		Expect(r.has("a", after(110))).To(BeFalse())
+		r.note(nil, after(110))
+		Expect(r.last).To(BeEmpty())
+	})
+})
