@@ -19,6 +19,10 @@ var pending = map[string]string{
 
 	"a reserve of two is added: gardenlet finds every node ready at rest":                                           inclusiveAccounting,
 	"a reserve of two is added: gardenlet finds nodes not ready no longer than with stock, and for no other reason": inclusiveAccounting,
+
+	"a Shoot with a reserve hibernates and wakes up: the extension hibernates it":                                                        imageAlone,
+	"a Shoot with a reserve hibernates and wakes up: gardenlet finds every node ready at rest":                                           inclusiveAccounting,
+	"a Shoot with a reserve hibernates and wakes up: gardenlet finds nodes not ready no longer than with stock, and for no other reason": inclusiveAccounting,
 }
 
 // expect judges an expectation of a story. A story goes on whatever it is, and fails in the end with all that is wrong.

@@ -37,6 +37,11 @@ var stories = []story{
 		t.expect("it asks for nothing in vain", n.asksInVain())
 	}},
 	{name: "a reserve of two is added", act: func(ctx context.Context, t *told) { t.addReserve(ctx) }},
+	{name: "a Shoot with a reserve hibernates and wakes up", act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		t.expect("the extension hibernates it", t.hibernate(ctx))
+		t.expect("the extension wakes it up", t.wake(ctx))
+	}},
 }
 
 var _ = Describe("A story", func() {
@@ -71,6 +76,9 @@ func tell(ctx context.Context, name, image string, story story) *row {
 	t.row.nodes, t.row.worker, t.row.most = w.seen()
 	t.judge(ctx)
 	s.remove(ctx)
+	slowest, err := s.kubelet.overdue(image)
+	t.note("ended at most %.1fs after SIGTERM", slowest.Seconds())
+	t.expect("its processes end within the grace period of their pods", err)
 	return t.row
 }
 
