@@ -5,6 +5,7 @@ package storm
 import (
 	"net/http"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -40,6 +41,11 @@ func split(all []sim.Resource) (control, target []sim.Resource) {
 type connection struct {
 	control, target *sim.Client
 	servers         [2]*sim.Server
+
+	mu sync.Mutex
+	// others are the process's clients of further servers.
+	others     []*sim.Client
+	still, cut bool
 }
 
 // RoundTrip serves a request on the caller's goroutine.
@@ -50,21 +56,46 @@ func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.control.RoundTrip(r)
 }
 
-// Cut ends both connections for good.
+// Cut ends all connections of the process for good.
 func (c *connection) Cut() {
-	c.control.Cut()
-	c.target.Cut()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = true
+	c.apply(c.control, c.target)
+	c.apply(c.others...)
 }
 
-// freeze makes both connections stand still, or move again.
+// freeze makes all connections of the process stand still, or move again.
 func (c *connection) freeze(still bool) {
-	for _, one := range []*sim.Client{c.control, c.target} {
-		if still {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.still = still
+	c.apply(c.control, c.target)
+	c.apply(c.others...)
+}
+
+// apply is called with the lock held.
+func (c *connection) apply(clients ...*sim.Client) {
+	for _, one := range clients {
+		if c.cut {
+			one.Cut()
+		}
+		if c.still {
 			one.Freeze()
 		} else {
 			one.Thaw()
 		}
 	}
+}
+
+// Attach makes a client of a further server one of the process that a configuration was given to: it is cut when that is killed, and
+// stands still when that does.
+func Attach(process *rest.Config, client *sim.Client) {
+	c := process.Transport.(*connection) // every process is given one of these
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.others = append(c.others, client)
+	c.apply(client)
 }
 
 // Config reaches both clusters. Control and Target reach one of them.

@@ -228,10 +228,10 @@ func (f *federation) controller(ctx context.Context, config *rest.Config) error 
 	objects := externalversions.NewSharedInformerFactory(ours, 0)
 	o := f.options
 	o.Connect = func(r Registration) (*rest.Config, error) {
-		way := &routed{f: f, name: r.Name, ctx: ctx, through: map[*sim.Server]*sim.Client{}}
-		config := f.member(r.Name).ConfigFor("federatedhpa")
-		config.Transport = counting{applying{way}, &f.calls}
-		return config, nil
+		way := &routed{f: f, name: r.Name, process: config, through: map[*sim.Server]*sim.Client{}}
+		member := f.member(r.Name).ConfigFor("federatedhpa")
+		member.Transport = counting{applying{way}, &f.calls}
+		return member, nil
 	}
 	c, err := New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), f, &scribe{core: kubernetes.NewForConfigOrDie(config)}, o)
 	if err != nil {

@@ -41,6 +41,7 @@ type member struct {
 
 	mu     sync.Mutex
 	newest string // what its cache has shown, by version
+	probed string // the version of the last probe, which no other goroutine reads
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -162,6 +163,9 @@ func (m *member) probe(ctx context.Context) {
 	for {
 		tried, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
 		_, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(tried)
+		if err == nil && m.wentBack(tried) {
+			m.restored()
+		}
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -3,10 +3,7 @@
 package federatedhpa_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
@@ -15,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
 
 // routed goes to the server that a cluster has at that moment.
@@ -28,7 +25,7 @@ type routed struct {
 	f       *federation
 	name    string
 	through map[*sim.Server]*sim.Client
-	ctx     context.Context
+	process *rest.Config
 }
 
 func (r *routed) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -37,29 +34,12 @@ func (r *routed) RoundTrip(request *http.Request) (*http.Response, error) {
 	server := c.Server
 	if r.through[server] == nil {
 		client := server.Client("federatedhpa")
-		context.AfterFunc(r.ctx, client.Cut)
+		storm.Attach(r.process, client)
 		r.through[server] = client
 	}
 	client := r.through[server]
 	c.mu.Unlock()
-	if wanted := request.URL.Query().Get("resourceVersion"); wanted != "" {
-		if order, err := resourceversion.CompareResourceVersion(wanted, server.Version()); err == nil && order > 0 {
-			return tooLarge(request)
-		}
-	}
 	return client.RoundTrip(request)
-}
-
-// tooLarge is what an API server answers that has not come to a version, once it has waited for that.
-func tooLarge(request *http.Request) (*http.Response, error) {
-	status := apierrors.NewTimeoutError("Too large resource version", 1).Status()
-	status.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	body, err := json.Marshal(status)
-	return &http.Response{
-		StatusCode: http.StatusGatewayTimeout, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
-		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
-	}, err
 }
 
 // backup is what a cluster has.

@@ -44,7 +44,7 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" {
 		what = "WATCH"
 	}
-	if !strings.HasSuffix(r.URL.Path, "/readyz") {
+	if !strings.HasSuffix(r.URL.Path, "/readyz") && !strings.Contains(r.URL.RawQuery, "federatedhpa-probe") {
 		c.calls.mu.Lock()
 		if c.calls.number == nil {
 			c.calls.number = map[string]int{}
