@@ -21,14 +21,14 @@ func (c *cluster) kubelet(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	client := kubernetes.NewForConfigOrDie(config)
 	for ctx.Err() == nil {
-		if version := c.Version(); version != c.tended() {
+		if stirs, more := c.stirred(); more {
 			list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 			busy := err != nil
 			for i := range list.Items {
 				busy = c.tend(ctx, client, &list.Items[i]) || busy
 			}
 			if !busy {
-				c.set(func() { c.done = version })
+				c.rest(stirs)
 			}
 		}
 		select {
@@ -37,6 +37,13 @@ func (c *cluster) kubelet(ctx context.Context, config *rest.Config) error {
 		}
 	}
 	return nil
+}
+
+// rest notes that after so many writes there was nothing left to do.
+func (c *cluster) rest(stirs int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = stirs
 }
 
 func (c *cluster) tend(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment) (busy bool) {

@@ -9,10 +9,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
 
@@ -26,12 +29,9 @@ var _ = Describe("Storms", func() {
 				c.deploy(name, int32(random.IntN(6)))
 			}
 			c.balance("shop", 10, shares(5, 3, 2), "a", "b", "c")
-			p := c.Start("balancer", controller(Options{}))
-			c.Storm(random, p)
-			for range 12 {
-				time.Sleep(time.Duration(random.IntN(90)) * time.Second)
-				c.disturb(random, p)
-			}
+			first, second := c.Twins("balancer", storm.Probing(probe, controller(Options{})))
+			c.Storm(random, first, second)
+			c.disturbAll(random, first)
 			c.Calm()
 			c.set(func() { c.out = map[string]bool{} })
 			c.scale("shop", 20)
@@ -40,7 +40,7 @@ var _ = Describe("Storms", func() {
 			Expect(c.condition("shop", "Ready")).To(Equal("True UnderControl"))
 			Expect(c.condition("shop", "FallbackActive")).To(Equal("False NotNeeded"))
 			before := len(c.Writes())
-			time.Sleep(24 * time.Hour)
+			time.Sleep(3 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
 		})
 	})
@@ -90,6 +90,29 @@ var _ = Describe("Storms", func() {
 		Expect(storm.CrashPoints(suite, scenario, "balancer")).To(Succeed())
 	})
 })
+
+// probe is what the process of Balancers asks for.
+func probe(config *rest.Config) reachability.Probe {
+	return reachability.Balancers(versioned.NewForConfigOrDie(config).BalancerV1alpha1(), "")
+}
+
+// disturbAll does many things that happen in clusters, and restores a backup from the midst of them.
+func (c *cluster) disturbAll(random *rand.Rand, p *storm.Process) {
+	c.Require("lease lost", "restore")
+	var backup *sim.Snapshot
+	for round := range 15 {
+		time.Sleep(time.Duration(random.IntN(90)) * time.Second)
+		switch round {
+		case 5:
+			backup = c.Snapshot()
+		case 10:
+			c.Restore(backup)
+			c.set(func() {})
+		default:
+			c.disturb(random, p)
+		}
+	}
+}
 
 // disturb does one thing that happens in clusters.
 func (c *cluster) disturb(random *rand.Rand, p *storm.Process) {

@@ -111,14 +111,23 @@ type cluster struct {
 	out   map[string]bool
 	quota map[string]int
 	boot  time.Duration
-	// done is the version at which there was nothing left to do.
-	done string
+	// stirs are the writes so far, Leases apart; done is how many there were when there was nothing left to do.
+	stirs, done int
 }
 
-func (c *cluster) tended() string {
+// stirred is how much has been written, and whether that is more than when there was nothing left to do.
+func (c *cluster) stirred() (stirs int, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done
+	return c.stirs, c.stirs != c.done
+}
+
+// stir counts a write that may leave something to do.
+func (c *cluster) stir(w sim.Write) error {
+	if w.Resource != "leases" && !w.NoOp() {
+		c.set(func() { c.stirs++ })
+	}
+	return nil
 }
 
 func newCluster(o sim.Options) *cluster {
@@ -131,6 +140,7 @@ func newCluster(o sim.Options) *cluster {
 
 func adopt(w *storm.World) *cluster {
 	c := still(w)
+	w.AfterWrite(c.stir)
 	w.Start("kubelet", c.kubelet)
 	return c
 }
@@ -154,7 +164,7 @@ func play(body func(c *cluster)) {
 func (c *cluster) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.done = ""
+	c.done = -1
 	change()
 }
 
@@ -225,11 +235,11 @@ func (c *cluster) settle() {
 	ExpectWithOffset(1, c.Settle(5*time.Minute, 12*time.Hour)).To(Succeed())
 }
 
-// writes are what the controller has written since a number of writes, as "scale a" or "status shop".
+// writes are what the controller has written since a number of writes but for events and Leases, as "scale a" or "status shop".
 func (c *cluster) writes(since int) []string {
 	var all []string
 	for _, w := range c.Writes()[since:] {
-		if w.User == "balancer" && w.Resource != "events" && !w.NoOp() {
+		if w.User == "balancer" && w.Resource != "events" && w.Resource != "leases" && !w.NoOp() {
 			all = append(all, w.Subresource+" "+w.Name)
 		}
 	}
