@@ -3,7 +3,9 @@
 package read
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,13 +25,15 @@ type Follower struct {
 	clusters Clusters
 	// missing is what could not be read when it began.
 	missing overview.Objects
-	stores  []cache.SharedIndexInformer
+	stores  map[string]cache.SharedIndexInformer
 	changed chan struct{}
 	running sync.WaitGroup
 
 	mu sync.Mutex
 	// lost are the kinds that are not up to date, since when and why.
 	lost map[string]loss
+	// left are the kinds that are left out, because there are too many objects.
+	left map[string]bool
 }
 
 // loss is what keeps a kind from being up to date.
@@ -41,7 +45,7 @@ type loss struct {
 // Follow reads everything and then watches until ctx ends; [Follower.Wait] says when all of it has ended. What cannot be
 // read when it begins is not asked for again.
 func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
-	f := &Follower{clusters: c, changed: make(chan struct{}, 1), lost: map[string]loss{}}
+	f := &Follower{clusters: c, changed: make(chan struct{}, 1), stores: map[string]cache.SharedIndexInformer{}, lost: map[string]loss{}, left: map[string]bool{}}
 	kinds := c.kinds()
 	errs := make([]error, len(kinds))
 	var probing sync.WaitGroup
@@ -57,11 +61,11 @@ func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 		if errs[i] != nil {
 			continue
 		}
-		informer, err := f.start(ctx, k)
+		done, err := f.start(ctx, k)
 		if err != nil {
 			return nil, err
 		}
-		synced = append(synced, informer.HasSyncedChecker())
+		synced = append(synced, done)
 	}
 	if !cache.WaitFor(ctx, "", synced...) {
 		f.Wait()
@@ -70,41 +74,72 @@ func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	return f, nil
 }
 
-func (f *Follower) start(ctx context.Context, k kind) (cache.SharedIndexInformer, error) {
+// start follows a kind. What it returns is done when all objects were read, or left out.
+func (f *Follower) start(ctx context.Context, k kind) (cache.DoneChecker, error) {
+	ctx, stop := context.WithCancel(ctx)
+	l := &limited{kind: k, most: cmp.Or(f.clusters.most, MaxObjects), exceeded: func() { f.leaveOut(k.name); stop() }}
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := k.list(ctx, o)
+			list, err := l.page(ctx, o)
 			f.note(k.name, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := k.watch(ctx, o)
+			w, err := l.follow(ctx, o)
 			f.note(k.name, err)
 			return w, err
 		},
 	}, k.example, 0, cache.Indexers{})
-	// What goes wrong is shown with the rest, and not logged over it.
-	if err := informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err != nil {
-		return nil, fmt.Errorf("follow %s: %w", k.name, err)
-	}
-	err := informer.SetTransform(func(item any) (any, error) {
-		if o, ok := item.(runtime.Object); ok {
-			return slim(o), nil
-		}
-		return item, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("follow %s: %w", k.name, err)
-	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.tell() }, UpdateFunc: func(any, any) { f.tell() }, DeleteFunc: func(any) { f.tell() },
 	})
+	err = errors.Join(
+		err,
+		// What goes wrong is shown with the rest, and not logged over it.
+		informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}),
+		informer.SetTransform(func(item any) (any, error) {
+			if o, ok := item.(runtime.Object); ok {
+				return slim(o), nil
+			}
+			return item, nil
+		}),
+	)
 	if err != nil {
+		stop()
 		return nil, fmt.Errorf("follow %s: %w", k.name, err)
 	}
-	f.stores = append(f.stores, informer)
-	f.running.Go(func() { informer.RunWithContext(ctx) })
-	return informer, nil
+	f.stores[k.name] = informer
+	f.running.Go(func() {
+		defer stop()
+		informer.RunWithContext(ctx)
+	})
+	return either{informer.HasSyncedChecker(), ctx}, nil
+}
+
+// either is done when a store is full, or when it is followed no more.
+type either struct {
+	cache.DoneChecker
+	ctx context.Context
+}
+
+func (e either) Done() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-e.DoneChecker.Done():
+		case <-e.ctx.Done():
+		}
+	}()
+	return done
+}
+
+// leaveOut shows nothing of a kind any more.
+func (f *Follower) leaveOut(kind string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left[kind] = true
+	f.tell()
 }
 
 // note remembers whether a kind is up to date.
@@ -133,9 +168,22 @@ func (f *Follower) behind() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(f.lost)) {
 		l := f.lost[kind]
+		if f.left[kind] {
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), cause(l.why)))
 	}
+	for _, kind := range slices.Sorted(maps.Keys(f.left)) {
+		lines = append(lines, fmt.Sprintf("%s: there are more than %d, too many to follow; all are left out", kind, cmp.Or(f.clusters.most, MaxObjects)))
+	}
 	return lines
+}
+
+// leaves reports whether a kind is left out.
+func (f *Follower) leaves(kind string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left[kind]
 }
 
 // tell never waits: one word is enough for many changes.
@@ -151,8 +199,11 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Objects are those of this moment.
 func (f *Follower) Objects() overview.Objects {
-	o := overview.Objects{At: f.clusters.Clock.Now(), PodsUnknown: f.missing.PodsUnknown, Missing: append(f.behind(), f.missing.Missing...)}
-	for _, informer := range f.stores {
+	o := overview.Objects{At: f.clusters.Clock.Now(), PodsUnknown: f.missing.PodsUnknown || f.leaves(pods), Missing: append(f.behind(), f.missing.Missing...)}
+	for name, informer := range f.stores {
+		if f.leaves(name) {
+			continue
+		}
 		for _, item := range informer.GetStore().List() {
 			collect(&o, item)
 		}

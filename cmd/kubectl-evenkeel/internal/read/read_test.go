@@ -184,6 +184,33 @@ var _ = Describe("Following", func() {
 		})
 	})
 
+	It("follows no more objects of a kind than it says: from the start, and when they become more", func() {
+		play(everything(), func(s scene) {
+			for i := range 3 {
+				s.pod(fmt.Sprint("p", i))
+			}
+			s.deployment("d0")
+			c := s.clusters(s.ConfigFor("reader"))
+			SetMost(&c, 2)
+			f, err := c.Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			pods := "pods: there are more than 2, too many to follow; all are left out"
+			o := f.Objects()
+			Expect(o.Pods).To(BeEmpty())
+			Expect(o.PodsUnknown).To(BeTrue())
+			Expect(o.Missing).To(Equal([]string{pods}))
+			Expect(o.Deployments).To(HaveLen(1))
+			s.deployment("d1")
+			time.Sleep(time.Second)
+			Expect(f.Objects().Deployments).To(HaveLen(2))
+			s.deployment("d2")
+			time.Sleep(time.Second)
+			o = f.Objects()
+			Expect(o.Deployments).To(BeEmpty())
+			Expect(o.Missing).To(Equal([]string{"machinedeployments: there are more than 2, too many to follow; all are left out", pods}))
+		})
+	})
+
 	It("says what is not up to date while a cluster does not answer, and no longer", func() {
 		play(everything(), func(s scene) {
 			s.deployment("a")

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// limited reads a kind in pages, slims each page, and ends where there are more objects than most.
+type limited struct {
+	kind
+	most int
+	// exceeded is called when there are more.
+	exceeded func()
+
+	mu    sync.Mutex
+	count int
+}
+
+// page lists one page. One at resourceVersion 0 would be the whole list.
+func (l *limited) page(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	if o.ResourceVersion == "0" {
+		o.ResourceVersion = ""
+	}
+	o.Limit = pageSize
+	list, err := l.kind.list(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		items[i] = slim(item)
+	}
+	if !l.add(len(items), o.Continue == "") {
+		return nil, ErrTooMany
+	}
+	return list, meta.SetList(list, items)
+}
+
+// follow watches, and lets no object through that is one too many.
+func (l *limited) follow(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := l.kind.watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	l.add(0, o.SendInitialEvents != nil && *o.SendInitialEvents)
+	c := &counting{Interface: w, result: make(chan watch.Event), stopped: make(chan struct{})}
+	go c.run(l.allows)
+	return c, nil
+}
+
+// allows counts the objects that come and go, and reports whether an event is let through.
+func (l *limited) allows(e watch.Event) bool {
+	switch e.Type {
+	case watch.Added:
+		return l.add(1, false)
+	case watch.Deleted:
+		l.add(-1, false)
+	}
+	return true
+}
+
+// counting is a watch without the events that are not allowed. Other than that of watch.Filter, its goroutine ends with it.
+type counting struct {
+	watch.Interface
+	result  chan watch.Event
+	stop    sync.Once
+	stopped chan struct{}
+}
+
+func (c *counting) ResultChan() <-chan watch.Event { return c.result }
+
+func (c *counting) Stop() {
+	c.stop.Do(func() { close(c.stopped) })
+	c.Interface.Stop()
+}
+
+func (c *counting) run(allows func(watch.Event) bool) {
+	defer close(c.result)
+	for e := range c.Interface.ResultChan() {
+		if !allows(e) {
+			continue
+		}
+		select {
+		case c.result <- e:
+		case <-c.stopped:
+			return
+		}
+	}
+}
+
+// add counts objects, anew where all of them come again, and reports whether there may be as many.
+func (l *limited) add(n int, anew bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if anew {
+		l.count = 0
+	}
+	l.count += n
+	if l.count > l.most {
+		l.exceeded()
+	}
+	return l.count <= l.most
+}
