@@ -42,6 +42,15 @@ var stories = []story{
 		t.expect("the extension hibernates it", t.hibernate(ctx))
 		t.expect("the extension wakes it up", t.wake(ctx))
 	}},
+	{name: "the image is swapped and swapped back", from: stock, act: func(ctx context.Context, t *told) {
+		before := t.picture(ctx)
+		t.swap(ctx, t.row.image)
+		t.expect("there are as many machines after the swap", t.settling(ctx, t.n))
+		t.expect("the swap changes nothing", t.changed(ctx, before))
+		t.swap(ctx, stock)
+		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
+		t.expect("the swap back changes nothing", t.changed(ctx, before))
+	}},
 }
 
 var _ = Describe("A story", func() {

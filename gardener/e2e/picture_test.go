@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// picture is what must not change when another binary takes over: each Machine with its class, each MachineSet with its replicas,
+// each Node with its taints.
+type picture map[string]string
+
+func (s *shoot) picture(ctx context.Context) picture {
+	GinkgoHelper()
+	p := picture{}
+	for _, m := range s.machines(ctx) {
+		p["Machine "+m.Name] = fmt.Sprintf("%s of class %s", m.UID, m.Spec.Class.Name)
+	}
+	var sets machinev1alpha1.MachineSetList
+	Expect(seed.List(ctx, &sets, client.InNamespace(s.namespace))).To(Succeed())
+	for _, set := range sets.Items {
+		p["MachineSet "+set.Name] = fmt.Sprintf("%s of %d", set.UID, set.Spec.Replicas)
+	}
+	var nodes corev1.NodeList
+	Expect(target.List(ctx, &nodes)).To(Succeed())
+	for _, node := range nodes.Items {
+		var taints []string
+		for _, taint := range node.Spec.Taints {
+			taints = append(taints, taint.ToString())
+		}
+		p["Node "+node.Name] = fmt.Sprintf("%s with taints %v", node.UID, taints)
+	}
+	return p
+}
+
+// changed is an error that names what differs from before.
+func (s *shoot) changed(ctx context.Context, before picture) error {
+	GinkgoHelper()
+	now := s.picture(ctx)
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if now[name] != before[name] {
+			lines = append(lines, fmt.Sprintf("%s: %q became %q", name, before[name], now[name]))
+		}
+		delete(now, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		lines = append(lines, name+" is new")
+	}
+	return joined(lines)
+}
+
+// names are those of the Machines.
+func (s *shoot) names(ctx context.Context) []string {
+	GinkgoHelper()
+	var names []string
+	for _, m := range s.machines(ctx) {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// gone is an error that names Machines which are not there any more.
+func (s *shoot) gone(ctx context.Context, before []string) error {
+	GinkgoHelper()
+	now := s.names(ctx)
+	var lines []string
+	for _, name := range before {
+		if !slices.Contains(now, name) {
+			lines = append(lines, name+" is gone")
+		}
+	}
+	return joined(lines)
+}
+
+func joined(lines []string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(lines, "; "))
+}
