@@ -34,7 +34,7 @@ func (r *reading) zone(d *v1alpha1.MachineDeployment) Zone {
 
 // excess is how many machines are wanted in reserve. Where that cannot be told it is what is applied, as the controller has it.
 func excess(s pool.Snapshot) int {
-	wanted, err := reserve.Effective(reserve.Wishes(s.Wishes), s.Workload, s.Allocatable)
+	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {
 	case s.WishesErr != nil || err != nil:
 		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload))

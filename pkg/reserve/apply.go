@@ -5,6 +5,8 @@ package reserve
 import (
 	"cmp"
 	"slices"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // choose names the victims: as many reserve machines as will be too many once the applied excess is where it is
@@ -12,7 +14,7 @@ import (
 // what is left of the reserve must not be in the way of the machines that serve.
 func (r *round) choose() {
 	t := r.tally()
-	n := limit(t.reserve-r.target, t.live-Shown(r.Replicas, Applied{r.target, r.Max}))
+	n := limit(t.reserve-r.target, t.live-pool.VisibleReplicas(r.Replicas, Applied{Excess: r.target, Max: r.Max}))
 	switch {
 	case r.Rollout && r.Applied.Excess == 0:
 		n = t.reserve
@@ -62,11 +64,11 @@ func (r *round) apply() {
 		return
 	}
 	// Where the whole change may not be made, perhaps the excess may fall under the old max.
-	for _, a := range []Applied{next, {next.Excess, r.Applied.Max}} {
+	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.Applied.Max}} {
 		if a == r.Applied {
 			return
 		}
-		if r.mayShow(Shown(r.Replicas, a)) {
+		if r.mayShow(pool.VisibleReplicas(r.Replicas, a)) {
 			r.plan.Applied = a
 			break
 		}
@@ -128,7 +130,7 @@ func (r *round) rank() {
 		return
 	}
 	// Until a larger excess is written the old one counts.
-	shown := min(r.shown, Shown(r.Replicas, r.plan.Applied))
+	shown := min(r.shown, pool.VisibleReplicas(r.Replicas, r.plan.Applied))
 	for i, m := range r.machines {
 		if m.Leaving() || !m.Made || !m.ours() {
 			continue

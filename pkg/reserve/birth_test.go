@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -36,7 +37,9 @@ var _ = It("A machine is born serving though some cannot: sick, leaving or victi
 })
 
 var _ = DescribeTable("Shown",
-	func(r, a, most, want int) { Expect(Shown(r, Applied{a, most})).To(Equal(want)) },
+	func(r, a, most, want int) {
+		Expect(pool.VisibleReplicas(r, Applied{Excess: a, Max: most})).To(Equal(want))
+	},
 	Entry("without bounds", 3, 2, Unbounded, 5),
 	Entry("R raised under the max recorded: nothing goes", 4, 2, 5, 5),
 	Entry("R at max", 5, 2, 5, 5),

@@ -54,7 +54,7 @@ func drawView(t *rapid.T) View {
 		Now:          start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
 	}
 	v.Excess = max(0, min(v.Wish, v.Max-v.Replicas))
-	v.Applied = Applied{rapid.IntRange(0, 3).Draw(t, "A"), rapid.SampledFrom([]int{v.Max, v.Max, Unbounded, 5}).Draw(t, "recorded max")}
+	v.Applied = Applied{Excess: rapid.IntRange(0, 3).Draw(t, "A"), Max: rapid.SampledFrom([]int{v.Max, v.Max, Unbounded, 5}).Draw(t, "recorded max")}
 	if rapid.Bool().Draw(t, "overstays") {
 		v.SurplusSince = start.Add(-rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(t, "for"))
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // ErrUnknownCapacity says that an excess in resources cannot be turned into machines, because nothing is known of how
@@ -19,14 +20,7 @@ import (
 var ErrUnknownCapacity = errors.New("capacity of a machine is not known")
 
 // Wishes are the places where an excess can be asked for.
-type Wishes struct {
-	// Share is the MachineDeployment's share of its pool's excess, nil where no pool has one.
-	Share *int32
-	// Bounds are nil where there are none.
-	Bounds *machine.Bounds
-	// Field is spec.excessReplicas.
-	Field *int32
-}
+type Wishes = pool.Wishes
 
 // Wanted is an excess in machines.
 type Wanted struct {

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -58,7 +59,7 @@ var _ = Describe("laws", func() {
 					t.Fatalf("%+v is to go", m)
 				}
 			}
-			if shown := Shown(p.Replicas, p.Applied); shown < Shown(p.Replicas, v.Applied) {
+			if shown := pool.VisibleReplicas(p.Replicas, p.Applied); shown < pool.VisibleReplicas(p.Replicas, v.Applied) {
 				for _, m := range deletions(v, v, shown) {
 					if m.Made && !m.Leaving() {
 						t.Fatalf("%+v goes: %+v", m, p)
@@ -131,13 +132,13 @@ var _ = Describe("laws", func() {
 	})
 
 	law("6: A falls only when all that MCM would delete for it may go", func(t *rapid.T, v View, p Plan) {
-		if Shown(p.Replicas, p.Applied) >= Shown(p.Replicas, v.Applied) || v.Rollout {
+		if pool.VisibleReplicas(p.Replicas, p.Applied) >= pool.VisibleReplicas(p.Replicas, v.Applied) || v.Rollout {
 			return
 		}
 		if v.Behind {
 			t.Fatalf("the store is behind: %+v", p)
 		}
-		for _, m := range deletions(v, carriedOut(v, p), Shown(p.Replicas, p.Applied)) {
+		for _, m := range deletions(v, carriedOut(v, p), pool.VisibleReplicas(p.Replicas, p.Applied)) {
 			named := slices.ContainsFunc(p.Victims, func(victim Victim) bool { return victim.Name == m.Name })
 			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve)
 			if !first && !m.Leaving() && !neverMade(m) {
@@ -164,7 +165,7 @@ var _ = Describe("laws", func() {
 	})
 
 	law("8: beyond what is in reserve A grows only without surplus and rollout, within max and the freeze threshold", func(t *rapid.T, v View, p Plan) {
-		was, shown := Shown(p.Replicas, v.Applied), Shown(p.Replicas, p.Applied)
+		was, shown := pool.VisibleReplicas(p.Replicas, v.Applied), pool.VisibleReplicas(p.Replicas, p.Applied)
 		serving, live, leaving := count(carriedOut(v, p))
 		var reserve int
 		for _, m := range carriedOut(v, p).Machines {
@@ -189,7 +190,7 @@ var _ = Describe("laws", func() {
 			}
 		}
 		for _, q := range p.Priorities {
-			wanted := min(v.Wanted, Shown(p.Replicas, p.Applied))
+			wanted := min(v.Wanted, pool.VisibleReplicas(p.Replicas, p.Applied))
 			if find(v, q.Name).Priority == PriorityVictim && wanted < present {
 				t.Fatalf("%+v with %d of %d wanted: %+v", q, wanted, present, p)
 			}

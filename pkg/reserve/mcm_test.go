@@ -8,6 +8,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -17,7 +18,7 @@ func (w *world) manage() bool {
 	if w.view.Rollout {
 		return w.roll()
 	}
-	shown := Shown(w.view.Replicas, w.view.Applied)
+	shown := pool.VisibleReplicas(w.view.Replicas, w.view.Applied)
 	moved := w.view.Wanted != shown
 	w.view.Wanted = shown
 	present := w.present(func(Machine) bool { return true })

@@ -2,7 +2,11 @@
 
 package reserve
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
 
 // giveBack raises R for reserve machines that were named by somebody who lowered R for them (law 12). The rest of the
 // round goes by the new R. One that boots does not count as serving here: it may be there because of a swap.
@@ -17,7 +21,7 @@ func (r *round) giveBack() {
 	}
 	r.plan.Replicas = r.Replicas
 	r.Excess = max(0, min(r.Excess, r.Max-r.Replicas))
-	r.shown = Shown(r.Replicas, r.Applied)
+	r.shown = pool.VisibleReplicas(r.Replicas, r.Applied)
 }
 
 // release lets reserve machines serve until R machines do: ready ones until R run, then also such as boot until R are

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Plan is what to do about a View. It is carried out in the order of its fields, and may be carried out in part: the
@@ -109,7 +111,7 @@ type round struct {
 }
 
 func begin(v View) *round {
-	r := &round{View: v, machines: slices.Clone(v.Machines), shown: Shown(v.Replicas, v.Applied)}
+	r := &round{View: v, machines: slices.Clone(v.Machines), shown: pool.VisibleReplicas(v.Replicas, v.Applied)}
 	slices.SortFunc(r.machines, func(a, b Machine) int {
 		return cmp.Or(a.Born.Compare(b.Born), cmp.Compare(a.Name, b.Name))
 	})

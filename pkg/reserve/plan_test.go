@@ -130,9 +130,9 @@ var _ = Describe("The gate (6)", func() {
 		w.setReplicas(3)
 		w.carryOut(NewPlan(w.view))
 		w.machine("e").SeenPriority = 5
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{2, 6}))
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 2, Max: 6}))
 		w.machine("e").SeenPriority = PriorityVictim
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 4}))
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 4}))
 	})
 	It("stays shut for a lower max during a rollout", func() {
 		w := settled(3, 2, 5)
@@ -141,9 +141,9 @@ var _ = Describe("The gate (6)", func() {
 		}
 		w.view.Max, w.view.Rollout = 4, true
 		w.setReplicas(3)
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{2, 5}))
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 2, Max: 5}))
 		w.view.Rollout = false
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 4}))
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 4}))
 	})
 	It("does not trust in a phase that may change: a booting victim may run a moment later", func() {
 		plan := gated(func(w *world) {
@@ -163,12 +163,12 @@ var _ = Describe("The gate (6)", func() {
 		w.view.Applied.Max = Unbounded
 		Expect(NewPlan(w.view).AtRest(w.view)).To(BeTrue())
 		w.setWish(1)
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 5}))
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 5}))
 	})
 	It("records a new max where that takes nothing away", func() {
 		w := settled(3, 1, Unbounded)
 		w.view.Max = 5
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{1, 5}))
+		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 5}))
 	})
 })
 
@@ -304,7 +304,7 @@ var _ = Describe("R is given back (12)", func() {
 		w.setReplicas(2)
 		plan := NewPlan(w.view)
 		Expect(plan.Replicas).To(Equal(3))
-		Expect(plan.Applied).To(Equal(Applied{1, 4}))
+		Expect(plan.Applied).To(Equal(Applied{Excess: 1, Max: 4}))
 		Expect(plan.Standing.Message).To(ContainSubstring("of 1 in reserve"))
 	})
 })

@@ -6,13 +6,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // roll is one pass of MCM's rolling update with a surge of one and none unavailable: new machines up to the surge; of
 // the old set what is not ready, and then as many as leave the replicas available.
 func (w *world) roll() bool {
-	shown := Shown(w.view.Replicas, w.view.Applied)
+	shown := pool.VisibleReplicas(w.view.Replicas, w.view.Applied)
 	fresh := w.present(func(m Machine) bool { return m.Set == current })
 	stale := w.present(func(m Machine) bool { return m.Set == old })
 	moved := false
@@ -83,7 +84,7 @@ var _ = Describe("A rollout", func() {
 				w.pass()
 			}
 			w.setWish(x)
-			Expect(NewPlan(w.view)).To(HaveField("Applied", Applied{2, Unbounded}))
+			Expect(NewPlan(w.view)).To(HaveField("Applied", Applied{Excess: 2, Max: Unbounded}))
 			Expect(NewPlan(w.view).Standing.Reason).To(Equal(RollingOut))
 			plan := finish(w)
 			Expect(plan.Standing).To(And(HaveField("Serving", 3), HaveField("Ready", x)))

@@ -11,7 +11,7 @@ import (
 // takes the snapshot itself, and no excess is wished for.
 func ViewOf(s pool.Snapshot) View {
 	v := View{
-		Replicas: s.Workload, Max: Unbounded, Applied: Applied(s.Applied), CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing,
+		Replicas: s.Workload, Max: Unbounded, Applied: s.Applied, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing,
 		Wanted: len(s.Machines), Now: s.Now,
 	}
 	if s.Wishes.Bounds != nil {

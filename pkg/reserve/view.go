@@ -3,16 +3,15 @@
 package reserve
 
 import (
-	"math"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Unbounded is the Max of a MachineDeployment without bounds.
-const Unbounded = math.MaxInt32
+const Unbounded = pool.Unbounded
 
 // Priorities that this rule gives, in the terms of machine-controller-manager: the lowest goes first. A machine
 // without the annotation counts as PriorityServing. Any other value is somebody else's and stays.
@@ -54,21 +53,7 @@ type Machine struct {
 }
 
 // Applied is the excess that machine-controller-manager is being asked to run, with the max it was computed for.
-type Applied struct {
-	Excess, Max int
-}
-
-// AppliedOf reads the excess applied from a MachineDeployment's annotations. What cannot be understood is none.
-func AppliedOf(annotations map[string]string) Applied {
-	a, err := machine.ParseAppliedExcess(annotations[machine.AppliedExcessAnnotation])
-	switch {
-	case err != nil:
-		return Applied{Max: Unbounded}
-	case a.Max == nil:
-		return Applied{Excess: int(a.Machines), Max: Unbounded}
-	}
-	return Applied{Excess: int(a.Machines), Max: int(*a.Max)}
-}
+type Applied = pool.Applied
 
 // Retry is what is known of reserve machines that could not be made.
 type Retry struct {
@@ -115,12 +100,6 @@ type View struct {
 	// SurplusSince and Retry are those of the last plan.
 	SurplusSince time.Time
 	Retry        Retry
-}
-
-// Shown is the number of replicas that the lens shows for r and a: r + a, but not above the max recorded with
-// a, and never below r.
-func Shown(r int, a Applied) int {
-	return max(r, min(r+a.Excess, a.Max))
 }
 
 // Leaving says that the machine is on its way out, whoever sent it.

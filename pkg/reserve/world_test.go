@@ -9,6 +9,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -42,9 +43,9 @@ const (
 
 func newWorld(r, x, a, most int) *world {
 	return &world{view: View{
-		Replicas: r, Wish: x, Excess: max(0, min(x, most-r)), Max: most, Applied: Applied{a, most},
+		Replicas: r, Wish: x, Excess: max(0, min(x, most-r)), Max: most, Applied: Applied{Excess: a, Max: most},
 		CurrentSet: current, FreezeMargin: 3, Now: start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
-		Wanted: Shown(r, Applied{a, most}),
+		Wanted: pool.VisibleReplicas(r, Applied{Excess: a, Max: most}),
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -55,8 +55,8 @@ func (r *round) naming(z *zone) map[string]string {
 	if z.next.gone == "" {
 		return z.reminder
 	}
-	excess := reserve.AppliedOf(z.Object.Annotations)
-	fewer := reserve.Shown(z.next.applied, excess) < reserve.Shown(z.applied, excess)
+	excess := pool.AppliedOf(z.Object)
+	fewer := pool.VisibleReplicas(z.next.applied, excess) < pool.VisibleReplicas(z.applied, excess)
 	return signs.Name(z.Object, []string{z.next.gone}, fewer, r.Now)
 }
 

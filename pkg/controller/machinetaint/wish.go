@@ -72,7 +72,7 @@ func wishOf(v View) wish {
 		w.remember(d, v.Pruned)
 		wishes.Field = w.recorded
 	}
-	w.Wanted, err = reserve.Effective(reserve.Wishes(wishes), replicas(d), v.Allocatable)
+	w.Wanted, err = reserve.Effective(wishes, replicas(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
 		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a node that is ready", err))
@@ -160,5 +160,5 @@ func replicas(d *v1alpha1.MachineDeployment) int {
 
 // applied is what machine-controller-manager is being asked for beyond replicas.
 func applied(d *v1alpha1.MachineDeployment) reserve.Applied {
-	return reserve.Applied(pool.AppliedOf(d))
+	return pool.AppliedOf(d)
 }

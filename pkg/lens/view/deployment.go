@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"strings"
 
@@ -60,15 +59,10 @@ func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte
 // replicas are those that the controllers see (V5).
 func replicas(d *v1alpha1.MachineDeployment) int32 {
 	base := pool.Workload(d, d.Spec.Replicas)
-	applied, err := machine.ParseAppliedExcess(d.Annotations[machine.AppliedExcessAnnotation])
-	if err != nil || base < 0 {
+	if base < 0 {
 		return base
 	}
-	limit := int32(math.MaxInt32)
-	if applied.Max != nil {
-		limit = *applied.Max
-	}
-	return base + min(applied.Machines, max(0, limit-base))
+	return int32(pool.VisibleReplicas(int(base), pool.AppliedOf(d)))
 }
 
 // foreign are the annotations that are not ours; nil where none is left, as where there were none.

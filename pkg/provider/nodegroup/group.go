@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -53,7 +53,7 @@ func (g Group) applied() int64 { return g.shown(g.Replicas()) - int64(g.Replicas
 
 // shown is how many machines the lens shows machine-controller-manager for so many replicas.
 func (g Group) shown(replicas int32) int64 {
-	return int64(reserve.Shown(int(replicas), reserve.AppliedOf(g.Deployment.Annotations)))
+	return int64(machinepool.VisibleReplicas(int(replicas), machinepool.AppliedOf(g.Deployment)))
 }
 
 // names are the machines that a MachineDeployment names for deletion.

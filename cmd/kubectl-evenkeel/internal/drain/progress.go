@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Progress is how far each MachineDeployment is.
@@ -32,7 +32,7 @@ type Pool struct {
 func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
 	p := Pool{
 		Namespace: d.Namespace, Name: d.Name, Told: d.Annotations[machine.DrainReserveAnnotation] == "true",
-		Applied: reserve.AppliedOf(d.Annotations).Excess, Marked: marked, There: there, Replicas: int(d.Spec.Replicas), Ready: true,
+		Applied: pool.AppliedOf(d).Excess, Marked: marked, There: there, Replicas: int(d.Spec.Replicas), Ready: true,
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == machine.ReserveReady {

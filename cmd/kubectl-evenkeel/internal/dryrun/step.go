@@ -12,6 +12,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -89,7 +90,7 @@ func reserveSteps(r reservePlan) []Step {
 	if change.Field != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*change.Field)})
 	}
-	if was, is := reserve.AppliedOf(d.Annotations), r.Rule.Applied; !r.Idle && was != is {
+	if was, is := pool.AppliedOf(d), r.Rule.Applied; !r.Idle && was != is {
 		steps = append(steps, Step{Do: Apply, From: appliedText(was), To: appliedText(is)})
 	}
 	return steps
