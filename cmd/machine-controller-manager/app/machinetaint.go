@@ -138,7 +138,7 @@ func shown(k **keeper, bound *machineinformers.Interface) view.Options {
 		Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
 			return (*k).controller.Guards().Shrink(after)
 		},
-		Remove: func(namespace, name string) (func(error), error) {
+		Remove: func(namespace, name string) (string, func(error), error) {
 			return (*k).controller.Guards().Remove(namespace, name)
 		},
 	}

@@ -32,7 +32,8 @@
 //     condition, and written over ever more rarely.
 //  6. What cannot be understood leaves the reserve as it is, and a condition says what to write.
 //  7. Each write carries the resourceVersion it was decided on, and nothing is decided on what is older than our own
-//     writes.
+//     writes. A Machine that is in reserve, or was, is deleted only at the version that machine-controller-manager saw, and only while
+//     its MachineSet has more machines than it wants.
 //  8. At rest nothing is written.
 //  9. A Machine is born in reserve only where excess is applied.
 //  10. While the target cluster does not answer, or has yet to show what happened meanwhile, nothing is decided on its Nodes and

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
@@ -93,44 +94,46 @@ func (c *Controller) wanted(set *mcm.MachineSet) int {
 	return min(s.replicas, int(set.Spec.Replicas))
 }
 
-// guardRemove lets a Machine go only while its MachineSet has more than it asks for, unless it goes by itself.
-func (c *Controller) guardRemove(namespace, name string) (func(error), error) {
+// guardRemove lets a Machine go only while its MachineSet has more than it asks for, unless it goes by itself. It
+// goes at the version that was seen: a request may wait for seconds, and meanwhile the machine may leave the reserve and get pods.
+func (c *Controller) guardRemove(namespace, name string) (version string, ended func(error), err error) {
 	nothing := func(error) {}
 	m, found := find[*mcm.Machine](c.stores.seenMachines, namespace+"/"+name)
 	if !found {
-		return nothing, nil
+		return "", nothing, nil
 	}
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil {
-		return nothing, nil
+		return "", nothing, nil
 	}
 	set, found := find[*mcm.MachineSet](c.stores.seenSets, namespace+"/"+owner.Name)
 	if !found || set.DeletionTimestamp != nil {
-		return nothing, nil
+		return "", nothing, nil
 	}
 	key, found := keyOfSet(set)
 	if !found {
-		return nothing, nil
+		return "", nothing, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.newestLocked(key)
 	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, signs.Named(d)) {
-		return nothing, nil
+		return "", nothing, nil
 	}
 	present, reserve := c.staying(set, m.UID)
+	ours := applied(d).Excess > 0 || c.wasMarked(m)
 	switch {
-	case applied(d).Excess > 0 && present <= int(set.Spec.Replicas):
-		return nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
-	case applied(d).Excess > 0:
-	case reserve == 0 || set.Spec.Replicas == 0 || c.isMarked(m):
-		return nothing, nil
+	case ours && present <= int(set.Spec.Replicas):
+		return "", nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
+	case ours:
+	case reserve == 0 || set.Spec.Replicas == 0:
+		return "", nothing, nil
 	default:
 		// The annotation was lost, with all others: a whole object was written without them.
-		return nil, stale("machines", name, "%d machines are still in reserve and go first", reserve)
+		return "", nil, stale("machines", name, "%d machines are still in reserve and go first", reserve)
 	}
 	c.removals[m.UID] = &removal{}
-	return func(err error) { c.removed(m.UID, err) }, nil
+	return m.ResourceVersion, func(err error) { c.removed(m.UID, err) }, nil
 }
 
 // removed notes the outcome of a deletion. One that was answered is not in the store yet.
@@ -196,6 +199,12 @@ func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, res
 func (c *Controller) isMarked(shown *mcm.Machine) bool {
 	m, found := find[*mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
 	return found && pool.Marked(m)
+}
+
+// wasMarked reports whether a Machine is in reserve, or was.
+func (c *Controller) wasMarked(shown *mcm.Machine) bool {
+	m, found := find[*mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
+	return found && (pool.Marked(m) || m.Annotations[v1alpha1.ReserveStateAnnotation] != "")
 }
 
 // InReserve reports whether a Machine that machine-controller-manager sees is in reserve.

@@ -96,7 +96,7 @@ func (a *alone) comeAndGo(round int) map[string]int {
 	Expect(err).NotTo(HaveOccurred())
 	a.taint.Tell(other)
 	for _, name := range names {
-		ended, err := a.taint.Guards().Remove(gen.Namespace, name)
+		_, ended, err := a.taint.Guards().Remove(gen.Namespace, name)
 		if err == nil {
 			ended(nil)
 		}

@@ -134,6 +134,13 @@ func (g *guard) forgive(machine string) {
 	g.forgiven[machine] = true
 }
 
+// count notes that something was at stake.
+func (g *guard) count(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.looked[what]++
+}
+
 // endPatience lets machines beyond replicas be drained from now on.
 func (g *guard) endPatience() {
 	g.mu.Lock()
@@ -159,9 +166,9 @@ var _ = Describe("Storms", func() {
 			c.Storm(random, c.process)
 			c.work(3)
 			c.pool(3, excess(2), bounds(fmt.Sprintf("1:%d", most)))
-			for range 10 {
+			for _, kind := range random.Perm(disturbances) {
 				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
-				c.disturb(random, g)
+				c.disturb(kind, random, g)
 			}
 			c.calm()
 			g.endPatience()
@@ -198,7 +205,7 @@ var _ = Describe("Storms", func() {
 		AddReportEntry("writes that changed nothing", ReportEntryVisibilityAlways, fmt.Sprintf("%d of %d; %d answers were lost", redundant, all, lost))
 		AddReportEntry("invariants that were at stake", ReportEntryVisibilityAlways, fmt.Sprint(looked))
 		if !storm.Repeating() {
-			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3")))
+			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("replaced whole"), HaveKey("late deletion")))
 		}
 		Expect((redundant-lost)*100).To(BeNumerically("<=", all), "a write whose answer is lost may be made again")
 	})
@@ -210,10 +217,13 @@ func (c *cluster) calm() {
 	c.cloud.poke(c)
 }
 
+// disturbances is how many kinds of them there are.
+const disturbances = 12
+
 // disturb does one thing that happens to clusters.
-func (c *cluster) disturb(random *rand.Rand, g *guard) {
+func (c *cluster) disturb(kind int, random *rand.Rand, g *guard) {
 	serving, reserve := c.split()
-	switch random.IntN(10) {
+	switch kind {
 	case 0:
 		c.process.CrashFor(time.Duration(random.IntN(40)) * time.Second)
 	case 1:
@@ -253,6 +263,18 @@ func (c *cluster) disturb(random *rand.Rand, g *guard) {
 		far.Down(false, evenkeel)
 	case 8:
 		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
+	case 10:
+		g.count("replaced whole")
+		c.replaceWhole()
+		time.Sleep(time.Duration(random.IntN(10)) * time.Second)
+		c.patch(`{"spec":{"excessReplicas":2},"metadata":{"annotations":{%q:"1:%d"}}}`, api.BoundsAnnotation, most)
+	case 11:
+		g.count("late deletion")
+		c.slowly("delete", "machines", time.Duration(3+random.IntN(10))*time.Second)
+		c.want(0)
+		time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
+		c.work(2)
+		c.scale(int(c.deployment().Spec.Replicas) + 2)
 	}
 	c.cloud.poke(c)
 }

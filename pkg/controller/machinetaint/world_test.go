@@ -131,7 +131,9 @@ func (t *together) look() *together {
 		Shrink: func(after *mcmapi.MachineSet) (func(*mcmapi.MachineSet, error), error) {
 			return t.taint.Guards().Shrink(after)
 		},
-		Remove: func(namespace, name string) (func(error), error) { return t.taint.Guards().Remove(namespace, name) },
+		Remove: func(namespace, name string) (string, func(error), error) {
+			return t.taint.Guards().Remove(namespace, name)
+		},
 	}})
 	t.Consistent = lens.New(t.ctx, shown, lens.Options{First: func(m *mcmapi.Machine) bool { return t.taint.InReserve(m) }})
 	return t

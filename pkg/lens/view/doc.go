@@ -36,6 +36,6 @@
 //     all: a merge patch replaces lists whole, and with them what is hidden. Replicas of a MachineDeployment with excess are
 //     not written: there is no telling whose replicas are meant.
 //   - V11 No MachineSet shrinks, and no Machine is deleted, without Guards having been asked: what was decided for an
-//     excess that has grown since is refused, as a conflict. Only an Update changes a MachineSet's replicas: it carries
+//     excess that has grown since is refused, as a conflict. A deletion may rest on a version of the Machine. Only an Update changes a MachineSet's replicas: it carries
 //     what Guards decide on. A patch of them (V10) and a write of the scale subresource are refused.
 package view

@@ -21,8 +21,8 @@ type Guards struct {
 	// Shrink is asked before a MachineSet is updated. An error refuses the write. What it returns is called with the
 	// outcome.
 	Shrink func(after *v1alpha1.MachineSet) (ended func(*v1alpha1.MachineSet, error), err error)
-	// Remove is asked before a Machine is deleted, likewise.
-	Remove func(namespace, name string) (ended func(error), err error)
+	// Remove is asked before a Machine is deleted, likewise. Where it returns a version, only that version is deleted.
+	Remove func(namespace, name string) (version string, ended func(error), err error)
 }
 
 type machineSets struct {
@@ -61,9 +61,12 @@ func (m machines) Delete(ctx context.Context, name string, o metav1.DeleteOption
 	if m.guards.Remove == nil || len(o.DryRun) > 0 {
 		return m.MachineInterface.Delete(ctx, name, o)
 	}
-	ended, err := m.guards.Remove(m.namespace, name)
+	version, ended, err := m.guards.Remove(m.namespace, name)
 	if err != nil {
 		return err
+	}
+	if version != "" {
+		o.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
 	}
 	err = m.MachineInterface.Delete(ctx, name, o)
 	ended(err)
