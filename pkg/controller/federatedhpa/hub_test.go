@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -112,6 +113,10 @@ type federation struct {
 	prints   int   // how often the members' access has been replaced
 	aliases  map[string]string
 	running  *Controller
+	// excused is set while a cluster may have more than it was given: what it had at the time of a backup.
+	excused atomic.Bool
+	// notes are what the message of a broken law shows.
+	notes []string
 }
 
 // cluster is one member with its own autoscalers and workloads.
