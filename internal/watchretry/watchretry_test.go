@@ -63,7 +63,7 @@ var refused = fails(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 const fills, goesOn = "https://it/pods?watch=true&sendInitialEvents=true", "https://it/pods?watch=true&resourceVersion=5"
 
 // ask sends a request whose context ends after ten minutes.
-func (s *server) ask(url string) (response *http.Response, err error, took time.Duration) {
+func (s *server) ask(url string) (response *http.Response, took time.Duration, err error) {
 	synctest.Test(suite, func(*testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
@@ -72,14 +72,14 @@ func (s *server) ask(url string) (response *http.Response, err error, took time.
 		response, err = watchretry.Wrap(s).RoundTrip(request)
 		took = time.Since(s.begun)
 	})
-	return response, err, took
+	return response, took, err
 }
 
 var _ = Describe("The request that fills an informer", func() {
 	It("is repeated while connections are refused or there are too many requests, ever more seldom", func() {
 		s := &server{}
 		s.answers = []func() (*http.Response, error){refused, refused, s.code(http.StatusTooManyRequests), refused, refused, refused, refused, refused, s.code(http.StatusOK)}
-		response, err, _ := s.ask(fills)
+		response, _, err := s.ask(fills)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(response.StatusCode).To(Equal(http.StatusOK))
 		Expect(s.closed).To(Equal(1), "bodies that are not handed over are closed")
@@ -91,7 +91,7 @@ var _ = Describe("The request that fills an informer", func() {
 
 	It("ends with its context, also while it waits", func() {
 		s := &server{answers: []func() (*http.Response, error){refused}}
-		_, err, took := s.ask(fills)
+		_, took, err := s.ask(fills)
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 		Expect(took).To(Equal(10 * time.Minute))
 	})
@@ -99,19 +99,19 @@ var _ = Describe("The request that fills an informer", func() {
 	It("is not repeated after any other answer, nor is any other request", func() {
 		for _, answer := range []func() (*http.Response, error){fails(errors.New("no route")), fails(syscall.ECONNRESET)} {
 			s := &server{answers: []func() (*http.Response, error){answer}}
-			_, err, _ := s.ask(fills)
+			_, _, err := s.ask(fills)
 			Expect(err).To(HaveOccurred())
 			Expect(s.asked).To(HaveLen(1))
 		}
 		s := &server{}
 		s.answers = []func() (*http.Response, error){s.code(http.StatusGone)}
-		response, err, _ := s.ask(fills)
+		response, _, err := s.ask(fills)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(response.StatusCode).To(Equal(http.StatusGone))
 		Expect(s.closed).To(BeZero())
 
 		s = &server{answers: []func() (*http.Response, error){refused}}
-		_, err, _ = s.ask(goesOn)
+		_, _, err = s.ask(goesOn)
 		Expect(err).To(MatchError(syscall.ECONNREFUSED))
 		Expect(s.asked).To(HaveLen(1))
 	})
