@@ -110,7 +110,7 @@ STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controll
 	./pkg/controller/machinetaint ./pkg/controller/release ./pkg/provider/nodegroup
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms test-race test-tools e2e-long e2e-rbac e2e-parity e2e-docs $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms test-race test-tools e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each
