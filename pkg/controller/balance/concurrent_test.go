@@ -19,7 +19,7 @@ var _ = Describe("Two moves in one group", func() {
 	DescribeTable("let each replica arrive once", func(want, end string, members ...Member) {
 		w := newWorld(members...)
 		Expect(writes(NewPlan(w.View))).To(Equal(want))
-		w.settle()
+		w.rest()
 		Expect(w.replicas()).To(Equal(end))
 	},
 		Entry("one takes from one giver at a time",
@@ -37,6 +37,11 @@ var _ = Describe("Two moves in one group", func() {
 			member("a", 4, scaleUp, applied(3), gives("2", map[string]int32{"b": 1})),
 			member("b", 3, scaleUp, applied(3), took("1", "c")),
 			member("c", 3, scaleUp, applied(3))),
+		Entry("one that took from one giver did not take from another of the same move",
+			"a: r=3 applied-replicas=3 -move gone=a-0", "3/4/3",
+			member("a", 4, continuous, applied(4), move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"})),
+			member("b", 3, continuous, applied(3), took("1", "a")),
+			member("c", 4, continuous, applied(4), move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "c-0"}))),
 		Entry("none waits for one that waits for it",
 			`a: move={"id":"1","to":{"b":1}}; c: -move`, "4/4/4",
 			member("a", 5, scaleUp, applied(3), gives("1", map[string]int32{"b": 1, "c": 1})),

@@ -76,7 +76,7 @@ func (r *round) arrived(z *zone) bool {
 
 // took reports whether it has taken what another gives.
 func (z *zone) took(from *zone) bool {
-	return z.move != nil && z.move.ID == from.move.ID && z.move.Taken > 0
+	return z.move != nil && z.move.ID == from.move.ID && z.move.From == from.name && z.move.Taken > 0
 }
 
 // finishGiving hands replicas to those that have not got them, and when all have, takes growth that was split from the member
@@ -126,7 +126,7 @@ func (z *zone) forget(name string) {
 
 // take lets replicas arrive. One that has a part in another move gets them when that is over: what it took is on record there.
 func (r *round) take(z, from *zone, n int) {
-	if z.next.move != z.move || z.move != nil && z.move.ID != from.move.ID && !z.waits() {
+	if z.next.move != z.move || z.move != nil && !z.waits() {
 		return
 	}
 	z.next.replicas += n
