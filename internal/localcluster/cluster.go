@@ -69,6 +69,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	if !c.options.Detached && c.busy() {
 		return errors.New("it runs detached; open it, or stop it first")
 	}
+	if err := c.empty(); err != nil {
+		return err
+	}
 	begin := time.Now()
 	started, err := c.startComponents(ctx)
 	if err == nil && c.options.has(APIServer) {
@@ -79,6 +82,17 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	fmt.Fprintf(c.options.Out, "cluster %s ready %.1fs\n", c.options.Name, time.Since(begin).Seconds())
 	return nil
+}
+
+// empty forgets what an earlier run left, where that is asked for.
+func (c *Cluster) empty() error {
+	if !c.options.Fresh || c.busy() {
+		return nil
+	}
+	if err := os.RemoveAll(c.Dir()); err != nil {
+		return fmt.Errorf("forget the last run: %w", err)
+	}
+	return c.prepare()
 }
 
 // stages of a start: within one the components wait for each other by themselves.

@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -115,7 +116,7 @@ var _ = Describe("the life of an attached cluster", func() {
 		Expect(c.Process(Etcd).Running()).To(BeTrue())
 	})
 
-	It("goes on with its data, on other ports if somebody took the old ones", func(ctx SpecContext) {
+	It("goes on with its data, on other ports if somebody took the old ones, unless it is to start fresh", func(ctx SpecContext) {
 		o := Options{Name: uniqueName(), Components: APIServerOnly}
 		c := startCluster(ctx, o)
 		_, err := clientOf(c).CoreV1().ConfigMaps("default").Create(ctx, configMap("kept"), metav1.CreateOptions{})
@@ -133,6 +134,12 @@ var _ = Describe("the life of an attached cluster", func() {
 		}
 		_, err = clientOf(c).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Stop()).To(Succeed())
+
+		o.Fresh = true
+		c = startCluster(ctx, o)
+		_, err = clientOf(c).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	})
 
 	It("fails with the end of the log if a component does not come up, and leaves nothing", func(ctx SpecContext) {

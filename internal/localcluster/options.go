@@ -48,6 +48,8 @@ type Options struct {
 	Out io.Writer
 	// Detached processes outlive the caller. Others die with it, however it ends.
 	Detached bool
+	// Fresh starts without the data of an earlier run, which may have been killed before it could reset its cluster.
+	Fresh bool
 	// UnsafeNoFsync makes etcd faster and lets a crash of the machine ruin the data.
 	UnsafeNoFsync bool
 }

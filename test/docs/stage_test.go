@@ -52,7 +52,7 @@ var stages = map[string]stage{
 // start is a cluster for one script of a document.
 func (s stage) start(ctx context.Context) *localcluster.Cluster {
 	GinkgoHelper()
-	o := localcluster.Options{Name: "docs", Out: GinkgoWriter, UnsafeNoFsync: true}
+	o := localcluster.Options{Name: "docs", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true}
 	if s.bare {
 		o.Components = localcluster.APIServerOnly
 	}

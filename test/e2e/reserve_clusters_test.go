@@ -20,7 +20,7 @@ var rates = []string{"--kube-api-qps=150", "--kube-api-burst=200"}
 // another is a cluster beside that of the suite, until the end of the spec.
 func another(ctx context.Context, o localcluster.Options) *localcluster.Cluster {
 	GinkgoHelper()
-	o.Out, o.UnsafeNoFsync = GinkgoWriter, true
+	o.Out, o.UnsafeNoFsync, o.Fresh = GinkgoWriter, true, true
 	c, err := localcluster.Start(ctx, o)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(c.Reset()).To(Succeed()) })

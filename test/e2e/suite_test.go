@@ -64,7 +64,7 @@ var _ = SynchronizedBeforeSuite(startCluster, connect)
 
 func startCluster(ctx context.Context) []byte {
 	var err error
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "e2e", Out: GinkgoWriter, UnsafeNoFsync: true, Audit: os.Getenv(auditEnv) != ""})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "e2e", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true, Audit: os.Getenv(auditEnv) != ""})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if folder := os.Getenv(auditEnv); folder != "" {

@@ -44,7 +44,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	tools, err = chart.Build(ctx, root)
 	Expect(err).NotTo(HaveOccurred())
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
-		Name: "install", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Audit: true,
+		Name: "install", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true, Audit: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Reset()).To(Succeed()) })

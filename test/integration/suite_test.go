@@ -25,7 +25,7 @@ var cluster *localcluster.Cluster
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
-		Name: "integration", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true,
+		Name: "integration", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Reset()).To(Succeed()) })

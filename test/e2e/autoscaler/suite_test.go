@@ -71,7 +71,7 @@ var _ = SynchronizedBeforeSuite(startCluster, func(ctx context.Context) {
 func startCluster(ctx context.Context) {
 	name := fmt.Sprintf("autoscaler-%d", GinkgoParallelProcess())
 	var err error
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: name, Out: GinkgoWriter, UnsafeNoFsync: true})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: name, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if os.Getenv("EVENKEEL_E2E_KEEP") != "" {

@@ -112,7 +112,7 @@ func end(c *localcluster.Cluster) error {
 
 func startHub(ctx context.Context) error {
 	var err error
-	hub, err = localcluster.Start(ctx, localcluster.Options{Name: "federation-hub", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Audit: os.Getenv(auditEnv) != ""})
+	hub, err = localcluster.Start(ctx, localcluster.Options{Name: "federation-hub", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true, Audit: os.Getenv(auditEnv) != ""})
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func startHub(ctx context.Context) error {
 
 func startMember(ctx context.Context, name string) (*member, error) {
 	c, err := localcluster.Start(ctx, localcluster.Options{
-		Name: "federation-" + name, Out: GinkgoWriter, UnsafeNoFsync: true, Audit: os.Getenv(auditEnv) != "",
+		Name: "federation-" + name, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true, Audit: os.Getenv(auditEnv) != "",
 		ExtraArgs: map[string][]string{localcluster.ControllerManager: {
 			"--horizontal-pod-autoscaler-sync-period=" + hpaPeriod.String(), "--horizontal-pod-autoscaler-downscale-stabilization=1s",
 			"--horizontal-pod-autoscaler-initial-readiness-delay=1s",

@@ -58,7 +58,7 @@ func TestHostile(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {

@@ -68,7 +68,7 @@ var _ = Describe("Without excess", func() {
 // story lets a program carry all changes out in a cluster of its own, and returns what that took.
 func story(ctx context.Context, program localcluster.Program) writes {
 	GinkgoHelper()
-	cluster, err := localcluster.Start(ctx, localcluster.Options{Name: "parity", Out: GinkgoWriter, Audit: true, UnsafeNoFsync: true})
+	cluster, err := localcluster.Start(ctx, localcluster.Options{Name: "parity", Out: GinkgoWriter, Audit: true, UnsafeNoFsync: true, Fresh: true})
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { Expect(cluster.Reset()).To(Succeed()) }()
 	Expect(cluster.Apply(ctx, "kubernetes/crds")).To(Succeed())
