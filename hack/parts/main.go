@@ -58,10 +58,11 @@ func run(ctx context.Context, out io.Writer, command func(context.Context, strin
 	return report(out, all, time.Since(begin), missing)
 }
 
-// target is a target of the Makefile here. Its processes are a group of their own, that is told to end as Ctrl-C would.
+// target is a target of the Makefile here. Its processes are a group of their own, which is told to end. SIGINT would not do: what
+// a shell starts in the background ignores it, and so do all processes below.
 func target(ctx context.Context, name string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	return cmd
 }

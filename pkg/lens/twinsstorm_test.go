@@ -60,6 +60,7 @@ var _ = Describe("Two instances of MCM's controllers and a reserve, in a storm",
 			p := newTwinPool(sim.Options{Seed: seed})
 			defer p.End()
 			p.Require("lease lost", "restore")
+			p.WatchLists(seed%2 == 0, "controllers")
 			p.Storm(rand.New(rand.NewPCG(seed, 0)), p.twins...)
 			settled := func(wanted int) {
 				GinkgoHelper()

@@ -86,9 +86,9 @@ var _ = Describe("Where names of Nodes are reused", func() {
 	It("a machine that boots under the name of a busy one makes room for a machine in reserve that is ready", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
+			since := len(a.Writes())
 			_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(context.Background(), "b", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
 			Expect(err).NotTo(HaveOccurred())
-			since := len(a.Writes())
 			a.becomes("b", "a")
 			Expect(a.wrote(since)).To(ContainElements("machines b", "machines c"))
 			Expect(a.closed("a")).To(BeFalse())
