@@ -56,11 +56,11 @@ func (p *twinPool) restore(backup *sim.Snapshot) {
 
 var _ = Describe("Two instances of MCM's controllers and a reserve, in a storm", func() {
 	It("come to rest with what is wanted, also after a backup was restored, and then write nothing", func() {
-		storm.Seeds(suite, 4, func(seed uint64) {
+		storm.Seeds(suite, 6, func(seed uint64) {
 			p := newTwinPool(sim.Options{Seed: seed})
 			defer p.End()
 			p.Require("lease lost", "restore")
-			p.WatchLists(seed%2 == 0, "controllers")
+			p.WatchLists(false, "controllers") // a list may be stale, a watch that begins with all that is stored is not
 			p.Storm(rand.New(rand.NewPCG(seed, 0)), p.twins...)
 			settled := func(wanted int) {
 				GinkgoHelper()
