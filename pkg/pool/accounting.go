@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"maps"
 	"math"
 	"strconv"
 
@@ -54,12 +55,8 @@ func SetWorkload(d *machine.MachineDeployment, r int32) {
 	r = max(0, r)
 	waiting := int64(d.Spec.Replicas) - int64(Workload(d, d.Spec.Replicas))
 	if _, held := AppliedReplicas(d); held {
-		annotations := make(map[string]string, len(d.Annotations))
-		for key, value := range d.Annotations {
-			annotations[key] = value
-		}
-		annotations[machine.AppliedReplicasAnnotation] = strconv.Itoa(int(r))
-		d.Annotations = annotations
+		d.Annotations = maps.Clone(d.Annotations)
+		d.Annotations[machine.AppliedReplicasAnnotation] = strconv.Itoa(int(r))
 	}
 	d.Spec.Replicas = int32(min(int64(r)+waiting, math.MaxInt32))
 }
