@@ -60,7 +60,9 @@ type World struct {
 func NewWorld(o sim.Options) *World {
 	o.Journal = &sim.Journal{}
 	s := sim.New(o)
-	return &World{Server: s, Control: s, Target: s, Seed: o.Seed, journal: o.Journal}
+	w := &World{Server: s, Control: s, Target: s, Seed: o.Seed, journal: o.Journal}
+	w.AfterWrite(new(livelock).guard(o.Seed))
+	return w
 }
 
 // farApart is where the target cluster's resourceVersions begin.
@@ -79,6 +81,7 @@ func NewApart(o sim.Options) *World {
 	target.First, target.Seed = farApart, o.Seed+farApart
 	w := &World{Control: sim.New(control), Target: sim.New(target), Seed: o.Seed, journal: o.Journal}
 	w.Server = w.Control
+	w.AfterWrite(new(livelock).guard(o.Seed))
 	return w
 }
 

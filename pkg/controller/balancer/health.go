@@ -59,7 +59,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
 	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
 		h.notStarted = missing
 	}
-	d.judge(t, &h, wanted)
+	d.judge(t, &h, wanted, late)
 	return h
 }
 
@@ -88,9 +88,9 @@ func (d doctor) tally(t Target, h *health) (started, late int64) {
 // replaced does not start it anew.
 func (d doctor) clock(t Target, h *health, missing int64, progress bool) {
 	switch {
-	case t.Settling: // just asked, so not late
 	case missing == 0:
 		h.unstartedSince = time.Time{}
+	case t.Settling: // just asked, so not late
 	case h.unstartedSince.IsZero() || progress && t.Counted:
 		h.unstartedSince = wholeSecond(d.now)
 	}
@@ -99,27 +99,31 @@ func (d doctor) clock(t Target, h *health, missing int64, progress bool) {
 	}
 }
 
-// judge decides whether the target is blocked, and when it is so no more: once all that it is asked for but less than
-// a quorum can be used again.
-func (d doctor) judge(t Target, h *health, wanted int64) {
+// judge decides whether the target is blocked, and when it no longer is: once all that it is asked for, less than a quorum
+// apart, can be used again, and what was late is gone.
+func (d doctor) judge(t Target, h *health, wanted, late int64) {
 	quorum := d.quorum(wanted)
-	if h.blockedSince.IsZero() {
-		if h.notStarted < quorum {
-			return
-		}
-		if again := 2 * d.recoveryDelay(maxDoublings+1); !h.recoveredAt.IsZero() && d.now.Sub(h.recoveredAt) < again+d.timeout() {
-			h.blocks++
-		} else {
-			h.blocks = 1
-		}
-		h.blocked, h.blockedSince = true, wholeSecond(d.now)
+	if !h.blockedSince.IsZero() {
 		h.usable = d.proven(t, h)
+		if h.blocked = max(wanted-h.usable, late) >= quorum; !h.blocked {
+			h.blockedSince, h.recoveredAt = time.Time{}, wholeSecond(d.now)
+		}
 		return
 	}
-	h.usable = d.proven(t, h)
-	if h.blocked = wanted-h.usable >= quorum; !h.blocked {
-		h.blockedSince, h.recoveredAt = time.Time{}, wholeSecond(d.now)
+	if h.notStarted < quorum {
+		return
 	}
+	h.blocks = d.blocksSince(h)
+	h.blocked, h.blockedSince = true, wholeSecond(d.now)
+	h.usable = d.proven(t, h)
+}
+
+// blocksSince counts this block with those that it followed soon after a recovery.
+func (d doctor) blocksSince(h *health) int32 {
+	if d.now.Sub(h.recoveredAt) < 2*d.recoveryDelay(maxDoublings+1)+d.timeout() {
+		return h.blocks + 1
+	}
+	return 1
 }
 
 // proven counts what runs in a blocked target. What started after it was blocked has to stay ready for a while first.

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -166,6 +167,27 @@ var _ = Describe("A plan", func() {
 		})
 	})
 
+	It("comes to rest within a moment in which nothing but its own writes happens", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			v.Balancer.Status = drawMemory(t, v)
+			says := rapid.Bool().Draw(t, "workloads say what their controllers have seen")
+			var statuses []v1alpha1.BalancerStatus
+			for range 200 {
+				asked := v.Targets
+				v.Targets = slices.Clone(v.Targets)
+				v = after(v, 0)
+				if statuses = append(statuses, v.Balancer.Status); len(statuses) > 1 && equality.Semantic.DeepEqual(statuses[len(statuses)-2], v.Balancer.Status) {
+					return
+				}
+				for i := range v.Targets {
+					v.Targets[i].Settling = v.Targets[i].Settling || says && v.Targets[i].Current != asked[i].Current
+				}
+			}
+			t.Fatalf("no rest: %+v, then %+v", statuses[len(statuses)-2].Targets, statuses[len(statuses)-1].Targets)
+		})
+	})
+
 	It("keeps bounds, counts everything, and moves no target that is held", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
@@ -239,6 +261,21 @@ func drawView(t *rapid.T) View {
 		v.Balancer.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(rapid.Int32Range(0, 5).Draw(t, "surge"))), MaxUnavailable: ptr.To(intstr.FromInt32(rapid.Int32Range(0, 5).Draw(t, "unavailable")))}
 	}
 	return v
+}
+
+// drawMemory is what an earlier plan may have left in the status.
+func drawMemory(t *rapid.T, v View) v1alpha1.BalancerStatus {
+	past := rapid.Custom(func(t *rapid.T) *metav1.Time {
+		return rapid.SampledFrom([]*metav1.Time{nil, {Time: v.Now}, {Time: v.Now.Add(-30 * time.Second)}, {Time: v.Now.Add(-2 * time.Minute)}}).Draw(t, "time")
+	})
+	var status v1alpha1.BalancerStatus
+	for _, target := range v.Targets {
+		status.Targets = append(status.Targets, v1alpha1.TargetStatus{
+			Name: target.Spec.Name, Replicas: int32(target.Current), UnstartedSince: past.Draw(t, "unstarted since"),
+			BlockedSince: past.Draw(t, "blocked since"), RecoveredAt: past.Draw(t, "recovered at"), Blocks: rapid.Int32Range(0, 7).Draw(t, "blocks"),
+		})
+	}
+	return status
 }
 
 func drawTarget(t *rapid.T, name string) target {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// endless is how many changes of one object in one moment no controller has a use for.
+const endless = 2000
+
+// livelock notices that one object is changed again and again while no time passes. Virtual time would stand still for good.
+type livelock struct {
+	moment  time.Time
+	changes map[string]int
+}
+
+// see counts a change, and describes the livelock that it is a part of, if there is one.
+func (l *livelock) see(write sim.Write) string {
+	if write.Effect != sim.Modified {
+		return ""
+	}
+	if !write.Time.Equal(l.moment) {
+		l.moment, l.changes = write.Time, map[string]int{}
+	}
+	object := write.Resource + " " + write.Namespace + "/" + write.Name
+	if l.changes[object]++; l.changes[object] < endless {
+		return ""
+	}
+	return fmt.Sprintf("livelock: %d changes of %s within one moment (%s), the last one by %s: %s %s",
+		endless, object, write.Time.Format(time.RFC3339Nano), write.User, write.Verb, write.Subresource)
+}
+
+// guard ends the test binary at a livelock, since nothing in the bubble can.
+func (l *livelock) guard(seed uint64) func(sim.Write) error {
+	return func(write sim.Write) error {
+		if what := l.see(write); what != "" {
+			go panic(fmt.Sprintf("seed %d: %s", seed, what)) // where no controller's recover gets hold of it
+			select {}
+		}
+		return nil
+	}
+}
