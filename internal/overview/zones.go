@@ -32,7 +32,7 @@ func (r *reading) zone(d *v1alpha1.MachineDeployment) Zone {
 	return z
 }
 
-// excess is how many machines are wanted in reserve. Where that cannot be told it is what is applied, as the controller has it.
+// excess returns how many machines the reserve should have: the applied number where the desired one cannot be determined, as in the controller.
 func excess(s pool.Snapshot) int {
 	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {

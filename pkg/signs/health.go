@@ -20,8 +20,8 @@ func Unhealthy(unready, nodes int) bool {
 	return unready > toleratedUnready && unready*100 > nodes*toleratedUnreadyPercent
 }
 
-// Unready reports whether a Node says that it is not ready, or has ceased to say anything. One that has never said anything is
-// new, and no sign of trouble.
+// Unready reports whether a Node's Ready condition is False or Unknown. A Node without the condition is new, and not a sign of
+// trouble.
 func Unready(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue

@@ -71,7 +71,7 @@ func newKind(outside *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	return &kind{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// judge says what is wrong with an object. What was wrong before and has not changed may stay.
+// judge returns the violations of an object. A violation that existed before and has not changed is allowed.
 func (k *kind) judge(a sim.Admission) field.ErrorList {
 	object := k.defaulted(a.Object.Object)
 	if a.Old == nil {
