@@ -48,15 +48,26 @@ func VisibleReplicas(r int, a Applied) int {
 	return max(r, min(r+a.Excess, a.Max))
 }
 
-// SetWorkload changes the number of machines for workload to r. No other code turns R into spec.replicas. Growth that waits
-// to be split over zones goes on waiting, and the change itself is not split: applied replicas, where they are set, change
-// by as much. The annotations of d are replaced and not modified, so d may be a shallow copy.
+// SetWorkload changes the number of machines for workload to r. Growth that waits to be split over zones goes on waiting.
 func SetWorkload(d *machine.MachineDeployment, r int32) {
-	r = max(0, r)
-	waiting := int64(d.Spec.Replicas) - int64(Workload(d, d.Spec.Replicas))
-	if _, held := AppliedReplicas(d); held {
-		d.Annotations = maps.Clone(d.Annotations)
-		d.Annotations[machine.AppliedReplicasAnnotation] = strconv.Itoa(int(r))
+	Resize(d, r, d.Spec.Replicas-Workload(d, d.Spec.Replicas))
+}
+
+// Resize changes the number of machines for workload to r, and that of the growth that waits to be split over zones. No other
+// code turns R into spec.replicas. The change itself is not split: applied replicas, where they are set, change with it.
+// The annotations of d are replaced and not modified, so d may be a shallow copy.
+func Resize(d *machine.MachineDeployment, r, waiting int32) {
+	r, waiting = max(0, r), max(0, waiting)
+	if _, held := AppliedReplicas(d); held || waiting > 0 {
+		annotations := map[string]string{}
+		maps.Copy(annotations, d.Annotations)
+		annotations[machine.AppliedReplicasAnnotation] = strconv.Itoa(int(r))
+		d.Annotations = annotations
 	}
-	d.Spec.Replicas = int32(min(int64(r)+waiting, math.MaxInt32))
+	d.Spec.Replicas = int32(min(int64(r)+int64(waiting), math.MaxInt32))
+}
+
+// Visible is the number of replicas that machine-controller-manager sees of a MachineDeployment.
+func Visible(d *machine.MachineDeployment) int {
+	return VisibleReplicas(max(0, int(Workload(d, d.Spec.Replicas))), AppliedOf(d))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pool reads a MachineDeployment with its MachineSets, Machines, Nodes and pods into one [Snapshot]. It also has the one
-// function that writes the number of machines for workload, [SetWorkload].
+// function that writes the number of machines for workload, [Resize].
 //
 //	informers' stores ---+
 //	lists of a client ---+-> Source -> Read -> Snapshot: plain values, for whoever decides or prints

@@ -132,6 +132,22 @@ var _ = Describe("Setting the machines for workload", func() {
 		})
 	})
 
+	It("and those that wait is what is read afterwards", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			d := drawWorld(t).deployment
+			r, waiting := rapid.Int32Range(-2, 1_000_000_000).Draw(t, "r"), rapid.Int32Range(-2, 1_000_000_000).Draw(t, "waiting")
+			after := *d
+			pool.Resize(&after, r, waiting)
+			got := pool.Workload(&after, after.Spec.Replicas)
+			if got != max(0, r) || after.Spec.Replicas-got != max(0, waiting) {
+				t.Fatalf("set %d and %d, read %d of %d", r, waiting, got, after.Spec.Replicas)
+			}
+			if want := pool.VisibleReplicas(int(got), pool.AppliedOf(d)); pool.Visible(&after) != want {
+				t.Fatalf("%d are visible of %d, want %d", pool.Visible(&after), got, want)
+			}
+		})
+	})
+
 	It("changes nothing where it is the same", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			d := drawWorld(t).deployment

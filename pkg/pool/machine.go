@@ -3,6 +3,8 @@
 package pool
 
 import (
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -51,6 +53,12 @@ func (m Machine) Busy() bool { return m.Pods > 0 || m.Unseen }
 
 // Marked reports whether a Machine carries the reserve mark.
 func Marked(m *mcm.Machine) bool { return m.Annotations[machine.ReserveAnnotation] != "" }
+
+// Preserved reports whether a Machine's preserve expiry time lies ahead.
+func Preserved(m *mcm.Machine, now time.Time) bool {
+	expiry := m.Status.CurrentStatus.PreserveExpiryTime
+	return expiry != nil && expiry.After(now)
+}
 
 // Going reports whether a Machine is being deleted.
 func Going(m *mcm.Machine) bool {

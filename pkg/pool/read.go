@@ -74,12 +74,9 @@ func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapsho
 }
 
 func outline(m *mcm.Machine, set string, named bool, source Source, now time.Time) Machine {
-	status := m.Status.CurrentStatus
-	one := Machine{
-		Object: m, Set: set, Node: NodeOf(m, source), Named: named || signs.Condemned(m),
-		Preserved: status.PreserveExpiryTime != nil && status.PreserveExpiryTime.After(now),
-	}
-	one.Unseen = one.Node == nil && (status.Phase == mcm.MachineRunning || status.Phase == mcm.MachineUnknown)
+	phase := m.Status.CurrentStatus.Phase
+	one := Machine{Object: m, Set: set, Node: NodeOf(m, source), Named: named || signs.Condemned(m), Preserved: Preserved(m, now)}
+	one.Unseen = one.Node == nil && (phase == mcm.MachineRunning || phase == mcm.MachineUnknown)
 	return one
 }
 
