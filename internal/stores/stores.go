@@ -88,3 +88,19 @@ func Find[T any](store cache.Indexer, key string) *T {
 	object, _ := item.(*T)
 	return object
 }
+
+// Controller is the object of a store that controls another one, nil where there is none. One that has only its name is another's.
+func Controller[T any, P interface {
+	*T
+	metav1.Object
+}](store cache.Indexer, of metav1.Object) P {
+	ref := metav1.GetControllerOfNoCopy(of)
+	if ref == nil {
+		return nil
+	}
+	owner := P(Find[T](store, of.GetNamespace()+"/"+ref.Name))
+	if owner == nil || owner.GetUID() != ref.UID {
+		return nil
+	}
+	return owner
+}

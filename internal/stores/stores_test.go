@@ -8,6 +8,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -52,5 +53,25 @@ func TestAnIndexLeavesOutWhatHasNoValue(t *testing.T) {
 	}
 	if n := len(stores.Indexed[*corev1.Pod](pods, stores.ByNode, "")); n > 0 {
 		t.Errorf("%d pods without a Node are indexed", n)
+	}
+}
+
+func TestAControllerIsFoundByItsUIDAndNotByItsNameAlone(t *testing.T) {
+	sets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := sets.Add(&mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "set", UID: "now"}}); err != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[types.UID]bool{"now": true, "before": false} {
+		m := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", OwnerReferences: []metav1.OwnerReference{{Name: "set", UID: uid, Controller: ptr.To(true)}}}}
+		if set := stores.Controller[mcm.MachineSet](sets, m); (set != nil) != want {
+			t.Errorf("%s: found %v", uid, set)
+		}
+		m.Namespace = "other"
+		if set := stores.Controller[mcm.MachineSet](sets, m); set != nil {
+			t.Errorf("found %v of another namespace", set)
+		}
+	}
+	if set := stores.Controller[mcm.MachineSet](sets, &mcm.Machine{}); set != nil {
+		t.Errorf("found %v of a machine that nothing controls", set)
 	}
 }
