@@ -229,10 +229,8 @@ func (w *watch) deliver(now time.Time) time.Duration {
 	}
 	if !now.Before(w.remarks) {
 		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
-		if w.seen < w.server.version { // a client takes nothing from one that says what it knows
-			w.seen = w.server.version
-			w.rest = w.bookmark("")
-		}
+		w.seen = w.server.version
+		w.rest = w.bookmark("")
 	}
 	return until(now, w.ends, w.remarks)
 }

@@ -4,12 +4,16 @@ package nodegroup
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // readers is how many machines are read at a time.
@@ -25,33 +29,31 @@ func (s *Server) confirmed(ctx context.Context, members []Member, going map[stri
 	slots := make(chan struct{}, readers)
 	var reading sync.WaitGroup
 	for i := range members {
-		if m := &members[i]; going[m.Name] && !m.Leaving {
+		if m := &members[i]; going[m.Name()] && !m.Leaving() {
 			slots <- struct{}{}
 			reading.Go(func() {
-				m.Leaving, errs[i] = s.leaves(ctx, m)
+				errs[i] = s.confirm(ctx, m)
 				<-slots
 			})
 		}
 	}
 	reading.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return members, nil
+	return members, errors.Join(errs...)
 }
 
-// leaves reports whether a machine is gone or on its way out.
-func (s *Server) leaves(ctx context.Context, member *Member) (bool, error) {
+// confirm updates a member to what the API server has of its Machine.
+func (s *Server) confirm(ctx context.Context, member *Member) error {
 	ctx, cancel := context.WithTimeout(ctx, spell)
 	defer cancel()
-	m, err := s.clients.Machines.Machines(s.options.Namespace).Get(ctx, member.Name, metav1.GetOptions{})
+	live, err := s.clients.Machines.Machines(s.options.Namespace).Get(ctx, member.Name(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, nil
+		member.Gone = true
 	case err != nil:
-		return false, status.Errorf(codes.Unavailable, "read machine %s: %v", member.Name, err)
+		return status.Errorf(codes.Unavailable, "read machine %s: %v", member.Name(), err)
+	default:
+		member.Object, member.Named = live, member.Named || signs.Condemned(live)
+		member.Preserved = pool.Preserved(live, s.options.Clock.Now())
 	}
-	return leaves(m, member.Preserved), nil
+	return nil
 }

@@ -3,7 +3,7 @@
 // Package nodegroup shows MachineDeployments that have bounds to cluster-autoscaler as node groups: its external gRPC
 // provider, by which an unmodified cluster-autoscaler drives machine-controller-manager.
 //
-//	cluster-autoscaler --gRPC--> Server --reads--> what its informers hold, and over it what it wrote itself
+//	cluster-autoscaler --gRPC--> Server --reads--> package pool, on what its informers hold, and over it what it wrote itself
 //	                                    --plan---> NewRaise, NewRemoval, NewWithdrawal
 //	                                    --writes-> one patch of the MachineDeployment
 //
@@ -30,7 +30,8 @@
 //  6. Replicas never pass max by a call of ours, and fall below min by none.
 //  7. Naming a machine that leaves, or is gone, is a success that changes nothing, however late the watch of Machines is: a
 //     machine that is to go is read from the API server first. A machine in reserve is named without lowering replicas.
-//  8. What was asked for and does not exist yet can be withdrawn; nothing that exists is deleted for it.
+//  8. What was asked for and does not exist yet can be withdrawn, growth that waits to be split over zones included; nothing that
+//     exists is deleted for it.
 //  9. Every reading call is answered from memory.
 //  10. A MachineDeployment whose bounds cannot be read is no group, and no other group is affected.
 //  11. When Run returns no call is under way, no connection is open and nothing is written any more.

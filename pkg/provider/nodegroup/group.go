@@ -9,9 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Group is a MachineDeployment with bounds.
@@ -36,7 +34,7 @@ func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 	return Group{Deployment: d, Bounds: bounds}, nil
 }
 
-// Replicas is how many machines workload may have.
+// Replicas is the target size: machines for workload, with the growth that waits to be split over zones.
 func (g Group) Replicas() int32 { return max(0, g.Deployment.Spec.Replicas) }
 
 // message is the group as it is told. It always has both bounds, since the caller takes them from wherever it met the
@@ -46,21 +44,4 @@ func (g Group) message() *pb.NodeGroup {
 		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Bounds.Max,
 		Debug: fmt.Sprintf("MachineDeployment %s/%s, bounds %s", g.Deployment.Namespace, g.Deployment.Name, g.Bounds),
 	}
-}
-
-// applied is how many machines machine-controller-manager is asked to run beyond replicas now.
-func (g Group) applied() int64 { return g.shown(g.Replicas()) - int64(g.Replicas()) }
-
-// shown is how many machines the lens shows machine-controller-manager for so many replicas.
-func (g Group) shown(replicas int32) int64 {
-	return int64(machinepool.VisibleReplicas(int(replicas), machinepool.AppliedOf(g.Deployment)))
-}
-
-// names are the machines that a MachineDeployment names for deletion.
-func names(d *v1alpha1.MachineDeployment) map[string]bool {
-	all := map[string]bool{}
-	for name := range signs.Named(d) {
-		all[name] = true
-	}
-	return all
 }

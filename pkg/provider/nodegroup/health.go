@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // remindEvery is how often machines that were named are looked after.
@@ -34,7 +36,7 @@ func (s *Server) attend(ctx context.Context) {
 // remind sees to machines that were named and do not go.
 func (s *Server) remind() {
 	for _, g := range s.memory.groups() {
-		if len(names(g.Deployment)) == 0 {
+		if len(signs.Named(g.Deployment)) == 0 {
 			continue
 		}
 		err := s.change(s.life, g.Deployment.Name, func(_ context.Context, g Group) (Change, error) {
@@ -48,7 +50,7 @@ func (s *Server) remind() {
 
 // sick says what keeps answers from being right, nil where nothing does.
 func (s *Server) sick() error {
-	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.nodes)}
+	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.kinds.Nodes)}
 	if name := s.memory.behind(); name != "" {
 		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show what was written of %s", name))
 	}

@@ -11,7 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // machine returns the Machine behind a Node of a call, or behind a placeholder, and nil if there is none. The provider id
@@ -54,11 +56,11 @@ func (m *memory) withID(id string) []*v1alpha1.Machine {
 	if name, ok := strings.CutPrefix(id, placeholder); ok {
 		return m.machineNamed(name)
 	}
-	if found := indexed[*v1alpha1.Machine](m.machines, byInstance, instance(id)); len(found) > 0 {
+	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, byInstance, signs.InstanceID(id)); len(found) > 0 {
 		return found
 	}
 	var all []*v1alpha1.Machine
-	for _, node := range indexed[*corev1.Node](m.nodes, byProvider, id) {
+	for _, node := range stores.Indexed[*corev1.Node](m.kinds.Nodes, byProvider, id) {
 		all = append(all, m.withName(node.Name)...)
 	}
 	return all
@@ -69,57 +71,16 @@ func (m *memory) withName(name string) []*v1alpha1.Machine {
 	if name, ok := strings.CutPrefix(name, placeholder); ok {
 		return m.machineNamed(name)
 	}
-	all := indexed[*v1alpha1.Machine](m.machines, byNode, name)
-	node, ok := m.nodeNamed(name)
-	if !ok {
-		return all
+	all := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByNode, name)
+	if node := m.source.Node(name); node != nil {
+		all = slices.DeleteFunc(all, func(o *v1alpha1.Machine) bool { return !signs.IsNodeOf(o, node) })
 	}
-	return slices.DeleteFunc(all, func(o *v1alpha1.Machine) bool { return differ(o.Spec.ProviderID, node.Spec.ProviderID) })
+	return all
 }
 
 func (m *memory) machineNamed(name string) []*v1alpha1.Machine {
-	found, ok, _ := m.machines.GetByKey(m.namespace + "/" + name)
-	if !ok {
-		return nil
+	if found := stores.Find[v1alpha1.Machine](m.kinds.Machines, m.namespace+"/"+name); found != nil {
+		return []*v1alpha1.Machine{found}
 	}
-	return []*v1alpha1.Machine{found.(*v1alpha1.Machine)}
-}
-
-// node returns the Node of a Machine, and nil if it has not registered. A Node that has the provider id of another Machine is
-// that one's, whatever its name.
-func (m *memory) node(machine *v1alpha1.Machine) *corev1.Node {
-	node, ok := m.nodeNamed(machine.Labels[mcm.NodeLabelKey])
-	if !ok {
-		return nil
-	}
-	owners := indexed[*v1alpha1.Machine](m.machines, byInstance, instance(node.Spec.ProviderID))
-	if len(owners) > 0 && !slices.ContainsFunc(owners, func(o *v1alpha1.Machine) bool { return o.Name == machine.Name }) {
-		return nil
-	}
-	return node
-}
-
-func (m *memory) nodeNamed(name string) (*corev1.Node, bool) {
-	found, ok, _ := m.nodes.GetByKey(name)
-	if !ok {
-		return nil, false
-	}
-	return found.(*corev1.Node), true
-}
-
-// instance returns the last part of a provider id, which names the machine to its cloud. The rest of it may differ between Machine
-// and Node: on AWS the Machine's has the region where the Node's has the zone.
-func instance(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
-
-// differ reports whether two provider ids belong to different machines. Ids of different schemes cannot be compared.
-func differ(a, b string) bool {
-	return a != "" && b != "" && scheme(a) == scheme(b) && instance(a) != instance(b)
-}
-
-func scheme(id string) string {
-	before, _, found := strings.Cut(id, "://")
-	if !found {
-		return ""
-	}
-	return before
+	return nil
 }

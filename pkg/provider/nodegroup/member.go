@@ -4,13 +4,11 @@ package nodegroup
 
 import (
 	"strings"
-	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	mcmcodes "github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
@@ -26,113 +24,68 @@ const (
 
 // Member is one machine of a group.
 type Member struct {
-	Name string
-	// Set is the name of the MachineSet that owns it.
-	Set string
-	// ID is the provider id of its Node, or a placeholder.
-	ID string
-	// Reserve says that the Machine carries the reserve mark.
-	Reserve bool
-	// Leaving says that it is on its way out, whoever sent it; replicas count it no more.
-	Leaving bool
-	// Counted says that machine-controller-manager counts it as one of its MachineSet.
-	Counted bool
-	// Preserved says that somebody wants it kept.
-	Preserved bool
-	// Up says that its Node has registered, or did once.
-	Up bool
-	// Failure says why it cannot be made; nil where nothing is wrong, or where it is tried again within seconds.
-	Failure *Failure
+	pool.Machine
+	// Gone reports whether the machine goes, though what the stores hold does not show that yet.
+	Gone bool
 }
 
-// Failure is why a machine cannot be made.
-type Failure struct {
-	Code, Message string
-	// Exhausted says that there is no capacity or quota left.
-	Exhausted bool
-}
+// Name is that of the Machine.
+func (m Member) Name() string { return m.Object.Name }
 
-// NewMember looks at a Machine and its Node, which is nil while there is none. Named says that the MachineDeployment names
-// it for deletion.
-func NewMember(m *mcm.Machine, set string, node *corev1.Node, named bool, now time.Time) Member {
-	expiry := m.Status.CurrentStatus.PreserveExpiryTime
-	member := Member{
-		Name: m.Name, Set: set, ID: placeholder + m.Name,
-		Reserve:   marked(m),
-		Counted:   m.Status.CurrentStatus.Phase != mcm.MachineTerminating,
-		Preserved: expiry != nil && expiry.After(now),
-		Up:        node != nil || wasUp(m.Status.CurrentStatus.Phase),
+// ID is the provider id of its Node, or a placeholder.
+func (m Member) ID() string {
+	if m.Node != nil && m.Node.Spec.ProviderID != "" {
+		return m.Node.Spec.ProviderID
 	}
-	member.Leaving = named || leaves(m, member.Preserved)
-	if node != nil && node.Spec.ProviderID != "" {
-		member.ID = node.Spec.ProviderID
-	}
-	if !member.Up && !member.Leaving {
-		member.Failure = failure(m)
-	}
-	return member
+	return placeholder + m.Name()
 }
 
-func marked(m *mcm.Machine) bool {
-	_, reserve := m.Annotations[v1alpha1.ReserveAnnotation]
-	return reserve
+// Leaving reports whether replicas do not count the machine any more: it is on its way out, or has failed. Unless it is preserved,
+// machine-controller-manager replaces a failed one, whatever replicas are.
+func (m Member) Leaving() bool {
+	return m.Gone || m.Machine.Leaving() || m.Phase() == mcm.MachineFailed && !m.Preserved
 }
 
-// wasUp tells from the phase alone.
-func wasUp(phase mcm.MachinePhase) bool {
-	switch phase {
+// Serves reports whether replicas count the machine.
+func (m Member) Serves() bool { return !m.Reserve() && !m.Leaving() }
+
+// Counted reports whether machine-controller-manager counts the machine as one of its MachineSet.
+func (m Member) Counted() bool { return m.Phase() != mcm.MachineTerminating }
+
+// Up reports whether its Node has registered, or did once.
+func (m Member) Up() bool {
+	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
-		return false
+		return m.Node != nil
 	}
 	return true
 }
 
-// leaves says that the machine goes. A failed one is replaced by machine-controller-manager whatever replicas are, unless it
-// is preserved.
-func leaves(m *mcm.Machine, preserved bool) bool {
-	switch phase := m.Status.CurrentStatus.Phase; {
-	case m.DeletionTimestamp != nil, phase == mcm.MachineTerminating:
-		return true
-	case phase == mcm.MachineFailed:
-		return !preserved
+// instance is the machine as the caller gets it.
+func (m Member) instance() *pb.Instance {
+	status := &pb.InstanceStatus{}
+	switch {
+	case m.Leaving():
+		status.InstanceState = pb.InstanceStatus_instanceDeleting
+	case m.Up():
+		status.InstanceState = pb.InstanceStatus_instanceRunning
+	default:
+		status.InstanceState, status.ErrorInfo = pb.InstanceStatus_instanceCreating, m.failure()
 	}
-	return signs.Condemned(m)
+	return &pb.Instance{Id: m.ID(), Status: status}
 }
 
-// failure is nil for what machine-controller-manager tries again within seconds: the caller would give up a group for it.
-func failure(m *mcm.Machine) *Failure {
-	code, failed := signs.Failure(m)
+// failure is why the machine cannot be made. It is nil for what machine-controller-manager tries again within seconds: the caller
+// would give up a group for it.
+func (m Member) failure() *pb.InstanceErrorInfo {
+	code, failed := signs.Failure(m.Object)
 	if !failed {
 		return nil
 	}
-	return &Failure{Code: code.String(), Message: m.Status.LastOperation.Description, Exhausted: code == mcmcodes.ResourceExhausted}
-}
-
-// Serves says that replicas count the machine: it is one of those that workload may have.
-func (m Member) Serves() bool { return !m.Reserve && !m.Leaving }
-
-// instance is the machine as it is told.
-func (m Member) instance() *pb.Instance {
-	told := &pb.InstanceStatus{}
-	switch {
-	case m.Leaving:
-		told.InstanceState = pb.InstanceStatus_instanceDeleting
-	case m.Up:
-		told.InstanceState = pb.InstanceStatus_instanceRunning
-	default:
-		told.InstanceState = pb.InstanceStatus_instanceCreating
-		told.ErrorInfo = m.Failure.message()
-	}
-	return &pb.Instance{Id: m.ID, Status: told}
-}
-
-func (f *Failure) message() *pb.InstanceErrorInfo {
-	if f == nil {
-		return nil
-	}
 	class := classOther
-	if f.Exhausted {
+	if code == mcmcodes.ResourceExhausted {
 		class = classExhausted
 	}
-	return &pb.InstanceErrorInfo{ErrorCode: f.Code, ErrorMessage: strings.ToValidUTF8(f.Message, "?"), InstanceErrorClass: class}
+	message := strings.ToValidUTF8(m.Object.Status.LastOperation.Description, "?")
+	return &pb.InstanceErrorInfo{ErrorCode: code.String(), ErrorMessage: message, InstanceErrorClass: class}
 }

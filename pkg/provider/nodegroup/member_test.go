@@ -12,9 +12,11 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
@@ -54,18 +56,38 @@ func wording(i *pb.Instance) string {
 	return text
 }
 
+// memberOf reads a Machine and its Node, if there is one. Named reports whether its MachineDeployment names it for deletion.
+func memberOf(m *v1alpha1.Machine, node *corev1.Node, named bool) Member {
+	GinkgoHelper()
+	d := deployment("1:5", 3)
+	if named {
+		d.Annotations[machineutils.TriggerDeletionByMCM] = m.Name + "~" + noonText
+	}
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns, UID: "uid-set", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
+	m.OwnerReferences = []metav1.OwnerReference{ownedBy("MachineSet", set)}
+	objects := pool.Objects{Sets: []*v1alpha1.MachineSet{set}, Machines: []*v1alpha1.Machine{m}}
+	if node != nil {
+		m.Labels = map[string]string{mcm.NodeLabelKey: node.Name}
+		objects.Nodes = append(objects.Nodes, node)
+	}
+	memory := &memory{source: pool.NewList(objects), clock: testingclock.NewFakePassiveClock(noon)}
+	members := memory.members(memory.outline(Group{Deployment: d}))
+	Expect(members).To(HaveLen(1))
+	return members[0]
+}
+
 var _ = Describe("A member", func() {
 	registered := gen.Node("m")
 	DescribeTable("is told by what its Machine and its Node say",
 		func(m *v1alpha1.Machine, node *corev1.Node, named bool, want, id string) {
-			told := NewMember(m, "set", node, named, noon).instance()
+			told := memberOf(m, node, named).instance()
 			Expect(wording(told)).To(Equal(want))
 			Expect(told.Id).To(Equal(id))
 		},
 		Entry("asked for", machineIn(""), nil, false, "Creating", "requested://m"),
 		Entry("booting", machineIn(mcm.MachinePending), nil, false, "Creating", "requested://m"),
 		Entry("registered", machineIn(mcm.MachinePending), registered, false, "Running", "virtual:///m"),
-		Entry("registered, provider id to come", machineIn(mcm.MachinePending), &corev1.Node{}, false, "Running", "requested://m"),
+		Entry("registered, provider id to come", machineIn(mcm.MachinePending), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, false, "Running", "requested://m"),
 		Entry("running", machineIn(mcm.MachineRunning), registered, false, "Running", "virtual:///m"),
 		Entry("running, its Node taken away", machineIn(mcm.MachineRunning), nil, false, "Running", "requested://m"),
 		Entry("not ready", machineIn(mcm.MachineUnknown), registered, false, "Running", "virtual:///m"),
@@ -87,21 +109,22 @@ var _ = Describe("A member", func() {
 	)
 
 	It("is in reserve by the mark of its Machine, readable or not", func() {
-		Expect(NewMember(machineIn(mcm.MachineRunning, inReserve), "set", registered, false, noon).Serves()).To(BeFalse())
-		Expect(NewMember(machineIn(mcm.MachineRunning, annotated(v1alpha1.ReserveAnnotation, "")), "set", registered, false, noon).Serves()).To(BeFalse())
-		Expect(NewMember(machineIn(mcm.MachineRunning), "set", registered, false, noon).Serves()).To(BeTrue())
+		Expect(memberOf(machineIn(mcm.MachineRunning, inReserve), registered, false).Serves()).To(BeFalse())
+		Expect(memberOf(machineIn(mcm.MachineRunning, annotated(v1alpha1.ReserveAnnotation, "?")), registered, false).Serves()).To(BeFalse())
+		Expect(memberOf(machineIn(mcm.MachineRunning, annotated(v1alpha1.ReserveAnnotation, "")), registered, false).Serves()).To(BeTrue(), "an empty mark is none, for all who read it")
+		Expect(memberOf(machineIn(mcm.MachineRunning), registered, false).Serves()).To(BeTrue())
 	})
 
 	It("is counted by machine-controller-manager until it terminates", func() {
 		for phase, counted := range map[mcm.MachinePhase]bool{"": true, mcm.MachineRunning: true, mcm.MachineFailed: true, mcm.MachineTerminating: false} {
-			Expect(NewMember(machineIn(phase, deleted), "set", nil, true, noon).Counted).To(Equal(counted), string(phase))
+			Expect(memberOf(machineIn(phase, deleted), nil, true).Counted()).To(Equal(counted), string(phase))
 		}
 	})
 
 	It("tells an error message that is no text as well as it can", func() {
 		m := machineIn(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
 		m.Status.LastOperation.Description = "caf\xe9"
-		Expect(NewMember(m, "set", nil, false, noon).instance().Status.ErrorInfo.ErrorMessage).To(Equal("caf?"))
+		Expect(memberOf(m, nil, false).instance().Status.ErrorInfo.ErrorMessage).To(Equal("caf?"))
 	})
 })
 
@@ -110,17 +133,6 @@ var _ = Describe("A group", func() {
 		told := group("0:7:cpu=16", 3).message()
 		Expect([]any{told.Id, told.MinSize, told.MaxSize}).To(Equal([]any{"pool", int32(0), int32(7)}))
 		Expect(told.Debug).To(Equal("MachineDeployment default/pool, bounds 0:7:cpu=16"))
-	})
-
-	It("has an applied excess as the lens shows it", func() {
-		Expect(group("1:5", 3, excess+"2").applied()).To(BeEquivalentTo(2))
-		Expect(group("1:5", 4, excess+"2,max=5").applied()).To(BeEquivalentTo(1))
-		Expect(group("1:5", 7, excess+"2,max=5").applied()).To(BeEquivalentTo(0))
-		Expect(group("1:5", 7, excess+"x").applied()).To(BeEquivalentTo(0))
-	})
-
-	It("reads names as machine-controller-manager does", func() {
-		Expect(names(pool("1:5", 3, trigger+"a~"+noonText+",b,c~soon,,~"+noonText))).To(Equal(map[string]bool{"a": true, "b": true}))
 	})
 
 	It("counts replicas below zero as none", func() {

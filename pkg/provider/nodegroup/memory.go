@@ -4,39 +4,39 @@ package nodegroup
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// Indices of the informers' stores.
+// Indices of the informers' stores, beside those of package stores.
 const (
-	byOwner    = "nodegroup-owner"    // uid of the controlling owner
-	byNode     = "nodegroup-node"     // name of a Machine's Node
 	byInstance = "nodegroup-instance" // last part of a Machine's provider id
 	byProvider = "nodegroup-provider" // provider id of a Node
 )
 
 // memory is all that answers are made of: what the informers hold, and over it what we wrote and they have not seen.
 type memory struct {
-	namespace                                   string
-	deployments, sets, machines, classes, nodes cache.Indexer
-	clock                                       clock.PassiveClock
-	written                                     pendingWrites
-	named                                       recent
-	shown                                       shown
-	sighted                                     sighted
-	freed                                       freed
+	namespace   string
+	deployments cache.Indexer
+	kinds       stores.Kinds
+	source      pool.Source
+	clock       clock.PassiveClock
+	written     pendingWrites
+	named       recent
+	shown       shown
+	sighted     sighted
+	freed       freed
 }
 
 // group is the MachineDeployment of that name, as new as it is known.
@@ -69,17 +69,19 @@ func (m *memory) groups() []Group {
 	return all
 }
 
+// outline reads a group and its machines, and read also its rollout. There are no pods in either.
+func (m *memory) outline(g Group) pool.Snapshot {
+	return pool.Outline(g.Deployment, m.source, m.clock.Now())
+}
+
+func (m *memory) read(g Group) pool.Snapshot { return pool.Read(g.Deployment, m.source, m.clock.Now()) }
+
 // members are the machines of a group, sorted by name.
-func (m *memory) members(g Group) []Member {
-	named, now := names(g.Deployment), m.clock.Now()
-	var all []Member
-	for _, set := range owned[*v1alpha1.MachineSet](m.sets, g.Deployment) {
-		for _, machine := range owned[*v1alpha1.Machine](m.machines, set) {
-			gone := named[machine.Name] || m.named.has(machine.Name, now)
-			all = append(all, NewMember(machine, set.Name, m.node(machine), gone, now))
-		}
+func (m *memory) members(s pool.Snapshot) []Member {
+	all := make([]Member, 0, len(s.Machines))
+	for _, machine := range s.Machines {
+		all = append(all, Member{Machine: machine, Gone: m.named.has(machine.Object.Name, s.Now)})
 	}
-	slices.SortFunc(all, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -87,7 +89,7 @@ func (m *memory) members(g Group) []Member {
 func (m *memory) wrote(d *v1alpha1.MachineDeployment) {
 	now := m.clock.Now()
 	m.written.note(d, now)
-	m.named.note(names(d), now)
+	m.named.note(signs.Named(d), now)
 }
 
 // forget what is known of objects that are gone. It is called again and again: what a call under way has noted since goes the next time.
@@ -101,7 +103,7 @@ func (m *memory) forget() {
 	m.written.forgetIf(missing(m.deployments))
 	m.shown.forgetIf(missing(m.deployments))
 	m.sighted.forgetIf(missing(m.deployments))
-	m.freed.forgetIf(missing(m.machines))
+	m.freed.forgetIf(missing(m.kinds.Machines))
 	m.named.note(nil, m.clock.Now())
 }
 
@@ -120,56 +122,25 @@ func (m *memory) behind() string {
 // alive are the names of those machines of a group that nobody has begun to delete.
 func (m *memory) alive(g Group) map[string]bool {
 	all := map[string]bool{}
-	for _, set := range owned[*v1alpha1.MachineSet](m.sets, g.Deployment) {
-		for _, machine := range owned[*v1alpha1.Machine](m.machines, set) {
-			if machine.DeletionTimestamp == nil {
-				all[machine.Name] = true
-			}
+	for _, machine := range m.outline(g).Machines {
+		if machine.Object.DeletionTimestamp == nil {
+			all[machine.Object.Name] = true
 		}
-	}
-	return all
-}
-
-func owned[T any](index cache.Indexer, owner metav1.Object) []T {
-	return indexed[T](index, byOwner, string(owner.GetUID()))
-}
-
-func indexed[T any](index cache.Indexer, by, value string) []T {
-	found, err := index.ByIndex(by, value)
-	if err != nil {
-		panic(err) // the index is ours
-	}
-	all := make([]T, 0, len(found))
-	for _, o := range found {
-		all = append(all, o.(T))
 	}
 	return all
 }
 
 // home is the group that a Machine belongs to; an error where it is none.
 func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
-	set, ok := m.owner(m.sets, machine, "MachineSet")
-	if !ok {
+	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
+	if set == nil {
 		return Group{}, status.Errorf(codes.NotFound, "machine %s is of no MachineSet", machine.Name)
 	}
-	d, ok := m.owner(m.deployments, set, "MachineDeployment")
-	if !ok {
+	d := stores.Controller[v1alpha1.MachineDeployment](m.deployments, set)
+	if d == nil {
 		return Group{}, status.Errorf(codes.NotFound, "machine %s is of no MachineDeployment", machine.Name)
 	}
-	return m.group(d.GetName())
-}
-
-func (m *memory) owner(index cache.Indexer, of metav1.Object, kind string) (metav1.Object, bool) {
-	ref := metav1.GetControllerOf(of)
-	if ref == nil || ref.Kind != kind {
-		return nil, false
-	}
-	found, ok, _ := index.GetByKey(m.namespace + "/" + ref.Name)
-	if !ok {
-		return nil, false
-	}
-	owner := found.(metav1.Object)
-	return owner, owner.GetUID() == ref.UID
+	return m.group(d.Name)
 }
 
 // homeOf is the group that a call's Node belongs to, false where it belongs to none: it is unknown, or in reserve.
@@ -179,10 +150,10 @@ func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
 		return Group{}, false
 	}
 	_, reserve := node.GetAnnotations()[v1alpha1.ReserveAnnotation]
-	if !reserve || marked(machine) {
+	if !reserve || pool.Marked(machine) {
 		m.freed.forget(machine.Name)
 	}
-	if marked(machine) || reserve && !m.freed.stuck(machine.Name, m.clock.Now()) {
+	if pool.Marked(machine) || reserve && !m.freed.stuck(machine.Name, m.clock.Now()) {
 		return Group{}, false
 	}
 	g, err := m.home(machine)
@@ -198,7 +169,7 @@ func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, 
 			return nil, err
 		}
 		if machine == nil {
-			if _, there := m.nodeNamed(node.GetName()); there {
+			if m.source.Node(node.GetName()) != nil {
 				return nil, status.Errorf(codes.NotFound, "no machine stands behind node %s", node.GetName())
 			}
 			continue
@@ -215,25 +186,12 @@ func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, 
 	return going, nil
 }
 
-// ownerIndexer indexes by the controlling owner.
-func ownerIndexer() cache.Indexers {
-	return cache.Indexers{byOwner: func(o any) ([]string, error) {
-		object, ok := o.(metav1.Object)
-		if !ok {
-			return nil, fmt.Errorf("index %T: no object", o)
-		}
-		if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
-			return []string{string(ref.UID)}, nil
-		}
-		return nil, nil
-	}}
-}
-
 // machineIndexer indexes by owner, Node and instance.
 func machineIndexer() cache.Indexers {
-	all := ownerIndexer()
-	all[byNode] = func(o any) ([]string, error) { return some(o.(*v1alpha1.Machine).Labels[mcm.NodeLabelKey]), nil }
-	all[byInstance] = func(o any) ([]string, error) { return some(instance(o.(*v1alpha1.Machine).Spec.ProviderID)), nil }
+	all := stores.Machines()
+	all[byInstance] = func(o any) ([]string, error) {
+		return some(signs.InstanceID(o.(*v1alpha1.Machine).Spec.ProviderID)), nil
+	}
 	return all
 }
 

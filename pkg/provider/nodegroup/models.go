@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -27,10 +29,9 @@ func (m *memory) template(g Group, reserved corev1.ResourceList) (*corev1.Node, 
 
 func (m *memory) model(g Group) Model {
 	template := g.Deployment.Spec.Template.Spec
-	found, ok, _ := m.classes.GetByKey(m.namespace + "/" + template.Class.Name)
 	model := Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.example(g)}
-	if ok {
-		model.Class = found.(*v1alpha1.MachineClass).NodeTemplate
+	if class := m.source.Class(m.namespace, template.Class.Name); class != nil {
+		model.Class = class.NodeTemplate
 	}
 	return model
 }
@@ -43,12 +44,9 @@ func (m *memory) example(g Group) *corev1.Node {
 		return node
 	}
 	var fit []*corev1.Node
-	for _, set := range owned[*v1alpha1.MachineSet](m.sets, g.Deployment) {
-		for _, machine := range owned[*v1alpha1.Machine](m.machines, set) {
-			node := m.node(machine)
-			if node != nil && machine.Spec.Class.Name == class && (similar.Candidate{Node: node, Reserve: marked(machine)}).Fit(now) {
-				fit = append(fit, node)
-			}
+	for _, machine := range m.outline(g).Machines {
+		if machine.Node != nil && machine.Object.Spec.Class.Name == class && (similar.Candidate{Node: machine.Node, Reserve: machine.Marked()}).Fit(now) {
+			fit = append(fit, machine.Node)
 		}
 	}
 	if len(fit) == 0 {
@@ -66,7 +64,7 @@ func (m *memory) remember(o any) {
 		return
 	}
 	machine, err := m.machine(node.Spec.ProviderID, node.Name)
-	if machine == nil || err != nil || marked(machine) {
+	if machine == nil || err != nil || pool.Marked(machine) {
 		return
 	}
 	if g, err := m.home(machine); err == nil {
@@ -78,7 +76,7 @@ func (m *memory) remember(o any) {
 func (m *memory) watch(deployments, nodes cache.SharedIndexInformer) error {
 	noteNames := func(o any) {
 		if d, ok := o.(*v1alpha1.MachineDeployment); ok {
-			m.named.note(names(d), m.clock.Now())
+			m.named.note(signs.Named(d), m.clock.Now())
 		}
 	}
 	if _, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // changedAt is when an autoscaler changed replicas last.
@@ -52,8 +53,8 @@ func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done 
 
 // arrived tells whether what is stored names the machines that we named, or did.
 func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
-	there := names(live)
-	missing := slices.ContainsFunc(c.Names, func(name string) bool { return !there[name] })
+	there := signs.Named(live)
+	missing := slices.ContainsFunc(c.Names, func(name string) bool { _, is := there[name]; return !is })
 	return !missing || c.dated(base) && live.Annotations[changedAt] == c.Annotations[changedAt]
 }
 

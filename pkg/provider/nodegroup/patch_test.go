@@ -13,9 +13,9 @@ import (
 
 var _ = Describe("A patch", func() {
 	It("takes effect on the version that it was decided on alone", func() {
-		c, err := NewRemoval(group("1:5", 3), members("SSS"), going("b"), noon)
+		c, err := NewRemoval(group("1:5", 3), members("SSS"), false, going("b"), noon)
 		Expect(err).NotTo(HaveOccurred())
-		body, err := c.patch(pool("1:5", 3))
+		body, err := c.patch(deployment("1:5", 3))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(body).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
 			"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time": "2026-03-01T11:59:59Z",
@@ -23,9 +23,9 @@ var _ = Describe("A patch", func() {
 	})
 
 	It("leaves replicas alone where they stay", func() {
-		c, err := NewRemoval(group("1:5", 3), members("SSSR"), going("d"), noon)
+		c, err := NewRemoval(group("1:5", 3), members("SSSR"), false, going("d"), noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(c.patch(pool("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
+		Expect(c.patch(deployment("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
 	})
 })
 
@@ -57,12 +57,12 @@ var _ = Describe("A patch without an answer", func() {
 	raise := func() (*v1alpha1.MachineDeployment, Change) {
 		c, err := NewRaise(group("1:9", 3), 3, 1)
 		Expect(err).NotTo(HaveOccurred())
-		return pool("1:9", 3), c
+		return deployment("1:9", 3), c
 	}
 	remove := func(notes ...string) (*v1alpha1.MachineDeployment, Change) {
-		c, err := NewRemoval(group("1:9", 3, notes...), members("SSS"), going("a"), noon)
+		c, err := NewRemoval(group("1:9", 3, notes...), members("SSS"), false, going("a"), noon)
 		Expect(err).NotTo(HaveOccurred())
-		return pool("1:9", 3, notes...), c
+		return deployment("1:9", 3, notes...), c
 	}
 	// fixed is an applied excess that takes the place of the machine, so that the time is written too.
 	const fixed = excess + "2,max=3"

@@ -4,16 +4,14 @@ package nodegroup
 
 import (
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -46,23 +44,24 @@ func NewRaise(g Group, seen, delta int32) (Change, error) {
 	case to > int64(g.Bounds.Max):
 		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d to %d: max is %d", g.Deployment.Name, replicas, to, g.Bounds.Max)
 	}
-	c := resized(g, int32(to))
+	c := newChange(g, resized(g, int32(to), workload(g)+int32(to)-replicas))
 	c.meant = delta
 	return c, nil
 }
 
-// NewRemoval names machines of a group for deletion. Those that leave already, or are no members any more, change nothing.
-func NewRemoval(g Group, members []Member, going map[string]bool, now time.Time) (Change, error) {
-	var leave []Member
+// NewRemoval names machines of a group for deletion. Those that leave already, or are no members any more, change nothing. Spread
+// reports whether the machines belong to more than one MachineSet; see [pool.Rollout].
+func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, now time.Time) (Change, error) {
+	var leave []string
 	serving := int32(0)
 	for _, m := range members {
-		if !going[m.Name] || m.Leaving {
+		if !going[m.Name()] || m.Leaving() {
 			continue
 		}
 		if m.Preserved {
-			return Change{}, status.Errorf(codes.FailedPrecondition, "remove machine %s: it is preserved", m.Name)
+			return Change{}, status.Errorf(codes.FailedPrecondition, "remove machine %s: it is preserved", m.Name())
 		}
-		if leave = append(leave, m); m.Serves() {
+		if leave = append(leave, m.Name()); m.Serves() {
 			serving++
 		}
 	}
@@ -70,70 +69,60 @@ func NewRemoval(g Group, members []Member, going map[string]bool, now time.Time)
 	switch {
 	case len(leave) == 0:
 		return Change{From: replicas, To: replicas}, nil
-	case spread(members):
+	case spread:
 		// machine-controller-manager would spread the smaller number over its MachineSets, and so delete a machine that nobody named. In an
 		// in-place update it would neither take one away nor go on with the update.
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: its machines are being replaced, by a rollout", g.Deployment.Name)
 	case serving > 0 && replicas-serving < g.Bounds.Min:
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d machines of %s, which has %d: min is %d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
 	}
-	c := resized(g, replicas-serving)
-	c.name(g, leave, now)
+	after := resized(g, replicas-serving, workload(g)-serving)
+	c := newChange(g, after)
+	fewer := pool.Visible(after) < pool.Visible(g.Deployment)
+	c.Names = slices.Sorted(slices.Values(leave))
+	maps.Copy(c.Annotations, signs.Name(g.Deployment, c.Names, fewer, now))
 	return c, nil
-}
-
-// spread reports whether machines that stay belong to more than one MachineSet.
-func spread(members []Member) bool {
-	staying := map[string]int{}
-	for _, m := range members {
-		if !m.Leaving {
-			staying[m.Set]++
-		}
-	}
-	return machinepool.Spread(nil, staying)
 }
 
 // NewWithdrawal takes back what does not exist yet of the machines that were asked for. It never fails: the caller would
 // fail with it, for all groups, again and again.
 func NewWithdrawal(g Group, members []Member, delta int32) Change {
-	replicas := int64(g.Replicas())
-	counted, serving := int64(0), int64(0)
+	counted, serving := 0, 0
 	for _, m := range members {
-		if m.Counted {
+		if m.Counted() {
 			counted++
 		}
 		if m.Serves() {
 			serving++
 		}
 	}
+	replicas, r := int(g.Replicas()), int(workload(g))
 	// The first keeps a placeholder from being withdrawn here and deleted later. The second leaves machine-controller-manager
-	// no machine too many: it would take one that serves.
-	missing := min(replicas-serving, replicas+g.applied()-counted)
-	back := max(0, min(-int64(delta), missing, replicas-int64(g.Bounds.Min)))
-	return resized(g, int32(replicas-back))
+	// no machine too many: it would take one that serves. Growth that waits to be split has no machines at all.
+	missing := max(0, min(r-serving, pool.Visible(g.Deployment)-counted))
+	back := max(0, min(-int(delta), missing+replicas-r, replicas-int(g.Bounds.Min)))
+	return newChange(g, resized(g, int32(replicas-back), int32(r-min(back, missing))))
 }
 
-// resized is a change of replicas.
-func resized(g Group, to int32) Change {
-	c := Change{From: g.Replicas(), To: to, Annotations: map[string]string{}, meant: to - g.Replicas()}
-	d := g.Deployment
-	_, held := d.Annotations[v1alpha1.AppliedReplicasAnnotation]
-	if mode, _ := v1alpha1.ParseBalanceMode(d.Annotations[v1alpha1.BalanceAnnotation]); c.From == c.To || !held && mode == v1alpha1.BalanceOff {
-		return c
+// workload is how many machines the group may have for workload now.
+func workload(g Group) int32 { return max(0, pool.Workload(g.Deployment, g.Deployment.Spec.Replicas)) }
+
+// resized is the MachineDeployment with so many replicas, r of them for workload at once.
+func resized(g Group, replicas, r int32) *v1alpha1.MachineDeployment {
+	after := *g.Deployment
+	r = min(max(0, r), replicas)
+	pool.Resize(&after, r, replicas-r)
+	return &after
+}
+
+// newChange is the change of a group to what it is after it.
+func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
+	c := Change{From: g.Replicas(), To: after.Spec.Replicas, Annotations: map[string]string{}}
+	c.meant = c.To - c.From
+	if _, held := pool.AppliedReplicas(after); held && c.From != c.To {
+		c.Annotations[v1alpha1.AppliedReplicasAnnotation] = after.Annotations[v1alpha1.AppliedReplicasAnnotation]
 	}
-	// What the caller has chosen this group for is not split over others; what is being split already goes on being split.
-	moved := min(max(0, int64(machinepool.Workload(d, c.From))+int64(to)-int64(c.From)), math.MaxInt32)
-	c.Annotations[v1alpha1.AppliedReplicasAnnotation] = strconv.FormatInt(moved, 10)
 	return c
-}
-
-// name adds machines to those that machine-controller-manager is to delete.
-func (c *Change) name(g Group, leave []Member, now time.Time) {
-	for _, m := range leave {
-		c.Names = append(c.Names, m.Name)
-	}
-	slices.Sort(c.Names)
-	maps.Copy(c.Annotations, signs.Name(g.Deployment, c.Names, g.shown(c.To) < g.shown(c.From), now))
 }
 
 // NewReminder writes the time of the change where machines are overdue that were named before it: somebody has raised replicas

@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 var _ = Describe("A raise", func() {
@@ -29,10 +31,10 @@ var _ = Describe("A raise", func() {
 		Entry("from below min", group("3:6", 1), 1, "1>2"),
 		Entry("without a balance mode nothing is written of it", group("1:9", 3, balanced+"Off"), 1, "3>4"),
 		Entry("unsplit where growth is split", group("1:9", 3, balanced+"ScaleUp", unsplit+"3"), 2, "3>5 5"),
-		Entry("unsplit where a mode has just begun", group("1:9", 3, balanced+"Continuous"), 2, "3>5 5"),
+		Entry("where a mode has just begun: nothing is split that was there before", group("1:9", 3, balanced+"Continuous"), 2, "3>5"),
 		Entry("unsplit where the mode is the default and shows by its annotation alone", group("1:9", 3, unsplit+"3"), 2, "3>5 5"),
 		Entry("what is being split goes on being split", group("1:20", 9, unsplit+"3"), 2, "9>11 5"),
-		Entry("over an annotation that nobody can read", group("1:9", 3, unsplit+"x"), 1, "3>4 4"),
+		Entry("where the annotation is invalid, which counts as none", group("1:9", 3, unsplit+"x"), 1, "3>4"),
 		Entry("of the largest number there is", group("0:2147483647", math.MaxInt32-1, unsplit+"2147483647"), 1, "2147483646>2147483647 2147483647"),
 	)
 
@@ -75,7 +77,7 @@ var _ = Describe("A raise of a group that others have raised since the caller's 
 var _ = Describe("A removal", func() {
 	DescribeTable("is one change of replicas and names",
 		func(g Group, machines, leave, want string) {
-			c, err := NewRemoval(g, members(machines), going(leave), noon)
+			c, err := NewRemoval(g, members(machines), spread(members(machines)), going(leave), noon)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(c.String()).To(Equal(want))
 		},
@@ -101,13 +103,15 @@ var _ = Describe("A removal", func() {
 		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText+passed),
 		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+passed+" 4"),
 		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+passed+" 4"),
+		Entry("while growth is being split, where replicas would reach max and the machines do not", group("1:9:2", 8, unsplit+"5", excess+"2,max=9"), "SSSSSRR", "a",
+			"8>7 a~"+noonText+passed+" 4"),
 		Entry("where what may be acted on is out of date", group("1:9", 3, unsplit+"5"), "SSS", "a", "3>2 a~"+noonText+passed+" 2"),
 		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText+passed),
 	)
 
 	DescribeTable("is refused whole",
 		func(g Group, machines, leave string) {
-			c, err := NewRemoval(g, members(machines), going(leave), noon)
+			c, err := NewRemoval(g, members(machines), spread(members(machines)), going(leave), noon)
 			Expect(code(err)).To(Equal(codes.FailedPrecondition))
 			Expect(c.Empty()).To(BeTrue())
 		},
@@ -153,6 +157,9 @@ var _ = Describe("A withdrawal", func() {
 		Entry("nothing for more than nothing", group("1:9", 5), "S", 1, "5>5"),
 		Entry("the most there can be", group("0:9", 5), "", math.MinInt32, "5>0"),
 		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSS", -2, "5>3 3"),
+		Entry("growth that waits to be split: no machine is missing", group("1:9", 7, unsplit+"5"), "SSSSS", -2, "7>5 5"),
+		Entry("machines that are missing first, then growth that waits", group("1:9", 8, unsplit+"5"), "SSSS", -3, "8>5 4"),
+		Entry("growth that waits, where too many serve already", group("1:9", 7, unsplit+"5"), "SSSSSS", -3, "7>5 5"),
 	)
 })
 
@@ -167,7 +174,7 @@ func drawn(t *rapid.T) (Group, []Member) {
 	if rapid.Bool().Draw(t, "split") {
 		notes = append(notes, unsplit+rapid.SampledFrom([]string{"0", "3", "9"}).Draw(t, "may be acted on"))
 	}
-	g, err := NewGroup(pool(v1alpha1.Bounds{Min: lo, Max: hi}.String(), rapid.Int32Range(0, 10).Draw(t, "replicas"), notes...))
+	g, err := NewGroup(deployment(v1alpha1.Bounds{Min: lo, Max: hi}.String(), rapid.Int32Range(0, 10).Draw(t, "replicas"), notes...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +191,7 @@ var _ = Describe("Laws of changes", func() {
 				t.Fatalf("raise %v: %v", raised, err)
 			}
 			leave := going(rapid.StringOfN(rapid.SampledFrom([]rune("abcdefghi")), 0, 9, -1).Draw(t, "leave"))
-			removed, err := NewRemoval(g, all, leave, noon)
+			removed, err := NewRemoval(g, all, spread(all), leave, noon)
 			if err != nil && !removed.Empty() || removed.To > removed.From || removed.To < removed.From && removed.To < g.Bounds.Min {
 				t.Fatalf("removal %v: %v", removed, err)
 			}
@@ -199,17 +206,17 @@ var _ = Describe("Laws of changes", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g, all := drawn(t)
 			leave := going(rapid.StringOfN(rapid.SampledFrom([]rune("abcdefghi")), 0, 9, -1).Draw(t, "leave"))
-			c, err := NewRemoval(g, all, leave, noon)
+			c, err := NewRemoval(g, all, spread(all), leave, noon)
 			if err != nil {
 				return
 			}
 			serving := int32(0)
 			for i := range all {
-				if leave[all[i].Name] {
+				if leave[all[i].Name()] {
 					if all[i].Serves() {
 						serving++
 					}
-					all[i].Leaving = true
+					all[i].Gone = true
 				}
 			}
 			if c.From-c.To != serving {
@@ -217,11 +224,11 @@ var _ = Describe("Laws of changes", func() {
 			}
 			d := carriedOut(g.Deployment, c)
 			for name := range leave {
-				if there := names(d)[name]; !there && strings.Contains(c.String(), name+"~") {
+				if _, there := signs.Named(d)[name]; !there && strings.Contains(c.String(), name+"~") {
 					t.Fatalf("%s is not named by %v", name, c)
 				}
 			}
-			again, err := NewRemoval(Group{Deployment: d, Bounds: g.Bounds}, all, leave, noon.Add(time.Hour))
+			again, err := NewRemoval(Group{Deployment: d, Bounds: g.Bounds}, all, spread(all), leave, noon.Add(time.Hour))
 			if err != nil || !again.Empty() {
 				t.Fatalf("again: %v %v", again, err)
 			}
@@ -235,14 +242,14 @@ var _ = Describe("Laws of changes", func() {
 			if c.Empty() {
 				return
 			}
-			lowered := Group{Deployment: carriedOut(g.Deployment, c), Bounds: g.Bounds}
-			counted := int64(0)
+			lowered := carriedOut(g.Deployment, c)
+			counted := 0
 			for _, m := range all {
-				if m.Counted {
+				if m.Counted() {
 					counted++
 				}
 			}
-			before, after := int64(c.From)+g.applied(), int64(c.To)+lowered.applied()
+			before, after := pool.Visible(g.Deployment), pool.Visible(lowered)
 			if after < counted && after < before {
 				t.Fatalf("%d machines, %d wanted after %v", counted, after, c)
 			}
@@ -254,7 +261,7 @@ var _ = Describe("Laws of changes", func() {
 			g, all := drawn(t)
 			before := g.Deployment.DeepCopy()
 			_, _ = NewRaise(g, g.Replicas(), 1)
-			_, _ = NewRemoval(g, all, going("abc"), noon)
+			_, _ = NewRemoval(g, all, spread(all), going("abc"), noon)
 			_ = NewWithdrawal(g, all, -3)
 			if !equality.Semantic.DeepEqual(before, g.Deployment) {
 				t.Fatal("the MachineDeployment was changed")

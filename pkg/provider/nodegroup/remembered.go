@@ -107,7 +107,7 @@ type recent struct {
 }
 
 // note names that are there now, and forget others that have not been for long.
-func (r *recent) note(all map[string]bool, now time.Time) {
+func (r *recent) note(all map[string]time.Time, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {

@@ -14,8 +14,8 @@ var _ = Describe("A name that has left the annotation", func() {
 		begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
 		r := &recent{}
-		r.note(map[string]bool{"a": true}, begun)
-		r.note(map[string]bool{"a": true, "b": true}, after(50))
+		r.note(map[string]time.Time{"a": {}}, begun)
+		r.note(map[string]time.Time{"a": {}, "b": {}}, after(50))
 		r.note(nil, after(70))
 		Expect(r.has("a", after(109))).To(BeTrue())
 		Expect(r.has("a", after(110))).To(BeFalse())

@@ -24,7 +24,7 @@ import (
 
 // named is the annotation that names machines for deletion, without times.
 func (c *cluster) named(pool string) []string {
-	return slices.Sorted(maps.Keys(names(c.deployment(pool))))
+	return slices.Sorted(maps.Keys(signs.Named(c.deployment(pool))))
 }
 
 // due are the machines that machine-controller-manager deletes whatever the number is. Without a time of the last change it takes the present.
@@ -205,6 +205,46 @@ var _ = Describe("Removing", func() {
 			Expect(c.ours.Machines(ns).Delete(context.Background(), "n", metav1.DeleteOptions{})).To(Succeed())
 			c.lull()
 			Expect(c.remove("pool", "node-a")).To(Succeed())
+		})
+	})
+
+	It("waits while another MachineSet asks for machines, though it has none: the smaller number would be spread over both", func() {
+		play(func(c *cluster) {
+			ctx := context.Background()
+			c.pool("pool", "1:9", 2)
+			c.running("pool", "a", "b")
+			old := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-0", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", c.deployment("pool"))}}}
+			old.Spec.Replicas = 1
+			old, err := c.ours.MachineSets(ns).Create(ctx, old, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			set, err := c.ours.MachineSets(ns).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			set.Spec.Replicas = 2
+			_, err = c.ours.MachineSets(ns).Update(ctx, set, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.lull()
+			Expect(code(c.remove("pool", "node-a"))).To(Equal(codes.FailedPrecondition))
+			old.Spec.Replicas = 0
+			_, err = c.ours.MachineSets(ns).Update(ctx, old, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.lull()
+			Expect(c.remove("pool", "node-a")).To(Succeed())
+		})
+	})
+
+	It("of a machine that was preserved a moment ago is refused, however late our watch of Machines is", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 2)
+			c.running("pool", "a", "b")
+			c.lull()
+			c.Hold("machines", serving)
+			m, err := c.ours.Machines(ns).Get(context.Background(), "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: time.Now().Add(time.Hour)}
+			_, err = c.ours.Machines(ns).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(code(c.remove("pool", "node-a"))).To(Equal(codes.FailedPrecondition))
+			Expect(c.writes()).To(BeEmpty())
 		})
 	})
 

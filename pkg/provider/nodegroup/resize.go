@@ -48,11 +48,12 @@ func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroup
 		if err != nil {
 			return Change{}, err
 		}
-		members, err := s.confirmed(ctx, s.memory.members(g), going)
+		read := s.memory.read(g)
+		members, err := s.confirmed(ctx, s.memory.members(read), going)
 		if err != nil {
 			return Change{}, err
 		}
-		return NewRemoval(g, members, going, s.options.Clock.Now())
+		return NewRemoval(g, members, read.Rollout.Spread, going, s.options.Clock.Now())
 	})
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 		return nil, status.Errorf(codes.InvalidArgument, "lower %s by %d: must be -1 or less", request.GetId(), request.GetDelta())
 	}
 	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
-		return NewWithdrawal(g, s.memory.members(g), request.GetDelta()), nil
+		return NewWithdrawal(g, s.memory.members(s.memory.outline(g)), request.GetDelta()), nil
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -78,17 +79,16 @@ func New(c Clients, i Informers, o Options) (*Server, error) {
 		i.Machines.MachineDeployments().Informer(), i.Machines.MachineSets().Informer(), i.Machines.Machines().Informer(),
 		i.Machines.MachineClasses().Informer(), i.Nodes.Informer(),
 	}
-	err := errors.Join(informers[1].AddIndexers(ownerIndexer()), informers[2].AddIndexers(machineIndexer()), informers[4].AddIndexers(nodeIndexer()))
+	err := errors.Join(informers[1].AddIndexers(stores.Owned()), informers[2].AddIndexers(machineIndexer()), informers[4].AddIndexers(nodeIndexer()))
 	s := &Server{clients: c, options: o, metrics: newMetrics(o.Registerer), life: context.Background()}
 	for _, informer := range informers {
 		err = errors.Join(err, informer.SetTransform(lean))
 		s.synced = append(s.synced, informer.HasSyncedChecker())
 	}
-	s.memory = &memory{
-		namespace: o.Namespace, clock: o.Clock,
-		deployments: informers[0].GetIndexer(), sets: informers[1].GetIndexer(), machines: informers[2].GetIndexer(),
-		classes: informers[3].GetIndexer(), nodes: informers[4].GetIndexer(),
+	kinds := stores.Kinds{
+		Sets: informers[1].GetIndexer(), Machines: informers[2].GetIndexer(), Classes: informers[3].GetIndexer(), Nodes: informers[4].GetIndexer(),
 	}
+	s.memory = &memory{namespace: o.Namespace, clock: o.Clock, deployments: informers[0].GetIndexer(), kinds: kinds, source: &stores.Source{Kinds: kinds}}
 	if err := errors.Join(err, s.memory.watch(informers[0], informers[4])); err != nil {
 		return nil, fmt.Errorf("prepare informers: %w", err)
 	}
@@ -138,8 +138,8 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 		return nil, err
 	}
 	response := &pb.NodeGroupNodesResponse{}
-	for _, m := range s.memory.members(g) {
-		if !m.Reserve {
+	for _, m := range s.memory.members(s.memory.outline(g)) {
+		if !m.Reserve() {
 			response.Instances = append(response.Instances, m.instance())
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // suite is what synctest wants to know; specs run while TestNodeGroup does.
@@ -36,7 +37,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 const noonText = "2026-03-01T12:00:00Z"
 
 // pool is a MachineDeployment of so many replicas.
-func pool(bounds string, replicas int32, annotations ...string) *v1alpha1.MachineDeployment {
+func deployment(bounds string, replicas int32, annotations ...string) *v1alpha1.MachineDeployment {
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 		Name: "pool", Namespace: ns, UID: "uid-pool", ResourceVersion: "7", Generation: 3, Annotations: map[string]string{v1alpha1.BoundsAnnotation: bounds},
 	}}
@@ -59,7 +60,7 @@ const (
 
 func group(bounds string, replicas int32, annotations ...string) Group {
 	GinkgoHelper()
-	g, err := NewGroup(pool(bounds, replicas, annotations...))
+	g, err := NewGroup(deployment(bounds, replicas, annotations...))
 	Expect(err).NotTo(HaveOccurred())
 	return g
 }
@@ -69,15 +70,16 @@ func group(bounds string, replicas int32, annotations ...string) Group {
 func members(text string) []Member {
 	var all []Member
 	for i, letter := range text {
-		m := Member{Name: string(rune('a' + i)), Set: "new", Counted: true}
-		m.ID = placeholder + m.Name
+		o := machineIn(mcm.MachineRunning)
+		o.Name = string(rune('a' + i))
+		m := Member{Machine: pool.Machine{Object: o, Set: "new"}}
 		switch letter {
 		case 'R':
-			m.Reserve = true
+			inReserve(o)
 		case 'L':
-			m.Leaving = true
+			m.Gone = true
 		case 'T':
-			m.Leaving, m.Counted = true, false
+			o.Status.CurrentStatus.Phase = mcm.MachineTerminating
 		case 'P':
 			m.Preserved = true
 		case 'O':
@@ -86,6 +88,17 @@ func members(text string) []Member {
 		all = append(all, m)
 	}
 	return all
+}
+
+// spread reports whether machines that stay are of two MachineSets.
+func spread(members []Member) bool {
+	staying := map[string]int{}
+	for _, m := range members {
+		if !m.Leaving() {
+			staying[m.Set]++
+		}
+	}
+	return pool.Spread(nil, staying)
 }
 
 func going(list string) map[string]bool {

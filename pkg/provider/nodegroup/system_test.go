@@ -36,6 +36,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // whole is the process as the binary runs it: machine-controller-manager's controllers behind the lens, the machine-taint
@@ -148,7 +149,7 @@ func (c *cluster) lists() (serves, reserve []string) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m); err != nil {
 			panic(err) // it was written by a typed client
 		}
-		if marked(m) {
+		if pool.Marked(m) {
 			reserve = append(reserve, m.Name)
 		} else {
 			serves = append(serves, m.Name)

@@ -30,6 +30,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var (
@@ -163,10 +164,10 @@ func ownedBy(kind string, o metav1.Object) metav1.OwnerReference {
 }
 
 // machine makes a Machine of a pool, and its Node if it runs.
-func (c *cluster) machine(pool, name string, phase mcm.MachinePhase, change ...func(*v1alpha1.Machine)) {
+func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...func(*v1alpha1.Machine)) {
 	GinkgoHelper()
 	ctx := context.Background()
-	set, err := c.ours.MachineSets(ns).Get(ctx, pool+"-1", metav1.GetOptions{})
+	set, err := c.ours.MachineSets(ns).Get(ctx, group+"-1", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	m := machineIn(phase, change...)
 	m.Name, m.OwnerReferences = name, []metav1.OwnerReference{ownedBy("MachineSet", set)}
@@ -182,7 +183,7 @@ func (c *cluster) machine(pool, name string, phase mcm.MachinePhase, change ...f
 	if phase == mcm.MachineRunning {
 		node := gen.Node("node-"+name, func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
-			if marked(m) {
+			if pool.Marked(m) {
 				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: noonText}
 			}
 		})
