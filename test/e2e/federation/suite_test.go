@@ -5,7 +5,6 @@
 package federation
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +54,7 @@ type member struct {
 	core    kubernetes.Interface
 	dynamic dynamic.Interface
 	metrics *metrics
-	link    *link
+	link    *localcluster.Link
 	paused  bool
 }
 
@@ -151,10 +150,11 @@ func register(ctx context.Context, m *member, labels ...string) {
 	GinkgoHelper()
 	path, err := m.AccountKubeconfig(ctx, "kube-system", "evenkeel-federation")
 	Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(path)
+	m.link, err = localcluster.NewLink(m.Config().Host)
 	Expect(err).NotTo(HaveOccurred())
-	m.link = newLink(m.Config().Host)
-	text = bytes.ReplaceAll(text, []byte(m.Config().Host), []byte(m.link.url()))
+	DeferCleanup(m.link.Close)
+	text, err := m.link.Kubeconfig(path)
+	Expect(err).NotTo(HaveOccurred())
 	registerText(ctx, m.name, text, labels...)
 }
 
