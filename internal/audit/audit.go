@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
@@ -21,6 +22,10 @@ type Request struct {
 	Group, Resource, Subresource string
 	Namespace, Name              string
 	Code                         int
+	// URI has the selectors of a list.
+	URI string
+	// Answered is when the API server had answered it.
+	Answered time.Time
 }
 
 // Writes says whether it was to change anything that matters: Leases and Events do not.
@@ -83,6 +88,7 @@ func (l *Log) next() (*Request, error) {
 	r := &Request{
 		User: e.User.Username, Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
 		Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		URI: e.RequestURI, Answered: e.StageTimestamp.Time,
 	}
 	if e.ResponseStatus != nil {
 		r.Code = int(e.ResponseStatus.Code)

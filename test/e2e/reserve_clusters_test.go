@@ -44,16 +44,7 @@ func runProgram(ctx context.Context, c *localcluster.Cluster, program localclust
 
 var _ = Describe("In the long run, a reserve", Label("long", "ours"), Serial, func() {
 	It("has its Machines in one cluster and its Nodes in another", func(ctx context.Context) {
-		seed := another(ctx, localcluster.Options{Name: "e2e-seed", Components: localcluster.APIServerOnly})
-		shoot := another(ctx, localcluster.Options{Name: "e2e-shoot"})
-		Expect(seed.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
-		Expect(seed.Apply(ctx, managerAccess)).To(Succeed())
-		Expect(shoot.Apply(ctx, "kubernetes/deploy/target-account/access.yaml", "kubernetes/deploy/target/access.yaml")).To(Succeed())
-		runProgram(ctx, seed, localcluster.Program{Name: machineController, Flags: slices.Concat(rates, []string{"--target-kubeconfig=" + shoot.Kubeconfig()})})
-		runProgram(ctx, seed, localcluster.Program{Name: mcm, Kubeconfig: accountOf(ctx, seed, mcm),
-			Flags: slices.Concat(rates, []string{managerControllers, "--target-kubeconfig=" + accountOf(ctx, shoot, mcm)})})
-		moveTo(seed, shoot)
-
+		apart(ctx, "e2e-apart")
 		p := newPool(ctx, "apart", 2, excess(1))
 		p.rests(ctx, 2, 1, "Complete")
 		p.work(ctx, 2)

@@ -121,7 +121,7 @@ func (p pool) reserve(ctx context.Context) []string {
 }
 
 // work makes pods that each take a whole machine of the pool, and waits until they run.
-func (p pool) work(ctx context.Context, pods int32) {
+func (p pool) work(ctx context.Context, pods int32, changes ...func(*corev1.PodTemplateSpec)) {
 	GinkgoHelper()
 	labels := map[string]string{"work": p.name}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "work-" + p.name}}
@@ -133,6 +133,9 @@ func (p pool) work(ctx context.Context, pods int32) {
 		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("3")},
 		}}},
+	}
+	for _, change := range changes {
+		change(&d.Spec.Template)
 	}
 	_, err := kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
