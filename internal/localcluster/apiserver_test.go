@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -50,6 +52,26 @@ var _ = Describe("an API server alone", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), string(output))
 		Expect(string(output)).To(And(
 			ContainSubstring("Client Version: "+version.GitVersion), ContainSubstring("Server Version: "+version.GitVersion)))
+	})
+
+	It("has after a restore what it had at the backup, and its versions go back", func(ctx SpecContext) {
+		version := func() string {
+			GinkgoHelper()
+			list, err := admin.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return list.ResourceVersion
+		}
+		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
+		Expect(put(ctx, "before")).To(Succeed())
+		Expect(cluster.Backup(ctx, backup)).To(Succeed())
+		for i := range 300 { // more than an API server writes by itself
+			Expect(put(ctx, fmt.Sprint("after-", i))).To(Succeed())
+		}
+		newest := version()
+		Expect(cluster.Restore(ctx, backup)).To(Succeed())
+		Expect(has(ctx, "before")).To(Succeed())
+		Expect(has(ctx, "after-0")).To(MatchError(apierrors.IsNotFound, "not found"))
+		Expect(resourceversion.CompareResourceVersion(version(), newest)).To(Equal(-1))
 	})
 
 	It("refuses whom no role allows, and allows whom one does", func(ctx SpecContext) {

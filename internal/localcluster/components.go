@@ -46,7 +46,7 @@ func (c *Cluster) etcdArgs() []string {
 	ca, server := c.keys.etcd.files.certFile, c.keys.etcdServer
 	args := []string{
 		"--name=etcd",
-		"--data-dir=" + filepath.Join(c.Dir(), "etcd"),
+		"--data-dir=" + c.etcdDir(),
 		"--log-level=warn",
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
