@@ -44,6 +44,9 @@
 // confirmed bounds were first seen. A cache that does not show it counts the higher maximum, and the cluster's API server is
 // asked. If that does not have the version either, the cluster was restored from a backup, and what it has counts.
 //
+// A ledger may be old, too: where the hub's etcd was restored from a backup. So nothing is raised before every cluster that answers
+// has been read.
+//
 // A creation has no such precondition once what it made is removed again. So what may have been created twice is not
 // removed before the longest time that a request can take.
 package federatedhpa

@@ -87,7 +87,8 @@ func (p *Plan) moreToCome() bool {
 	return false
 }
 
-// raises shares out the budget, which is what the counted maxima leave. Below 0 they are too much already.
+// raises shares out the budget, which is what the counted maxima leave. Below 0 they are too much already. Nothing is raised while
+// a cluster has yet to be read for the first time: a hub whose etcd was restored has a ledger of old, which may count too little.
 func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 	budget, counted := r.max, int64(0)
 	var rising []*Seat
@@ -100,7 +101,11 @@ func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 			rising, counted = append(rising, s), counted+s.Counted.Max
 		}
 	}
-	to := share(counted+max(0, budget), targetsOf(rising, func(_ int, s *Seat) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
+	room := max(0, budget)
+	if p.Starting {
+		room = 0
+	}
+	to := share(counted+room, targetsOf(rising, func(_ int, s *Seat) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
 	granted = map[string]int64{}
 	for i, s := range rising {
 		granted[s.Name] = to[i] - s.Counted.Max

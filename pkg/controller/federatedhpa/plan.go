@@ -24,7 +24,7 @@ type Plan struct {
 	Room, Missing int64
 	// Omitted is how many clusters are selected beyond what an object can hold.
 	Omitted int
-	// Starting means that some clusters have not answered yet, so nobody new is chosen.
+	// Starting means that some clusters have not answered yet, so nobody new is chosen, and no maximum is raised.
 	Starting bool
 	// Gone means that nothing of a deleted object is left to remove.
 	Gone bool
@@ -67,7 +67,7 @@ func survey(v View, r rules) Plan {
 	var p Plan
 	for _, c := range v.Clusters {
 		s := seatOf(c, ledger[c.Name], r, v.Now)
-		p.Starting = p.Starting || c.Starting && c.Selected
+		p.Starting = p.Starting || c.Starting && (c.Selected || s.has())
 		p.await(&s, r, v.Now)
 		p.Seats = append(p.Seats, s)
 	}
@@ -106,6 +106,9 @@ const lookAgainAt = 5 * time.Second
 
 // await notes when time alone will change what a cluster is.
 func (p *Plan) await(s *Seat, r rules, now time.Time) {
+	if s.cluster.Starting {
+		p.Again = sooner(p.Again, youth)
+	}
 	if since := s.entry.NotReadySince; since != nil && !s.stuck && s.cluster.Reachable {
 		p.Again = sooner(p.Again, r.start-now.Sub(since.Time))
 	}

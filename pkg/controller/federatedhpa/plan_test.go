@@ -215,6 +215,17 @@ var _ = Describe("Escrow", func() {
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..2"}))
 	})
 
+	It("raises nothing while a cluster of the ledger has not been read: after a restore of the hub it may have more than the ledger says", func() {
+		v := remembers(view(federated(2, 20), has("a", 1, 10, 10, wants(18)), Cluster{Name: "b", Registered: true, Starting: true}, has("c", 1, 6, 1)), "b", confirmed(1, 2))
+		Expect(orders(NewPlan(v))).To(Equal([]string{"c 1..2"}), "lowerings do not wait")
+		v.Clusters[2].Local.Bounds = Bounds{Min: 1, Max: 2}
+		p := NewPlan(v)
+		Expect(orders(p)).To(BeEmpty())
+		Expect(p.Again).To(Equal(15*time.Second), "the time that it has to answer ends without an event")
+		v.Clusters[1].Starting = false
+		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..16"}))
+	})
+
 	It("waits a moment for all givers, and not for a slow one", func() {
 		v := view(federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
 		v.Clusters[2].InFlight, v.Clusters[2].Sent = &Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)

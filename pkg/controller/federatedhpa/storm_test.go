@@ -29,7 +29,7 @@ var _ = Describe("Storms", func() {
 			first, second := f.Twins("federatedhpa", storm.Probing(probe, f.controller))
 			f.Storm(random, first, second)
 			f.create(federated(4, 30))
-			f.disturbAll(random, first)
+			f.disturbAll(random, first, second)
 			f.Calm()
 			f.reachAll()
 			f.loads("shop", 20, 1, 1, 1)
@@ -207,22 +207,38 @@ func probe(config *rest.Config) reachability.Probe {
 	return reachability.FederatedAutoscalers(versioned.NewForConfigOrDie(config).AutoscalingV1alpha1(), "")
 }
 
-// disturbAll does many things that happen to fleets, and near the end restores a backup of one cluster.
-func (f *federation) disturbAll(random *rand.Rand, p *storm.Process) {
+// disturbAll does many things that happen to fleets. In their midst it restores a backup of the hub, and at last one of a cluster.
+func (f *federation) disturbAll(random *rand.Rand, twins ...*storm.Process) {
 	f.Require("lease lost", "restore")
-	var backup *sim.Snapshot
+	var hub, member *sim.Snapshot
 	for round := range 30 {
 		time.Sleep(time.Duration(random.IntN(200)) * time.Second)
 		switch round {
 		case 8:
-			backup = f.clusters[0].Snapshot()
+			hub, member = f.Snapshot(), f.clusters[0].Snapshot()
+		case 16:
+			f.restoreHub(hub)
+			f.Storm(random, twins...)
 		case 26:
 			f.excused.Store(true)
-			f.clusters[0].Restore(backup)
+			f.clusters[0].Restore(member)
 		default:
-			f.disturb(random, p)
+			f.disturb(random, twins[0])
 		}
 	}
+}
+
+// restoreHub restores a backup once the hub has not answered for longer than an order may be under way, while all clusters are within
+// reach: of one that is not, the hub knows no more than the ledgers of the backup.
+func (f *federation) restoreHub(backup *sim.Snapshot) {
+	f.Calm()
+	f.Down(true, "federatedhpa")
+	f.reachAll()
+	time.Sleep(2 * time.Minute)
+	f.note("the hub is restored")
+	f.Restore(backup)
+	f.Down(false, "federatedhpa")
+	time.Sleep(3 * time.Minute)
 }
 
 // reachAll ends all outages of clusters.
