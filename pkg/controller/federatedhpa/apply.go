@@ -4,12 +4,14 @@ package federatedhpa
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
@@ -61,21 +63,22 @@ func (c *Controller) mind(ctx context.Context, v View, p Plan) (done bool, err e
 	has := slices.Contains(o.Finalizers, Finalizer)
 	switch {
 	case o.DeletionTimestamp == nil && !has && p.Stop == Hold{}:
-		o = o.DeepCopy()
-		o.Finalizers = append(o.Finalizers, Finalizer)
+		return true, c.finalize(ctx, o, append(slices.Clone(o.Finalizers), Finalizer))
 	case o.DeletionTimestamp != nil && !has:
 		return true, nil
 	case o.DeletionTimestamp != nil && p.Gone:
-		o = o.DeepCopy()
-		o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return f == Finalizer })
-	default:
-		return false, nil
+		return true, c.finalize(ctx, o, slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == Finalizer }))
 	}
-	return true, c.update(ctx, o)
+	return false, nil
 }
 
-func (c *Controller) update(ctx context.Context, o *v1alpha1.FederatedHorizontalPodAutoscaler) error {
-	stored, err := c.client.FederatedHorizontalPodAutoscalers(o.Namespace).Update(ctx, o, metav1.UpdateOptions{})
+// finalize patches, because an object of the cache is not the whole one.
+func (c *Controller) finalize(ctx context.Context, o *v1alpha1.FederatedHorizontalPodAutoscaler, finalizers []string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion, "finalizers": finalizers}})
+	if err != nil {
+		return fmt.Errorf("write finalizer: %w", err)
+	}
+	stored, err := c.client.FederatedHorizontalPodAutoscalers(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

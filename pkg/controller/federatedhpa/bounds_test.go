@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -143,6 +144,44 @@ var _ = Describe("What a cluster answers", func() {
 			Expect(s.Message).To(HavePrefix("unable to get (address) with Bearer (hidden) and (hidden) more"))
 			Expect(len(s.Message)).To(BeNumerically("<", 310))
 			Expect(s.Reason + s.Message).NotTo(MatchRegexp(`[[:cntrl:]\x{202e}]`))
+		}, "c1", "c2")
+	})
+})
+
+var _ = Describe("What users of the hub write", func() {
+	It("is not cached but for what is read, and stays as they wrote it", func() {
+		play(func(f *federation) {
+			f.start()
+			o := federated(2, 20)
+			o.Labels, o.Annotations = map[string]string{"team": "a"}, map[string]string{"note": strings.Repeat("x", 200_000)}
+			f.create(o)
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("1..10/1..10"))
+			Expect(Objects(f.running)).To(ConsistOf(And(HaveField("Annotations", BeEmpty()), HaveField("Labels", BeEmpty()), HaveField("ManagedFields", BeEmpty()))))
+			stored := f.object("shop")
+			Expect(stored.Finalizers).NotTo(BeEmpty())
+			Expect(stored.Annotations).To(Equal(o.Annotations))
+			Expect(stored.Labels).To(Equal(o.Labels))
+		}, "c1", "c2")
+	})
+
+	It("stops the object where it grows beyond a bound, changes nothing in clusters, and goes on when it is smaller", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(2, 20))
+			f.settle()
+			f.change("shop", func(s *spec) {
+				s.MaxReplicas = 40
+				s.Metrics = []runtime.RawExtension{{Raw: fmt.Appendf(nil, `{"type":"Resource","x":%q}`, strings.Repeat("x", 64<<10))}}
+			})
+			f.settle()
+			Expect(f.condition("shop", "Ready")).To(Equal("False TooLarge"))
+			Expect(f.bounds("shop")).To(Equal("1..10/1..10"))
+			Expect(f.object("shop").Spec.Metrics).To(HaveLen(1), "what the user wrote stays")
+			Expect(Objects(f.running)).To(ConsistOf(HaveField("Spec.Metrics", BeEmpty())))
+			f.change("shop", func(s *spec) { s.Metrics = nil })
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("1..20/1..20"))
 		}, "c1", "c2")
 	})
 })

@@ -92,6 +92,9 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 	if err := shared.AddIndexers(cache.Indexers{byTarget: indexObject, byKind: indexKind}); err != nil {
 		return nil, fmt.Errorf("index objects: %w", err)
 	}
+	if err := shared.SetTransform(stripObject); err != nil {
+		return nil, fmt.Errorf("strip objects: %w", err)
+	}
 	if _, err := shared.AddEventHandler(listen(c.objectChanged)); err != nil {
 		return nil, fmt.Errorf("listen to objects: %w", err)
 	}

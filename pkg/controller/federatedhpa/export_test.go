@@ -72,3 +72,11 @@ func Caches(c *Controller) (names []string) {
 	}
 	return names
 }
+
+// Objects are those that a controller has cached.
+func Objects(c *Controller) (all []*v1alpha1.FederatedHorizontalPodAutoscaler) {
+	for _, item := range c.objects.List() {
+		all = append(all, item.(*v1alpha1.FederatedHorizontalPodAutoscaler))
+	}
+	return all
+}

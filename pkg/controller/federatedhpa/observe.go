@@ -85,6 +85,9 @@ func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodA
 
 // read makes drawings of what the user wrote, or says what is wrong with that.
 func (c *Controller) read(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d drawings, hash string, selector labels.Selector, stop Hold) {
+	if o.Annotations[oversized] != "" {
+		return d, "", labels.Nothing(), Hold{"TooLarge", fmt.Sprintf("metrics, behavior, template and clusterSelector have more than %d bytes: make them smaller", maxSpec)}
+	}
 	selector = labels.Everything()
 	var err error
 	if o.Spec.ClusterSelector != nil {

@@ -34,6 +34,7 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 	if err != nil {
 		return nil, err
 	}
+	objects = stripped(objects)
 	if err := still.Show(c.objects, objects); err != nil {
 		return nil, err
 	}
@@ -64,6 +65,16 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 		case <-c.o.Clock.After(lookAgain):
 		}
 	}
+}
+
+// stripped are copies of objects as the controller's cache has them.
+func stripped(objects []*v1alpha1.FederatedHorizontalPodAutoscaler) (all []*v1alpha1.FederatedHorizontalPodAutoscaler) {
+	for _, o := range objects {
+		o = o.DeepCopy()
+		_, _ = stripObject(o) // fails never
+		all = append(all, o)
+	}
+	return all
 }
 
 // preview plans for all objects, and reports whether all clusters have answered.

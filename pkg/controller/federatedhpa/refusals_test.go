@@ -4,6 +4,8 @@ package federatedhpa_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -136,6 +138,12 @@ var _ = Describe("What is wrong", func() {
 		Entry("a metric without a type", "InvalidTemplate", func(s *spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"external":{}}`)}} }),
 		Entry("a metric that is none", "InvalidTemplate", func(s *spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"type":7}`)}} }),
 		Entry("a behavior that is none", "InvalidTemplate", func(s *spec) { s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":"fast"}`)} }),
+		Entry("more text than is read", "TooLarge", func(s *spec) {
+			s.Behavior = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 64<<10))}
+		}),
+		Entry("a larger selector than is read", "TooLarge", func(s *spec) {
+			s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": strings.Repeat("x", 64<<10)}}
+		}),
 		Entry("a selector that is none", "InvalidSelector", func(s *spec) {
 			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 		}),

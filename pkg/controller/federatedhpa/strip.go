@@ -8,7 +8,50 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
+
+const (
+	// maxSpec is how many bytes of metrics, behavior, template and selector an object may have.
+	maxSpec = 64 << 10
+	// oversized is the annotation that the cache gives to an object with more. The user who writes it stops his own object.
+	oversized = v1alpha1.GroupName + "/oversized"
+)
+
+// stripObject drops what is not read here, and all of a spec that is beyond its bound. It may be called again with its result.
+func stripObject(item any) (any, error) {
+	o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)
+	if !ok {
+		return item, nil
+	}
+	o.Labels, o.Annotations, o.ManagedFields = nil, only(o.Annotations, oversized), nil
+	if sizeOf(o.Spec) > maxSpec {
+		o.Annotations = map[string]string{oversized: "true"}
+		o.Spec.Metrics, o.Spec.Behavior, o.Spec.ClusterSelector = nil, nil, nil
+		if o.Spec.Placement != nil {
+			o.Spec.Placement.Template = nil
+		}
+	}
+	return o, nil
+}
+
+// sizeOf is how many bytes those parts of a spec have that the CRD does not bound.
+func sizeOf(s v1alpha1.FederatedHorizontalPodAutoscalerSpec) (size int) {
+	for _, m := range s.Metrics {
+		size += len(m.Raw)
+	}
+	if s.Behavior != nil {
+		size += len(s.Behavior.Raw)
+	}
+	if s.Placement != nil && s.Placement.Template != nil {
+		size += len(s.Placement.Template.Raw)
+	}
+	if s.ClusterSelector != nil {
+		size += s.ClusterSelector.Size()
+	}
+	return size
+}
 
 // stripWorkload keeps what is read here.
 func stripWorkload(item any) (any, error) {
