@@ -24,10 +24,10 @@ var _ = Describe("In the long run, a cluster whose etcd is restored from a backu
 	It("has the manager end and start afresh, which makes no machine twice and deletes none that is busy", func(ctx context.Context) {
 		c := another(ctx, localcluster.Options{Name: "e2e-restored"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
-		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: slices.Concat(rates, []string{"--machine-safety-orphan-vms-period=10s"})})
-		// The lease outlasts that the API server is away, so that nothing but the restore ends the process.
-		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{managerControllers, "--v=3",
-			"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=45s"})})
+		// The leases outlast that the API server is away, so that nothing but the restore ends a process.
+		flags := append(slices.Clone(rates), "--v=3", "--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=45s")
+		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: slices.Concat(flags, []string{"--machine-safety-orphan-vms-period=10s"})})
+		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(flags, []string{managerControllers})})
 		moveTo(c, c)
 		p := newPool(ctx, "restored", 3, excess(1))
 		p.rests(ctx, 3, 1, "Complete")
