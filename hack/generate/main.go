@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate makes what is generated in this repository: deep copies, clientset, listers, informers, apply
-// configurations, CRDs, gRPC stubs, and the page about metrics.
+// configurations, CRDs, gRPC stubs, the page about metrics, and the tables of reasons in other pages.
 //
 // Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only gives them names.
 // Generators do not follow such aliases, so they run on a staged copy of the module in which each alias is replaced
@@ -68,7 +68,10 @@ func generate(out string) error {
 	if err := generateStubs(out); err != nil {
 		return err
 	}
-	return generateMetricsPage(out)
+	if err := generateMetricsPage(out); err != nil {
+		return err
+	}
+	return generateReasons(out)
 }
 
 // stagedGroups are the API packages, relative to the module.

@@ -11,6 +11,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -35,10 +36,12 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 	}
 	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {
 		what, do := split(c.Message)
-		r.note(lacking, object, "pool's excess: "+what, cmp.Or(do, "see docs/zones.md, reason "+c.Reason))
+		r.note(lacking, object, "pool's excess: "+what, cmp.Or(do, remedy(reason.PoolExcessSpread.Find(c.Reason), d)))
 	}
-	if c := conditionOf(d, "ZonesBalanced"); c.Status == "False" && c.Reason != "Moving" && c.Reason != "Waiting" {
-		r.note(noted, object, "zones are not even: "+brief(c.Message), "see docs/zones.md, reason "+c.Reason)
+	if c := conditionOf(d, "ZonesBalanced"); c.Status == "False" {
+		if known := reason.ZonesBalanced.Find(c.Reason); !known.Passing {
+			r.note(noted, object, "zones are not even: "+brief(c.Message), remedy(known, d))
+		}
 	}
 }
 
@@ -57,12 +60,11 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 				"see that machine-controller-manager runs with --controllers=*, machinetaint among them")
 		}
 	case "False":
-		cure := remedies[c.Reason]
-		if cure.passing && r.At.Sub(c.Since) < r.BootPatience {
+		known := reason.ReserveReady.Find(c.Reason)
+		if known.Passing && r.At.Sub(c.Since) < r.BootPatience {
 			return
 		}
-		do := cmp.Or(cure.do, "kubectl -n %s describe machinedeployment %s")
-		r.note(lacking, object, fmt.Sprintf("reserve %s: %s", c.Reason, brief(c.Message)), about(do, d))
+		r.note(lacking, object, fmt.Sprintf("reserve %s: %s", c.Reason, brief(c.Message)), remedy(known, d))
 	}
 }
 
@@ -94,6 +96,11 @@ func (r *reading) inspectMachines(d *v1alpha1.MachineDeployment, z Zone) {
 var gripe = map[State]string{
 	Working: "serves", Booting: "does not become ready", ReserveReady: "in reserve",
 	ReserveBooting: "in reserve does not become ready", Leaving: "hangs", Failed: "failed",
+}
+
+// remedy is what to do about a reason, or where to read more about one that this version does not know.
+func remedy(r reason.Reason, d *v1alpha1.MachineDeployment) string {
+	return cmp.Or(r.RemedyFor(d.Namespace, d.Name), about("kubectl -n %s describe machinedeployment %s", d))
 }
 
 // about fills in the namespace and the name of what a command is about.

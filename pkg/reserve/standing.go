@@ -7,6 +7,8 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
 )
 
 // Standing is where the reserve stands once the plan is carried out.
@@ -24,37 +26,37 @@ type Reason string
 
 const (
 	// NotWanted: no excess, and no reserve.
-	NotWanted Reason = "NotWanted"
+	NotWanted Reason = reason.NotWanted
 	// Complete: as many machines in reserve as wanted, all ready.
-	Complete Reason = "Complete"
+	Complete Reason = reason.Complete
 	// AtMax: complete, but less than wished for, because of max.
-	AtMax Reason = "AtMax"
+	AtMax Reason = reason.AtMax
 	// AboveMax: R alone is above max, so there is no room for a reserve.
-	AboveMax Reason = "AboveMax"
+	AboveMax Reason = reason.AboveMax
 	// NotReady: as many as wanted, but some still boot or are sick.
-	NotReady Reason = "NotReady"
+	NotReady Reason = reason.NotReady
 	// Growing: machines are being made.
-	Growing Reason = "Growing"
+	Growing Reason = reason.Growing
 	// Shrinking: machines are about to go, or the lens' store has yet to show that they are the first to go.
-	Shrinking Reason = "Shrinking"
+	Shrinking Reason = reason.Shrinking
 	// Outranked: the reserve cannot shrink, because a machine that serves would go before one in reserve.
-	Outranked Reason = "Outranked"
+	Outranked Reason = reason.Outranked
 	// Kept: more are in reserve than wanted, because some are preserved or have somebody else's priority.
-	Kept Reason = "Kept"
+	Kept Reason = reason.Kept
 	// Refilling: fewer than R machines serve; they come first.
-	Refilling Reason = "Refilling"
+	Refilling Reason = reason.Refilling
 	// Unhealthy: sick machines that are neither back nor replaced hold places of the reserve.
-	Unhealthy Reason = "Unhealthy"
+	Unhealthy Reason = reason.Unhealthy
 	// Overstaying: more than R machines serve and none of them is empty.
-	Overstaying Reason = "Overstaying"
+	Overstaying Reason = reason.Overstaying
 	// Crowded: machines that are still leaving hold the room below max, or would freeze the MachineDeployment.
-	Crowded Reason = "Crowded"
+	Crowded Reason = reason.Crowded
 	// RollingOut: the excess changes once the rollout is over.
-	RollingOut Reason = "RollingOut"
+	RollingOut Reason = reason.RollingOut
 	// CannotBeMade: reserve machines could not be made; they are tried again.
-	CannotBeMade Reason = "CannotBeMade"
+	CannotBeMade Reason = reason.CannotBeMade
 	// Named: R is being given back for a reserve machine that was named for deletion.
-	Named Reason = "NamedInReserve"
+	Named Reason = reason.NamedInReserve
 )
 
 func (r *round) explain() {

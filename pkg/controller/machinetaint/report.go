@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // report writes the status if it has changed, and tells of what has begun.
@@ -32,26 +32,22 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
-	if kind, reason := news(condition(d), p.Report); reason != "" {
-		c.recorder.Event(reference(d), kind, reason, p.Report.Message)
+	if kind, event := news(condition(d), p.Report); event != "" {
+		c.recorder.Event(reference(d), kind, event, p.Report.Message)
 	}
 	return nil
 }
 
 // news is the event that a report is worth, if any.
-func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, reason string) {
+func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, event string) {
 	if was != nil && was.Reason == string(r.Reason) {
 		return "", ""
 	}
-	switch r.Reason {
-	case reserve.Complete:
-		return corev1.EventTypeNormal, reserveHeld
-	case BoundsInvalid, AnnotationInvalid, ClusterUnreachable:
-		return corev1.EventTypeWarning, string(r.Reason)
-	case CapacityUnknown, reserve.CannotBeMade, reserve.Outranked:
-		return corev1.EventTypeWarning, "ReserveIncomplete"
+	now := reason.ReserveReady.Find(string(r.Reason))
+	if now.Status == reason.True {
+		return corev1.EventTypeNormal, now.Event
 	}
-	return "", ""
+	return corev1.EventTypeWarning, now.Event
 }
 
 // reference names a MachineDeployment for an event.

@@ -8,6 +8,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -18,7 +19,6 @@ type Report struct {
 	Reserve, Ready int32
 	// Silent says that there is nothing to say: the status goes back to what it would be without this controller.
 	Silent  bool
-	Good    bool
 	Reason  reserve.Reason
 	Message string
 }
@@ -37,8 +37,6 @@ func report(v View, w wish, rule reserve.Plan) Report {
 		r.Reason, r.Message = Draining, "the reserve is being given up: "+s.Message
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
 		r.Silent = true
-	default:
-		r.Good = s.Reason == reserve.Complete || s.Reason == reserve.AtMax
 	}
 	r.Message += w.contested(v)
 	if v.Pruned {
@@ -72,7 +70,7 @@ func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha
 		return s
 	}
 	c := mcm.MachineDeploymentCondition{
-		Type: v1alpha1.ReserveReady, Status: r.status(), Reason: string(r.Reason), Message: r.Message,
+		Type: v1alpha1.ReserveReady, Status: mcm.ConditionStatus(reason.ReserveReady.Find(string(r.Reason)).Status), Reason: string(r.Reason), Message: r.Message,
 		LastUpdateTime: now, LastTransitionTime: now,
 	}
 	i := slices.IndexFunc(s.Conditions, isOurs)
@@ -88,14 +86,4 @@ func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha
 		s.Conditions[i] = c
 	}
 	return s
-}
-
-func (r Report) status() mcm.ConditionStatus {
-	switch {
-	case r.Good:
-		return mcm.ConditionTrue
-	case r.Reason == ClusterUnreachable:
-		return mcm.ConditionUnknown
-	}
-	return mcm.ConditionFalse
 }

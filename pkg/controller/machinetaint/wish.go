@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -43,15 +44,15 @@ type trouble struct {
 // Reasons beyond those of package reserve.
 const (
 	// BoundsInvalid: an annotation that says how much excess is wanted cannot be understood.
-	BoundsInvalid reserve.Reason = "BoundsInvalid"
+	BoundsInvalid reserve.Reason = reason.BoundsInvalid
 	// AnnotationInvalid: another annotation that a user writes cannot be understood.
-	AnnotationInvalid reserve.Reason = "AnnotationInvalid"
+	AnnotationInvalid reserve.Reason = reason.AnnotationInvalid
 	// CapacityUnknown: an excess in resources cannot be turned into machines yet.
-	CapacityUnknown reserve.Reason = "CapacityUnknown"
+	CapacityUnknown reserve.Reason = reason.CapacityUnknown
 	// ClusterUnreachable: the target cluster does not answer; as package reachability has it.
-	ClusterUnreachable reserve.Reason = "ClusterUnreachable"
+	ClusterUnreachable reserve.Reason = reason.ClusterUnreachable
 	// Draining: the reserve is being given up because the controller was told to, or the MachineDeployment was.
-	Draining reserve.Reason = "Draining"
+	Draining reserve.Reason = reason.Draining
 )
 
 // wishOf reads the wish of a MachineDeployment. Where bounds or a share of the pool's excess count, the field shows what they come to; else it

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -94,37 +95,12 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	if z.Asked != "" && z.Bounds != nil && fmt.Sprint(z.Excess) != z.Asked && z.Replicas+z.Excess >= z.Bounds.Max {
 		a.why("Of the %s asked for, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
 	}
-	if text := meanings[z.ReserveReady.Reason]; text != "" {
-		a.why("%s", text)
+	if known := reason.ReserveReady.Find(z.ReserveReady.Reason); known.Meaning != "" {
+		a.why("%s", known.Explain())
 	}
 	if z.Applied != z.Excess && z.ReserveReady.Status != "" {
 		a.why("The excess applied is %d and not %d: it moves only when that harms nobody (laws 6, 8 and 10).", z.Applied, z.Excess)
 	}
-}
-
-// meanings say what a reason of the reserve's condition means.
-var meanings = map[string]string{
-	"AboveMax":           "Replicas alone are above max: max limits the reserve and not you, so there is none.",
-	"AnnotationInvalid":  "An annotation is invalid, so the reserve stays as it is.",
-	"AtMax":              "The reserve is complete, but max leaves less than was wished for.",
-	"BoundsInvalid":      "What asks for the excess cannot be understood, so the reserve stays as it is.",
-	"CannotBeMade":       "Machines could not be made, or did not become ready in time. The reserve does without them and tries again after a pause that doubles (law 10).",
-	"CapacityUnknown":    "The excess is in resources, and nobody knows how much of them a machine has, so the reserve stays as it is.",
-	"ClusterUnreachable": "The API server of the target cluster does not answer, so nothing changes that depends on Nodes or pods (law 15).",
-	"Complete":           "The reserve is as large as wanted, and all of it is ready.",
-	"Crowded":            "Machines that are still being deleted hold the room (law 8).",
-	"Draining":           "The reserve is being given up.",
-	"Growing":            "Machines are being made.",
-	"Kept":               "More are in reserve than wanted, because some are preserved or have somebody else's priority (law 7).",
-	"NamedInReserve":     "Somebody named a machine in reserve for deletion and lowered replicas for it; they are given back, once (law 12).",
-	"NotReady":           "There are enough machines in reserve, but some of them boot or are sick.",
-	"NotWanted":          "No reserve is wanted any more, and some of it is still there.",
-	"Outranked":          "The reserve cannot shrink, because a machine that serves would be deleted before it (law 6).",
-	"Overstaying":        "More machines serve than replicas, and none of them is empty (law 5).",
-	"Refilling":          "Fewer machines serve than replicas; they come first (law 2).",
-	"RollingOut":         "The excess changes when the rollout is over.",
-	"Shrinking":          "Some are on their way out (law 6).",
-	"Unhealthy":          "Machines that are Unknown or Failed hold places of the reserve.",
 }
 
 // deploymentNext says what the controller is about to do.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reason
+
+// Reasons of the condition ReserveReady.
+const (
+	Complete           = "Complete"
+	AtMax              = "AtMax"
+	AboveMax           = "AboveMax"
+	Growing            = "Growing"
+	NotReady           = "NotReady"
+	Refilling          = "Refilling"
+	Shrinking          = "Shrinking"
+	RollingOut         = "RollingOut"
+	Crowded            = "Crowded"
+	Overstaying        = "Overstaying"
+	Unhealthy          = "Unhealthy"
+	CannotBeMade       = "CannotBeMade"
+	Outranked          = "Outranked"
+	Kept               = "Kept"
+	NamedInReserve     = "NamedInReserve"
+	BoundsInvalid      = "BoundsInvalid"
+	AnnotationInvalid  = "AnnotationInvalid"
+	CapacityUnknown    = "CapacityUnknown"
+	ClusterUnreachable = "ClusterUnreachable"
+	NotWanted          = "NotWanted"
+	Draining           = "Draining"
+)
+
+const (
+	seeWhatBoots = "check why machines do not boot: kubectl -n NAMESPACE describe machine"
+	seeWhatHangs = "check which machines hang in Terminating: kubectl -n NAMESPACE get machines"
+)
+
+// ReserveReady explains the condition of that name.
+var ReserveReady = Table{
+	{Name: Complete, Status: True, Event: "ReserveHeld", Meaning: "The reserve is as large as desired, and all of it is ready."},
+	{Name: AtMax, Status: True, Meaning: "The reserve is complete, but max leaves room for less than desired.",
+		Remedy: "raise max if you want the whole excess"},
+	{Name: AboveMax, Status: False, Meaning: "Replicas alone exceed max. Max limits the reserve and not replicas, so there is no reserve.",
+		Remedy: "raise max in the bounds, or lower replicas"},
+	{Name: Growing, Status: False, Passing: true, Meaning: "Machines are being created.", Remedy: seeWhatBoots},
+	{Name: NotReady, Status: False, Passing: true, Meaning: "There are enough machines in reserve, but some of them boot or are unhealthy.",
+		Remedy: seeWhatBoots},
+	{Name: Refilling, Status: False, Passing: true, Meaning: "Fewer machines than replicas serve. These come first (law 2).", Remedy: seeWhatBoots},
+	{Name: Shrinking, Status: False, Passing: true, Meaning: "Some machines are being deleted (law 6).", Remedy: seeWhatHangs},
+	{Name: RollingOut, Status: False, Passing: true, Meaning: "The excess changes after the rollout.",
+		Remedy: "check what holds up the rollout: kubectl -n NAMESPACE describe machinedeployment NAME"},
+	{Name: Crowded, Status: False, Passing: true, Meaning: "Machines that are being deleted take the room (law 8).", Remedy: seeWhatHangs},
+	{Name: Overstaying, Status: False, Passing: true,
+		Meaning: "More machines than replicas serve, and none of them is empty, for example after a machine has recovered (law 5). The first machine that is empty enters the reserve. After `--surplus-patience`, the emptiest machine whose pods may all be evicted is drained. The message reports if there is no such machine.",
+		Remedy:  "raise replicas to keep all machines; if the message names pods that prevent a drain, end or annotate them"},
+	{Name: Unhealthy, Status: False, Meaning: "Machines that are Unknown or Failed take places of the reserve. A preserved machine keeps its place until the preservation expires.",
+		Remedy: "repair these machines: kubectl -n NAMESPACE get machines"},
+	{Name: CannotBeMade, Status: False, Event: "ReserveIncomplete",
+		Meaning: "Machines could not be created, or did not become ready in time. The reserve continues without them, and the message shows the time of the next try: after 1, 2, 4 ... 60 minutes (law 10).",
+		Remedy:  "check quota, capacity and the MachineClass, and the events of the provider: kubectl -n NAMESPACE describe machine"},
+	{Name: Outranked, Status: False, Event: "ReserveIncomplete",
+		Meaning: "The reserve cannot shrink, because a serving machine would be deleted first (law 6).",
+		Remedy:  "remove the annotation `machinepriority.machine.sapcloud.io: \"1\"` from the serving machine, or lower replicas for that machine"},
+	{Name: Kept, Status: False, Meaning: "There are more machines than desired, because some are preserved or have a priority that Evenkeel did not set (law 7).",
+		Remedy: "end the preservation, or remove the priority"},
+	{Name: NamedInReserve, Status: False, Passing: true,
+		Meaning: "A client named a reserve machine for deletion and lowered replicas for it. Replicas are restored, once (law 12).",
+		Remedy:  "find the autoscaler that does not know the reserve: docs/autoscaler.md"},
+	{Name: BoundsInvalid, Status: False, Event: "BoundsInvalid", Meaning: "The bounds or the share are invalid, so the reserve stays as it is.",
+		Remedy: "write bounds as min:max:excess, for example 1:10:2"},
+	{Name: AnnotationInvalid, Status: False, Event: "AnnotationInvalid",
+		Meaning: "The annotation `drain-reserve` is neither `\"true\"` nor `\"false\"`, so the reserve stays as it is.", Remedy: "use a value from the message, or remove the annotation"},
+	{Name: CapacityUnknown, Status: False, Event: "ReserveIncomplete",
+		Meaning: "The excess names resources, and how much of them a machine has is not known, so the reserve stays as it is.",
+		Remedy:  "give the MachineClass a nodeTemplate with that capacity, or wait for a Node"},
+	{Name: ClusterUnreachable, Status: Unknown, Event: "ClusterUnreachable",
+		Meaning: "The API server of the target cluster has not answered for 30 seconds, or its watches have not caught up yet (law 15). No machine enters or leaves the reserve, and none is deleted except those that were never created. Machines are still created, and new ones serve while fewer machines than replicas serve.",
+		Remedy:  "check the API server of the target cluster, the network to it and the kubeconfig"},
+	{Name: NotWanted, Status: False, Passing: true, Meaning: "The reserve is no longer desired, but still exists.", Remedy: seeWhatHangs},
+	{Name: Draining, Status: False, Passing: true,
+		Meaning: "`--drain-reserve` is on, or the annotation `drain-reserve` of this MachineDeployment is `\"true\"`, so the reserve is removed.",
+		Remedy:  "wait; to keep the reserve, remove the flag or the annotation"},
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reason
+
+// ZonesBalanced explains the condition of that name.
+var ZonesBalanced = Table{
+	{Name: "Even", Status: True, Meaning: "Replicas are as even as the mode allows."},
+	{Name: "Moving", Status: False, Passing: true, Meaning: "Replicas are being moved."},
+	{Name: "Waiting", Status: False, Passing: true, Meaning: "Something must end before the next machine moves."},
+	{Name: "NoRoom", Status: False, Meaning: "Only the scaled MachineDeployment had room for the growth.", Remedy: "raise max in the bounds of the others, or see why their machines fail"},
+	{Name: "PodsBound", Status: False, Meaning: "Pods cannot run in the other zone.", Remedy: "check node selectors, affinity and zonal volumes of the pods that the message names"},
+	{Name: "PodDisruptionBudget", Status: False, Meaning: "A PodDisruptionBudget allows no eviction.", Remedy: "raise maxUnavailable of the budget, or the replicas of its pods"},
+	{Name: "NotSafeToEvict", Status: False, Meaning: "Pods are annotated as not safe to evict.", Remedy: "remove the annotation cluster-autoscaler.kubernetes.io/safe-to-evict, or end the pods"},
+	{Name: "NotReplicated", Status: False, Meaning: "Pods have no controller that would create them again.", Remedy: "give the pods a controller, or end them"},
+	{Name: "ClusterUnreachable", Status: False, Meaning: "The target cluster does not answer, so the pods are not known. Growth stays where it is requested, and no machine moves.",
+		Remedy: "check the API server of the target cluster, the network to it and the kubeconfig"},
+	{Name: "Frozen", Status: False, Meaning: "machine-controller-manager has frozen it, so replicas stay where they are requested.",
+		Remedy: "see the log of machine-controller-manager: too many machines, or an API server that does not answer"},
+	{Name: "Paused", Status: False, Meaning: "It is paused, and has no MachineSet or is in the middle of a rollout, so replicas stay where they are requested.", Remedy: "resume it"},
+	{Name: "Invalid", Status: False, Meaning: "The annotation `balance` is invalid. Replicas are not changed.", Remedy: "use a value from the message"},
+	{Name: "NoMachineMayGo", Status: False, Meaning: "All machines are preserved, or not ready.", Remedy: "end the preservation, or repair the machines: kubectl -n NAMESPACE get machines"},
+}
+
+// PoolExcessSpread explains the condition of that name.
+var PoolExcessSpread = Table{
+	{Name: "Spread", Status: True, Meaning: "The shares add up to the excess."},
+	{Name: "StandingIn", Status: True, Meaning: "The shares add up to the excess, but a zone fails and other zones have its share."},
+	{Name: "Hibernated", Status: True, Meaning: "The cluster is hibernated and has no reserve."},
+	{Name: "NoRoom", Status: False, Meaning: "Bounds leave no room for all of it.", Remedy: "raise max in the bounds, or lower the excess"},
+	{Name: "ExcessUnknown", Status: False, Meaning: "An excess in resources cannot be converted to machines, or no value that is set is valid. Shares stay as they are.",
+		Remedy: "give the MachineClass a nodeTemplate with that capacity, or correct the value in the message"},
+	{Name: "Invalid", Status: False, Meaning: "The annotation `bounds` or `excess` is invalid.", Remedy: "use the syntax in the message"},
+}
