@@ -149,6 +149,12 @@ var others = []func(ctx context.Context, name string, i int) error{
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: selecting(name)}}, metav1.CreateOptions{})
 		return err
 	},
+	func(ctx context.Context, name string, i int) error {
+		o := federatedOf(name)
+		stuffings[i%len(stuffings)](o)
+		_, err := federating.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(hostile).Create(ctx, o, metav1.CreateOptions{})
+		return err
+	},
 	func(ctx context.Context, name string, _ int) error {
 		_, err := user.AutoscalingV2().HorizontalPodAutoscalers(hostile).Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: annotated(name),
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: math.MaxInt32, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: name, APIVersion: "apps/v1"}}}, metav1.CreateOptions{})

@@ -43,6 +43,16 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		expectNothingForStrangers(ctx)
 	})
 
+	It("who federates thousands of workloads, with as much text and as many replicas as there can be, is not felt", func(ctx context.Context) {
+		before := pids()
+		Expect(federate(ctx, 2000)).To(Succeed())
+		expectFederated(ctx, "neighbour")
+		byHand, released := measure(ctx, 10*time.Second)
+		report("beside 2,000 federated autoscalers", byHand, released)
+		expectHalf("beside 2,000 federated autoscalers")
+		Expect(pids()).To(Equal(before), "none has died")
+	})
+
 	It("who creates the largest legal objects of every kind is not felt", func(ctx context.Context) {
 		Expect(endless(ctx)).To(Succeed())
 		before := pids()
@@ -59,11 +69,12 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 	})
 
 	It("leaves behind what a process that starts again can read", func(ctx context.Context) {
-		for _, name := range []string{manager, balancer} {
+		for _, name := range []string{manager, balancer, hub} {
 			Expect(cluster.Process(name).Restart()).To(Succeed())
 		}
 		byHand, released := measure(ctx, 0)
 		report("after a restart", byHand, released)
+		expectFederated(ctx, "neighbour-again")
 		expectHalf("after a restart")
 		expectNothingForStrangers(ctx)
 	})
@@ -78,7 +89,7 @@ func report(when string, byHand, released time.Duration) {
 
 func pids() map[string]int {
 	all := map[string]int{}
-	for _, name := range []string{manager, balancer, driver} {
+	for _, name := range []string{manager, balancer, driver, hub} {
 		all[name] = cluster.Process(name).PID()
 	}
 	return all

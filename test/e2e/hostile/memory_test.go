@@ -28,9 +28,15 @@ func limits() map[string]int64 {
 	Expect(err).NotTo(HaveOccurred())
 	var values struct {
 		Manager, Balancer struct{ Resources corev1.ResourceRequirements }
+		Federation        struct {
+			Hub struct{ Resources corev1.ResourceRequirements }
+		}
 	}
 	Expect(yaml.Unmarshal(text, &values)).To(Succeed())
-	all := map[string]int64{manager: values.Manager.Resources.Limits.Memory().Value(), balancer: values.Balancer.Resources.Limits.Memory().Value()}
+	all := map[string]int64{
+		manager: values.Manager.Resources.Limits.Memory().Value(), balancer: values.Balancer.Resources.Limits.Memory().Value(),
+		hub: values.Federation.Hub.Resources.Limits.Memory().Value(),
+	}
 	for name, limit := range all {
 		Expect(limit).To(BeNumerically(">", 0), "the chart has no memory limit for "+name)
 	}

@@ -24,7 +24,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/chart"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
 // duration is how long the user goes on.
@@ -34,6 +36,10 @@ const (
 	manager  = "machine-controller-manager"
 	balancer = "balancer"
 	driver   = "machine-controller"
+	// hub is the process of federated autoscalers. The cluster is its own only member.
+	hub = "federatedhpa"
+	// clusters is the namespace with the Secrets that name members.
+	clusters = "evenkeel-clusters"
 	// stranger is the hostile user, and hostile the namespace.
 	stranger, hostile = "stranger", "hostile"
 	// namespace is that of the neighbour, and of the machines.
@@ -45,8 +51,9 @@ var (
 	cluster *localcluster.Cluster
 	kube    kubernetes.Interface
 	ours    versioned.Interface
-	// user is the hostile one's client.
-	user kubernetes.Interface
+	// user is the hostile one's client, and federating that for federated autoscalers.
+	user       kubernetes.Interface
+	federating versioned.Interface
 )
 
 func TestHostile(t *testing.T) {
@@ -69,7 +76,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		Expect(cluster.Reset()).To(Succeed())
 	})
 	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/deploy/manager/access.yaml",
-		"kubernetes/deploy/target/access.yaml", "kubernetes/deploy/balancer/access.yaml")).To(Succeed())
+		"kubernetes/deploy/target/access.yaml", "kubernetes/deploy/balancer/access.yaml", "kubernetes/deploy/federation-hub/access.yaml",
+		"kubernetes/deploy/federation-hub/policy.yaml", "kubernetes/deploy/federation-member/access.yaml")).To(Succeed())
 	connect(ctx)
 	for _, p := range programs(ctx) {
 		_, err := cluster.RunProgram(ctx, p)
@@ -92,6 +100,8 @@ func programs(ctx context.Context) []localcluster.Program {
 		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,machinetaint,nodegroup,release,balance")},
 		{Name: balancer, Package: "./cmd/" + manager, Binary: manager, Kubeconfig: account("evenkeel-balancer"),
 			Flags: append(rates, "--controllers=balancer", "--target-kubeconfig=none", "--namespace=kube-system")},
+		{Name: hub, Package: "./cmd/" + manager, Binary: manager, Kubeconfig: account("evenkeel-federatedhpa"),
+			Flags: append(rates, "--controllers=federatedhpa", "--target-kubeconfig=none", "--namespace=kube-system", "--federation-clusters-namespace="+clusters)},
 	}
 }
 
@@ -109,7 +119,32 @@ func connect(ctx context.Context) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: stranger}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+	join(ctx)
 	config.Impersonate = rest.ImpersonationConfig{UserName: stranger, Groups: []string{"system:authenticated"}}
+	federating = versioned.NewForConfigOrDie(config)
+	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 30, 30
 	user = kubernetes.NewForConfigOrDie(config)
+}
+
+// join makes the cluster a member of its own hub, and lets the hostile user federate in a namespace.
+func join(ctx context.Context) {
+	GinkgoHelper()
+	path, err := cluster.AccountKubeconfig(ctx, chart.Namespace, "evenkeel-federation")
+	Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "itself", Labels: map[string]string{federatedhpa.SecretLabel: "true"}}, Data: map[string][]byte{"kubeconfig": text}}
+	_, err = kube.CoreV1().Secrets(clusters).Create(ctx, secret, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = kube.RbacV1().Roles(hostile).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "federate"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{autoscaling.GroupName}, Resources: []string{"federatedhorizontalpodautoscalers"}, Verbs: []string{"create"},
+	}}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = kube.RbacV1().RoleBindings(hostile).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "federate"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "federate"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: stranger}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
 }
