@@ -58,7 +58,7 @@ func federate(ctx context.Context, objects int) error {
 		running.Go(func() {
 			for i := w; i < objects && errs[w] == nil; i += writers {
 				o := federatedOf(fmt.Sprint("federated-", i))
-				if i%4 == 0 { // each is written several times, and etcd has room for 2 GiB
+				if i%4 == 0 { // more of them would measure the API server
 					stuffings[i/4%len(stuffings)](o)
 				}
 				_, errs[w] = federating.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(hostile).Create(ctx, o, metav1.CreateOptions{})

@@ -65,7 +65,9 @@ func TestHostile(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true,
+		// The objects fill the 2 GiB that etcd has by default, and it would refuse everybody's.
+		ExtraArgs: map[string][]string{localcluster.Etcd: {"--quota-backend-bytes=8589934592"}}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
