@@ -151,3 +151,33 @@ func (f *federation) sum(name string) (sum int64) {
 	}
 	return sum
 }
+
+var _ = Describe("A hub whose etcd is restored", func() {
+	It("raises nothing before it has read every cluster that answers, because its ledger is old", func() {
+		play(func(f *federation) {
+			f.guard(30, "shop")
+			p := f.start()
+			f.create(federated(3, 30))
+			f.settle()
+			backup := f.Snapshot() // with 10/10/10
+			f.loads("shop", 25, 2, 2)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("24/3/3"))
+			p.Crash()
+			f.Restore(backup)
+			f.loads("shop", 2, 18, 2)
+			f.clusters[0].LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" {
+					return 6 * time.Second, 0
+				}
+				return 0, 0
+			})
+			p.Restart()
+			time.Sleep(5 * time.Second)
+			Expect(f.maxima("shop")).To(Equal("24/3/3"), "two of three are read")
+			f.clusters[0].LatencyOf(nil)
+			f.settle()
+			Expect(f.clusters[1].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 18), f.maxima("shop"))
+		}, "c1", "c2", "c3")
+	})
+})
