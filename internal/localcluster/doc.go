@@ -19,6 +19,11 @@
 // kube-controller-manager (50 s, see [Options.ExtraArgs]) its Ready condition is Unknown and stays so.
 // A node that gets the annotation again becomes Ready again.
 //
+// # Failures
+//
+// A [Process] can be killed, paused and started again. A [Link] cuts one client off from the API server while all others reach it.
+// [Cluster.Backup] and [Cluster.Restore] bring etcd back to an earlier state, resourceVersions included.
+//
 // # Differences from a production cluster
 //
 // No leader election, so that a restarted component works at once. Without kube-controller-manager nobody makes service

@@ -33,6 +33,8 @@ const (
 	interval = 250 * time.Millisecond
 	// soon is for what takes MCM some hops of five seconds; a deletion takes five of them.
 	soon = 2 * time.Minute
+	// atMost is what all else may take on a busy machine, so that a spec that fails says so.
+	atMost = 5 * time.Minute
 
 	machineController = "machine-controller"
 	mcm               = "machine-controller-manager"
@@ -54,7 +56,8 @@ var (
 
 func TestEndToEnd(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(interval)
-	SetDefaultEventuallyTimeout(soon)
+	SetDefaultEventuallyTimeout(atMost)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultConsistentlyPollingInterval(interval)
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "End to end")
