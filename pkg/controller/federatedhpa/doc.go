@@ -28,7 +28,7 @@
 //  8. Once the minima add up to minReplicas they go on doing so while they move between clusters.
 //  9. The same view gives the same plan, whatever the order of clusters.
 //  10. Under constant load the bounds come to rest.
-//  11. A cluster that hangs delays no other.
+//  11. A cluster that hangs delays no other, but for the first 15 seconds of a process.
 //  12. What a cluster, an object or a Secret makes the hub hold has a bound, and goes with it.
 //  13. A cluster is not written to before the version that was last confirmed of it is seen, by whichever hub confirmed it.
 //
