@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -19,12 +20,12 @@ import (
 
 // decode reads the object of a request's body, as the kind of the request.
 func (r *request) decode(raw []byte) (map[string]any, error) {
-	var object map[string]any
-	if err := utiljson.Unmarshal(raw, &object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", r.table.Kind, err))
-	}
-	if object == nil {
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
 		return nil, apierrors.NewBadRequest("the request has no object")
+	}
+	object, err := r.table.parse(raw)
+	if err != nil {
+		return nil, err
 	}
 	apiVersion, kind := r.table.gvk.ToAPIVersionAndKind()
 	for name, want := range map[string]string{"apiVersion": apiVersion, "kind": kind} {
@@ -33,7 +34,27 @@ func (r *request) decode(raw []byte) (map[string]any, error) {
 		}
 		object[name] = want
 	}
-	return r.table.normalize(object)
+	return object, nil
+}
+
+// parse reads an object in the form that [table.normalize] gives it.
+func (t *table) parse(raw []byte) (map[string]any, error) {
+	if t.Type == nil {
+		var object map[string]any
+		if err := utiljson.Unmarshal(raw, &object); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("decode %s: %v", t.Kind, err))
+		}
+		return t.normalize(object)
+	}
+	typed := reflect.New(reflect.TypeOf(t.Type).Elem()).Interface()
+	if err := utiljson.Unmarshal(raw, typed); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled: %v", t.Kind, t.Version, err))
+	}
+	normal, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return normal, nil
 }
 
 // normalize gives a built-in kind the form its Go type has, and prunes a custom
@@ -44,19 +65,11 @@ func (t *table) normalize(object map[string]any) (map[string]any, error) {
 		t.prune(object)
 		return object, nil
 	}
-	typed := reflect.New(reflect.TypeOf(t.Type).Elem()).Interface()
 	raw, err := json.Marshal(object)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if err := utiljson.Unmarshal(raw, typed); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled: %v", t.Kind, t.Version, err))
-	}
-	normal, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return normal, nil
+	return t.parse(raw)
 }
 
 func dropNulls(value any) {

@@ -229,8 +229,10 @@ func (w *watch) deliver(now time.Time) time.Duration {
 	}
 	if !now.Before(w.remarks) {
 		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
-		w.seen = w.server.version
-		w.rest = w.bookmark("")
+		if w.seen < w.server.version { // a client takes nothing from one that says what it knows
+			w.seen = w.server.version
+			w.rest = w.bookmark("")
+		}
 	}
 	return until(now, w.ends, w.remarks)
 }

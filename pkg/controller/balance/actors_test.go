@@ -5,6 +5,7 @@ package balance_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,10 +37,13 @@ const (
 func (c *cluster) follow(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	a := actor{c: c, sets: map[string]int{}, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config)}
+	seen, due := -1, time.Time{}
 	for ctx.Err() == nil {
-		if list, err := a.ours.MachineV1alpha1().MachineDeployments(ns).List(ctx, metav1.ListOptions{}); err == nil {
-			for i := range list.Items {
-				_ = a.follow(ctx, &list.Items[i]) // what failed is tried again
+		// What failed is tried again; where nothing was written, there is nothing to do before a machine boots or is drained.
+		if beats := c.beats(); beats != seen || !due.IsZero() && !time.Now().Before(due) {
+			var err error
+			if due, err = a.look(ctx); err == nil {
+				seen = beats
 			}
 		}
 		c.wait(ctx)
@@ -56,6 +60,47 @@ type actor struct {
 	ours versioned.Interface
 }
 
+// look sees to all machines once, and says when to look again though nothing is written; zero is never.
+func (a actor) look(ctx context.Context) (due time.Time, err error) {
+	deployments, err := a.ours.MachineV1alpha1().MachineDeployments(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return due, err
+	}
+	list, err := a.ours.MachineV1alpha1().Machines(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return due, err
+	}
+	machines := map[string][]*mcm.Machine{}
+	for i := range list.Items {
+		m := &list.Items[i]
+		machines[m.Labels["name"]] = append(machines[m.Labels["name"]], m)
+		if at := ends(m); due.IsZero() || !at.IsZero() && at.Before(due) {
+			due = at
+		}
+	}
+	var errs []error
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		before, known := a.sets[d.Name]
+		errs = append(errs, a.follow(ctx, d, machines[d.Name]))
+		if known && before != a.sets[d.Name] {
+			due = time.Now() // the number comes a look later
+		}
+	}
+	return due, errors.Join(errs...)
+}
+
+// ends is when a machine has booted or is drained, zero where it does neither.
+func ends(m *mcm.Machine) time.Time {
+	switch status := m.Status.CurrentStatus; status.Phase {
+	case mcm.MachinePending:
+		return status.LastUpdateTime.Add(bootTime)
+	case mcm.MachineTerminating:
+		return status.LastUpdateTime.Add(drainTime)
+	}
+	return time.Time{}
+}
+
 func wanted(d *v1alpha1.MachineDeployment) (replicas, excess int) {
 	replicas = int(d.Spec.Replicas)
 	if n, err := v1alpha1.ParseAppliedReplicas(d.Annotations[v1alpha1.AppliedReplicasAnnotation]); err == nil {
@@ -70,11 +115,7 @@ func wanted(d *v1alpha1.MachineDeployment) (replicas, excess int) {
 	return replicas, excess
 }
 
-func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment) error {
-	list, err := a.ours.MachineV1alpha1().Machines(ns).List(ctx, metav1.ListOptions{LabelSelector: "name=" + d.Name})
-	if err != nil {
-		return err
-	}
+func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment, machines []*mcm.Machine) error {
 	replicas, excess := wanted(d)
 	number, known := a.sets[d.Name]
 	if a.sets[d.Name] = replicas + excess; !known {
@@ -82,8 +123,7 @@ func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment) error 
 	}
 	var live []*mcm.Machine
 	serving := 0
-	for i := range list.Items {
-		m := &list.Items[i]
+	for _, m := range machines {
 		if gone, err := a.step(ctx, d, m); gone || err != nil {
 			if err != nil {
 				return err
@@ -273,11 +313,11 @@ func (a actor) end(ctx context.Context, m *mcm.Machine) error {
 func (c *cluster) schedule(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
-	seen := ""
+	seen := -1
 	for ctx.Err() == nil {
 		// What failed is tried again; where nothing was written, there is nothing to do.
-		if version := c.Version(); version != seen && c.place(ctx, core, ours) == nil {
-			seen = version
+		if beats := c.beats(); beats != seen && c.place(ctx, core, ours) == nil {
+			seen = beats
 		}
 		c.wait(ctx)
 	}

@@ -125,6 +125,8 @@ type cluster struct {
 	out  map[string]bool
 	beat chan struct{}
 	last time.Time
+	// writes counts those that wake who acts.
+	writes int
 	// moved counts evictions by what a pod is the successor of.
 	moved map[string]int
 	// created counts the Machines that were asked for, made those that came up, born numbers what is new.
@@ -165,9 +167,16 @@ func (c *cluster) pulse(w sim.Write) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = time.Now()
+	c.writes++
 	close(c.beat)
 	c.beat = make(chan struct{})
 	return nil
+}
+
+func (c *cluster) beats() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
 }
 
 func (c *cluster) wait(ctx context.Context) {

@@ -26,6 +26,8 @@ type world struct {
 	// out are members that cannot make machines. made counts those that were made.
 	out  map[string]bool
 	made int
+	// again is when the last plan asks for another look.
+	again time.Duration
 	// watch is called after every plan and every tick, wrote with every write.
 	watch func()
 	wrote func(name string, w Write)
@@ -52,7 +54,7 @@ func (w *world) touch(m *Member) {
 // carry plans once and carries the plan out; it tells whether anything was written.
 func (w *world) carry() bool {
 	p := NewPlan(w.View)
-	w.Memory = p.Memory
+	w.Memory, w.again = p.Memory, p.Again
 	wrote := false
 	for i, o := range p.Outcomes {
 		if !o.Write.None() {
@@ -87,27 +89,54 @@ func (w *world) write(m *Member, change Write) {
 	w.touch(m)
 }
 
-// settle plans until nothing is written.
-func (w *world) settle() {
+// settle plans until nothing is written; it tells whether anything was.
+func (w *world) settle() (wrote bool) {
 	for range 100 {
 		if !w.carry() {
-			return
+			return wrote
 		}
+		wrote = true
 	}
 	Expect(writes(NewPlan(w.View))).To(BeEmpty(), "it writes for ever")
+	return true
 }
 
-// pass lets time pass.
+// pass lets time pass: in ticks while something happens, else until the plan asks for another look.
 func (w *world) pass(d time.Duration) {
+	still := false
 	for end := w.Now.Add(d); w.Now.Before(end); {
-		w.settle()
-		w.Now = w.Now.Add(tick)
+		still = !w.settle() && still
+		step := tick
+		switch left := end.Sub(w.Now); {
+		case still && w.again == 0:
+			step = left
+		case still:
+			step = max(tick, min(w.again, left))
+		}
+		w.Now = w.Now.Add(step)
+		before := w.machines()
 		for i := range w.Members {
 			w.mcm(&w.Members[i])
 		}
 		w.watch()
+		still = w.machines() == before && !strings.Contains(before, "*")
 	}
 	w.settle()
+}
+
+// machines are all of them, those with a star that have a next step of their own.
+func (w *world) machines() string {
+	return w.each(func(m Member) string {
+		var all []string
+		for _, x := range m.Machines {
+			text := fmt.Sprint(x.Object.Name, reserved(x))
+			if x.Object.DeletionTimestamp != nil || x.Object.Status.CurrentStatus.Phase != mcm.MachineRunning {
+				text += "*"
+			}
+			all = append(all, text)
+		}
+		return strings.Join(all, " ")
+	})
 }
 
 // rest lets enough time pass for everything to end.
