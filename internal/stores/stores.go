@@ -70,6 +70,18 @@ func Indexed[T any](store cache.Indexer, index, value string) []T {
 	if err != nil {
 		panic(err) // the index is one of this package
 	}
+	return typed[T](items)
+}
+
+// List are all objects of a store.
+func List[T any](store cache.Indexer) []T {
+	if store == nil {
+		return nil
+	}
+	return typed[T](store.List())
+}
+
+func typed[T any](items []any) []T {
 	all := make([]T, 0, len(items))
 	for _, item := range items {
 		if object, ok := item.(T); ok {

@@ -59,10 +59,8 @@ func SetWorkload(d *machine.MachineDeployment, r int32) {
 func Resize(d *machine.MachineDeployment, r, waiting int32) {
 	r, waiting = max(0, r), max(0, waiting)
 	if _, held := AppliedReplicas(d); held || waiting > 0 {
-		annotations := map[string]string{}
-		maps.Copy(annotations, d.Annotations)
-		annotations[machine.AppliedReplicasAnnotation] = strconv.Itoa(int(r))
-		d.Annotations = annotations
+		d.Annotations = maps.Clone(d.Annotations)
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedReplicasAnnotation, strconv.Itoa(int(r)))
 	}
 	d.Spec.Replicas = int32(min(int64(r)+int64(waiting), math.MaxInt32))
 }

@@ -19,19 +19,19 @@ type Wishes struct {
 // WishesOf reads the wishes of a MachineDeployment. The error says which annotation is invalid; the others count all the same.
 func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {
 	if w.Field = d.Spec.ExcessReplicas; w.Field == nil {
-		w.Field, _ = parsed(d, machine.WantedExcessAnnotation, machine.ParseShare)
+		w.Field, _ = Parsed(d.Annotations, machine.WantedExcessAnnotation, machine.ParseShare)
 	}
 	var shareErr error
-	w.Share, shareErr = parsed(d, machine.ShareAnnotation, machine.ParseShare)
-	if w.Bounds, err = parsed(d, machine.BoundsAnnotation, machine.ParseBounds); err == nil {
+	w.Share, shareErr = Parsed(d.Annotations, machine.ShareAnnotation, machine.ParseShare)
+	if w.Bounds, err = Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds); err == nil {
 		err = shareErr
 	}
 	return w, err
 }
 
-// parsed is an annotation, nil where it is not set or invalid.
-func parsed[T any](d *machine.MachineDeployment, key string, parse func(string) (T, error)) (*T, error) {
-	text, set := d.Annotations[key]
+// Parsed is the value of an annotation, nil where it is not set or invalid.
+func Parsed[T any](annotations map[string]string, key string, parse func(string) (T, error)) (*T, error) {
+	text, set := annotations[key]
 	if !set {
 		return nil, nil
 	}

@@ -88,6 +88,13 @@ var _ = Describe("Bounds", func() {
 		Expect(*w.Members[0].Object.Spec.ExcessReplicas).To(BeEquivalentTo(3))
 	})
 
+	It("keep what the field held, also where a client has just removed it", func() {
+		v := worker(view(member("a", 1, annotate(v1alpha1.WantedExcessAnnotation, "3"))), between(1, 9))
+		v.Members[0].Object.Labels = map[string]string{poolLabel: "p"}
+		excess("1")(&v.Members[0])
+		Expect(after(v, NewPlan(v), v1alpha1.OwnExcessAnnotation)).To(Equal("3"))
+	})
+
 	It("of a flag count where no Worker gives any", func() {
 		v := worker(view(member("a", 1), member("b", 1)), between(1, 3))
 		v.Settings.Bounds = map[string]v1alpha1.Bounds{"a": between(5, 9), "b": between(5, 9)}

@@ -219,6 +219,7 @@ func (c *cluster) deploy(m Member) {
 	made, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(ctx, d, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: ns, OwnerReferences: owned("MachineDeployment", made)}}
+	set.Spec.Template = made.Spec.Template
 	_, err = c.ours.MachineV1alpha1().MachineSets(ns).Create(ctx, set, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }

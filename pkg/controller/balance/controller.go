@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	coreinformers "k8s.io/client-go/informers"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -70,7 +70,7 @@ type Controller struct {
 	loop     *loop.Loop
 	written  written.Log
 	garden   *garden
-	stores   stores
+	stores   caches
 	filled   []cache.DoneChecker
 	// moving reports whether some member is balanced or has a move under way, so that pods matter.
 	moving atomic.Bool
@@ -105,7 +105,10 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 // attach reads and listens to the shared informers.
 func (c *Controller) attach(i Informers) error {
 	var errs []error
-	listen := func(informer cache.SharedIndexInformer, changed func(item any)) cache.Indexer {
+	listen := func(informer cache.SharedIndexInformer, changed func(item any), by ...cache.Indexers) cache.Indexer {
+		for _, indexers := range by {
+			errs = append(errs, informer.AddIndexers(indexers))
+		}
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    changed,
 			UpdateFunc: func(_, item any) { changed(item) },
@@ -121,8 +124,8 @@ func (c *Controller) attach(i Informers) error {
 	soon := func(any) { c.loop.AddAfter(c.options.Namespace, gatherMachines) }
 	m := i.Machines
 	c.stores.deployments = listen(wait(m.MachineDeployments().Informer()), func(any) { c.loop.Add(c.options.Namespace) })
-	c.stores.sets = listen(wait(m.MachineSets().Informer()), soon)
-	c.stores.machines = listen(wait(m.Machines().Informer()), soon)
+	c.stores.sets = listen(wait(m.MachineSets().Informer()), soon, stores.Owned())
+	c.stores.machines = listen(wait(m.Machines().Informer()), soon, stores.Machines())
 	c.stores.classes = listen(wait(m.MachineClasses().Informer()), soon)
 	if i.Target != nil {
 		strip := func(informer cache.SharedIndexInformer, transform cache.TransformFunc) cache.SharedIndexInformer {
@@ -131,9 +134,7 @@ func (c *Controller) attach(i Informers) error {
 		}
 		core := i.Target.Core().V1()
 		c.stores.nodes = listen(wait(strip(core.Nodes().Informer(), stripNode)), c.podChanged)
-		pods := wait(strip(core.Pods().Informer(), stripPod))
-		errs = append(errs, pods.AddIndexers(cache.Indexers{byNode: indexByNode}))
-		c.stores.pods = listen(pods, c.podChanged)
+		c.stores.pods = listen(wait(strip(core.Pods().Informer(), stripPod)), c.podChanged, stores.Pods())
 		c.stores.budgets = listen(wait(strip(i.Target.Policy().V1().PodDisruptionBudgets().Informer(), stripBudget)), c.podChanged)
 		c.stores.storage.Claims = listen(wait(strip(core.PersistentVolumeClaims().Informer(), storage.Strip)), c.podChanged)
 		c.stores.storage.Volumes = listen(wait(strip(core.PersistentVolumes().Informer(), storage.Strip)), c.podChanged)
@@ -143,16 +144,6 @@ func (c *Controller) attach(i Informers) error {
 		return fmt.Errorf("attach to informers: %w", err)
 	}
 	return nil
-}
-
-const byNode = "node"
-
-func indexByNode(item any) ([]string, error) {
-	pod, ok := item.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" {
-		return nil, nil
-	}
-	return []string{pod.Spec.NodeName}, nil
 }
 
 func (c *Controller) podChanged(any) {

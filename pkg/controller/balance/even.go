@@ -9,6 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/distribute"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // even moves one machine of a group from where there are too many to where there are too few, by way of the reserve.
@@ -75,7 +76,7 @@ func evened(group []*zone) map[*zone]int {
 	for i, z := range group {
 		total += int64(z.replicas)
 		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.floor()), Max: int64(z.room(z.replicas)), Current: int64(z.replicas)}
-		if z.closed() || z.Rollout {
+		if z.closed() || z.Rollout.Spread {
 			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
 		}
 	}
@@ -133,7 +134,7 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	}
 	for _, z := range []*zone{from, to} {
 		switch {
-		case z.Rollout:
+		case z.Rollout.Spread:
 			return z.name + " is being updated"
 		case z.growth() > 0:
 			return z.name + " is growing"
@@ -179,7 +180,7 @@ func (z *zone) wantsReserve() int {
 // stirring tells whether pods may have to be looked at: somebody grows or cannot, is uneven, or has a move under way. It is
 // asked of a view without pods, and may say so once too often.
 func stirring(v View) bool {
-	fewest, most := unbounded, 0
+	fewest, most := pool.Unbounded, 0
 	for _, m := range v.Members {
 		z := read(m, v.Settings)
 		if z.move != nil || z.growth() > 0 || slices.ContainsFunc(m.Machines, func(m Machine) bool { return m.stuck(v.Now, v.Settings.BootPatience) }) {

@@ -133,7 +133,7 @@ var _ = Describe("What is uneven", func() {
 		Entry("for what leaves", "False Waiting", member("a", 4, continuous, machines(machine("old", leaving))), member("b", 1, continuous)),
 		Entry("for what leaves elsewhere in the group", "False Waiting", member("a", 4, continuous), member("b", 1, continuous), member("c", 3, continuous, machines(machine("old", leaving)))),
 		Entry("for repair", "False Waiting", member("a", 4, continuous, stuckBoot), member("b", 1, continuous)),
-		Entry("not for updates", "True Even", member("a", 4, continuous, func(m *Member) { m.Rollout = true }), member("b", 1, continuous)),
+		Entry("not for updates", "True Even", member("a", 4, continuous, func(m *Member) { m.Rollout.Spread = true }), member("b", 1, continuous)),
 	)
 
 	It("is left alone by growth until that is done, and does not hold it up", func() {
@@ -177,7 +177,7 @@ var _ = Describe("What is uneven", func() {
 		w := newWorld(zones(continuous, 3, 1)...)
 		for i, name := range []string{"a-0", "a-1", "a-2"} {
 			w.put("a", i, pod(name, name, app("q")))
-			w.Nodes = append(w.Nodes, fit.Node{Object: node(name), Pods: w.Members[0].Machines[i].Pods})
+			w.Nodes = append(w.Nodes, fit.Node{Object: node(name), Pods: w.Members[0].Machines[i].Workload})
 		}
 		w.Budgets = []Budget{budget("q", 1)}
 		w.carry()
@@ -293,11 +293,16 @@ var _ = Describe("The machine that goes", func() {
 		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
 	)
 
+	It("is none that may have pods which cannot be seen", func() {
+		v := three(some(), some(pod("x", "a-1")), some(pod("y", "a-2"), pod("z", "a-2")))
+		v.Members[0].Machines[0].Unseen = true
+		Expect(gone(v)).To(Equal("a-1"))
+	})
+
 	It("is no machine that somebody ranked or preserves", func() {
 		v := three(some(), some(), some(pod("x", "a-2")))
 		v.Members[0].Machines[0].Object.Annotations["machinepriority.machine.sapcloud.io"] = "7"
-		until := metav1.NewTime(noon.Add(time.Hour))
-		v.Members[0].Machines[1].Object.Status.CurrentStatus.PreserveExpiryTime = &until
+		v.Members[0].Machines[1].Preserved = true
 		Expect(gone(v)).To(Equal("a-2"))
 	})
 
@@ -310,8 +315,7 @@ var _ = Describe("The machine that goes", func() {
 	}
 	ranked := func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = "7" }
 	preserved := func(m *Machine) {
-		until := metav1.NewTime(noon.Add(time.Hour))
-		m.Object.Status.CurrentStatus.PreserveExpiryTime = &until
+		m.Preserved = true
 	}
 
 	DescribeTable("is another where it may not go any more once its replica has arrived", func(change func(*Machine), first ...*fit.Pod) {
@@ -366,7 +370,7 @@ var _ = Describe("The machine that goes", func() {
 
 	It("waits for the end of a rollout, in which a smaller number would take others", func() {
 		v := arrived()
-		v.Members[0].Rollout = true
+		v.Members[0].Rollout.Spread = true
 		p := NewPlan(v)
 		Expect(writes(p)).To(BeEmpty())
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Waiting"))
@@ -456,10 +460,7 @@ var _ = Describe("Moves, by law", func() {
 				case 3:
 					w.half(rapid.IntRange(0, n).Draw(t, "cut"))
 				}
-				w.Now = w.Now.Add(tick)
-				for i := range w.Members {
-					w.mcm(&w.Members[i])
-				}
+				w.tick(1)
 			}
 			w.out = map[string]bool{}
 			w.pass(6 * time.Hour)

@@ -172,7 +172,7 @@ func (r *round) settleMachine(z *zone) {
 			return
 		}
 	}
-	if z.Rollout {
+	if z.Rollout.Spread {
 		z.stall("Waiting", z.name+" is being updated")
 		return
 	}
@@ -202,7 +202,7 @@ func (r *round) settleMachine(z *zone) {
 // await waits for the machine that stands in: some seconds, or days where its zone makes none.
 func (z *zone) await(taker *zone) {
 	why := "waiting for the machine in " + taker.name + " to serve"
-	if taker.health.blocked || taker.closed() || taker.Rollout {
+	if taker.health.blocked || taker.closed() || taker.Rollout.Spread {
 		z.stall("Waiting", why)
 		return
 	}

@@ -9,9 +9,6 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 const (
@@ -40,16 +37,16 @@ func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, I
 	for _, m := range z.Machines {
 		stuck := m.stuck(now, patience)
 		switch {
-		case m.leaving(z.Object):
+		case m.Leaving():
 			h.leaving++
 			continue
-		case m.inReserve():
+		case m.Reserve():
 		case stuck:
 			h.stuck++
 		default:
 			h.working++
 		}
-		if bad = bad || stuck; m.ready() {
+		if bad = bad || stuck; m.Ready() {
 			h.count(m)
 			recovered = recovered || m.Object.Status.CurrentStatus.LastUpdateTime.After(was.Since)
 		}
@@ -61,7 +58,7 @@ func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, I
 
 // count counts a machine that is ready.
 func (h *health) count(m Machine) {
-	if m.inReserve() {
+	if m.Reserve() {
 		h.reserve++
 	} else {
 		h.serving++
@@ -93,28 +90,10 @@ func pause(failures int) time.Duration {
 	return min(lastRetry, firstRetry<<failures)
 }
 
-// ready says that workload could run there now.
-func (m Machine) ready() bool {
-	phase := m.Object.Status.CurrentStatus.Phase
-	return phase == mcm.MachineRunning || phase == mcm.MachineAvailable
-}
-
-func (m Machine) inReserve() bool { return m.Object.Annotations[v1alpha1.ReserveAnnotation] != "" }
-
-// leaving says that it is on its way out, whoever sent it.
-func (m Machine) leaving(d *v1alpha1.MachineDeployment) bool {
-	o := m.Object
-	if o.DeletionTimestamp != nil || o.Status.CurrentStatus.Phase == mcm.MachineTerminating {
-		return true
-	}
-	_, named := signs.Named(d)[o.Name]
-	return named || signs.Condemned(o)
-}
-
 // stuck says that it cannot be made, or is not made in time.
 func (m Machine) stuck(now time.Time, patience time.Duration) bool {
 	o := m.Object
-	switch o.Status.CurrentStatus.Phase {
+	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff, mcm.MachineFailed:
 	default:
 		return false
@@ -133,29 +112,20 @@ func (m Machine) stuck(now time.Time, patience time.Duration) bool {
 // due is when a machine that is not ready will be stuck, the zero time where that is not known or it is.
 func (m Machine) due(now time.Time, patience time.Duration) time.Time {
 	o := m.Object
-	if m.ready() || m.stuck(now, patience) {
+	if m.Ready() || m.stuck(now, patience) {
 		return time.Time{}
 	}
 	born := o.CreationTimestamp.Time
 	if last := o.Status.LastOperation; last.State == mcm.MachineStateFailed && now.Before(born.Add(passing)) {
 		return born.Add(passing)
 	}
-	switch o.Status.CurrentStatus.Phase {
+	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
 		if patience > 0 {
 			return born.Add(patience)
 		}
 	}
 	return time.Time{}
-}
-
-// kept says that nothing here may let it go: it is preserved, or somebody ranked it.
-func (m Machine) kept(now time.Time) bool {
-	o := m.Object
-	if expiry := o.Status.CurrentStatus.PreserveExpiryTime; expiry != nil && expiry.After(now) {
-		return true
-	}
-	return signs.Priority(o) > 3
 }
 
 // allocatable is what one machine has for pods, nil where that is not known.

@@ -6,45 +6,48 @@ import (
 	"cmp"
 	"slices"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// stores are the caches. Those of the target cluster are nil where there is none.
-type stores struct {
+// caches are what is known of both clusters. Those of the target cluster are nil where there is none.
+type caches struct {
 	deployments, sets, machines, classes cache.Indexer
 	nodes, pods, budgets                 cache.Indexer
 	storage                              storage.Stores
+}
+
+func (c caches) source() pool.Source {
+	return &stores.Source{Kinds: stores.Kinds{Sets: c.sets, Machines: c.machines, Classes: c.classes, Nodes: c.nodes, Pods: c.pods}}
 }
 
 // observe gathers the view. current is false while a cache does not show all that we wrote.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
 	c.written.Keep(func(name string) bool {
-		return found[v1alpha1.MachineDeployment](c.stores.deployments, c.options.Namespace+"/"+name) != nil
+		return stores.Find[v1alpha1.MachineDeployment](c.stores.deployments, c.options.Namespace+"/"+name) != nil
 	})
-	machines, sets := c.machines()
-	moving := false
-	for _, d := range listed[v1alpha1.MachineDeployment](c.stores.deployments) {
+	source, moving := c.stores.source(), false
+	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
 		if !c.written.Seen(d.Name, d.ResourceVersion) {
 			return View{}, false
 		}
-		m := Member{Object: d, Machines: machines[d.Name], Rollout: spread(sets[d.Name]), NoSet: len(sets[d.Name]) == 0}
+		m := newMember(pool.Read(d, source, v.Now))
 		v.Members = append(v.Members, m)
 		z := read(m, v.Settings)
 		moving = moving || z.balanced() || z.move != nil
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	c.moving.Store(moving)
-	c.templates.fill(v.Members, c.stores, v.Now, v.Settings.Similar)
+	c.templates.fill(v.Members, source, v.Now, v.Settings.Similar)
 	switch {
 	case !moving:
 	case c.stores.nodes == nil:
@@ -58,60 +61,12 @@ func (c *Controller) observe() (v View, current bool) {
 	return v, true
 }
 
-// listed are the objects of a cache.
-func listed[T any](store cache.Indexer) []*T {
-	if store == nil {
-		return nil
+func newMember(s pool.Snapshot) Member {
+	m := Member{Object: s.Deployment, Rollout: s.Rollout, NoSet: len(s.Sets) == 0, Machines: make([]Machine, len(s.Machines))}
+	for i, one := range s.Machines {
+		m.Machines[i].Machine = one
 	}
-	items := store.List()
-	all := make([]*T, 0, len(items))
-	for _, item := range items {
-		if o, ok := item.(*T); ok {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-// found is an object of a cache by its key, nil where there is none.
-func found[T any](store cache.Indexer, key string) *T {
-	if store == nil {
-		return nil
-	}
-	item, _, _ := store.GetByKey(key)
-	o, _ := item.(*T)
-	return o
-}
-
-// spread reports whether more than one MachineSet is in use.
-func spread(sets []*mcm.MachineSet) bool {
-	staying := map[string]int{}
-	for _, set := range sets {
-		staying[set.Name] = int(set.Status.Replicas)
-	}
-	return pool.Spread(sets, staying)
-}
-
-// machines are those of each MachineDeployment, by its name, sorted by theirs, and its MachineSets.
-func (c *Controller) machines() (machines map[string][]Machine, sets map[string][]*mcm.MachineSet) {
-	machines, sets = map[string][]Machine{}, map[string][]*mcm.MachineSet{}
-	owners := map[string]string{}
-	for _, set := range listed[mcm.MachineSet](c.stores.sets) {
-		if owner := metav1.GetControllerOf(set); owner != nil {
-			owners[set.Name] = owner.Name
-			sets[owner.Name] = append(sets[owner.Name], set)
-		}
-	}
-	for _, m := range listed[mcm.Machine](c.stores.machines) {
-		if set := metav1.GetControllerOf(m); set != nil {
-			owner := owners[set.Name]
-			machines[owner] = append(machines[owner], Machine{Object: m})
-		}
-	}
-	for _, all := range machines {
-		slices.SortFunc(all, func(a, b Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
-	}
-	return machines, sets
+	return m
 }
 
 // lookAround fills in pods, and where they are. That is much to read, and only done while somebody grows, is uneven or
@@ -122,24 +77,25 @@ func (c *Controller) lookAround(v *View) {
 	}
 	lookups := c.stores.storage.Lookups()
 	pods := map[string][]*fit.Pod{}
-	for _, pod := range listed[corev1.Pod](c.stores.pods) {
+	for _, pod := range stores.List[*corev1.Pod](c.stores.pods) {
 		switch {
-		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case pool.Finished(pod):
 		case pod.Spec.NodeName != "":
 			pods[pod.Spec.NodeName] = append(pods[pod.Spec.NodeName], fit.NewPod(pod, lookups))
 		case waits(pod):
 			v.Waiting = append(v.Waiting, fit.NewPod(pod, lookups))
 		}
 	}
-	for _, node := range listed[corev1.Node](c.stores.nodes) {
+	for _, node := range stores.List[*corev1.Node](c.stores.nodes) {
 		v.Nodes = append(v.Nodes, fit.Node{Object: node, Pods: pods[node.Name]})
 	}
 	slices.SortFunc(v.Waiting, func(a, b *fit.Pod) int { return cmp.Compare(a.Name(), b.Name()) })
 	slices.SortFunc(v.Nodes, func(a, b fit.Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	for i := range v.Members {
 		for j := range v.Members[i].Machines {
-			m := &v.Members[i].Machines[j]
-			m.Pods = slices.DeleteFunc(slices.Clone(pods[m.Object.Labels[mcm.NodeLabelKey]]), func(p *fit.Pod) bool { return stayAtHome(p.Object) })
+			if m := &v.Members[i].Machines[j]; m.Node != nil {
+				m.Workload = slices.DeleteFunc(slices.Clone(pods[m.Node.Name]), func(p *fit.Pod) bool { return !pool.IsWorkload(p.Object) })
+			}
 		}
 	}
 	v.Budgets = budgets(c.stores)
@@ -155,18 +111,9 @@ func waits(pod *corev1.Pod) bool {
 	})
 }
 
-// stayAtHome says that a pod is not moved with its machine: it is a DaemonSet's or a mirror pod.
-func stayAtHome(pod *corev1.Pod) bool {
-	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
-		return true
-	}
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
-}
-
-func budgets(s stores) []Budget {
+func budgets(s caches) []Budget {
 	var all []Budget
-	for _, b := range listed[policyv1.PodDisruptionBudget](s.budgets) {
+	for _, b := range stores.List[*policyv1.PodDisruptionBudget](s.budgets) {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 		if err == nil {
 			all = append(all, Budget{Namespace: b.Namespace, Name: b.Name, Selector: selector, Allowed: int(b.Status.DisruptionsAllowed)})

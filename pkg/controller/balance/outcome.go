@@ -18,7 +18,9 @@ func (r *round) outcome(z *zone) Outcome {
 	o := Outcome{Name: z.name, News: z.next.news, Conditions: conditions(z)}
 	w := Write{Annotations: map[string]string{}, Gone: z.next.gone, Why: z.next.why}
 	if z.next.replicas != z.replicas {
-		w.Replicas = small(z.next.replicas)
+		after := *z.Object
+		pool.Resize(&after, *small(z.next.applied), *small(z.next.replicas - z.next.applied))
+		w.Replicas = &after.Spec.Replicas
 	}
 	put := func(key, value string) {
 		if z.Object.Annotations[key] != value {
@@ -41,7 +43,7 @@ func (r *round) outcome(z *zone) Outcome {
 	put(v1alpha1.BoundsAnnotation, z.next.bounds)
 	put(v1alpha1.GivenBoundsAnnotation, z.next.given)
 	kept := ""
-	w.Excess, kept = z.field()
+	w.Excess, kept = z.restored()
 	put(v1alpha1.OwnExcessAnnotation, kept)
 	maps.Copy(w.Annotations, r.naming(z))
 	if z.Object.DeletionTimestamp == nil {
@@ -70,12 +72,12 @@ func (r *round) remind(z *zone) {
 	}
 }
 
-// field is what becomes of spec.excessReplicas, which shows what a share or bounds come to as long as they count: what it
+// restored is what becomes of spec.excessReplicas, which shows what a share or bounds come to as long as they count: what it
 // held before is kept, and put back after them. The first result is nil where it stays as it is.
-func (z *zone) field() (back *int32, kept string) {
+func (z *zone) restored() (back *int32, kept string) {
 	field := 0
-	if f := z.Object.Spec.ExcessReplicas; f != nil {
-		field = int(*f)
+	if z.field != nil {
+		field = int(*z.field)
 	}
 	after := derived(z.next.share, z.next.bounds)
 	switch {

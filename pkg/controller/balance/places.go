@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -84,7 +85,7 @@ func (r *round) barred(from, to *zone) (string, bool) {
 func (r *round) tied(from, to *zone) (string, bool) {
 	var pods []*fit.Pod
 	for _, m := range from.Machines {
-		pods = append(pods, m.Pods...)
+		pods = append(pods, m.Workload...)
 	}
 	shapes := shapesOf(pods)
 	for _, pod := range shapes {
@@ -120,12 +121,13 @@ func spoken(o fit.Obstacle) string {
 // there is none, why says what is in the way.
 func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
-		return !m.ready() || m.inReserve() || m.leaving(from.Object) || m.kept(r.Now)
+		ranked := signs.Priority(m.Object) > 3
+		return !m.Ready() || m.Reserve() || m.Leaving() || m.Unseen || m.Preserved || ranked
 	})
 	slices.SortFunc(candidates, func(a, b Machine) int {
 		return cmp.Or(
 			first(a.Object.Name == promised, b.Object.Name == promised),
-			cmp.Compare(len(a.Pods), len(b.Pods)),
+			cmp.Compare(len(a.Workload), len(b.Workload)),
 			a.youngest().Compare(b.youngest()),
 			a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time),
 			cmp.Compare(a.Object.Name, b.Object.Name),
@@ -167,7 +169,7 @@ func first(a, b bool) int {
 
 func (m Machine) youngest() time.Time {
 	var at time.Time
-	for _, pod := range m.Pods {
+	for _, pod := range m.Workload {
 		if born := pod.Object.CreationTimestamp.Time; born.After(at) {
 			at = born
 		}
@@ -177,27 +179,27 @@ func (m Machine) youngest() time.Time {
 
 // stays is why a machine cannot go, its pods to run on a fresh one of another member; empty where it can.
 func (r *round) stays(m Machine, to *zone) string {
-	if why := r.unmovable(m); why != "" || len(m.Pods) == 0 {
+	if why := r.unmovable(m); why != "" || len(m.Workload) == 0 {
 		return why
 	}
 	room, ok := r.places.room(to)
 	if !ok {
 		return "PodsBound: nobody knows what machines of " + to.name + " are like"
 	}
-	node := m.Object.Labels["node"]
-	for _, pod := range m.Pods {
+	node := m.Object.Labels[mcm.NodeLabelKey]
+	for _, pod := range m.Workload {
 		room.Remove(pod, node)
 	}
 	placed := 0
 	defer func() {
-		for _, pod := range m.Pods[:placed] {
+		for _, pod := range m.Workload[:placed] {
 			room.Remove(pod, to.Fresh.Name)
 		}
-		for _, pod := range m.Pods {
+		for _, pod := range m.Workload {
 			room.Put(pod, node)
 		}
 	}()
-	for _, pod := range m.Pods {
+	for _, pod := range m.Workload {
 		if o := room.Ask(pod, to.Fresh.Name); o != fit.Fits {
 			return fmt.Sprintf("PodsBound: pod %s could not run in %s: %s", pod.Name(), to.name, spoken(o))
 		}
@@ -210,7 +212,7 @@ func (r *round) stays(m Machine, to *zone) string {
 // unmovable is why a machine's pods must not be evicted; empty where they may.
 func (r *round) unmovable(m Machine) string {
 	evicted := map[string]int{}
-	for _, pod := range m.Pods {
+	for _, pod := range m.Workload {
 		switch pin := signs.PinOf(pod.Object); pin {
 		case signs.NotSafeToEvict:
 			return fmt.Sprintf("%s: pod %s must not be evicted", pin, pod.Name())

@@ -4,7 +4,6 @@ package balance
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +11,9 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
-
-// unbounded is the max of a MachineDeployment without bounds.
-const unbounded = math.MaxInt32
 
 // zone is a member as it is planned for: what it says, and what is to become of it.
 type zone struct {
@@ -25,12 +22,15 @@ type zone struct {
 	mode v1alpha1.BalanceMode
 	// pool is its pool's name, empty where it has none.
 	pool string
-	// replicas is R. applied is what machine-controller-manager acts on; held says that it is written down.
+	// replicas are those that are asked for, applied those for workload; see [pool.Workload]. Held says that growth waits
+	// to be split.
 	replicas, applied int
 	held              bool
 	share             *int
-	move              *v1alpha1.Move
-	bounds            *v1alpha1.Bounds
+	// field is the excess by spec, or what that said last where a client has removed it.
+	field  *int32
+	move   *v1alpha1.Move
+	bounds *v1alpha1.Bounds
 	// given is the text of the bounds that were written in the place of a user.
 	given string
 	// derived says that the field for excess shows what a share or bounds come to; kept is what it held before.
@@ -72,20 +72,12 @@ func read(m Member, s Settings) *zone {
 	d := m.Object
 	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: max(0, int(d.Spec.Replicas))}
 	z.readWishes(s)
-	z.applied = z.replicas
-	if n, err := said(d.Annotations, v1alpha1.AppliedReplicasAnnotation, v1alpha1.ParseAppliedReplicas); n != nil && err == nil {
-		z.applied, z.held = int(*n), true
+	z.applied = max(0, int(pool.Workload(d, d.Spec.Replicas)))
+	_, z.held = pool.AppliedReplicas(d)
+	if kept, _ := pool.Parsed(d.Annotations, v1alpha1.OwnExcessAnnotation, v1alpha1.ParseShare); kept != nil {
+		z.kept = int(*kept)
 	}
-	if n, err := said(d.Annotations, v1alpha1.ShareAnnotation, v1alpha1.ParseShare); n != nil && err == nil {
-		share := int(*n)
-		z.share = &share
-	}
-	if n, err := said(d.Annotations, v1alpha1.OwnExcessAnnotation, v1alpha1.ParseShare); n != nil && err == nil {
-		z.kept = int(*n)
-	}
-	if move, err := said(d.Annotations, v1alpha1.MoveAnnotation, v1alpha1.ParseMove); err == nil {
-		z.move = move
-	}
+	z.move, _ = pool.Parsed(d.Annotations, v1alpha1.MoveAnnotation, v1alpha1.ParseMove)
 	z.given = d.Annotations[v1alpha1.GivenBoundsAnnotation]
 	z.derived = derived(z.share, d.Annotations[v1alpha1.BoundsAnnotation])
 	z.next = draft{
@@ -98,12 +90,7 @@ func read(m Member, s Settings) *zone {
 // readWishes reads what users write.
 func (z *zone) readWishes(s Settings) {
 	d := z.Object
-	trouble := func(err error) {
-		if err != nil {
-			z.troubles = append(z.troubles, err.Error())
-		}
-	}
-	mode, err := said(d.Annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
+	mode, err := pool.Parsed(d.Annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
 	if err != nil {
 		z.verdict = not("Invalid", err.Error())
 	}
@@ -112,23 +99,19 @@ func (z *zone) readWishes(s Settings) {
 	} else if mode != nil {
 		z.mode = *mode
 	}
-	z.bounds, err = said(d.Annotations, v1alpha1.BoundsAnnotation, v1alpha1.ParseBounds)
-	trouble(err)
-	z.excess, err = said(d.Spec.Template.Spec.NodeTemplateSpec.Annotations, v1alpha1.PoolExcessAnnotation, v1alpha1.ParseExcess)
-	trouble(err)
-}
-
-// said is what an annotation says, nil where it is not there or cannot be understood.
-func said[T any](annotations map[string]string, key string, parse func(string) (T, error)) (*T, error) {
-	text, set := annotations[key]
-	if !set {
-		return nil, nil
+	wishes, err := pool.WishesOf(d)
+	z.bounds, z.field = wishes.Bounds, wishes.Field
+	if wishes.Share != nil {
+		share := int(*wishes.Share)
+		z.share = &share
 	}
-	value, err := parse(text)
+	if _, set := d.Annotations[v1alpha1.BoundsAnnotation]; set && z.bounds == nil {
+		z.troubles = append(z.troubles, err.Error())
+	}
+	z.excess, err = pool.Parsed(d.Spec.Template.Spec.NodeTemplateSpec.Annotations, v1alpha1.PoolExcessAnnotation, v1alpha1.ParseExcess)
 	if err != nil {
-		return nil, err
+		z.troubles = append(z.troubles, err.Error())
 	}
-	return &value, nil
 }
 
 // poolOf is the pool that a MachineDeployment says it is of.
@@ -150,7 +133,7 @@ func derived(share *int, bounds string) bool {
 // limit is the most replicas it may have by its bounds; what it has already is never too many.
 func (z *zone) limit(has int) int {
 	if z.bounds == nil {
-		return unbounded
+		return pool.Unbounded
 	}
 	return max(int(z.bounds.Max), has)
 }
@@ -176,7 +159,7 @@ func (z *zone) halted() verdict {
 		return not("Frozen", "machine-controller-manager has frozen it: replicas stay where they are asked for until it is unfrozen")
 	case paused && z.NoSet:
 		return not("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are asked for until it is resumed")
-	case paused && z.Rollout:
+	case paused && z.Rollout.Spread:
 		return not("Paused", "it is paused in the middle of a rollout: replicas stay where they are asked for until it is resumed")
 	}
 	return verdict{}
@@ -192,20 +175,15 @@ func frozen(d *v1alpha1.MachineDeployment) bool {
 func (z *zone) balanced() bool { return z.mode != v1alpha1.BalanceOff }
 
 // growth is what was asked of it and is not applied yet.
-func (z *zone) growth() int {
-	if !z.held {
-		return 0
-	}
-	return max(0, z.replicas-z.applied)
-}
+func (z *zone) growth() int { return z.replicas - z.applied }
 
 // own is the excess that it wants by itself, without a pool.
 func (z *zone) own() int {
-	field := z.Object.Spec.ExcessReplicas
+	field := z.field
 	if z.derived {
 		field = small(z.kept)
 	}
-	wanted, err := reserve.Effective(reserve.Wishes{Bounds: z.bounds, Field: field}, z.replicas, z.allocatable())
+	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field}, z.replicas, z.allocatable())
 	if err != nil {
 		return 0
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -29,6 +30,9 @@ func stripPod(item any) (any, error) {
 		slim.Spec.NodeName = pod.Spec.NodeName
 		slim.Spec.Containers[0].Resources = fit.Slim(pod).Spec.Containers[0].Resources
 	}
+	if len(slim.Spec.Tolerations) == 0 { // it has none, or too many to be kept
+		slim.Spec.Tolerations = pool.ReserveTolerations(pod)
+	}
 	for _, key := range []string{corev1.MirrorPodAnnotationKey, signs.SafeToEvict, daemonPod} {
 		if value, there := pod.Annotations[key]; there {
 			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value[:min(len(value), len("false"))])
@@ -43,7 +47,7 @@ func stripNode(item any) (any, error) {
 	if !ok {
 		return item, nil
 	}
-	slim := &corev1.Node{ObjectMeta: identity(node), Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}}
+	slim := &corev1.Node{ObjectMeta: identity(node), Spec: corev1.NodeSpec{ProviderID: node.Spec.ProviderID, Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}}
 	slim.Labels = node.Labels
 	if reserve, there := node.Annotations[v1alpha1.ReserveAnnotation]; there {
 		slim.Annotations = map[string]string{v1alpha1.ReserveAnnotation: reserve}

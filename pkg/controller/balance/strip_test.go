@@ -86,7 +86,7 @@ var _ = Describe("Work that users of the target cluster could make endless is bo
 		for i := range v.Members[0].Machines {
 			m := &v.Members[0].Machines[i]
 			hold(m, pod("x", m.Object.Name))
-			v.Nodes = append(v.Nodes, fit.Node{Object: node(m.Object.Name), Pods: m.Pods})
+			v.Nodes = append(v.Nodes, fit.Node{Object: node(m.Object.Name), Pods: m.Workload})
 		}
 		for i := range 5000 {
 			v.Budgets = append(v.Budgets, budget(fmt.Sprint("q", i), 1))

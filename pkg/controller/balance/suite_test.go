@@ -20,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -70,7 +71,7 @@ func tainted(m *Member) {
 }
 func paused(m *Member)      { m.Object.Spec.Paused = true }
 func noSet(m *Member)       { m.NoSet = true }
-func rollout(m *Member)     { m.Rollout = true }
+func rollout(m *Member)     { m.Rollout.Spread = true }
 func frozenLabel(m *Member) { m.Object.Labels = map[string]string{"freeze": "True"} }
 func frozen(m *Member) {
 	m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionTrue}}
@@ -118,7 +119,7 @@ func machine(name string, changes ...func(*Machine)) Machine {
 	o.Labels = map[string]string{mcm.NodeLabelKey: name}
 	o.Annotations = map[string]string{}
 	o.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(born)}
-	m := Machine{Object: o}
+	m := Machine{Machine: machinepool.Machine{Object: o}}
 	for _, c := range changes {
 		c(&m)
 	}
@@ -176,6 +177,11 @@ func view(members ...Member) View {
 
 // pod of a Deployment, one CPU large, that runs on a node unless that is empty.
 func pod(name, node string, changes ...func(*corev1.Pod)) *fit.Pod {
+	return fit.NewPod(stored(name, node, changes...), &fit.Lookups{})
+}
+
+// stored is such a pod as the controller's cache has it.
+func stored(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	controller := true
 	p := gen.Pod(name, func(p *corev1.Pod) {
 		p.Spec.NodeName = node
@@ -189,7 +195,7 @@ func pod(name, node string, changes ...func(*corev1.Pod)) *fit.Pod {
 	if err != nil {
 		panic(err) // tables are built before Gomega is there to fail
 	}
-	return fit.NewPod(slim.(*corev1.Pod), &fit.Lookups{})
+	return slim.(*corev1.Pod)
 }
 
 // inZone binds a pod to a zone.
@@ -198,7 +204,7 @@ func inZone(zone string) func(*corev1.Pod) {
 }
 
 // hold puts a pod on a machine.
-func hold(m *Machine, pods ...*fit.Pod) { m.Pods = append(m.Pods, pods...) }
+func hold(m *Machine, pods ...*fit.Pod) { m.Workload = append(m.Workload, pods...) }
 
 // of is a member's outcome.
 func of(p Plan, name string) Outcome {

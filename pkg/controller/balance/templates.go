@@ -6,10 +6,10 @@ import (
 	"maps"
 	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -32,12 +32,12 @@ func newTemplates(now time.Time) templates {
 }
 
 // fill says of each member what a fresh machine of it offers, and what Node it would be.
-func (t *templates) fill(members []Member, s stores, now time.Time, o similar.Options) {
+func (t *templates) fill(members []Member, source pool.Source, now time.Time, o similar.Options) {
 	t.notice(members, now)
 	var known []similar.Template
 	var at []int
 	for i, m := range members {
-		if template, ok := t.of(m, s, now); ok {
+		if template, ok := t.of(m, source, now); ok {
 			template.Taints = m.Object.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
 			known, at = append(known, template), append(at, i)
 		}
@@ -58,7 +58,7 @@ func (t *templates) notice(members []Member, now time.Time) {
 		}
 		for _, machine := range m.Machines {
 			name := machine.Object.Name
-			if machine.inReserve() {
+			if machine.Reserve() {
 				held[name] = now
 			} else if at, ok := t.held[name]; ok {
 				held[name] = at
@@ -69,38 +69,32 @@ func (t *templates) notice(members []Member, now time.Time) {
 }
 
 // of is by a Node, else as one of the same class last showed it, else by the class.
-func (t *templates) of(m Member, s stores, now time.Time) (similar.Template, bool) {
+func (t *templates) of(m Member, source pool.Source, now time.Time) (similar.Template, bool) {
 	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
-	if template, ok := similar.Choose(name, t.candidates(m, s), now); ok {
+	if template, ok := similar.Choose(name, t.candidates(m, source), now); ok {
 		t.last[name] = remembered{class, template}
 		return template, true
 	}
 	if r, ok := t.last[name]; ok && r.class == class {
 		return r.template, true
 	}
-	c := found[mcm.MachineClass](s.classes, m.Object.Namespace+"/"+class)
+	c := source.Class(m.Object.Namespace, class)
 	if c == nil {
 		return similar.Template{}, false
 	}
 	return similar.FromClass(name, c.NodeTemplate, m.Object.Spec.Template.Spec.NodeTemplateSpec.Labels)
 }
 
-func (t *templates) candidates(m Member, s stores) []similar.Candidate {
+// candidates are the Nodes of the MachineSet whose machines stay the longest: others may be made of something else.
+func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate {
 	var all []similar.Candidate
 	for _, machine := range m.Machines {
-		node := found[corev1.Node](s.nodes, machine.Object.Labels[mcm.NodeLabelKey])
-		if node == nil {
+		if machine.Node == nil || machine.Set != m.Rollout.Set {
 			continue
 		}
-		c := similar.Candidate{Node: node, Reserve: machine.inReserve(), Released: t.held[machine.Object.Name]}
+		c := similar.Candidate{Node: machine.Node, Reserve: machine.Reserve(), Released: t.held[machine.Object.Name], Pods: source.Pods(machine.Node.Name)}
 		if machine.Object.CreationTimestamp.Time.Before(t.began) && c.Released.Before(t.began) {
 			c.Released = t.began // it may have been in reserve until just before we came
-		}
-		items, _ := s.pods.ByIndex(byNode, node.Name)
-		for _, item := range items {
-			if pod, ok := item.(*corev1.Pod); ok {
-				c.Pods = append(c.Pods, pod)
-			}
 		}
 		all = append(all, c)
 	}

@@ -59,7 +59,7 @@ func drawMember(t *rapid.T, name string) Member {
 		now := metav1.NewTime(noon)
 		m.Object.DeletionTimestamp = &now
 	case 3:
-		m.Rollout = true
+		m.Rollout.Spread = true
 	case 4:
 		m.Object.Spec.Replicas = -1
 	case 5:

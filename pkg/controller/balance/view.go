@@ -5,12 +5,12 @@ package balance
 import (
 	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -38,17 +38,15 @@ type Member struct {
 	// Fresh is the Node that a fresh machine would be, nil where that is not known.
 	Fresh    *corev1.Node
 	Machines []Machine
-	// Rollout reports whether machines of more than one MachineSet are there or wanted; see [pool.Spread].
-	Rollout bool
+	Rollout  pool.Rollout
 	// NoSet reports whether machine-controller-manager has made no MachineSet for it yet.
 	NoSet bool
 }
 
-// Machine is one machine with the pods that it would take along.
+// Machine is one machine with the pods that make it busy; see [pool.IsWorkload].
 type Machine struct {
-	Object *mcm.Machine
-	// Pods are those that are not a DaemonSet's, mirror pods or finished.
-	Pods []*fit.Pod
+	pool.Machine
+	Workload []*fit.Pod
 }
 
 // Budget is a PodDisruptionBudget.

@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // world carries plans out on plain values, and does with machines what machine-controller-manager and the machine-taint controller do
@@ -124,6 +125,16 @@ func (w *world) pass(d time.Duration) {
 	w.settle()
 }
 
+// tick lets so many ticks pass without a plan.
+func (w *world) tick(n int) {
+	for range n {
+		w.Now = w.Now.Add(tick)
+		for i := range w.Members {
+			w.mcm(&w.Members[i])
+		}
+	}
+}
+
 // machines are all of them, those with a star that have a next step of their own.
 func (w *world) machines() string {
 	return w.each(func(m Member) string {
@@ -211,7 +222,7 @@ func (w *world) grow(m *Member, o *mcm.Machine) {
 	switch {
 	case s.CurrentStatus.Phase == mcm.MachineRunning:
 	case w.out[m.Object.Name]:
-		x := Machine{Object: o}
+		x := Machine{Machine: machinepool.Machine{Object: o}}
 		exhausted(&x)
 	case w.Now.Sub(o.CreationTimestamp.Time) >= boot:
 		s.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.Now)}
@@ -224,8 +235,8 @@ func (w *world) grow(m *Member, o *mcm.Machine) {
 func (w *world) drain(m *Member, i int) {
 	now := metav1.NewTime(w.Now)
 	m.Machines[i].Object.DeletionTimestamp = &now
-	w.Waiting = append(w.Waiting, m.Machines[i].Pods...)
-	m.Machines[i].Pods = nil
+	w.Waiting = append(w.Waiting, m.Machines[i].Workload...)
+	m.Machines[i].Workload = nil
 }
 
 // kill removes the machines of a member that serve, or those in reserve.
@@ -249,9 +260,14 @@ func (w *world) count(name string) int { return len(w.member(name).Machines) }
 
 // ask has somebody write replicas.
 func (w *world) ask(name string, replicas int) {
+	w.set(name, func(m *Member) { m.Object.Spec.Replicas = int32(replicas) })
+}
+
+// set has somebody write something.
+func (w *world) set(name string, change change) {
 	m := w.member(name)
 	m.Object = m.Object.DeepCopy()
-	m.Object.Spec.Replicas = int32(replicas)
+	change(m)
 	w.touch(m)
 }
 

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+)
+
+// scene is a MachineDeployment whose growth is to be split, with one machine on which nothing runs.
+type scene struct {
+	Objects
+	d       *v1alpha1.MachineDeployment
+	set     *mcm.MachineSet
+	machine *mcm.Machine
+	node    *corev1.Node
+}
+
+func newScene() *scene {
+	s := &scene{d: member("a", 2, scaleUp, applied(1)).Object}
+	s.d.UID, s.d.Spec.Template.Spec.Class.Name = "a", "large"
+	s.set = s.add("new")
+	s.machine, s.node = s.run(s.set, "m")
+	for class, cpu := range map[string]string{"large": "4", "huge": "16"} {
+		s.Classes = append(s.Classes, gen.MachineClass(class, func(k *mcm.MachineClass) {
+			k.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
+		}))
+	}
+	return s
+}
+
+// add makes a MachineSet by the template of now.
+func (s *scene) add(name string) *mcm.MachineSet {
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: gen.Namespace, UID: types.UID(name), OwnerReferences: owned("MachineDeployment", s.d)}}
+	set.Spec.Template = s.d.Spec.Template
+	s.Sets = append(s.Sets, set)
+	return set
+}
+
+// run makes a Machine of a MachineSet with its Node.
+func (s *scene) run(set *mcm.MachineSet, name string) (*mcm.Machine, *corev1.Node) {
+	m := machine(name).Object
+	m.Namespace, m.OwnerReferences, m.Spec.ProviderID = gen.Namespace, owned("MachineSet", set), "aws:///here/"+name
+	n := gen.Node(name, func(n *corev1.Node) {
+		n.Spec.ProviderID = "aws:///here-1/" + name
+		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("3")}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(born)}}
+	})
+	s.Machines, s.Nodes = append(s.Machines, m), append(s.Nodes, n)
+	return m, n
+}
+
+func (s *scene) pod(name string, changes ...func(*corev1.Pod)) {
+	s.Pods = append(s.Pods, stored(name, s.node.Name, changes...))
+}
+
+// member as the controller sees it.
+func (s *scene) member() Member {
+	GinkgoHelper()
+	s.Deployments = shown(Member{Object: s.d}).Deployments
+	_, v, _ := watched(s.Objects, true)
+	Expect(v.Members).To(HaveLen(1))
+	return v.Members[0]
+}
+
+var _ = Describe("What is observed", func() {
+	of := func(kind string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.OwnerReferences[0].Kind = kind }
+	}
+
+	It("is a machine that is free", func() {
+		m := newScene().member()
+		Expect(m.NoSet).To(BeFalse())
+		Expect(m.Machines).To(HaveLen(1))
+		Expect(m.Machines[0].Busy()).To(BeFalse())
+		Expect(m.Template.Allocatable).To(HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("3")))
+	})
+
+	It("is no Machine of a former MachineDeployment, or MachineSet, of the name", func() {
+		s := newScene()
+		s.set.OwnerReferences[0].UID = "former"
+		Expect(s.member().Machines).To(BeEmpty())
+		s = newScene()
+		s.machine.OwnerReferences[0].UID = "former"
+		Expect(s.member().Machines).To(BeEmpty())
+	})
+
+	It("is a pod that has to run elsewhere if its machine goes", func() {
+		s := newScene()
+		s.pod("app")
+		s.pod("agent", of("DaemonSet"))
+		s.pod("static", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
+		s.pod("finished", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		m := s.member().Machines[0]
+		Expect(m.Workload).To(HaveLen(1))
+		Expect(m.Workload[0].Object.Name).To(Equal("app"))
+		Expect(m.Pods).To(Equal(1))
+	})
+
+	It("is not what runs on a Node of the name that is another machine's, and the machine counts as busy", func() {
+		s := newScene()
+		s.node.Spec.ProviderID = "aws:///here-1/successor"
+		s.pod("app")
+		m := s.member().Machines[0]
+		Expect(m.Workload).To(BeEmpty())
+		Expect(m.Busy()).To(BeTrue())
+	})
+
+	It("is no reserve where workload runs, unless it tolerates the reserve's taint", func() {
+		reserve := func(pods ...func(*corev1.Pod)) bool {
+			s := newScene()
+			s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: born}.String()
+			for _, change := range pods {
+				s.pod("app", change)
+			}
+			return s.member().Machines[0].Reserve()
+		}
+		tolerant := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
+		// manyClaims is more than is kept of a pod.
+		manyClaims := func(p *corev1.Pod) {
+			tolerant(p)
+			for range 1000 {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}})
+			}
+		}
+		Expect(reserve()).To(BeTrue())
+		Expect(reserve(of("ReplicaSet"))).To(BeFalse())
+		Expect(reserve(tolerant)).To(BeTrue())
+		Expect(reserve(manyClaims)).To(BeTrue())
+	})
+
+	It("is a rollout while another MachineSet has machines that stay, whatever the status of the set says", func() {
+		s := newScene()
+		s.set.Spec.Replicas = 1
+		old := s.add("old")
+		old.Spec.Template.Spec.Class.Name, old.Status.Replicas = "huge", 1
+		last, _ := s.run(old, "last")
+		last.DeletionTimestamp = &metav1.Time{Time: noon}
+		Expect(s.member().Rollout.Spread).To(BeFalse(), "its last machine goes")
+		last.DeletionTimestamp, old.Status.Replicas = nil, 0
+		Expect(s.member().Rollout.Spread).To(BeTrue())
+	})
+
+	It("is what machines of the template of now are like, not those of an older one", func() {
+		s := newScene()
+		s.d.Spec.Template.Spec.Class.Name = "huge"
+		Expect(s.member().Template.Capacity).To(HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("16")))
+	})
+})
