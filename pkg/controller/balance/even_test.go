@@ -446,7 +446,7 @@ var _ = Describe("Moves, by law", func() {
 			for range rapid.IntRange(0, 12).Draw(t, "steps") {
 				at := rapid.IntRange(0, n-1).Draw(t, "at")
 				name := w.Members[at].Object.Name
-				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				switch rapid.IntRange(0, 5).Draw(t, "what") {
 				case 0:
 					if !strings.Contains(w.each(func(m Member) string { return m.Object.Annotations[v1alpha1.MoveAnnotation] }), "id") {
 						more := rapid.IntRange(0, 5).Draw(t, "more")
@@ -459,10 +459,17 @@ var _ = Describe("Moves, by law", func() {
 					w.Memory = Memory{}
 				case 3:
 					w.half(rapid.IntRange(0, n).Draw(t, "cut"))
+				case 4:
+					w.set(name, []change{mode(v1alpha1.BalanceOff), scaleUp, continuous}[rapid.IntRange(0, 2).Draw(t, "mode")])
+				case 5:
+					w.tick(7) // a machine boots
 				}
 				w.tick(1)
 			}
 			w.out = map[string]bool{}
+			for i := range w.Members {
+				w.set(w.Members[i].Object.Name, m)
+			}
 			w.pass(6 * time.Hour)
 			if got := sum(w.replicas()); got != total {
 				t.Fatalf("%d replicas of %d: %s", got, total, w.replicas())

@@ -23,7 +23,7 @@ func (r *round) finish() {
 			continue
 		}
 		switch {
-		case z.Object.DeletionTimestamp != nil || z.stalled || z.next.move == nil:
+		case z.Object.DeletionTimestamp != nil || z.stalled || z.next.move != z.move:
 		case len(z.move.To) > 0:
 			r.finishGiving(z)
 		case z.waits() && z.mode != v1alpha1.BalanceContinuous:

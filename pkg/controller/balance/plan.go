@@ -160,20 +160,19 @@ func (r *round) alike(members []*zone) [][]*zone {
 func (r *round) hold() {
 	for _, z := range r.zones {
 		z.next.held = z.balanced() || z.move != nil && z.held
-		if !z.next.held || z.move == nil && z.closed() {
+		if !z.balanced() && !z.splitting() || z.move == nil && z.closed() {
 			z.applied = z.replicas
 		}
 		if z.balanced() {
 			z.verdict = z.halted()
 		}
-		z.applied = min(z.applied, z.replicas)
 		z.next.applied = z.applied
 	}
 }
 
 // balance splits growth over a group, or else evens it out. Until a move has ended no other begins.
 func (r *round) balance(group []*zone) {
-	if slices.ContainsFunc(group, func(z *zone) bool { return z.move != nil && !z.waits() }) {
+	if slices.ContainsFunc(group, (*zone).moves) {
 		r.await(group)
 		return
 	}
@@ -234,8 +233,16 @@ func (r *round) hush(group []*zone) {
 // splitting reports whether replicas that it does not apply are promised to others.
 func (z *zone) splitting() bool { return z.move != nil && len(z.move.To) > 0 && z.move.Machine == "" }
 
+// moves reports whether it has a part in a move that has begun, or takes one now. One that is being deleted gives and takes
+// nothing any more.
+func (z *zone) moves() bool {
+	return z.Object.DeletionTimestamp == nil && (begun(z.move) || begun(z.next.move))
+}
+
+func begun(m *v1alpha1.Move) bool { return m != nil && (m.From == "" || m.Taken > 0) }
+
 // waits says that its move has not begun: nothing has been promised yet.
-func (z *zone) waits() bool { return z.move.From != "" && z.move.Taken == 0 }
+func (z *zone) waits() bool { return !begun(z.move) }
 
 func (r *round) pause(z *zone) { r.paused[z.name] = r.Now.Add(afterDrop) }
 
