@@ -95,7 +95,8 @@ func (r *round) floor() int {
 		// Each set may be asked for all of it, and machines beyond the replicas are the rollout's business.
 		return r.shown - r.expendable()
 	}
-	return r.tally().present - r.expendable()
+	// What MachineSets ask for and do not have yet may be created at any moment, and is then too many.
+	return max(r.tally().present, r.Asked) - r.expendable()
 }
 
 // lowered is the least applied excess, not below the target, that the gate lets through.

@@ -41,7 +41,8 @@
 //     patience does not run.
 //  6. The gate. Victims of a smaller X are not ready first, then the newest. They get priority 2 and keep the mark. A falls
 //     only as far as the lens' store shows that everything MCM would delete for it, in MCM's own order, is a victim, is leaving,
-//     or could not be made. Nothing falls while that store is behind, nor during a rollout, but for law 10.
+//     or could not be made. A machine that a MachineSet asks for and does not have yet counts as present. Nothing falls while that
+//     store is behind, nor during a rollout, but for law 10.
 //  7. What is preserved, or has a priority above 2 that is not ours, is no victim, and A does not fall below it.
 //  8. Growth. A grows only while S <= R, without a rollout, and if all machines, those that leave included, stay within
 //     max and fewer leave than MCM's freeze threshold forgives. Up to V it grows though S > R, since nothing is created for that

@@ -195,6 +195,18 @@ var _ = Describe("A shrink taken back half way", func() {
 		Expect(plan.Moves).To(Equal([]Move{{"d", false, Released}}))
 		Expect(plan.Priorities).To(Equal([]Priority{{"d", PriorityServing}}))
 	})
+
+	It("is applied until the machines are there that its MachineSet asks for (6)", func() {
+		w := settled(3, 2, Unbounded)
+		w.setWish(0)
+		w.setReplicas(5)
+		w.view.Asked = 7 // MCM has seen R rise, and not yet that A falls
+		plan := NewPlan(w.view)
+		Expect(plan.Moves).To(HaveLen(2))
+		Expect(plan.Applied.Excess).To(Equal(2), "two more are being created, and MCM would delete any two that serve")
+		w.view.Asked = 5
+		Expect(NewPlan(w.view).Applied.Excess).To(BeZero())
+	})
 })
 
 var _ = Describe("Reserve that cannot be made (10)", func() {

@@ -82,6 +82,8 @@ type View struct {
 	Rollout bool
 	// Wanted is the sum of the MachineSets' replicas in the lens' store.
 	Wanted int
+	// Asked is the largest number of machines that the MachineSets may be asking for: writes of unknown outcome and those under way count.
+	Asked int
 	// Behind says that the lens' store and this view do not hold the same machines, or not the same ones as terminating.
 	Behind bool
 	// Blind says that the Nodes and their pods cannot be seen: Pods is what it was, and no Node can be written (law 15).

@@ -78,7 +78,7 @@ func onServer(kinds []sim.Resource, serving, reserve int, o machinetaint.Options
 func (a *alone) start(o machinetaint.Options) func() {
 	config := a.ConfigFor(controllerUser)
 	config.QPS = -1
-	client, target, theirs := ours.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), stock.NewForConfigOrDie(config)
+	client, target, theirs := ours.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), stock.NewForConfigOrDie(a.ConfigFor(lensUser))
 	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
 	seen := stockinformers.NewSharedInformerFactory(theirs, 0)
 	a.events, a.metrics = record.NewFakeRecorder(1000), prometheus.NewRegistry()
@@ -107,7 +107,11 @@ func (a *alone) start(o machinetaint.Options) func() {
 	}
 }
 
-const controllerUser = "taint"
+// controllerUser is the controller, lensUser what machine-controller-manager's controllers in its process see.
+const (
+	controllerUser = "taint"
+	lensUser       = "lens"
+)
 
 // pool makes a MachineDeployment with its MachineSet, machines, nodes and pods, as they are at rest.
 func (a *alone) pool(serving, reserve int) {

@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 	outcome "github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -38,7 +39,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 	d, change := v.Deployment, p.Deployment
 	var err error
 	if change.Replicas != 0 {
-		if d, err = c.writeDeployment(ctx, d, change); err != nil {
+		if d, err = c.resizeDeployment(ctx, v, p); err != nil {
 			return d, err
 		}
 		change = DeploymentChange{}
@@ -48,36 +49,63 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 		return d, nil
 	}
 	if !change.none() {
-		d, err = c.writeDeployment(ctx, d, change)
+		d, err = c.resizeDeployment(ctx, v, p)
 	}
 	if err == nil {
-		c.announceShrink(d, applied(v.Deployment), p.Rule.Applied)
+		c.announceShrink(d, v.Memory.applied(v.Deployment), p.Rule.Applied)
 	}
 	return d, errors.Join(machinesErr, err)
 }
 
 // writeMachine changes one Machine, and its Node first if that differs. One that is to be held is closed by that, and then looked at
-// once more: what was seen of its pods may be old.
+// once more: what was seen of its pods may be old. One that may be being deleted is opened only after its Machine was written, which
+// makes deletions at the version before fail.
 func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
-	if withNode {
-		if err := c.writeNode(ctx, n); err != nil {
-			return err
-		}
-		if !n.Hold {
-			c.metrics.freed(c.clock.Since(v.Now))
+	before := v.machine(change.Name)
+	if change.Mark == Free {
+		defer c.beginRelease(before.UID)()
+		if withNode && c.mayBeRemoved(before) {
+			if err := c.patchMachine(ctx, v, before, change); err != nil {
+				return ignoreNotFound(err)
+			}
+			return c.openNode(ctx, v, n)
 		}
 	}
-	before := v.machine(change.Name)
+	if withNode {
+		if err := c.openNode(ctx, v, n); err != nil {
+			return err
+		}
+	}
 	if change.Mark == Hold {
 		if err := c.checkEmpty(ctx, before); err != nil {
 			return err
 		}
 	}
+	return ignoreNotFound(c.patchMachine(ctx, v, before, change))
+}
+
+// mayBeRemoved reports whether a deletion of the Machine may be under way, be it one of an earlier process.
+func (c *Controller) mayBeRemoved(m *mcm.Machine) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return signs.Priority(m) <= reserve.PriorityVictim || c.isRemoved(m.UID)
+}
+
+// openNode writes the Node of a machine, and counts how long it took to free it.
+func (c *Controller) openNode(ctx context.Context, v View, n NodeChange) error {
+	err := c.writeNode(ctx, n)
+	if err == nil && !n.Hold {
+		c.metrics.freed(c.clock.Since(v.Now))
+	}
+	return err
+}
+
+func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machine, change MachineChange) error {
 	after := changed(before, change, v)
 	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
 	c.metrics.wrote("machine", err)
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("write machine %s: %w", before.Name, err))
+		return fmt.Errorf("write machine %s: %w", before.Name, err)
 	}
 	c.noted(before.ResourceVersion, answer.ResourceVersion)
 	note(&c.machines, answer, c.stores.machines)
@@ -132,6 +160,21 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		}
 		n = again
 	}
+}
+
+// resizeDeployment changes the MachineDeployment, and keeps its MachineSets from growing meanwhile where it shows fewer machines then.
+func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
+	d, shown := v.Deployment, pool.VisibleReplicas(p.Rule.Replicas, p.Rule.Applied)
+	if shown >= v.Memory.visible(d) {
+		return c.writeDeployment(ctx, d, p.Deployment)
+	}
+	ended, err := c.reduce(d, shown, v.Asked)
+	if err != nil {
+		return d, err
+	}
+	answer, err := c.writeDeployment(ctx, d, p.Deployment)
+	ended(err)
+	return answer, err
 }
 
 // writeDeployment changes the MachineDeployment but for its status.

@@ -14,7 +14,7 @@ import (
 // Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
 func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 	d := c.newest(b.Deployment.String())
-	if d == nil || applied(d).Excess == 0 {
+	if d == nil || c.applied(b.Deployment.String(), d).Excess == 0 {
 		return nil
 	}
 	now := c.clock.Now()
@@ -35,6 +35,13 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 	}
 	mark := c.settings.mark(now)
 	return &mark
+}
+
+// applied is the excess that is applied to a MachineDeployment.
+func (c *Controller) applied(key string, d *v1alpha1.MachineDeployment) reserve.Applied {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.memories[key].applied(d)
 }
 
 // newest is a MachineDeployment as the store shows it, or as we or others here have written it since.

@@ -93,9 +93,12 @@ type Controller struct {
 	memories map[string]Memory
 	// latest holds MachineDeployments as our last write answered, until the store shows as much; see Born.
 	latest map[string]*v1alpha1.MachineDeployment
-	// shrinks are those of MachineSets, removals those of Machines, that are under way; see Guards.
-	shrinks  map[string]*shrink
-	removals map[types.UID]*removal
+	// resizes are those of MachineSets and removals those of Machines that are under way, reductions those of the number of machines that
+	// MachineDeployments show, and releases the Machines that are being released; see Guards.
+	resizes    map[string]*resize
+	removals   map[types.UID]*removal
+	reductions map[string]*reduction
+	releases   map[types.UID]bool
 	// listening are the waves that want to hear of changes, by MachineDeployment.
 	listening map[string]chan struct{}
 	// freed is when the last machine was, by MachineDeployment, until the rest has been written.
@@ -121,7 +124,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings,
 		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
-		shrinks: map[string]*shrink{}, removals: map[types.UID]*removal{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
+		resizes: map[string]*resize{}, removals: map[types.UID]*removal{}, reductions: map[string]*reduction{}, releases: map[types.UID]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {

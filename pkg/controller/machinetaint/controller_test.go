@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,22 @@ var _ = Describe("The controller", func() {
 			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c"))
 			Expect(state()).To(Equal(held))
 			Expect(a.heard()).To(ContainElement(MatchRegexp("^Normal ReserveHeld " + held + " " + aboutMachine)))
+		})
+	})
+
+	It("replaces no machine that was deleted for lower replicas which it has yet to see", func() {
+		onItsOwn(3, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machinedeployments", controllerUser)
+			since := len(a.Writes())
+			a.patch(`{"spec":{"replicas":2}}`)
+			time.Sleep(time.Second)
+			_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(context.Background(), "b", types.MergePatchType, fmt.Appendf(nil,
+				`{"metadata":{"annotations":{%q:"1",%q:"2000-01-01T00:00:00Z"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(a.wrote(since)).To(BeEmpty())
+			a.Release("machinedeployments", controllerUser)
+			Expect(a.wrote(since)).To(ConsistOf("machinedeployments pool status"))
 		})
 	})
 
@@ -202,7 +219,7 @@ var _ = Describe("The controller", func() {
 	It("does not restore from a store that is late what somebody has set meanwhile", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
-			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser)
+			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser, lensUser)
 			a.patch(`{"spec":{"excessReplicas":null}}`)
 			time.Sleep(50 * time.Millisecond)
 			a.patch(`{"spec":{"excessReplicas":0}}`)
@@ -375,21 +392,75 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a MachineSet does not grow by what was decided before the excess fell, nor does that fall below what is created", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			set, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			grow := func(decidedFor string) (func(*mcmapi.MachineSet, error), error) {
+				after := set.DeepCopy()
+				after.Spec.Replicas, after.Annotations = 4, map[string]string{"deployment.kubernetes.io/desired-replicas": decidedFor}
+				return a.taint.Guards().Shrink(after)
+			}
+			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			ended, err := grow("3")
+			Expect(err).NotTo(HaveOccurred())
+			_, err = a.taint.Reduce(d, 2, 3)
+			Expect(err).To(Satisfy(apierrors.IsConflict), "four may be asked for")
+			ended(nil, apierrors.NewConflict(mcmapi.Resource("machinesets"), "pool-1", nil))
+			reduced, err := a.taint.Reduce(d, 2, 3)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = grow("3")
+			Expect(err).To(Satisfy(apierrors.IsConflict))
+			reduced(errors.New("the connection broke"))
+			a.patch(`{"metadata":{"annotations":{%q:null}},"spec":{"excessReplicas":0,"replicas":2}}`, api.AppliedExcessAnnotation)
+			_, err = grow("4")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "what was read then may be written now")
+			time.Sleep(3 * time.Minute)
+			_, err = grow("4")
+			Expect(err).NotTo(HaveOccurred())
+		})
+	})
+
+	It("a machine does not go while it leaves the reserve", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func() error { _, _, err := a.taint.Guards().Remove(gen.Namespace, "c"); return err }
+			_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
+					return 0, time.Second
+				}
+				return 0, 0
+			})
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(500 * time.Millisecond)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			time.Sleep(time.Minute)
+			Expect(ask()).To(Succeed(), "its version has changed, which the deletion is made for")
+		})
+	})
+
 	It("a machine that serves does not go before those in reserve where all annotations were lost", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			a.Hold("machines", controllerUser)
+			a.Hold("machines", controllerUser, lensUser)
 			a.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
 			time.Sleep(10 * time.Millisecond)
 			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(gen.Namespace, name); return err }
 			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
 			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")
-			_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "the excess falls only when it is seen that c goes first")
+			a.Release("machines", controllerUser, lensUser)
+			time.Sleep(time.Second)
 			Expect(ask("c")).To(Succeed())
-			a.Release("machines", controllerUser)
 		})
 	})
 
@@ -402,7 +473,7 @@ var _ = Describe("What the controller is asked by the lens", func() {
 				time.Sleep(time.Second)
 			}
 			resize(4)
-			a.Hold("machines", controllerUser)
+			a.Hold("machines", controllerUser, lensUser)
 			remove := a.taint.Guards().Remove
 			_, ended, err := remove(gen.Namespace, "a")
 			Expect(err).NotTo(HaveOccurred())
@@ -430,7 +501,27 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			time.Sleep(3 * time.Minute)
 			_, _, err = remove(gen.Namespace, "e")
 			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now, too")
-			a.Release("machines", controllerUser)
+			a.Release("machines", controllerUser, lensUser)
+		})
+	})
+
+	It("a machine stays while its MachineSet asks for what was decided before the excess was applied, unless that is frozen", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func(replicas int, decidedFor, frozen string) error {
+				_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
+					`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":%q},"labels":{"freeze":%q}},"spec":{"replicas":%d}}`, decidedFor, frozen, replicas), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				_, ended, err := a.taint.Guards().Remove(gen.Namespace, "a")
+				if err == nil {
+					ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
+				}
+				return err
+			}
+			Expect(ask(2, "2", "")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask(2, "3", "")).To(Succeed(), "a rollout")
+			Expect(ask(2, "2", "True")).To(Succeed(), "it is written again only when it has lost machines")
 		})
 	})
 

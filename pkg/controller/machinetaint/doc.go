@@ -23,8 +23,9 @@
 //
 //  1. The reserve is where the mark of the Machine is, but for a machine that workload runs on: that serves, and loses its mark.
 //  2. A Node carries the whole mark exactly if its Machine does. It is written in one piece, at once, and mended when
-//     somebody takes a part of it away. A Node is freed before its Machine. It is also closed before its Machine,
-//     and its pods are read once more in between.
+//     somebody takes a part of it away. A Node is freed before its Machine, but for a machine that may be being deleted: writing its Machine
+//     makes such a deletion fail, and only then its Node is freed. A Node is also closed before its Machine, and its pods are read once
+//     more in between.
 //  3. What the template has by itself, or machine-controller-manager put there for a rollout, is not taken away.
 //  4. A field that its owner removes means 0, as an explicit 0 does. One that anybody else drops is restored to what it
 //     said last. Who owned it is remembered in the MachineDeployment.
@@ -33,9 +34,11 @@
 //  6. What cannot be understood leaves the reserve as it is, and a condition says what to write.
 //  7. Each write carries the resourceVersion it was decided on, and nothing is decided on what is older than our own
 //     writes. A Machine that is in reserve, or was, is deleted only at the version that machine-controller-manager saw, and only while
-//     its MachineSet has more machines than it wants.
+//     its MachineSet has more machines than it wants. Neither happens for what was decided before the excess applied was what it is, and
+//     no MachineSet grows by what was decided before it fell.
 //  8. At rest nothing is written.
-//  9. A Machine is born in reserve only where excess is applied.
+//  9. A Machine is born in reserve only where excess is applied. The record of that is restored where somebody writes the object without
+//     it: the excess falls through the gate of package reserve or not at all.
 //  10. While the target cluster does not answer, or has yet to show what happened meanwhile, nothing is decided on its Nodes and
 //     pods: law 15 of package reserve.
 //  11. A Machine says, in an annotation and once in an event, since when it is in reserve or when it left, and whether its Node

@@ -3,7 +3,6 @@
 package machinetaint
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -17,81 +16,64 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// doubted is how long a write of unknown outcome counts as under way: longer than any request lasts.
-const doubted = 2 * time.Minute
-
-// shrink is a write by which a MachineSet asks for fewer machines, until the store shows it.
-type shrink struct {
-	replicas int
-	version  string    // that it was written with; empty while it is under way
-	until    time.Time // when it is forgotten if its outcome never shows; zero while it is under way
-}
-
-// removal is the deletion of a Machine that was let through, until the store shows it.
-type removal struct {
-	until time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
-}
+// frozen is the label by which machine-controller-manager stops creating machines.
+const frozen = "freeze"
 
 // Guards refuse what machine-controller-manager decided before the excess applied grew to what it is: it goes on from what it looked up,
 // and would take as many machines as the excess had fallen by, when those that were to go are victims no longer.
 func (c *Controller) Guards() view.Guards {
-	return view.Guards{Shrink: c.guardShrink, Remove: c.guardRemove}
+	return view.Guards{Shrink: c.guardResize, Remove: c.guardRemove}
 }
 
-// guardShrink lets a MachineSet shrink only by decision on the excess that is applied now.
-func (c *Controller) guardShrink(after *mcm.MachineSet) (func(*mcm.MachineSet, error), error) {
+// guardResize lets the replicas of a MachineSet change only by decision on the excess that is applied now.
+func (c *Controller) guardResize(after *mcm.MachineSet) (func(*mcm.MachineSet, error), error) {
 	nothing := func(*mcm.MachineSet, error) {}
 	id := setID(after)
 	key, owned := keyOfSet(after)
 	before, found := find[*mcm.MachineSet](c.stores.seenSets, id)
-	if !owned || found && after.Spec.Replicas >= before.Spec.Replicas {
+	if !owned || found && after.Spec.Replicas == before.Spec.Replicas {
 		return nothing, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d := c.newestLocked(key); d != nil && applied(d).Excess > 0 {
-		total, known := stock.GetDesiredReplicasAnnotation(after)
-		if shown := pool.VisibleReplicas(replicas(d), pool.AppliedOf(d)); known && int(total) < shown {
-			return nil, stale("machinesets", after.Name, "decided for %d machines in all, %d are wanted now", total, shown)
-		}
+	if err := c.outdated(key, after, found && after.Spec.Replicas > before.Spec.Replicas); err != nil {
+		return nil, err
 	}
-	c.shrinks[id] = &shrink{replicas: int(after.Spec.Replicas)}
-	return func(result *mcm.MachineSet, err error) { c.shrunk(id, result, err) }, nil
+	c.beginResize(id, int(after.Spec.Replicas))
+	return func(result *mcm.MachineSet, err error) { c.resized(id, result, err) }, nil
 }
 
-// shrunk notes the outcome of a write that a MachineSet shrinks by.
-func (c *Controller) shrunk(id string, result *mcm.MachineSet, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.shrinks[id]
-	switch {
-	case s == nil:
-	case err == nil:
-		s.version = result.ResourceVersion
-	case ineffective(err):
-		delete(c.shrinks, id)
-	default:
-		s.until = c.clock.Now().Add(doubted)
+// outdated is a conflict where replicas of a MachineSet were decided for another number of machines in all than is shown now. It is
+// called with the lock held.
+func (c *Controller) outdated(key string, after *mcm.MachineSet, grows bool) error {
+	total, known := stock.GetDesiredReplicasAnnotation(after)
+	d := c.newestLocked(key)
+	if !known || d == nil {
+		return nil
 	}
+	memory := c.memories[key]
+	shown := memory.visible(d)
+	wrong := memory.applied(d).Excess > 0 && int(total) < shown
+	if grows {
+		var reduced bool
+		shown, reduced = c.reduced(key, shown)
+		wrong = reduced && int(total) > shown && !c.behindSeen(key, d)
+	}
+	if wrong {
+		return stale("machinesets", after.Name, "decided for %d machines in all, %d are wanted now", total, shown)
+	}
+	return nil
 }
 
-// wanted is how many machines a MachineSet asks for, by what machine-controller-manager's store shows and what is under way.
-func (c *Controller) wanted(set *mcm.MachineSet) int {
-	id := setID(set)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.shrinks[id]
-	if s == nil {
-		return int(set.Spec.Replicas)
-	}
-	if s.version != "" && reached(set.ResourceVersion, s.version) || !s.until.IsZero() && c.clock.Now().After(s.until) {
-		delete(c.shrinks, id)
-		return int(set.Spec.Replicas)
-	}
-	return min(s.replicas, int(set.Spec.Replicas))
+// lags reports whether a MachineSet asks for what was decided for fewer machines in all than are shown now. One that is frozen is
+// not written any more, and has to lose machines before it is again. It is called with the lock held.
+func (c *Controller) lags(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet) bool {
+	total, known := stock.GetDesiredReplicasAnnotation(set)
+	memory := c.memories[key]
+	return known && set.Spec.Replicas > 0 && set.Labels[frozen] != "True" &&
+		memory.applied(d).Excess > 0 && int(total) < memory.visible(d) && !c.behindSeen(key, d)
 }
 
 // guardRemove lets a Machine go only while its MachineSet has more than it asks for, unless it goes by itself. It
@@ -120,11 +102,16 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, signs.Named(d)) {
 		return "", nothing, nil
 	}
+	if c.releases[m.UID] {
+		return "", nil, stale("machines", name, "it is leaving the reserve")
+	}
 	present, reserve := c.staying(set, m.UID)
-	ours := applied(d).Excess > 0 || c.wasMarked(m)
+	ours := c.memories[key].applied(d).Excess > 0 || c.wasMarked(m)
 	switch {
 	case ours && present <= int(set.Spec.Replicas):
 		return "", nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
+	case ours && c.lags(key, d, set):
+		return "", nil, stale("machines", name, "its machine set has yet to ask for as many machines as are wanted now, %d in all", c.memories[key].visible(d))
 	case ours:
 	case reserve == 0 || set.Spec.Replicas == 0:
 		return "", nothing, nil
@@ -134,50 +121,6 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	}
 	c.removals[m.UID] = &removal{}
 	return m.ResourceVersion, func(err error) { c.removed(m.UID, err) }, nil
-}
-
-// removed notes the outcome of a deletion. One that was answered is not in the store yet.
-func (c *Controller) removed(machine types.UID, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.removals[machine]
-	switch {
-	case r == nil || written.Answered(err):
-	case ineffective(err):
-		delete(c.removals, machine)
-	default:
-		r.until = c.clock.Now().Add(doubted)
-	}
-}
-
-// isRemoved reports whether a machine goes, or may, though the store does not show it. It is called with the lock held.
-func (c *Controller) isRemoved(machine types.UID) bool {
-	r := c.removals[machine]
-	if r != nil && !r.until.IsZero() && c.clock.Now().After(r.until) {
-		delete(c.removals, machine)
-		return false
-	}
-	return r != nil
-}
-
-// seenMachineChanged forgets removals that the store shows.
-func (c *Controller) seenMachineChanged(was, is any) {
-	if m, ok := cmp.Or(is, was).(*mcm.Machine); ok && (is == nil || pool.Going(m)) {
-		c.mu.Lock()
-		delete(c.removals, m.UID)
-		c.mu.Unlock()
-	}
-	c.machineChanged(was, is)
-}
-
-// seenSetChanged forgets the shrinks of MachineSets that are gone.
-func (c *Controller) seenSetChanged(was, is any) {
-	if set, ok := was.(*mcm.MachineSet); ok && is == nil {
-		c.mu.Lock()
-		delete(c.shrinks, setID(set))
-		c.mu.Unlock()
-	}
-	c.setChanged(was, is)
 }
 
 // staying counts the machines of a MachineSet that are not going, and those in reserve among them. The one that is asked for stays
@@ -218,12 +161,6 @@ func goesAnyway(m *mcm.Machine, named map[string]time.Time) bool {
 
 func stale(resource, name, format string, args ...any) error {
 	return apierrors.NewConflict(mcm.Resource(resource), name, fmt.Errorf(format, args...))
-}
-
-// ineffective reports whether a write is known to have changed nothing. A conflict is an answer here: a guard hears of each attempt.
-func ineffective(err error) bool {
-	result := written.Outcome(err)
-	return result == written.Refused || result == written.Conflict
 }
 
 func setID(set *mcm.MachineSet) string { return set.Namespace + "/" + set.Name }

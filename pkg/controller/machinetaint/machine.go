@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -73,8 +72,7 @@ func freezeMargin(v View) int {
 	if surge == nil {
 		return 0
 	}
-	shown := pool.VisibleReplicas(replicas(v.Deployment), pool.AppliedOf(v.Deployment))
-	n, err := intstr.GetScaledValueFromIntOrPercent(surge, shown, true)
+	n, err := intstr.GetScaledValueFromIntOrPercent(surge, v.Memory.visible(v.Deployment), true)
 	if err != nil {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -26,10 +27,11 @@ func (c *Controller) observe(key string) (View, bool) {
 		gone := &v1alpha1.MachineDeployment{}
 		gone.Namespace, gone.Name, _ = strings.Cut(key, "/")
 		c.told.Forget(gone)
+		c.forgetReduction(key)
 		return View{}, false
 	}
 	d := c.told.Newest(shown)
-	if !c.written.Seen(key, d.ResourceVersion) {
+	if !c.written.Seen(key, d.ResourceVersion) || c.behindSeen(key, d) {
 		return View{}, false
 	}
 	if d == shown {
@@ -44,7 +46,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	s.Complete(&c.source)
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
-	v.Wanted, v.Behind = c.seen(d, v.Machines)
+	v.Wanted, v.Asked, v.Behind = c.seen(d, v.Machines)
 	v.Unreachable, v.Unhealthy = c.unreachable(), c.unhealthy()
 	return v, true
 }
@@ -55,6 +57,17 @@ func withoutPriorities(machines []pool.Machine) []Machine {
 		all[i].Machine = m
 	}
 	return all
+}
+
+// behindSeen reports whether machine-controller-manager has seen a later version of a MachineDeployment: it may have acted on that, and
+// the machines that it deletes for lower replicas are not to be replaced. The event of that version brings the next look.
+func (c *Controller) behindSeen(key string, d *v1alpha1.MachineDeployment) bool {
+	seen, found := find[*mcm.MachineDeployment](c.stores.seenDeployments, key)
+	if !found {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, seen.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // withPriorities adds the priorities that machine-controller-manager's store shows.
@@ -74,6 +87,7 @@ func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
 func (c *Controller) memory(key string) (m Memory, pruned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reduced(key, 0) // forgets
 	return c.memories[key], c.pruned
 }
 
@@ -108,10 +122,13 @@ func (c *Controller) unhealthy() bool {
 }
 
 // seen compares with what machine-controller-manager has seen.
-func (c *Controller) seen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted int, behind bool) {
+func (c *Controller) seen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted, asked int, behind bool) {
 	there := map[types.UID]bool{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, set := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
-		wanted += c.wanted(set)
+		least, most := c.replicasOf(set)
+		wanted, asked = wanted+least, asked+most
 		for _, m := range owned[*mcm.Machine](c.stores.seenMachines, set) {
 			there[m.UID] = pool.Going(m)
 		}
@@ -120,5 +137,5 @@ func (c *Controller) seen(d *v1alpha1.MachineDeployment, machines []Machine) (wa
 	for _, m := range machines {
 		here[m.Object.UID] = pool.Going(m.Object)
 	}
-	return wanted, !maps.Equal(there, here)
+	return wanted, asked, !maps.Equal(there, here)
 }

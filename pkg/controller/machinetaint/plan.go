@@ -98,7 +98,7 @@ func NewPlan(v View) Plan {
 	}
 	view := ruleView(v, w)
 	p := Plan{Rule: reserve.NewPlan(view)}
-	p.Memory = Memory{SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Contest: w.contest}
+	p.Memory = Memory{SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Contest: w.contest, Applied: p.Rule.Applied, UID: v.Deployment.UID}
 	p.Again = sooner(p.Rule.Again, w.contest.Until.Sub(v.Now))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
@@ -122,6 +122,9 @@ func idle(v View, w wish) bool {
 	if w.trouble != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || w.letGo != "" || w.contest.Writes > 0 || reported(d) {
 		return false
 	}
+	if v.Memory.applied(d).Excess > 0 {
+		return false
+	}
 	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, v1alpha1.ReturnedAnnotation} {
 		if _, there := d.Annotations[key]; there {
 			return false
@@ -134,8 +137,8 @@ func idle(v View, w wish) bool {
 func ruleView(v View, w wish) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
-		Replicas: replicas(d), Wish: w.Wish, Excess: w.Excess, Max: w.Max, Applied: applied(d),
-		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Behind: v.Behind,
+		Replicas: replicas(d), Wish: w.Wish, Excess: w.Excess, Max: w.Max, Applied: v.Memory.applied(d),
+		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Asked: v.Asked, Behind: v.Behind,
 		Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
 	}

@@ -7,10 +7,12 @@ package machinetaint_test
 import (
 	"time"
 
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // replaceWhole removes excess and annotations, as kubectl replace does with a manifest that has neither.
@@ -21,8 +23,13 @@ func (c *cluster) replaceWhole() {
 
 // slowly makes the API server take that long before requests of a verb for a resource have an effect.
 func (c *cluster) slowly(verb, resource string, delay time.Duration) {
+	c.delays(map[string]time.Duration{verb + " " + resource: delay})
+}
+
+// delays has the API server take so long, by verb and resource, before requests of the process have an effect.
+func (c *cluster) delays(delays map[string]time.Duration) {
 	c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-		if r.Verb == verb && r.Resource == resource {
+		if delay, slow := delays[r.Verb+" "+r.Resource]; slow && r.User == evenkeel && r.Subresource == "" {
 			return delay, time.Millisecond
 		}
 		return time.Millisecond, time.Millisecond
@@ -58,6 +65,53 @@ var _ = Describe("A machine that pods run on", func() {
 			c.settle()
 			Expect(c.busy()).To(Equal(busy))
 			Expect(c.numbers()).To(Equal("3+0 status 0/0"))
+		})
+	})
+
+	It("is not deleted where more serve than replicas and the MachineDeployment is replaced whole for a moment (I3)", func() {
+		story(func(c *cluster) {
+			c.overstay()
+			busy := c.busy()
+			c.replaceWhole()
+			time.Sleep(5 * time.Second)
+			c.want(2)
+			time.Sleep(machinetaint.DefaultSurplusPatience - time.Minute)
+			Expect(c.busy()).To(Equal(busy))
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+		})
+	})
+
+	It("is not created to be deleted when the excess falls while replicas grow (I3)", func() {
+		story(func(c *cluster) {
+			var served []string
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machines" && w.Verb == "delete" && !marked(decoded[mcmapi.Machine](w.Object)) {
+					served = append(served, w.Name)
+				}
+				return nil
+			})
+			c.slowly("update", "machinesets", time.Second)
+			c.work(2)
+			c.patch(`{"spec":{"replicas":5,"excessReplicas":0}}`)
+			c.settle()
+			Expect(served).To(BeEmpty())
+			Expect(c.numbers()).To(Equal("5+0 status 0/0"))
+		})
+	})
+
+	It("is not deleted by a request that was under way when it left the reserve (I3)", func() {
+		story(func(c *cluster) {
+			moved := 0
+			c.AfterWrite(c.countMoves(&moved))
+			c.delays(map[string]time.Duration{"delete machines": 8 * time.Second, "patch machines": 3 * time.Second})
+			c.want(0)
+			time.Sleep(9500 * time.Millisecond)
+			c.work(2)
+			c.scale(5)
+			c.settle()
+			Expect(moved).To(BeZero())
+			Expect(c.numbers()).To(Equal("5+0 status 0/0"))
 		})
 	})
 })

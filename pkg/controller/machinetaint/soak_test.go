@@ -88,8 +88,8 @@ func (a *alone) comeAndGo(round int) map[string]int {
 		Expect(err).NotTo(HaveOccurred())
 		names = append(names, name)
 	}
-	a.heard()                  // the recorder holds a thousand events, and then waits
-	a.Hold("", controllerUser) // so that nothing that is written now is seen
+	a.heard()                            // the recorder holds a thousand events, and then waits
+	a.Hold("", controllerUser, lensUser) // so that nothing that is written now is seen
 	time.Sleep(time.Second)
 	plain := gen.MachineDeployment(fmt.Sprint("other-", round), 1)
 	other, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(ctx, &api.MachineDeployment{ObjectMeta: plain.ObjectMeta}, metav1.CreateOptions{})
@@ -110,7 +110,7 @@ func (a *alone) comeAndGo(round int) map[string]int {
 		Expect(a.stock.MachineV1alpha1().Machines(gen.Namespace).Delete(ctx, name, delete)).To(Succeed())
 	}
 	Expect(a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(ctx, other.Name, delete)).To(Succeed())
-	a.Release("", controllerUser)
+	a.Release("", controllerUser, lensUser)
 	time.Sleep(time.Minute)
 	return held
 }

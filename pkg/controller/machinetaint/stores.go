@@ -28,7 +28,7 @@ type caches struct {
 	nodes, pods                          cache.Indexer
 	// seen are those of machine-controller-manager's controllers, which write into the specs there: only metadata, status
 	// and replicas may be read.
-	seenMachines, seenSets cache.Indexer
+	seenDeployments, seenMachines, seenSets cache.Indexer
 }
 
 // attach reads and listens to the shared informers.
@@ -39,6 +39,7 @@ func (c *Controller) attach(i Informers) error {
 		{m.MachineSets().Informer(), stores.Owned(), nil, c.setChanged, &c.stores.sets},
 		{m.Machines().Informer(), stores.Machines(), nil, c.machineChanged, &c.stores.machines},
 		{m.MachineClasses().Informer(), nil, nil, nil, &c.stores.classes},
+		{i.Seen.MachineDeployments().Informer(), nil, nil, nil, &c.stores.seenDeployments},
 		{i.Seen.Machines().Informer(), stores.Owned(), nil, c.seenMachineChanged, &c.stores.seenMachines},
 		{i.Seen.MachineSets().Informer(), stores.Owned(), nil, c.seenSetChanged, &c.stores.seenSets},
 	}
@@ -51,7 +52,7 @@ func (c *Controller) attach(i Informers) error {
 	for _, s := range all {
 		errs = append(errs, s.attach())
 		c.filled = append(c.filled, s.informer.HasSyncedChecker())
-		if s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets {
+		if s.store != &c.stores.seenDeployments && s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets {
 			c.raw = append(c.raw, s.informer.HasSyncedChecker())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -22,10 +23,11 @@ type View struct {
 	// CurrentSet and Rollout are Set and Replacing of [pool.Rollout].
 	CurrentSet string
 	Rollout    bool
-	// Wanted is how many machines the MachineSets ask for, as machine-controller-manager's store shows it. Behind says that that store
-	// and this view do not hold the same machines.
-	Wanted int
-	Behind bool
+	// Wanted is the smallest number of machines that the MachineSets may be asking for, and Asked the largest: they differ while
+	// writes are under way that machine-controller-manager's store does not show. Behind says that that store and this view do not
+	// hold the same machines.
+	Wanted, Asked int
+	Behind        bool
 	// Allocatable is what one machine has for pods; nil where it is not known.
 	Allocatable corev1.ResourceList
 	// Unreachable says in which way the target cluster does not answer; empty where it does. Nodes and pods are old then.
@@ -50,6 +52,22 @@ type Memory struct {
 	SurplusSince time.Time
 	Retry        reserve.Retry
 	Contest      Contest
+	// Applied is the excess that was applied, to the MachineDeployment with this UID.
+	Applied reserve.Applied
+	UID     types.UID
+}
+
+// applied is the excess that is applied. Where somebody has written the whole object without it, it is what it was: only plans change it.
+func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied {
+	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; !there && m.UID == d.UID {
+		return m.Applied
+	}
+	return pool.AppliedOf(d)
+}
+
+// visible is how many machines machine-controller-manager is to be shown to be wanted.
+func (m Memory) visible(d *v1alpha1.MachineDeployment) int {
+	return pool.VisibleReplicas(replicas(d), m.applied(d))
 }
 
 // Settings are the same for all MachineDeployments.

@@ -126,7 +126,7 @@ func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
 
 // stand leaves the reserve as it is, because of a wish that cannot be understood.
 func (w wish) stand(v View, reason reserve.Reason, message string) wish {
-	a := applied(v.Deployment)
+	a := v.Memory.applied(v.Deployment)
 	w.Wanted = reserve.Wanted{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-replicas(v.Deployment))), Max: a.Max}
 	w.trouble = &trouble{reason, message}
 	return w
