@@ -70,6 +70,17 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("frees the Node of a machine that was to go after its Machine, since an earlier process may be deleting that", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			a.wrote(0)
+			since := len(a.Writes())
+			a.patch(`{"spec":{"replicas":3}}`)
+			Expect(a.wrote(since)[:2]).To(HaveExactElements("machines c", "nodes c"))
+		})
+	})
+
 	It("says on a Machine that the taint is on its Node as soon as that has registered", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()

@@ -5,9 +5,11 @@
 package machinetaint_test
 
 import (
+	"encoding/json"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -15,10 +17,19 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
-// replaceWhole removes excess and annotations, as kubectl replace does with a manifest that has neither.
+// replaceWhole removes excess and annotations, as kubectl replace does with a manifest that has neither. Machines that were named for
+// lower replicas stay named: without that any machine may go for them.
 func (c *cluster) replaceWhole() {
 	GinkgoHelper()
-	c.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
+	annotations := map[string]any{}
+	for key := range c.deployment().Annotations {
+		if key != machineutils.TriggerDeletionByMCM {
+			annotations[key] = nil
+		}
+	}
+	text, err := json.Marshal(annotations)
+	Expect(err).NotTo(HaveOccurred())
+	c.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":%s}}`, text)
 }
 
 // slowly makes the API server take that long before requests of a verb for a resource have an effect.
