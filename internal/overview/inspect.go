@@ -32,7 +32,7 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 		r.note(noted, object, fmt.Sprintf("replicas %d are above max %d", z.Replicas, z.Bounds.Max), "raise max in the bounds, or lower replicas")
 	}
 	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || d.Labels["freeze"] == "True" {
-		r.note(broken, object, "frozen by machine-controller-manager: it makes no machines", "see why in its log: too many machines, or an API server out of reach")
+		r.note(broken, object, "frozen by machine-controller-manager, which creates no machines for it", "check its log: there are too many machines, or an API server does not respond")
 	}
 	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {
 		what, do := split(c.Message)
@@ -50,14 +50,14 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 	c := z.ReserveReady
 	if err := r.snapshots[d].WishesErr; err != nil && c.Reason != "BoundsInvalid" {
 		what, do := split(err.Error())
-		r.note(lacking, object, what+" cannot be understood", do)
+		r.note(lacking, object, what+" is invalid", do)
 		return
 	}
 	switch c.Status {
 	case "":
 		if z.Excess > 0 && !r.young(d) {
-			r.note(lacking, object, fmt.Sprintf("excess %d is wanted and nobody says how it stands", z.Excess),
-				"see that machine-controller-manager runs with --controllers=*, machinetaint among them")
+			r.note(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller reports on it", z.Excess),
+				"check that machine-controller-manager runs with --controllers=*, or with machinetaint among them")
 		}
 	case "False":
 		known := reason.ReserveReady.Find(c.Reason)

@@ -93,27 +93,27 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 }
 
 func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
-	what := count(pods, "pod") + " found no room, and "
+	what := count(pods, "pod") + " cannot be scheduled, and "
 	switch {
 	case samples == 0:
-		return what + "no machine in reserve is ready"
+		return what + "no reserve machine is ready"
 	case obstacle == fit.Fits || obstacle == fit.Undecided:
-		return what + "it cannot be told whether the reserve could hold them"
+		return what + "it is not known whether the reserve can hold them"
 	}
-	return what + fmt.Sprintf("no machine in reserve could hold them (%s)", obstacle)
+	return what + fmt.Sprintf("no reserve machine can hold them (%s)", obstacle)
 }
 
 // noteHeld says what keeps machines in reserve from pods that they could hold.
 func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	object := ref("machinedeployment", s.namespace, s.deployment)
-	what := fmt.Sprintf("%s found no room and would fit a machine in reserve here", count(len(pods), "pod"))
+	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", count(len(pods), "pod"))
 	switch b := s.zone.Bounds; {
 	case b == nil:
-		r.note(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens by itself",
+		r.note(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens automatically",
 			s.namespace, s.deployment, s.zone.Replicas+1))
 	case s.zone.Replicas >= b.Max:
 		r.note(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
 	default:
-		r.note(noted, object, what, "wait: it is released in a moment, if machine-controller-manager runs with release")
+		r.note(noted, object, what, "wait: it is released in a moment if machine-controller-manager runs with release")
 	}
 }

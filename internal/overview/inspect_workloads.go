@@ -23,10 +23,10 @@ type complaint struct {
 }
 
 var balancerComplaints = []complaint{
-	{balancer.ConditionTargetsResolved, metav1.ConditionFalse, broken, "see that the targets exist and may be scaled"},
+	{balancer.ConditionTargetsResolved, metav1.ConditionFalse, broken, "check that the targets exist and that the controller may scale them"},
 	{balancer.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe balancer %s"},
 	{balancer.ConditionWithinLimits, metav1.ConditionFalse, lacking, "change the bounds of targets, or replicas"},
-	{balancer.ConditionFallbackActive, metav1.ConditionTrue, lacking, "see why pods do not start there: kubectl -n %s describe pods"},
+	{balancer.ConditionFallbackActive, metav1.ConditionTrue, lacking, "check why pods do not start there: kubectl -n %s describe pods"},
 }
 
 func (r *reading) inspectBalancer(o *balancer.Balancer) {
@@ -42,7 +42,7 @@ func (r *reading) inspectBalancer(o *balancer.Balancer) {
 		what, do := split(met.Message)
 		switch {
 		case met.Reason == "Paused":
-			r.note(noted, object, "paused, nothing is written to targets", "take spec.paused away when you are done")
+			r.note(noted, object, "paused: targets are not scaled", "remove spec.paused when you are done")
 			continue
 		case c.kind == balancer.ConditionFallbackActive || c.kind == balancer.ConditionReady || strings.HasPrefix(what, "target "):
 			what, do = brief(met.Message), ""
@@ -50,17 +50,17 @@ func (r *reading) inspectBalancer(o *balancer.Balancer) {
 		r.note(c.grade, object, what, cmp.Or(do, about(c.do, o)))
 	}
 	if len(o.Status.Conditions) == 0 && !r.young(o) {
-		r.note(lacking, object, "nobody attends to it", "see that machine-controller-manager runs with --controllers=*, balancer among them")
+		r.note(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with balancer among them")
 	}
 }
 
 var federatedComplaints = []complaint{
 	{autoscaling.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe fhpa %s"},
-	{autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, broken, "see to the way there; if they are lost for good name them in spec.unreachable.released"},
-	{autoscaling.ConditionOverCommitted, metav1.ConditionTrue, broken, "bring the clusters out of reach back, or lower maxReplicas"},
+	{autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, broken, "check the network to them; if they are lost for good, list them in spec.unreachable.released"},
+	{autoscaling.ConditionOverCommitted, metav1.ConditionTrue, broken, "restore the unreachable clusters, or lower maxReplicas"},
 	{autoscaling.ConditionLimited, metav1.ConditionTrue, lacking, "raise maxReplicas, or the limits of single clusters"},
 	{autoscaling.ConditionJoiningBlocked, metav1.ConditionTrue, lacking, "raise maxReplicas"},
-	{autoscaling.ConditionMinExceeded, metav1.ConditionTrue, noted, "raise minReplicas, or change minPolicy, if that is not meant"},
+	{autoscaling.ConditionMinExceeded, metav1.ConditionTrue, noted, "if you do not want this, raise minReplicas or change minPolicy"},
 }
 
 func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscaler) {
@@ -70,18 +70,18 @@ func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscal
 		switch {
 		case met == nil:
 		case met.Reason == "Paused":
-			r.note(noted, object, "paused, nothing is written to clusters", "take spec.paused away when you are done")
+			r.note(noted, object, "paused: the clusters' autoscalers are not changed", "remove spec.paused when you are done")
 		default:
 			r.note(c.grade, object, brief(met.Message), about(c.do, o))
 		}
 	}
 	for _, s := range o.Status.Clusters {
 		if s.State == autoscaling.Frozen || s.Reason == "Stuck" {
-			r.note(lacking, object, fmt.Sprintf("cluster %s: %s", s.Name, brief(cmp.Or(s.Message, s.Reason))), "see to the autoscaler and the pods of that cluster")
+			r.note(lacking, object, fmt.Sprintf("cluster %s: %s", s.Name, brief(cmp.Or(s.Message, s.Reason))), "check the autoscaler and the pods of that cluster")
 		}
 	}
 	if len(o.Status.Conditions) == 0 && !r.young(o) {
-		r.note(lacking, object, "nobody attends to it", "see that machine-controller-manager runs with --controllers=*, federatedhpa among them")
+		r.note(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with federatedhpa among them")
 	}
 }
 

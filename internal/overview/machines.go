@@ -78,15 +78,15 @@ func (r *reading) why(o *mcm.Machine, state State) string {
 	last, phase := o.Status.LastOperation, o.Status.CurrentStatus.Phase
 	switch {
 	case state == Failed && phase == mcm.MachineUnknown:
-		return "its node does not answer"
+		return "its Node does not respond"
 	case state == Failed && last.Description != "":
 		return brief(told(last))
 	case state == Failed:
 		return "phase " + string(phase)
 	case (state == Booting || state == ReserveBooting) && r.At.Sub(o.CreationTimestamp.Time) >= r.BootPatience:
-		return fmt.Sprintf("boots for longer than %s", span(r.BootPatience))
+		return fmt.Sprintf("has been booting for more than %s", span(r.BootPatience))
 	case state == Leaving && o.DeletionTimestamp != nil && r.At.Sub(o.DeletionTimestamp.Time) >= leavingPatience:
-		return fmt.Sprintf("leaving for longer than %s", span(leavingPatience))
+		return fmt.Sprintf("has been leaving for more than %s", span(leavingPatience))
 	}
 	return ""
 }

@@ -46,18 +46,18 @@ var _ = DescribeTable("It is wrong",
 	Entry("that a machine does not answer", func(w *world) {
 		w.pool("a", 1)
 		w.machine("a", "m", phase(mcm.MachineUnknown))
-	}, "machinedeployment/default/a: m failed: its node does not answer -> kubectl -n default describe machine m"),
+	}, "machinedeployment/default/a: m failed: its Node does not respond -> kubectl -n default describe machine m"),
 	Entry("that a machine boots for too long, and one in reserve", func(w *world) {
 		w.pool("a", 1)
 		w.machine("a", "m", phase(mcm.MachinePending), created(DefaultBootPatience))
 		w.machine("a", "n", phase(mcm.MachinePending), created(DefaultBootPatience), held(time.Minute))
 		w.machine("a", "o", phase(mcm.MachinePending), created(DefaultBootPatience-time.Second))
-	}, "machinedeployment/default/a: m does not become ready: boots for longer than 15m -> kubectl -n default describe machine m",
-		"machinedeployment/default/a: n in reserve does not become ready: boots for longer than 15m -> kubectl -n default describe machine n"),
+	}, "machinedeployment/default/a: m does not become ready: has been booting for more than 15m -> kubectl -n default describe machine m",
+		"machinedeployment/default/a: n in reserve does not become ready: has been booting for more than 15m -> kubectl -n default describe machine n"),
 	Entry("that a machine hangs while it leaves", func(w *world) {
 		w.pool("a", 1)
 		w.machine("a", "m", phase(mcm.MachineTerminating), func(m *mcm.Machine) { at := ago(31 * time.Minute); m.DeletionTimestamp = &at })
-	}, "machinedeployment/default/a: m hangs: leaving for longer than 30m -> kubectl -n default describe machine m"),
+	}, "machinedeployment/default/a: m hangs: has been leaving for more than 30m -> kubectl -n default describe machine m"),
 	Entry("that replicas are above max", func(w *world) {
 		w.pool("a", 7, bounds("1:5"))
 	}, "machinedeployment/default/a: replicas 7 are above max 5 -> raise max in the bounds, or lower replicas"),
@@ -66,7 +66,7 @@ var _ = DescribeTable("It is wrong",
 	}, "machinedeployment/default/a: reserve AboveMax: 7 of 7 -> raise max in the bounds, or lower replicas"),
 	Entry("that bounds cannot be understood, though no controller says so", func(w *world) {
 		w.pool("a", 1, bounds("5:1"))
-	}, `machinedeployment/default/a: bounds "5:1" cannot be understood -> min must not be above max`),
+	}, `machinedeployment/default/a: bounds "5:1" is invalid -> min must not be above max`),
 	Entry("that bounds cannot be understood, as the controller says", func(w *world) {
 		w.pool("a", 1, bounds("many"), ready("False", "BoundsInvalid", "bounds: no", time.Minute))
 	}, "machinedeployment/default/a: reserve BoundsInvalid: bounds: no -> write bounds as min:max:excess, for example 1:10:2"),
@@ -82,10 +82,10 @@ var _ = DescribeTable("It is wrong",
 		w.pool("a", 1, excess(1))
 		w.pool("b", 1, excess(1), func(d *v1alpha1.MachineDeployment) { d.CreationTimestamp = ago(time.Minute) })
 		w.pool("c", 1)
-	}, "machinedeployment/default/a: excess 1 is wanted and nobody says how it stands -> see that machine-controller-manager runs with --controllers=*, machinetaint among them"),
+	}, "machinedeployment/default/a: an excess of 1 is desired, but no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with machinetaint among them"),
 	Entry("that a MachineDeployment is frozen", func(w *world) {
 		w.pool("a", 1, func(d *v1alpha1.MachineDeployment) { d.Labels["freeze"] = "True" })
-	}, "machinedeployment/default/a: frozen by machine-controller-manager: it makes no machines -> see why in its log: too many machines, or an API server out of reach"),
+	}, "machinedeployment/default/a: frozen by machine-controller-manager, which creates no machines for it -> check its log: there are too many machines, or an API server does not respond"),
 	Entry("that zones are not even, unless that passes", func(w *world) {
 		for name, reason := range map[string]string{"a": "PodsBound", "b": "Moving", "c": "Waiting"} {
 			w.pool(name, 1, conditioned("ZonesBalanced", reason, "two more than pool-z2"))
@@ -114,25 +114,25 @@ var _ = DescribeTable("Pods that wait",
 	},
 	Entry("beside no reserve", func(w *world) {
 		w.waiter("p")
-	}, "pod/default/p: 1 pod found no room, and no machine in reserve is ready -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 1 pod cannot be scheduled, and no reserve machine is ready -> kubectl -n default describe pod p"),
 	Entry("beside a reserve that is too small for them", func(w *world) {
 		reserved(w)
 		w.waiter("p", asking("5"))
 		w.waiter("q", asking("6"))
-	}, "pod/default/p: 2 pods found no room, and no machine in reserve could hold them (Full) -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 2 pods cannot be scheduled, and no reserve machine can hold them (Full) -> kubectl -n default describe pod p"),
 	Entry("beside a reserve without bounds", func(w *world) {
 		reserved(w)
 		w.waiter("p")
 		w.waiter("q")
-	}, "machinedeployment/default/a: 2 pods found no room and would fit a machine in reserve here -> kubectl -n default scale machinedeployment a --replicas=2, or give it bounds so that this happens by itself"),
+	}, "machinedeployment/default/a: 2 pods cannot be scheduled and would fit a reserve machine here -> kubectl -n default scale machinedeployment a --replicas=2, or give it bounds so that this happens automatically"),
 	Entry("beside a reserve at max", func(w *world) {
 		reserved(w, bounds("1:1:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod found no room and would fit a machine in reserve here, but replicas are at max 1 -> raise max in the bounds"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here, but replicas are at max 1 -> raise max in the bounds"),
 	Entry("beside a reserve that is about to be released", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod found no room and would fit a machine in reserve here -> wait: it is released in a moment, if machine-controller-manager runs with release"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> wait: it is released in a moment if machine-controller-manager runs with release"),
 )
 
 var _ = It("Pods that leave, have a place in sight, or were not tried, do not wait", func() {

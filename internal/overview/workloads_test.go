@@ -108,28 +108,28 @@ var _ = DescribeTable("It is wrong with workloads",
 		w.balancer("b", balancerSays(
 			says(balancer.ConditionReady, metav1.ConditionFalse, "TargetsUnresolved", "target a: not found"),
 			says(balancer.ConditionTargetsResolved, metav1.ConditionFalse, "NotFound", "target a: not found")))
-	}, "balancer/default/b: target a: not found -> see that the targets exist and may be scaled"),
+	}, "balancer/default/b: target a: not found -> check that the targets exist and that the controller may scale them"),
 	Entry("that limits do not fit, with what the message says to do", func(w *world) {
 		w.balancer("b", balancerSays(says(balancer.ConditionWithinLimits, metav1.ConditionFalse, "NoRoom", "no target has room for 2: raise maxReplicas or lower spec.replicas")))
 	}, "balancer/default/b: no target has room for 2 -> raise maxReplicas or lower spec.replicas"),
 	Entry("that others stand in", func(w *world) {
 		w.balancer("b", balancerSays(says(balancer.ConditionFallbackActive, metav1.ConditionTrue, "TargetsBlocked", "replicas fail to start in a: other targets stand in")))
-	}, "balancer/default/b: replicas fail to start in a: other targets stand in -> see why pods do not start there: kubectl -n default describe pods"),
+	}, "balancer/default/b: replicas fail to start in a: other targets stand in -> check why pods do not start there: kubectl -n default describe pods"),
 	Entry("that it cannot be carried out", func(w *world) {
 		w.balancer("b", balancerSays(says(balancer.ConditionReady, metav1.ConditionFalse, "Invalid", "the selector is empty")))
 	}, "balancer/default/b: the selector is empty -> kubectl -n default describe balancer b"),
 	Entry("that it is paused", func(w *world) {
 		w.balancer("b", balancerSays(says(balancer.ConditionReady, metav1.ConditionFalse, "Paused", "x")))
 		w.federated("f", federatedSays(says(autoscaling.ConditionReady, metav1.ConditionFalse, "Paused", "x")))
-	}, "balancer/default/b: paused, nothing is written to targets -> take spec.paused away when you are done",
-		"fhpa/default/f: paused, nothing is written to clusters -> take spec.paused away when you are done"),
+	}, "balancer/default/b: paused: targets are not scaled -> remove spec.paused when you are done",
+		"fhpa/default/f: paused: the clusters' autoscalers are not changed -> remove spec.paused when you are done"),
 	Entry("that nobody attends to them, unless they are new", func(w *world) {
 		w.balancer("b", balancerSays())
 		w.federated("f", federatedSays())
 		w.balancer("new", balancerSays(), func(b *balancer.Balancer) { b.CreationTimestamp = ago(time.Minute) })
 		w.federated("new", federatedSays(), func(f *autoscaling.FederatedHorizontalPodAutoscaler) { f.CreationTimestamp = ago(time.Minute) })
-	}, "balancer/default/b: nobody attends to it -> see that machine-controller-manager runs with --controllers=*, balancer among them",
-		"fhpa/default/f: nobody attends to it -> see that machine-controller-manager runs with --controllers=*, federatedhpa among them"),
+	}, "balancer/default/b: no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with balancer among them",
+		"fhpa/default/f: no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with federatedhpa among them"),
 	Entry("that clusters are out of reach, that more is asked for than there is, and that one is stuck", func(w *world) {
 		w.federated("f", func(f *autoscaling.FederatedHorizontalPodAutoscaler) {
 			f.Status.Clusters = []autoscaling.ClusterStatus{{Name: "a", State: autoscaling.Used, Reason: "Stuck", Message: "pods do not start"}, {Name: "b", State: autoscaling.Idle}}
@@ -137,7 +137,7 @@ var _ = DescribeTable("It is wrong with workloads",
 			says(autoscaling.ConditionLimited, metav1.ConditionTrue, "TooFewReplicas", "4 more are asked for"),
 			says(autoscaling.ConditionBalanced, metav1.ConditionFalse, "Moving", "on the way"),
 			says(autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, "OutOfReach", "b goes on by itself")))
-	}, "fhpa/default/f: b goes on by itself -> see to the way there; if they are lost for good name them in spec.unreachable.released",
+	}, "fhpa/default/f: b goes on by itself -> check the network to them; if they are lost for good, list them in spec.unreachable.released",
 		"fhpa/default/f: 4 more are asked for -> raise maxReplicas, or the limits of single clusters",
-		"fhpa/default/f: cluster a: pods do not start -> see to the autoscaler and the pods of that cluster"),
+		"fhpa/default/f: cluster a: pods do not start -> check the autoscaler and the pods of that cluster"),
 )

@@ -57,11 +57,11 @@ var _ = Describe("A page that is open", func() {
 		It("shows what changed, without being loaded again: "+look.Name, func(ctx context.Context) {
 			preview := shown(small)
 			tab := opened(ctx, preview.Address, now, look)
-			Expect(tab.Text(ctx, "#troubles")).To(ContainSubstring("Nothing is wrong"))
+			Expect(tab.Text(ctx, "#troubles")).To(ContainSubstring("No problems found"))
 			Expect(tab.Evaluate(ctx, `window.sameDocument = true`, nil)).To(Succeed())
 			Expect(preview.Show(later(spoiled(newPools(5, 2))))).To(Succeed())
 			Expect(tab.Until(ctx, readAt(now.Add(time.Minute)))).To(Succeed())
-			Expect(tab.Text(ctx, "#troubles h2")).To(Equal("11 things are wrong"))
+			Expect(tab.Text(ctx, "#troubles h2")).To(Equal("11 problems"))
 			Expect(tab.Text(ctx, ".pool h3")).To(ContainSubstring("<script>"))
 			var same bool
 			Expect(tab.Evaluate(ctx, `window.sameDocument === true`, &same)).To(Succeed())
@@ -142,7 +142,7 @@ var _ = Describe("A page that is open", func() {
 		preview := shown(small)
 		stranger, err := browser.Open(ctx, preview.Root, desktop)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(stranger.Text(ctx, "body")).To(HavePrefix("open the address that kubectl evenkeel ui printed"))
+		Expect(stranger.Text(ctx, "body")).To(HavePrefix("open the address that kubectl evenkeel ui has printed"))
 		Expect(stranger.Close(ctx)).To(Succeed())
 		tab := opened(ctx, preview.Address, now, desktop)
 		var seen []string

@@ -35,10 +35,10 @@ func (p *planOptions) adopt(ctx context.Context, flags *pflag.FlagSet) error {
 	published, err := publications(ctx, clients.Control, namespace)
 	switch {
 	case err != nil:
-		p.say("cannot read the settings of the manager: %v. Flags and defaults are used", err)
+		p.say("cannot read the settings of the manager, so flags and defaults apply: %v", err)
 		return nil
 	case len(published) > 1:
-		p.say("there are settings of %d managers: choose one by --namespace. Flags and defaults are used", len(published))
+		p.say("found the settings of %d managers, so flags and defaults apply: choose one with --namespace", len(published))
 		return nil
 	case len(published) == 0:
 		return nil // a manager that does not publish: an older one, or one without the right to
@@ -48,10 +48,10 @@ func (p *planOptions) adopt(ctx context.Context, flags *pflag.FlagSet) error {
 		return err
 	}
 	if len(unknown) > 0 {
-		p.say("the manager has settings that this version does not know: %s", strings.Join(unknown, ", "))
+		p.say("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
 	}
 	if leads := holder(ctx, clients.Control, published[0].Namespace); leads != "" && leads != published[0].Annotations[settings.Holder] {
-		p.say("the settings are of %s, and %s leads: they may be out of date", published[0].Annotations[settings.Holder], leads)
+		p.say("the settings were written by %s, but %s leads, so they may be outdated", published[0].Annotations[settings.Holder], leads)
 	}
 	return nil
 }

@@ -36,12 +36,12 @@ var _ = Describe("The command line", func() {
 		},
 		Entry(nil, `unknown command "staus": did you mean status?`, "staus"),
 		Entry(nil, `unknown command "xyzzy": see kubectl evenkeel --help`, "xyzzy"),
-		Entry(nil, `output "xml": write json, yaml, wide`, "status", "-o", "xml"),
+		Entry(nil, `--output "xml" is invalid: use json, yaml, wide`, "status", "-o", "xml"),
 		Entry(nil, `unknown command "more" for "kubectl evenkeel status"`, "status", "more"),
-		Entry(nil, `kind "node" cannot be explained: write machine, machinedeployment, balancer or fhpa`, "explain", "node", "n"),
-		Entry(nil, `explain which machine? Write its name`, "explain", "machine"),
-		Entry(nil, `explain which balancer? Write its name`, "explain", "balancers/"),
-		Entry(nil, `machine "x": not found; this is the namespace of the kubeconfig: -n names another, -A looks at all`, "explain", "machine", "x"),
+		Entry(nil, `unknown kind "node": use machine, machinedeployment, balancer or fhpa`, "explain", "node", "n"),
+		Entry(nil, `which machine? Specify its name`, "explain", "machine"),
+		Entry(nil, `which balancer? Specify its name`, "explain", "balancers/"),
+		Entry(nil, `machine "x": not found; this is the namespace of the kubeconfig; use -n for another one, or -A for all`, "explain", "machine", "x"),
 		Entry(nil, `fhpa "x": not found`, "explain", "fhpa.autoscaling.evenkeel.dev/x", "-A"),
 		Entry(nil, `top needs a terminal`, "top"),
 	)
@@ -116,7 +116,7 @@ var _ = Describe("Status", func() {
 	It("says where there is nothing", func() {
 		out, err := newScene(everything).run("status")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("There is nothing to show in this namespace: -A looks at all of them."))
+		Expect(out).To(ContainSubstring("No objects found in this namespace; use -A for all namespaces."))
 	})
 
 	It("says where nothing is installed", func() {
@@ -134,7 +134,7 @@ var _ = Describe("Explain", func() {
 			out, err := s.run(append([]string{"explain"}, args...)...)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(out).To(HavePrefix("Machine pool-waits: reserve ready\n"))
-			Expect(out).To(ContainSubstring("When replicas are raised it is the 1st to serve"))
+			Expect(out).To(ContainSubstring("When replicas are raised, it is the 1st to serve"))
 		})
 	}
 })

@@ -52,7 +52,7 @@ func leadTo(address string) (folder string, err error) {
 func show(path string) error {
 	opener, found := openers[runtime.GOOS]
 	if !found {
-		return fmt.Errorf("no browser known on %s", runtime.GOOS)
+		return fmt.Errorf("no browser is known for %s", runtime.GOOS)
 	}
 	// The browser outlives this command.
 	browser := exec.Command(opener[0], append(opener[1:len(opener):len(opener)], path)...)

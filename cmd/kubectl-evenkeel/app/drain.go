@@ -28,27 +28,27 @@ func newDrainReserve(o *options) *cobra.Command {
 	d := &drainOptions{options: o, interval: time.Second}
 	c := &cobra.Command{
 		Use:   "drain-reserve",
-		Short: "Give up every reserve without touching workload, before stock machine-controller-manager takes over",
-		Long: `Give up every reserve without touching workload, before stock machine-controller-manager takes over.
+		Short: "Remove all reserves without affecting workload, before you return to stock machine-controller-manager",
+		Long: `Remove all reserves without affecting workload, before you return to stock machine-controller-manager.
 
-Each MachineDeployment is told by the annotation evenkeel.machine.sapcloud.io/drain-reserve that no reserve is wanted there,
-whatever else asks for one. What is wished for stays as it is written: --undo takes the annotations away, and the reserves
-come back. A MachineDeployment that is made later keeps its reserve, so run this again before the swap.
+The command sets the annotation evenkeel.machine.sapcloud.io/drain-reserve on each MachineDeployment. It overrides everything
+that requests a reserve, and changes none of it: --undo removes the annotations, and the reserves are created again. A
+MachineDeployment that is created later keeps its reserve, so run the command again before you replace the image.
 
-This command may be interrupted at any time, and run again.`,
-		Example: `  # Give up all reserves of the namespace, and see how far that is
+You can interrupt the command at any time, and run it again.`,
+		Example: `  # Remove all reserves of the namespace, and show the progress
   kubectl evenkeel drain-reserve --wait
 
-  # Take them up again
+  # Restore them
   kubectl evenkeel drain-reserve --undo --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return d.run(c.Context()) },
 	}
 	flags := c.Flags()
 	flags.BoolVarP(&d.yes, "yes", "y", false, "do not ask")
-	flags.BoolVar(&d.wait, "wait", false, "wait until no reserve is left, and show the progress; with --undo, until the reserves are back")
-	flags.BoolVar(&d.undo, "undo", false, "take the annotations away again")
-	flags.DurationVar(&d.timeout, "timeout", 0, "how long to wait at most; 0 is for ever")
+	flags.BoolVar(&d.wait, "wait", false, "wait until no reserve is left, or with --undo until the reserves exist again, and show the progress")
+	flags.BoolVar(&d.undo, "undo", false, "remove the annotations again")
+	flags.DurationVar(&d.timeout, "timeout", 0, "how long to wait at most; 0 means without limit")
 	return c
 }
 
@@ -70,7 +70,7 @@ func (o *drainOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(before) == 0 {
-		return errors.New("there are no MachineDeployments here: look elsewhere with --namespace or -A")
+		return errors.New("no MachineDeployments found: try another --namespace, or -A")
 	}
 	if sure, err := o.sure(before); err != nil || !sure {
 		return err
@@ -92,9 +92,9 @@ func (o *drainOptions) sure(before drain.Progress) (bool, error) {
 	if o.yes {
 		return true, nil
 	}
-	question := fmt.Sprintf("Give up the reserve of %d MachineDeployments, %d machines in all?", len(before), before.Machines())
+	question := fmt.Sprintf("Remove the reserve of %d MachineDeployments, %d machines in total?", len(before), before.Machines())
 	if o.undo {
-		question = fmt.Sprintf("Have %d MachineDeployments take up their reserve again?", len(before.Drained()))
+		question = fmt.Sprintf("Restore the reserve of %d MachineDeployments?", len(before.Drained()))
 	}
 	fmt.Fprintf(o.Out, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(o.In).ReadString('\n')
@@ -103,9 +103,9 @@ func (o *drainOptions) sure(before drain.Progress) (bool, error) {
 	}
 	if err != nil {
 		fmt.Fprintln(o.Out)
-		return false, errors.New("nobody answered: nothing was written; --yes does not ask")
+		return false, errors.New("no answer, so nothing was changed; with --yes the command does not ask")
 	}
-	fmt.Fprintln(o.Out, "Nothing was written.")
+	fmt.Fprintln(o.Out, "Nothing was changed.")
 	return false, nil
 }
 
@@ -138,27 +138,27 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain) error {
 
 // interrupted says what goes on by itself.
 func (o *drainOptions) interrupted(ctx context.Context, last drain.Progress) error {
-	again := "run this again to see how far it is"
+	again := "run this command again to see the progress"
 	if !o.undo {
-		again += "; --undo takes it back"
+		again += "; to undo it, run it with --undo"
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not done after %s: %s. The controller goes on: %s", o.timeout, last.Waits(o.undo), again)
+		return fmt.Errorf("not finished after %s: %s. The controller continues: %s", o.timeout, last.Waits(o.undo), again)
 	}
-	return fmt.Errorf("interrupted: the controller goes on; %s", again)
+	return fmt.Errorf("interrupted; the controller continues: %s", again)
 }
 
 // next says what to do now.
 func (o *drainOptions) next() {
 	switch {
 	case o.undo && o.wait:
-		fmt.Fprintln(o.Out, "The reserves are back.")
+		fmt.Fprintln(o.Out, "The reserves exist again.")
 	case o.undo:
-		fmt.Fprintln(o.Out, "The reserves come back.")
+		fmt.Fprintln(o.Out, "The controllers are restoring the reserves.")
 	case o.wait:
-		fmt.Fprintln(o.Out, "No reserve is left. Next: swap the image of machine-controller-manager for the stock one, and take away the flags that it does not know.")
-		fmt.Fprintln(o.Out, "To come back, or to stay: kubectl evenkeel drain-reserve --undo")
+		fmt.Fprintln(o.Out, "No reserve is left. Next, replace the image of machine-controller-manager by the stock one, and remove the flags that it does not know.")
+		fmt.Fprintln(o.Out, "To keep Evenkeel instead: kubectl evenkeel drain-reserve --undo")
 	default:
-		fmt.Fprintln(o.Out, "The reserves are being given up. Wait until none is left before anything is swapped: kubectl evenkeel drain-reserve --wait --yes")
+		fmt.Fprintln(o.Out, "The controllers are removing the reserves. Before you replace the image, wait until none is left: kubectl evenkeel drain-reserve --wait --yes")
 	}
 }

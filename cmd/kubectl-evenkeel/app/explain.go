@@ -35,11 +35,11 @@ var subjects = []subject{
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain machine|machinedeployment|balancer|fhpa NAME",
-		Short: "Say why something is as it is, and what happens next",
-		Long: `Say why a machine, a MachineDeployment, a Balancer or a FederatedHorizontalPodAutoscaler is as it is: which numbers and
-which law lead there, and what happens next and when.
+		Short: "Explain the state of an object, and what happens next",
+		Long: `Explain the state of a machine, a MachineDeployment, a Balancer or a FederatedHorizontalPodAutoscaler: the numbers and the
+law behind it, and what happens next and when.
 
-What happens next is what the controllers' own rules say about the objects as they are now, with default flags.`,
+The command applies the controllers' own rules to the present objects, with default flags.`,
 		Example: `  # why is this machine in reserve, and when does it serve?
   kubectl evenkeel explain machine pool-z1-6586f-lhqn2
 
@@ -67,7 +67,7 @@ func split(args []string) (subject, string, error) {
 	case err != nil:
 		return subject{}, "", err
 	case len(args) != 2 || args[1] == "":
-		return subject{}, "", fmt.Errorf("explain which %s? Write its name", kind.names[0])
+		return subject{}, "", fmt.Errorf("which %s? Specify its name", kind.names[0])
 	}
 	return kind, args[1], nil
 }
@@ -76,7 +76,7 @@ func subjectOf(name string) (subject, error) {
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
 	i := slices.IndexFunc(subjects, func(s subject) bool { return slices.Contains(s.names, name) })
 	if i < 0 {
-		return subject{}, fmt.Errorf("kind %q cannot be explained: write machine, machinedeployment, balancer or fhpa", name)
+		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer or fhpa", name)
 	}
 	return subjects[i], nil
 }
@@ -89,7 +89,7 @@ func (o *options) explain(ctx context.Context, kind subject, name string) error 
 	account, err := kind.account(objects, name)
 	switch {
 	case errors.Is(err, explain.ErrNotFound) && !o.everywhere:
-		return fmt.Errorf("%w; this is the namespace of the kubeconfig: -n names another, -A looks at all", err)
+		return fmt.Errorf("%w; this is the namespace of the kubeconfig; use -n for another one, or -A for all", err)
 	case err != nil:
 		return err
 	}

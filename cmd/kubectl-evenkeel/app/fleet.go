@@ -22,10 +22,10 @@ type fleetOptions struct {
 }
 
 func (f *fleetOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.namespace, "federation-clusters-namespace", "", "as the controllers were told; by default it is the namespace of this command")
-	flags.StringVar(&f.registry, "federation-registry", federatedhpa.SecretRegistry, "as the controllers were told: "+federatedhpa.SecretRegistry+" or "+federatedhpa.ProfileRegistry)
-	flags.StringSliceVar(&f.allowed, "federation-allow-in-kubeconfigs", nil, "as the controllers were told")
-	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "as the controllers were told; its programs are run on this machine to reach the clusters of ClusterProfiles. By default none is run")
+	flags.StringVar(&f.namespace, "federation-clusters-namespace", "", "the value of the controllers' flag; defaults to the namespace of this command")
+	flags.StringVar(&f.registry, "federation-registry", federatedhpa.SecretRegistry, "the value of the controllers' flag: "+federatedhpa.SecretRegistry+" or "+federatedhpa.ProfileRegistry)
+	flags.StringSliceVar(&f.allowed, "federation-allow-in-kubeconfigs", nil, "the value of the controllers' flag")
+	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "the value of the controllers' flag; its programs run on this machine to reach the clusters of ClusterProfiles. By default, none runs")
 }
 
 // complete reads the file of programs.

@@ -84,7 +84,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		file, trace := login()
 		out, err := s.answer("", "plan", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file", file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(And(ContainSubstring("bounds in cluster munich none -> 1-9 (create)"), Not(ContainSubstring("left out"))))
+		Expect(out).To(And(ContainSubstring("bounds in cluster munich none -> 1-9 (create)"), Not(ContainSubstring("omitted"))))
 		Expect(trace).To(BeAnExistingFile())
 		Expect(s.written()).To(BeZero())
 	})
@@ -100,7 +100,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 	It("says that they are left out unless it is told to look there", func() {
 		out, err := fleet().answer("", "plan")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("the ClusterProfiles munich of namespace default are left out. If the hub runs with --federation-registry=clusterprofiles, say so here, too"))
+		Expect(out).To(ContainSubstring("the ClusterProfiles munich of namespace default are omitted. If the hub runs with --federation-registry=clusterprofiles, use that flag here too"))
 		out, err = fleet().answer("", "plan", "--federation-clusters-namespace=elsewhere")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).NotTo(ContainSubstring("ClusterProfiles"))
@@ -111,7 +111,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		o := `{apiVersion: autoscaling.evenkeel.dev/v1alpha1, kind: FederatedHorizontalPodAutoscaler, metadata: {name: shop}, spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}}`
 		out, err := s.answer(o, "plan", "-f", "-", "--federation-registry=clusterprofiles")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("federated autoscalers are left out: list the ClusterProfiles in namespace default"))
+		Expect(out).To(ContainSubstring("federated autoscalers are omitted: list the ClusterProfiles in namespace default"))
 	})
 
 	DescribeTable("refuses",

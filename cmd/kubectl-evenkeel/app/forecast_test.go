@@ -101,12 +101,12 @@ var _ = Describe("plan", func() {
 			_, err := s.answer(in, append([]string{"plan"}, args...)...)
 			Expect(err).To(MatchError(ContainSubstring(says)))
 		},
-		Entry("an unknown format", `"xml": write json or yaml`, "", "-o", "xml"),
+		Entry("an unknown format", `"xml" is invalid: use json or yaml`, "", "-o", "xml"),
 		Entry("a mode that is none", "--balance-mode", "", "--balance-mode", "Always"),
 		Entry("a file that is not there", "read nowhere.yaml: ", "", "-f", "nowhere.yaml"),
 		Entry("nothing where there should be a change", "read -: there is no document", "", "-f", "-"),
 		Entry("a change that cannot be", "change MachineDeployment default/pool: ", strings.Replace(more, "replicas: 2", "replicas: two", 1), "-f", "-"),
-		Entry("a change elsewhere", "MachineDeployment x/pool is in another namespace than default", strings.Replace(more, "name: pool", "name: pool, namespace: x", 1), "-f", "-"),
+		Entry("a change elsewhere", "MachineDeployment x/pool is not in namespace default", strings.Replace(more, "name: pool", "name: pool, namespace: x", 1), "-f", "-"),
 	)
 })
 
@@ -120,14 +120,14 @@ var _ = Describe("drain-reserve", func() {
 	It("asks, and does nothing unless the answer is yes", func() {
 		for _, in := range []string{"", "\n", "no\n", "yesterday\n"} {
 			out, err := s.answer(in, "drain-reserve")
-			Expect(out).To(ContainSubstring("Give up the reserve of 1 MachineDeployments, 1 machines in all? [y/N]"))
+			Expect(out).To(ContainSubstring("Remove the reserve of 1 MachineDeployments, 1 machines in total? [y/N]"))
 			Expect(err != nil).To(Equal(in == ""), "nobody answered")
 			Expect(s.drained("pool")).To(BeFalse())
 		}
 		Expect(s.written()).To(BeZero())
 		out, err := s.answer("y\n", "drain-reserve")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("Wait until none is left before anything is swapped"))
+		Expect(out).To(ContainSubstring("Before you replace the image, wait until none is left"))
 		Expect(s.drained("pool")).To(BeTrue())
 		Expect(s.written()).To(Equal(1))
 	})
@@ -137,19 +137,19 @@ var _ = Describe("drain-reserve", func() {
 		Expect(err).NotTo(HaveOccurred())
 		out, err := s.answer("", "drain-reserve", "--undo", "--yes")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("The reserves come back."))
+		Expect(out).To(ContainSubstring("The controllers are restoring the reserves."))
 		Expect(s.drained("pool")).To(BeFalse())
 	})
 
 	It("waits no longer than it was told, and says for what", func() {
 		out, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "100ms")
-		Expect(out).To(ContainSubstring("default/pool: excess applied 1, machines in reserve 1, machines in all 2, replicas 1"))
-		Expect(err).To(MatchError(And(ContainSubstring("not done after 100ms: default/pool: "), ContainSubstring("The controller goes on"))))
+		Expect(out).To(ContainSubstring("default/pool: applied excess 1, machines in reserve 1, machines in total 2, replicas 1"))
+		Expect(err).To(MatchError(And(ContainSubstring("not finished after 100ms: default/pool: "), ContainSubstring("The controller continues"))))
 		Expect(s.drained("pool")).To(BeTrue())
 	})
 
 	It("says where there is nothing", func() {
 		_, err := s.answer("", "drain-reserve", "--yes", "-n", "elsewhere")
-		Expect(err).To(MatchError(ContainSubstring("there are no MachineDeployments here")))
+		Expect(err).To(MatchError(ContainSubstring("no MachineDeployments found")))
 	})
 })

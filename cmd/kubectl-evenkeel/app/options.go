@@ -39,10 +39,10 @@ func newOptions(streams genericiooptions.IOStreams) *options {
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.config.AddFlags(flags)
-	flags.StringVar(&o.target, "target-kubeconfig", "", "kubeconfig of the cluster with Nodes and pods, or \"none\"; by default it is the same cluster")
-	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "look at all namespaces")
-	flags.BoolVar(&o.noColor, "no-color", false, "print without colors; so does the environment variable NO_COLOR")
-	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, as the controllers were told (default worker.gardener.cloud/pool)")
+	flags.StringVar(&o.target, "target-kubeconfig", "", "kubeconfig of the cluster with the Nodes and pods, or \"none\"; by default it is the same cluster")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "all namespaces")
+	flags.BoolVar(&o.noColor, "no-color", false, "print without colors, as with the environment variable NO_COLOR")
+	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, the value of the controllers' flag (default worker.gardener.cloud/pool)")
 }
 
 // clusters connects to where the flags say.

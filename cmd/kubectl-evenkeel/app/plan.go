@@ -47,20 +47,20 @@ func newPlan(o *options) *cobra.Command {
 	p := &planOptions{options: o}
 	c := &cobra.Command{
 		Use:   "plan [-f change.yaml]",
-		Short: "Foretell what the controllers do now, or after a change; writes nothing",
-		Long: `Foretell what the controllers do now, or after a change. It writes nothing.
+		Short: "Predict what the controllers do now, or after a change; changes nothing",
+		Long: `Predict what the controllers do now, or after a change. The command changes nothing.
 
-Printed is what each controller would write at this moment, and what comes of all that in the end: which machines serve,
-are in reserve or leave, how many new ones are made, and how many replicas each target has. The plans are the controllers'
-own; machine-controller-manager, machines and pods are modeled.
+It prints what each controller would write at this moment, and the result: which machines serve, are in reserve or leave,
+how many machines are created, and how many replicas each target has. The plans are the controllers' own;
+machine-controller-manager, machines and pods are modeled.
 
-A change is one document or more of MachineDeployments, Balancers or FederatedHorizontalPodAutoscalers, applied in
-memory as kubectl patch --type merge would: fields that are not named stay, lists are replaced, null removes. apiVersion,
-kind, metadata.name and the fields that change are enough. What the API server would refuse is refused.
+A change consists of one or more MachineDeployments, Balancers or FederatedHorizontalPodAutoscalers. The command merges it
+in memory as kubectl patch --type merge does: fields that are not named stay, lists are replaced, and null removes. The
+apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what the API server would reject.
 
-Flags that the controllers run with are read from the ConfigMap evenkeel-settings, which the manager that leads keeps in the namespace of its
-MachineDeployments. A flag that is given here counts instead.`,
-		Example: `  # What is about to happen
+The command reads the controllers' flags from the ConfigMap evenkeel-settings, which the leading manager keeps in the
+namespace of its MachineDeployments. The flags of this command take precedence.`,
+		Example: `  # What happens next
   kubectl evenkeel plan
 
   # What two more replicas would do
@@ -74,27 +74,27 @@ MachineDeployments. A flag that is given here counts instead.`,
 }
 
 func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&p.files, "filename", "f", nil, "file with changes, - for what comes in; repeatable")
-	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; words by default")
-	flags.BoolVar(&p.all, "show-all", false, "print what is at rest, too")
-	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "as the controllers were told")
-	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "as the controllers were told")
-	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "as the controllers were told")
-	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "as the controllers were told")
-	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "as the controllers were told")
-	flags.IntVar(&p.safetyUp, "safety-up", 2, "as machine-controller-manager was told")
-	flags.BoolVar(&p.release, "instant-release", true, "as the controllers were told")
-	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "as the controllers were told")
-	flags.StringArrayVar(&p.nodes, "nodes", nil, "as the controllers were told; repeatable")
-	flags.StringSliceVar(&p.schedulers, "release-schedulers", release.DefaultSchedulers(), "as the controllers were told")
-	flags.Int32Var(&p.cutoff, "release-priority-cutoff", release.DefaultCutoff, "as the controllers were told")
+	flags.StringArrayVarP(&p.files, "filename", "f", nil, "file with changes, or - for standard input; repeatable")
+	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; text by default")
+	flags.BoolVar(&p.all, "show-all", false, "also print objects at rest")
+	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "the value of the controllers' flag")
+	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
+	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
+	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "the value of the controllers' flag")
+	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "the value of the controllers' flag")
+	flags.IntVar(&p.safetyUp, "safety-up", 2, "the value of machine-controller-manager's flag")
+	flags.BoolVar(&p.release, "instant-release", true, "the value of the controllers' flag")
+	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "the value of the controllers' flag")
+	flags.StringArrayVar(&p.nodes, "nodes", nil, "the value of the controllers' flag; repeatable")
+	flags.StringSliceVar(&p.schedulers, "release-schedulers", release.DefaultSchedulers(), "the value of the controllers' flag")
+	flags.Int32Var(&p.cutoff, "release-priority-cutoff", release.DefaultCutoff, "the value of the controllers' flag")
 	p.similar.AddFlags(flags)
 	p.fleet.addFlags(flags)
 }
 
 func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if p.output != "" && p.output != "json" && p.output != "yaml" {
-		return fmt.Errorf("--output %q: write json or yaml, or leave it out", p.output)
+		return fmt.Errorf("--output %q is invalid: use json or yaml, or omit it", p.output)
 	}
 	if err := p.adopt(ctx, flags); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 	objects.Missing = append(objects.Missing, missing...)
 	for _, change := range changes {
 		if namespace != "" && change.Namespace != namespace {
-			return dryrun.Forecast{}, fmt.Errorf("%s is in another namespace than %s: give --namespace %s, or -A", change, namespace, change.Namespace)
+			return dryrun.Forecast{}, fmt.Errorf("%s is not in namespace %s: use --namespace %s, or -A", change, namespace, change.Namespace)
 		}
 		if objects, err = objects.Apply(change, door); err != nil {
 			return dryrun.Forecast{}, err
@@ -200,7 +200,7 @@ func (p *planOptions) federate(ctx context.Context, clients dryrun.Clients, obje
 	previews, left, err := clients.Federate(ctx, control, p.fleet.of(namespace), objects.Federated)
 	forecast.Notes = append(forecast.Notes, left...)
 	if err != nil {
-		forecast.Notes = append(forecast.Notes, "federated autoscalers are left out: "+err.Error())
+		forecast.Notes = append(forecast.Notes, "federated autoscalers are omitted: "+err.Error())
 	}
 	forecast.AddFederated(previews)
 	return nil

@@ -18,11 +18,11 @@ func NewRoot(streams genericiooptions.IOStreams) *cobra.Command { return newRoot
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-evenkeel",
-		Short: "Look at machines, their reserve, Balancers and federated autoscalers",
-		Long: `Look at machines, their reserve, Balancers and federated autoscalers.
+		Short: "Inspect machines, reserves, Balancers and federated autoscalers",
+		Long: `Inspect machines, reserves, Balancers and federated autoscalers.
 
-MachineDeployments are read in the namespace that kubectl would use; -A reads all of them. Where Nodes and pods are in
-another cluster, --target-kubeconfig says how to reach it.`,
+The commands read MachineDeployments in the namespace that kubectl would use, or in all namespaces with -A. If the Nodes and
+pods are in another cluster, set --target-kubeconfig.`,
 		Version:       version.Line("kubectl-evenkeel"),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evenkeel"},
 		SilenceUsage:  true,

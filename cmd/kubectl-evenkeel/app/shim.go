@@ -22,9 +22,9 @@ func addShim(root *cobra.Command) {
 		}
 		c.AddCommand(&cobra.Command{
 			Use:   "kubectl",
-			Short: "Generate the script by which kubectl completes kubectl evenkeel",
-			Long: `Generate the script by which kubectl completes kubectl evenkeel: kubectl runs the program kubectl_complete-evenkeel, if
-there is one in the PATH. Completion of kubectl itself has to be set up in the shell.`,
+			Short: "Generate the script that completes kubectl evenkeel",
+			Long: `Generate the script that completes kubectl evenkeel: kubectl runs the program kubectl_complete-evenkeel if it is in the PATH.
+Completion of kubectl itself must be set up in the shell.`,
 			Example: `  # beside the plugin
   kubectl evenkeel completion kubectl > ~/bin/kubectl_complete-evenkeel
   chmod +x ~/bin/kubectl_complete-evenkeel`,

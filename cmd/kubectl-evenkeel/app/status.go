@@ -23,11 +23,12 @@ func newStatus(o *options) *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show everything on one screen, and what is wrong",
-		Long: `Show pools by zones with a block for each machine, Balancers and federated autoscalers with their targets as bars, and
-what is wrong with what to do about it.
+		Short: "Show everything on one screen, with the problems",
+		Long: `Show pools by zones with a block for each machine, Balancers and federated autoscalers with their targets as bars, and the
+problems with what to do about them.
 
-R is replicas, X the excess wanted, A the excess applied: what machine-controller-manager runs on top of R now.`,
+R is the number of replicas, X the desired excess, and A the applied excess, which machine-controller-manager runs on top of
+R now.`,
 		Example: `  # the namespace of the kubeconfig
   kubectl evenkeel status
 
@@ -43,7 +44,7 @@ R is replicas, X the excess wanted, A the excess applied: what machine-controlle
 
 func (o *options) status(ctx context.Context, format string) error {
 	if format != "" && !slices.Contains(formats, format) {
-		return fmt.Errorf("output %q: write %s", format, strings.Join(formats, ", "))
+		return fmt.Errorf("--output %q is invalid: use %s", format, strings.Join(formats, ", "))
 	}
 	v, err := o.look(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 func newTop(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "top",
-		Short: "Show the status live, until q is typed",
-		Long: `Show the status live: it is drawn anew when something changes, twice a second at most.
+		Short: "Show the status live; q quits",
+		Long: `Show the status live, with up to two updates per second.
 
 Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists each machine.`,
 		Example: `  # the namespace of the kubeconfig
@@ -36,7 +36,7 @@ Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists
 }
 
 // errNoTerminal says that there is nobody to look.
-var errNoTerminal = errors.New("top needs a terminal: for pipes and files there is kubectl evenkeel status")
+var errNoTerminal = errors.New("top needs a terminal; for pipes and files use kubectl evenkeel status")
 
 func (o *options) top(ctx context.Context) error {
 	out, terminal := o.terminal()

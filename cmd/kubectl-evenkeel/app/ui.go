@@ -19,12 +19,12 @@ func newUI(o *options) *cobra.Command {
 	var open bool
 	c := &cobra.Command{
 		Use:   "ui",
-		Short: "Show everything as a page in a browser, and keep it up to date",
-		Long: `Show pools, zones, machines, the last hour, Balancers and federated autoscalers as a page in a browser, and keep it up to
-date until the command is stopped.
+		Short: "Show everything in a browser, with live updates",
+		Long: `Show pools, zones, machines, the last hour, Balancers and federated autoscalers in a browser, with live updates until the
+command stops.
 
-The page is served on 127.0.0.1 alone, with the rights of the kubeconfig. It only reads. The address that is printed contains a
-key: a browser that was not opened with it is refused. The last hour is what this command has seen since it was started.`,
+The command serves the page on 127.0.0.1 only, with the rights of the kubeconfig, and only reads. The printed address contains
+a key, without which a browser has no access. The last hour covers the time since the command started.`,
 		Example: `  # on a free port, which is printed
   kubectl evenkeel ui
 

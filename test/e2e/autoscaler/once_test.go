@@ -12,7 +12,7 @@ import (
 )
 
 // Both watch the same pods, and each can raise replicas for them. With two machines in reserve, what one pod or two need is released at once; of
-// three pods, one is left to cluster-autoscaler, since a machine boots for longer than it waits.
+// three pods, one is left to cluster-autoscaler, since a machine has been booting for more than it waits.
 var _ = real("Instant release and cluster-autoscaler together", func() {
 	It("raise replicas once for the same pods, in 20 bursts", func(ctx context.Context) {
 		p := pool{name: "once", workers: "once", cpus: 4, boot: "5s"}

@@ -155,13 +155,13 @@ var _ = Describe("Draining", func() {
 		p, err := c.drain.Look(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(p.Done(true)).To(BeFalse())
-		Expect(p.Waits(true)).To(Equal("default/b: excess applied 1, machines in reserve 1, machines in all 3, replicas 2 (Growing: 1 of 2)"))
+		Expect(p.Waits(true)).To(Equal("default/b: applied excess 1, machines in reserve 1, machines in total 3, replicas 2 (Growing: 1 of 2)"))
 		Expect(p[:1].Done(true)).To(BeTrue())
 	})
 
 	It("says each thing once", func() {
 		before := drain.Progress{{Namespace: "n", Name: "a", Told: true, Applied: 1, Marked: 1, There: 3, Replicas: 2}, {Namespace: "n", Name: "b", Told: true}}
-		Expect(before.Since(nil, false)).To(Equal([]string{"n/a: excess applied 1, machines in reserve 1, machines in all 3, replicas 2", "n/b: done"}))
+		Expect(before.Since(nil, false)).To(Equal([]string{"n/a: applied excess 1, machines in reserve 1, machines in total 3, replicas 2", "n/b: done"}))
 		Expect(before.Since(before, false)).To(BeEmpty())
 		now := slices.Clone(before)
 		now[0] = drain.Pool{Namespace: "n", Name: "a", Told: true, There: 2, Replicas: 2}

@@ -109,7 +109,7 @@ func (p Pool) line(undo bool) string {
 
 // String says where it stands.
 func (p Pool) String() string {
-	text := fmt.Sprintf("%s: excess applied %d, machines in reserve %d, machines in all %d, replicas %d", p.key(), p.Applied, p.Marked, p.There, p.Replicas)
+	text := fmt.Sprintf("%s: applied excess %d, machines in reserve %d, machines in total %d, replicas %d", p.key(), p.Applied, p.Marked, p.There, p.Replicas)
 	if p.Reason != "" {
 		text += " (" + p.Reason + ": " + p.Message + ")"
 	}

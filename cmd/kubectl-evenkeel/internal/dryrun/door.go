@@ -49,7 +49,7 @@ func (c Clients) Door(ctx context.Context, changes []Change) (Door, []string) {
 		if err == nil {
 			door[change.Kind], err = typed[apiextensionsv1.CustomResourceDefinition](u)
 		}
-		line := fmt.Sprintf("the schema of %s could not be read, so changes are not held against it", change.Kind.Kind)
+		line := fmt.Sprintf("the schema of %s could not be read, so changes are not validated against it", change.Kind.Kind)
 		if err != nil && !slices.Contains(missing, line) {
 			missing = append(missing, line)
 		}

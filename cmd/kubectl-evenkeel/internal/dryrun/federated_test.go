@@ -42,10 +42,10 @@ var _ = Describe("A forecast of a federated autoscaler", func() {
 			p.Plan.Seats[1].Aim = federatedhpa.Bounds{Min: 1, Max: 3}
 			p.Plan.Orders = []federatedhpa.Order{{Cluster: "b", Deed: federatedhpa.Create, Bounds: federatedhpa.Bounds{Min: 1, Max: 2}}}
 		}, "FederatedHorizontalPodAutoscaler n/shop: moving", "  bounds in cluster b none -> 1-2 (create)", "",
-			"In the end, if nothing else happens:", "FederatedHorizontalPodAutoscaler n/shop: b none -> 1-3"),
+			"In the end, if nothing else changes:", "FederatedHorizontalPodAutoscaler n/shop: b none -> 1-3"),
 		Entry("waiting for another cluster", func(p *federatedhpa.Preview) { p.Plan.Seats[0].Aim.Max = 4 },
 			"FederatedHorizontalPodAutoscaler n/shop: moving (bounds are lowered in one cluster before they are raised in another)", "",
-			"In the end, if nothing else happens:", "FederatedHorizontalPodAutoscaler n/shop: a 1-5 -> 1-4"),
+			"In the end, if nothing else changes:", "FederatedHorizontalPodAutoscaler n/shop: a 1-5 -> 1-4"),
 		Entry("stopped", func(p *federatedhpa.Preview) {
 			p.Plan.Stop = federatedhpa.Hold{Reason: "Conflict", Message: "x is older"}
 		},

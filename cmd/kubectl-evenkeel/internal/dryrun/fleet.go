@@ -95,6 +95,6 @@ func (c Clients) passedOver(ctx context.Context, fleet Fleet) []string {
 	if err != nil || len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("clusters are those of Secrets; the ClusterProfiles %s of namespace %s are left out. If the hub runs with --federation-registry=%s, say so here, too",
+	return []string{fmt.Sprintf("the clusters are those of Secrets; the ClusterProfiles %s of namespace %s are omitted. If the hub runs with --federation-registry=%s, use that flag here too",
 		strings.Join(names, ", "), fleet.Namespace, federatedhpa.ProfileRegistry)}
 }

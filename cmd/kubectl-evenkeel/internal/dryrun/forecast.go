@@ -198,6 +198,6 @@ func explainBalancer(b balancerPlan) Plan {
 // waitsFor says that a target is on its way though nothing is written at this moment.
 func (p *Plan) waitsFor(s balancer.Share) {
 	if p.State == AtRest && s.Desired != s.Next {
-		p.State, p.Why = Moving, "target "+s.Name+" is on its way: replicas have to become ready first"
+		p.State, p.Why = Moving, "target "+s.Name+" is in progress: replicas must become ready first"
 	}
 }

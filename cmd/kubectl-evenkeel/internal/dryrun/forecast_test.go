@@ -96,7 +96,7 @@ var _ = Describe("A forecast", func() {
 		}
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
 		Expect(f.End.Pools[0].Ties).To(Equal([]Tie{{Machines: []string{"p-a", "p-b", "p-c"}, Leave: 1, Serve: 2}}), text)
-		Expect(text).To(ContainSubstring("1 of p-a p-b p-c; machine-controller-manager cannot tell them apart"))
+		Expect(text).To(ContainSubstring("1 of p-a p-b p-c; machine-controller-manager treats them equally"))
 	})
 
 	It("of bounds first shrinks, then fills up", func() {
@@ -132,7 +132,7 @@ var _ = Describe("A forecast", func() {
 		f, _ := told(*o, patched("MachineDeployment", "p", "spec: {excessReplicas: 1}"))
 		Expect(f.End.Pools[0].Applied).To(BeZero())
 		Expect(f.End.Pools[0].Reason).To(Equal("CannotBeMade"))
-		Expect(f.Notes).To(ConsistOf(ContainSubstring("a machine cannot be made now (ResourceExhausted)")))
+		Expect(f.Notes).To(ConsistOf(ContainSubstring("a machine cannot be created now (ResourceExhausted)")))
 	})
 
 	It("of a frozen MachineDeployment goes on when it will be frozen no more, and says so", func() {
@@ -142,7 +142,7 @@ var _ = Describe("A forecast", func() {
 		o.Sets[0].Labels = map[string]string{"freeze": "True"}
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 4}"))
 		Expect(short(f.End.Pools[0])).To(Equal("R4 A0 serve a reserve  leave  new 3+0"), text)
-		Expect(f.Notes).To(ConsistOf(ContainSubstring("makes machines again when machine-controller-manager has looked")))
+		Expect(f.Notes).To(ConsistOf(ContainSubstring("creates machines again after its next check")))
 
 		By("not while there are too many")
 		for i := range 6 {
@@ -151,7 +151,7 @@ var _ = Describe("A forecast", func() {
 			gone.DeletionTimestamp, gone.Status.CurrentStatus.Phase = ptr.To(metav1.NewTime(noon)), mcm.MachineTerminating
 		}
 		f, _ = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
-		Expect(f.Notes).To(ContainElement(ContainSubstring("is frozen, and makes no machines")))
+		Expect(f.Notes).To(ContainElement(ContainSubstring("is frozen, so no machines are created")))
 	})
 
 	It("spreads the excess of a pool, and splits growth where that is asked for", func() {
@@ -205,13 +205,13 @@ var _ = Describe("A forecast", func() {
 
 	It("makes a bounded number of pods and machines, whatever number is asked for, and says so", func() {
 		f, text := told(*shop(2, 2), patched("Balancer", "shop", "spec: {replicas: 2147483647}"))
-		Expect(text).To(ContainSubstring("more replicas than a forecast follows"))
+		Expect(text).To(ContainSubstring("more replicas than a prediction covers"))
 		Expect(f.End.Balancers[0].Is["a"]).To(BeNumerically(">", 2_000))
 
 		o := at()
 		pool(o, "p", 1, 0)
 		f, text = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2147483647}"))
-		Expect(text).To(ContainSubstring("MachineDeployment default/p asks for more replicas than a forecast follows"))
+		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than a prediction covers"))
 		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 2_000))
 	})
 

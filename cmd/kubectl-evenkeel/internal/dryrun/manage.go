@@ -30,7 +30,7 @@ func (w *world) manage(context.Context) (moved bool, again time.Duration, err er
 	}
 	for _, d := range w.deployments.all() {
 		if d.DeletionTimestamp != nil {
-			w.note("MachineDeployment %s is being deleted, and not followed", keyOf(d))
+			w.note("MachineDeployment %s is being deleted, which is not predicted", keyOf(d))
 			continue
 		}
 		did := w.mark(d)
@@ -105,7 +105,7 @@ func (w *world) setsOf(d *machine.MachineDeployment, shown *mcm.MachineDeploymen
 		}
 	}
 	if len(others) > 0 && d.Spec.Strategy.InPlaceUpdate != nil {
-		w.note("MachineDeployment %s updates its machines in place, which is not followed", keyOf(d))
+		w.note("MachineDeployment %s updates its machines in place, which is not predicted", keyOf(d))
 		return others[0], nil
 	}
 	return current, others
@@ -156,7 +156,7 @@ func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas
 		}
 	}
 	if over < 0 && frozen(d, set) && !w.thaws(d, set, replicas) {
-		w.note("MachineDeployment %s is frozen, and makes no machines", keyOf(d))
+		w.note("MachineDeployment %s is frozen, so no machines are created", keyOf(d))
 		return moved
 	}
 	for range w.followed("MachineDeployment", keyOf(d), -over) {
@@ -199,7 +199,7 @@ func (w *world) thaws(d *machine.MachineDeployment, set *mcm.MachineSet, replica
 	if len(w.machines.owned(set.UID)) > replicas+surge+w.safetyUp-safetyDown {
 		return false
 	}
-	w.note("MachineDeployment %s is frozen, and makes machines again when machine-controller-manager has looked, in a minute at most", keyOf(d))
+	w.note("MachineDeployment %s is frozen; machine-controller-manager creates machines again after its next check, within a minute", keyOf(d))
 	return true
 }
 

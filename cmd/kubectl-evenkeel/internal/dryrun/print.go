@@ -24,7 +24,7 @@ func (f Forecast) Print(out io.Writer, all bool) error {
 		p.line("%s at rest.", counted(rest, "object is", "objects are"))
 	}
 	if len(f.Plans) == 0 {
-		p.line("There is nothing to plan for.")
+		p.line("There is nothing to predict.")
 	}
 	p.end(f.End)
 	for _, note := range f.Notes {
@@ -58,9 +58,9 @@ func (p *printer) plan(plan Plan) {
 }
 
 func (p *printer) end(e End) {
-	title := "In the end, if nothing else happens:"
+	title := "In the end, if nothing else changes:"
 	if !e.Rest {
-		title = "It does not come to rest within the time that is looked ahead. By then:"
+		title = "It does not come to rest within the period of the prediction. By then:"
 	}
 	before := false
 	head := func() {
@@ -108,7 +108,7 @@ func (p *printer) pool(e PoolEnd) {
 		}
 	}
 	for _, tie := range e.Ties {
-		p.line("  %-12s%d of %s; machine-controller-manager cannot tell them apart", "leave:", tie.Leave, strings.Join(tie.Machines, " "))
+		p.line("  %-12s%d of %s; machine-controller-manager treats them equally", "leave:", tie.Leave, strings.Join(tie.Machines, " "))
 	}
 	var made []string
 	if e.New.Serve > 0 {

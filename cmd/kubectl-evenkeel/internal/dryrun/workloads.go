@@ -168,7 +168,7 @@ func (w *world) run(object *unstructured.Unstructured, more int, blocked bool) {
 	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
 	model := &corev1.PodTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, model); err != nil {
-		w.note("%s %s has a template that cannot be read: its pods are not followed", object.GetKind(), keyOf(object))
+		w.note("the template of %s %s cannot be read, so its pods are not predicted", object.GetKind(), keyOf(object))
 		return
 	}
 	for range w.followed(object.GetKind(), keyOf(object), more) {
@@ -194,7 +194,7 @@ const maxMade = 2_000
 func (w *world) followed(kind, key string, more int) int {
 	room := max(0, maxMade-w.begun)
 	if more > room {
-		w.note("%s %s asks for more replicas than a forecast follows: it makes %d pods and machines in all", kind, key, maxMade)
+		w.note("%s %s requests more replicas than a prediction covers, which is %d pods and machines in total", kind, key, maxMade)
 	}
 	more = max(0, min(more, room))
 	w.begun += more

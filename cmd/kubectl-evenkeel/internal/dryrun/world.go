@@ -135,7 +135,7 @@ func (w *world) learn() {
 		for _, m := range w.machinesOf(d) {
 			if m.Status.CurrentStatus.Phase == mcm.MachineCrashLoopBackOff && m.Spec.ProviderID == "" {
 				w.unmade[key] = m.Status.LastOperation
-				w.note("MachineDeployment %s: a machine cannot be made now (%s); the forecast is that none can", key, m.Status.LastOperation.ErrorCode)
+				w.note("MachineDeployment %s: a machine cannot be created now (%s); the prediction assumes that none can", key, m.Status.LastOperation.ErrorCode)
 			}
 		}
 	}

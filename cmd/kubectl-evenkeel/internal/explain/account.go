@@ -55,7 +55,7 @@ func one[T metav1.Object](objects []T, kind, name string, o overview.Objects) (T
 	}
 	err := fmt.Errorf("%s %q: %w", kind, name, ErrNotFound)
 	if len(o.Missing) > 0 {
-		err = fmt.Errorf("%w (what could not be read: %s)", err, strings.Join(o.Missing, "; "))
+		err = fmt.Errorf("%w (could not read: %s)", err, strings.Join(o.Missing, "; "))
 	}
 	var none T
 	return none, err

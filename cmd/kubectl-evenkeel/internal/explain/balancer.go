@@ -32,7 +32,7 @@ func Balancer(o overview.Objects, name string) (Account, error) {
 	}
 	a.why("%s", policy(b))
 	if b.Status.ShareErrorPercent > 0 {
-		a.why("Whole replicas cannot meet every share: the largest distance is %d %% of all replicas.", b.Status.ShareErrorPercent)
+		a.why("Whole replicas cannot match every share exactly: the largest deviation is %d %% of all replicas.", b.Status.ShareErrorPercent)
 	}
 	complain(&a, b.Status.Conditions, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionTargetsResolved: metav1.ConditionFalse,
@@ -43,13 +43,13 @@ func Balancer(o overview.Objects, name string) (Account, error) {
 		explainTarget(&a, b.Spec.Policy.Fallback, t, o.At)
 	}
 	if len(a.Next) == 0 {
-		a.next("It is at rest: nothing is written until replicas, the policy, or the pods of a target change.")
+		a.next("It is at rest: nothing changes until replicas, the policy, or the pods of a target change.")
 	}
 	return a, nil
 }
 
 func targetText(t overview.Target) string {
-	text := fmt.Sprintf("%d wanted, %d there, %d ready", t.Wanted, t.Current, t.Ready)
+	text := fmt.Sprintf("%d desired, %d exist, %d ready", t.Wanted, t.Current, t.Ready)
 	switch {
 	case t.Max != nil:
 		text += fmt.Sprintf("; between %d and %d", t.Min, *t.Max)
@@ -64,21 +64,21 @@ func policy(b *v1alpha1.Balancer) string {
 	p := b.Spec.Policy
 	switch {
 	case p.PolicyName == v1alpha1.Priority && p.Priorities != nil:
-		return "Targets are filled one after the other: " + strings.Join(p.Priorities.TargetOrder, ", ") + "."
+		return "Targets are filled in order: " + strings.Join(p.Priorities.TargetOrder, ", ") + "."
 	case p.PolicyName == v1alpha1.Proportional && p.Proportions != nil:
 		var shares []string
 		for _, t := range b.Spec.Targets {
 			shares = append(shares, fmt.Sprintf("%s %d", t.Name, p.Proportions.TargetProportions[t.Name]))
 		}
-		return "Targets get replicas by their shares: " + strings.Join(shares, ", ") + "; limits of targets come first."
+		return "Targets get replicas in proportion to their shares: " + strings.Join(shares, ", ") + "; the limits of targets take precedence."
 	case p.PolicyName == v1alpha1.Tiers:
 		var tiers []string
 		for _, tier := range p.Tiers {
 			tiers = append(tiers, strings.Join(tier.Targets, " and "))
 		}
-		return "Groups of targets are filled one after the other: " + strings.Join(tiers, ", then ") + "."
+		return "Groups of targets are filled in order: " + strings.Join(tiers, ", then ") + "."
 	}
-	return "All targets get the same; limits of targets come first."
+	return "All targets get the same; the limits of targets take precedence."
 }
 
 // complain repeats what conditions say that are as they should not be.
@@ -98,16 +98,16 @@ func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, no
 	case t.Message != "":
 		a.why("Target %s: %s.", t.Name, strings.TrimSuffix(t.Message, "."))
 	case t.BlockedSince != nil:
-		a.why("Target %s is blocked since %s: %d of its replicas fail to start. Its share is %d; others stand in for what it cannot run.",
+		a.why("Target %s has been blocked since %s: %d of its replicas fail to start. Its share is %d; other targets run what it cannot.",
 			t.Name, ago(t.BlockedSince.Time, now), t.NotStarted, t.Base)
-		a.next("Target %s has its share back when what starts there has been ready for %s.", t.Name, recovery(f, t.Blocks))
+		a.next("Target %s gets its share back once its new replicas have been ready for %s.", t.Name, recovery(f, t.Blocks))
 	case t.UnstartedSince != nil && f != nil:
 		if patience, ok := startup(f); ok {
-			a.next("Target %s has replicas that do not start since %s. It counts as blocked %s.", t.Name,
+			a.next("Target %s has had replicas that do not start since %s. It counts as blocked %s.", t.Name,
 				ago(t.UnstartedSince.Time, now), due(t.UnstartedSince.Add(patience), now))
 		}
 	case t.Replicas != t.Desired:
-		a.next("Target %s is asked for %d now and goes to %d step by step, as replicas become ready elsewhere.", t.Name, t.Replicas, t.Desired)
+		a.next("Target %s has %d replicas now and changes to %d step by step, as replicas become ready elsewhere.", t.Name, t.Replicas, t.Desired)
 	}
 }
 

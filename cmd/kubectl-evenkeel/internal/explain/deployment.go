@@ -52,7 +52,7 @@ func standing(z overview.Zone) string {
 
 func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	a.fact("Replicas (R)", "%d, for workload", z.Replicas)
-	a.fact("Excess (X)", "%d wanted beyond that", z.Excess)
+	a.fact("Excess (X)", "%d desired beyond that", z.Excess)
 	a.fact("Applied (A)", "%d run on top of R now", z.Applied)
 	if z.Bounds != nil {
 		a.fact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
@@ -80,7 +80,7 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	share, bounds := d.Annotations[v1alpha1.ShareAnnotation], d.Annotations[v1alpha1.BoundsAnnotation]
 	switch {
 	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
-		a.why("No reserve is wanted: the annotation %s says so, whatever else asks for one.", v1alpha1.DrainReserveAnnotation)
+		a.why("No reserve is desired: the annotation %s overrides everything else.", v1alpha1.DrainReserveAnnotation)
 	case share != "":
 		a.why("The excess is %s, its share of the pool's: a share counts before bounds and before the field (law 13).", share)
 	case strings.Count(bounds, ":") == 2:
@@ -90,16 +90,16 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	case z.Asked != "":
 		a.why("The excess is %s, which spec.excessReplicas said before it vanished; it is about to be restored.", z.Asked)
 	default:
-		a.why("No excess is asked for, neither by the field, nor by bounds, nor for the pool.")
+		a.why("No excess is requested: not by the field, by bounds, or for the pool.")
 	}
 	if z.Asked != "" && z.Bounds != nil && fmt.Sprint(z.Excess) != z.Asked && z.Replicas+z.Excess >= z.Bounds.Max {
-		a.why("Of the %s asked for, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
+		a.why("Of the %s requested, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
 	}
 	if known := reason.ReserveReady.Find(z.ReserveReady.Reason); known.Meaning != "" {
 		a.why("%s", known.Explain())
 	}
 	if z.Applied != z.Excess && z.ReserveReady.Status != "" {
-		a.why("The excess applied is %d and not %d: it moves only when that harms nobody (laws 6, 8 and 10).", z.Applied, z.Excess)
+		a.why("The applied excess is %d, not %d: it changes only when that affects no workload (laws 6, 8 and 10).", z.Applied, z.Excess)
 	}
 }
 
@@ -108,46 +108,46 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 	for _, move := range plan.Rule.Moves {
 		verb := "is about to serve"
 		if move.Reserve {
-			verb = "is about to go into reserve"
+			verb = "is about to enter the reserve"
 		}
 		a.next("Machine %s %s (%s).", move.Name, verb, move.Why)
 	}
 	for _, v := range plan.Rule.Victims {
-		a.next("Machine %s is about to go (%s).", v.Name, v.Why)
+		a.next("Machine %s is about to be deleted (%s).", v.Name, v.Why)
 	}
 	if text, set := plan.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
-		a.next("The excess applied is about to become %s.", cmp.Or(text, "0"))
+		a.next("The applied excess is about to become %s.", cmp.Or(text, "0"))
 	}
 	if n := plan.Deployment.Replicas; n > 0 {
-		a.next("Replicas are about to rise by %d, given back for machines in reserve that were named for deletion (law 12).", n)
+		a.next("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 12).", n)
 	}
 	if n := len(plan.Rule.Priorities); n > 0 {
 		a.next("The deletion priority of %s is about to change.", count(n, "machine"))
 	}
 	if n := len(plan.Nodes); n > 0 {
-		a.next("The mark of %s is about to be put on or taken off.", count(n, "Node"))
+		a.next("The reserve mark of %s is about to change.", count(n, "Node"))
 	}
 	if plan.Deployment.Field != nil {
 		a.next("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
 	}
 	if plan.Steady() && len(plan.Rule.Victims) == 0 {
-		a.next("It is at rest: nothing is written until replicas, the excess, bounds, a machine or its pods change.")
+		a.next("It is at rest: nothing changes until replicas, the excess, bounds, a machine or its pods change.")
 	}
 	if plan.Again > 0 {
-		a.next("The controller looks again by itself %s, when a patience ends.", due(o.At.Add(plan.Again), o.At))
+		a.next("The controller checks again %s, when a waiting time ends.", due(o.At.Add(plan.Again), o.At))
 	}
 }
 
 // changes says what raising replicas and lowering the excess would do.
 func changes(a *Account, o *oracle, z overview.Zone) error {
 	if releases := o.releases(); len(releases) > 0 {
-		a.next("When replicas are raised, machine %s serves at once, and a new one is made behind it where max allows (law 2).", releases[0])
+		a.next("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows (law 2).", releases[0])
 	} else if z.Replicas > 0 {
-		a.next("When replicas are raised, pods wait for a machine to boot: none is in reserve and ready.")
+		a.next("When replicas are raised, pods wait for a machine to boot, because no reserve machine is ready.")
 	}
 	victims, err := o.victims(z)
 	if len(victims) > 0 {
-		a.next("When the excess falls by one, machine %s goes (law 6).", victims[0])
+		a.next("When the excess falls by one, machine %s is deleted (law 6).", victims[0])
 	}
 	return err
 }

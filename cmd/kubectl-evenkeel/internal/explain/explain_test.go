@@ -122,9 +122,9 @@ var _ = Describe("A machine", func() {
 		w := newWorld()
 		Expect(machine(w, "c")).To(And(
 			HavePrefix("Machine c: reserve ready\n"), ContainSubstring("MachineDeployment = pool: R 2, X 2, A 2"),
-			ContainSubstring("it is the 1st to serve"), ContainSubstring("it is the 2nd to go"),
-			ContainSubstring("since 11:20:00 UTC (40m ago)"), ContainSubstring("Priority = 5: in reserve and ready, goes last")))
-		Expect(machine(w, "d")).To(And(ContainSubstring("it is the 2nd to serve"), ContainSubstring("it is the 1st to go")))
+			ContainSubstring("it is the 1st to serve"), ContainSubstring("it is the 2nd to be deleted"),
+			ContainSubstring("since 11:20:00 UTC (40m ago)"), ContainSubstring("Priority = 5: ready in reserve, deleted last")))
+		Expect(machine(w, "d")).To(And(ContainSubstring("it is the 2nd to serve"), ContainSubstring("it is the 1st to be deleted")))
 	})
 
 	It("that serves says so, and counts its pods", func() {
@@ -133,7 +133,7 @@ var _ = Describe("A machine", func() {
 		p.Spec.NodeName = "a"
 		w.Pods = []*corev1.Pod{p}
 		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: working\n"), ContainSubstring("Pods = 1 pod would have to move"),
-			ContainSubstring("replicas ask for 2, and 2 work"), Not(ContainSubstring("to serve"))))
+			ContainSubstring("2 are desired, and 2 work"), Not(ContainSubstring("to serve"))))
 		Expect(machine(w, "b")).To(ContainSubstring("Pods = none that would have to move"))
 		w.PodsUnknown = true
 		Expect(machine(w, "b")).To(ContainSubstring("Pods = cannot be read"))
@@ -142,21 +142,21 @@ var _ = Describe("A machine", func() {
 	It("that is about to serve, for replicas were raised", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.Replicas = 3
-		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve (Released, laws 2 and 3): the taint comes off."))
+		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve (Released, laws 2 and 3): the taint is removed."))
 		Expect(machine(w, "d")).NotTo(ContainSubstring("about to serve"))
 	})
 
 	It("that is about to go, for the excess was lowered", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(1))
-		Expect(machine(w, "d")).To(ContainSubstring("It is one of the next to go (Shrunk)"))
+		Expect(machine(w, "d")).To(ContainSubstring("It is deleted next (Shrunk)"))
 		Expect(machine(w, "c")).NotTo(ContainSubstring("next to go"))
 	})
 
 	It("that fails says why, and what stands in", func() {
 		w := newWorld()
 		w.named("a").Status.CurrentStatus.Phase = mcm.MachineUnknown
-		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: failed\n"), ContainSubstring("It does not work: its node does not answer."), ContainSubstring("stands in")))
+		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: failed\n"), ContainSubstring("It does not work: its Node does not respond."), ContainSubstring("replaces it at once")))
 		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve"))
 	})
 
@@ -164,7 +164,7 @@ var _ = Describe("A machine", func() {
 		w := newWorld()
 		w.named("d").Status.CurrentStatus.Phase = mcm.MachinePending
 		w.named("d").CreationTimestamp = ago(5 * time.Minute)
-		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as one that cannot be made"))
+		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as one that cannot be created"))
 	})
 
 	DescribeTable("that leaves says who sent it",
@@ -173,7 +173,7 @@ var _ = Describe("A machine", func() {
 			change(w)
 			Expect(machine(w, "a")).To(And(HavePrefix("Machine a: leaving\n"), ContainSubstring(want), ContainSubstring("drains it")))
 		},
-		Entry(nil, "It is being deleted since 11:59:00 UTC (60s ago)", func(w *world) { w.named("a").DeletionTimestamp = ptr.To(ago(time.Minute)) }),
+		Entry(nil, "It has been leaving since 11:59:00 UTC (60s ago)", func(w *world) { w.named("a").DeletionTimestamp = ptr.To(ago(time.Minute)) }),
 		Entry(nil, "Its phase is Terminating.", func(w *world) { w.named("a").Status.CurrentStatus.Phase = mcm.MachineTerminating }),
 		Entry(nil, "trigger-deletion-by-mcm", func(w *world) {
 			w.Deployments[0].Annotations["node.machine.sapcloud.io/trigger-deletion-by-mcm"] = "a"
@@ -182,7 +182,7 @@ var _ = Describe("A machine", func() {
 			w.named("a").Annotations["machinepriority.machine.sapcloud.io"] = "1"
 			w.named("a").Annotations["machine.sapcloud.io/marked-for-deletion-time"] = "2026-11-21T11:00:00Z"
 		}),
-		Entry(nil, "It was named for deletion by priority 1, and is being deleted", func(w *world) {
+		Entry(nil, "It was named for deletion by priority 1, and has been leaving", func(w *world) {
 			w.named("a").Annotations["machinepriority.machine.sapcloud.io"] = "1"
 			w.named("a").DeletionTimestamp = ptr.To(ago(time.Minute))
 		}),
@@ -198,7 +198,7 @@ var _ = Describe("A machine", func() {
 		w := newWorld()
 		w.Missing = []string{"nodes: no"}
 		_, err := Machine(w.Objects, "x")
-		Expect(err).To(And(MatchError(ErrNotFound), MatchError(ContainSubstring("what could not be read: nodes: no"))))
+		Expect(err).To(And(MatchError(ErrNotFound), MatchError(ContainSubstring("could not read: nodes: no"))))
 		twin := w.named("a").DeepCopy()
 		twin.Namespace = "another"
 		w.Machines = append(w.Machines, twin)
@@ -212,7 +212,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(deployment(newWorld())).To(And(
 			HavePrefix("MachineDeployment pool: 2 of 2 machines work, 2 of 2 in reserve ready\n"), ContainSubstring("The excess is what spec.excessReplicas says, 2."),
 			ContainSubstring("The reserve is as large as desired"), ContainSubstring("It is at rest"),
-			ContainSubstring("When replicas are raised, machine c serves at once"), ContainSubstring("When the excess falls by one, machine d goes")))
+			ContainSubstring("When replicas are raised, machine c serves at once"), ContainSubstring("When the excess falls by one, machine d is deleted")))
 	})
 
 	It("that moves says what is about to happen", func() {
@@ -221,14 +221,14 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(deployment(w)).To(And(ContainSubstring("Machine c is about to serve (Released)."), Not(ContainSubstring("at rest"))))
 		w = newWorld()
 		w.Nodes[2].Spec.Taints = nil
-		Expect(deployment(w)).To(And(ContainSubstring("The mark of 1 Node is about to be put on or taken off."), Not(ContainSubstring("at rest"))))
+		Expect(deployment(w)).To(And(ContainSubstring("The reserve mark of 1 Node is about to change."), Not(ContainSubstring("at rest"))))
 		w = newWorld()
 		w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(3))
-		Expect(deployment(w)).To(ContainSubstring("The excess applied is about to become 3."))
-		Expect(deployment(w)).To(ContainSubstring("The excess applied is 2 and not 3"))
+		Expect(deployment(w)).To(ContainSubstring("The applied excess is about to become 3."))
+		Expect(deployment(w)).To(ContainSubstring("The applied excess is 2, not 3"))
 		w = newWorld()
 		w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(1))
-		Expect(deployment(w)).To(ContainSubstring("Machine d is about to go (Shrunk)."))
+		Expect(deployment(w)).To(ContainSubstring("Machine d is about to be deleted (Shrunk)."))
 	})
 
 	DescribeTable("says where its excess comes from",
@@ -239,10 +239,10 @@ var _ = Describe("A MachineDeployment", func() {
 		},
 		Entry(nil, "The excess is 1, its share of the pool's", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.ShareAnnotation] = "1" }),
 		Entry(nil, `The excess is the third part of the bounds "1:9:1"`, func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:9:1" }),
-		Entry(nil, "Of the 5 asked for, max 3 leaves room for 1.", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:3:5" }),
+		Entry(nil, "Of the 5 requested, max 3 leaves room for 1.", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:3:5" }),
 		Entry(nil, "before it vanished", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = nil }),
-		Entry(nil, "No reserve is wanted: the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.DrainReserveAnnotation] = "true" }),
-		Entry(nil, "No excess is asked for", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Annotations = nil, nil }),
+		Entry(nil, "No reserve is desired: the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.DrainReserveAnnotation] = "true" }),
+		Entry(nil, "No excess is requested", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Annotations = nil, nil }),
 	)
 
 	It("explains each reason that the reserve's condition can have", func() {

@@ -36,7 +36,7 @@ func Federated(o overview.Objects, name string) (Account, error) {
 	for _, c := range f.Status.Clusters {
 		a.fact(c.Name, "%s", clusterText(c))
 	}
-	a.why("Each cluster's own autoscaler decides how many replicas it runs; here only its limits are set, so that they add up to no more than %d. Now they may add up to %d.",
+	a.why("Each cluster's own autoscaler decides how many replicas it runs. This object only sets its limits, so that they add up to at most %d. Now they add up to at most %d.",
 		f.Spec.MaxReplicas, f.Status.CountedReplicas)
 	complain(&a, f.Status.Conditions, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionBalanced: metav1.ConditionFalse, v1alpha1.ConditionLimited: metav1.ConditionTrue,
@@ -74,18 +74,18 @@ func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSp
 		a.why("Cluster %s: %s.", c.Name, strings.TrimSuffix(c.Message, "."))
 	}
 	if c.MinReplicas != c.ConfirmedMinReplicas || c.MaxReplicas != c.ConfirmedMaxReplicas || c.Outstanding != nil {
-		a.next("Cluster %s is meant to have %d..%d and has confirmed %d..%d: the new share counts when it has answered.",
+		a.next("Cluster %s should have %d..%d and has confirmed %d..%d: the new share counts once the cluster confirms it.",
 			c.Name, c.MinReplicas, c.MaxReplicas, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
 	}
 	if at := after(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
-		a.next("Cluster %s gives nothing of its share away until its cooldown ends %s.", c.Name, due(at, now))
+		a.next("Cluster %s keeps its whole share until its cooldown ends %s.", c.Name, due(at, now))
 	}
 	if c.NotReadySince != nil {
-		a.next("Cluster %s lacks replicas that it asked for since %s. It counts as stuck %s, and what it cannot use goes to others.",
+		a.next("Cluster %s has lacked replicas that it requested since %s. It counts as stuck %s, and then other clusters get what it cannot use.",
 			c.Name, ago(c.NotReadySince.Time, now), due(after(c.NotReadySince, rebalance.StartTimeoutSeconds, defaultStartTimeout), now))
 	}
 	if c.QuietSince != nil {
-		a.next("Cluster %s is not needed since %s. It leaves %s.", c.Name,
+		a.next("Cluster %s has not been needed since %s. It leaves %s.", c.Name,
 			ago(c.QuietSince.Time, now), due(after(c.QuietSince, joining.QuietSeconds, defaultQuiet), now))
 	}
 	if c.State == v1alpha1.StateUnreachable {
@@ -110,12 +110,12 @@ func unreachable(u *v1alpha1.Unreachable, c v1alpha1.ClusterStatus, now time.Tim
 	if c.UnreachableSince != nil {
 		since = " since " + ago(c.UnreachableSince.Time, now)
 	}
-	text := fmt.Sprintf("Cluster %s is out of reach%s and goes on by itself between %d and %d.", c.Name, since, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
+	text := fmt.Sprintf("Cluster %s is unreachable%s and continues on its own between %d and %d.", c.Name, since, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
 	switch {
 	case u != nil && slices.Contains(u.Released, c.Name):
-		return text + " Its share is given away, since spec.unreachable.released names it."
+		return text + " Other clusters get its share, because spec.unreachable.released lists it."
 	case u != nil && u.Policy == v1alpha1.ReleaseAfter && c.UnreachableSince != nil:
-		return text + " Its share is lent to others " + due(after(c.UnreachableSince, u.AfterSeconds, 0), now) + "."
+		return text + " Its share is lent to other clusters " + due(after(c.UnreachableSince, u.AfterSeconds, 0), now) + "."
 	}
-	return text + " Its share is kept for it; name it in spec.unreachable.released if it is lost for good."
+	return text + " Its share is kept for it; if the cluster is lost for good, list it in spec.unreachable.released."
 }

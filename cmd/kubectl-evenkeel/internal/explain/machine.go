@@ -36,7 +36,7 @@ func Machine(o overview.Objects, name string) (Account, error) {
 	d := deploymentOf(o, m.object)
 	if d == nil {
 		a := Account{Title: "Machine " + name + ": no MachineDeployment has it"}
-		a.why("Only machines of MachineDeployments serve or wait in reserve; this one is nobody's business here.")
+		a.why("It does not belong to a MachineDeployment, so Evenkeel does not manage it.")
 		return a, nil
 	}
 	m.zone = zoneOf(o, d)
@@ -103,23 +103,23 @@ func (m machine) because(a *Account) {
 	switch m.State {
 	case overview.Working, overview.Booting:
 		if marked {
-			a.why("It carries the reserve mark, but a pod runs there that does not tolerate the taint. So it serves, and loses its mark.")
+			a.why("It has the reserve mark, but runs a pod that does not tolerate the taint. So it serves, and loses its mark.")
 		} else {
-			a.why("It carries no reserve mark, so it is one of the machines for workload: replicas ask for %d, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
+			a.why("It has no reserve mark, so it is one of the machines for workload: %d are desired, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
 		}
 	case overview.ReserveReady, overview.ReserveBooting:
-		a.why("It carries the reserve mark since %s: an excess of %d is wanted beyond the %d replicas, and it is one of those machines.",
+		a.why("It has had the reserve mark since %s: an excess of %d is desired beyond the %d replicas, and it is one of these machines.",
 			ago(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
-		a.why("The mark puts a taint on its node that keeps pods off, and tells cluster-autoscaler to leave it alone.")
+		a.why("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
 	case overview.Leaving:
 		a.why("%s", m.leaving())
-		a.why("A machine that leaves counts for nothing but max.")
+		a.why("A machine that leaves only counts towards max.")
 	case overview.Failed:
 		a.why("It does not work: %s.", m.Why)
-		a.why("It does not count as one that serves. A ready machine in reserve stands in for it at once (laws 2 and 10).")
+		a.why("It does not count as serving. A ready reserve machine replaces it at once (laws 2 and 10).")
 	}
 	if m.State != overview.Failed && m.Why != "" {
-		a.why("Something is wrong: it %s.", m.Why)
+		a.why("There is a problem: it %s.", m.Why)
 	}
 }
 
@@ -128,11 +128,11 @@ func (m machine) leaving() string {
 	o := m.object
 	switch {
 	case o.DeletionTimestamp != nil && o.Annotations[machineutils.MachinePriority] == "1":
-		return "It was named for deletion by priority 1, and is being deleted since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
+		return "It was named for deletion by priority 1, and has been leaving since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
 	case o.DeletionTimestamp != nil:
-		return "It is being deleted since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
+		return "It has been leaving since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
 	case o.Annotations[machineutils.MachinePriority] == "1":
-		return "Somebody named it for deletion: it has priority 1 and a time of marking."
+		return "A client named it for deletion: it has priority 1 and the time of that."
 	case o.Status.CurrentStatus.Phase == mcm.MachineTerminating:
 		return "Its phase is Terminating."
 	}
@@ -145,14 +145,14 @@ func (m machine) planned(a *Account, plan machinetaint.Plan) {
 		switch {
 		case move.Name != m.Name:
 		case move.Reserve:
-			a.next("It is about to go into reserve (%s, laws 3 and 4).", move.Why)
+			a.next("It is about to enter the reserve (%s, laws 3 and 4).", move.Why)
 		default:
-			a.next("It is about to serve (%s, laws 2 and 3): the taint comes off.", move.Why)
+			a.next("It is about to serve (%s, laws 2 and 3): the taint is removed.", move.Why)
 		}
 	}
 	for _, v := range plan.Rule.Victims {
 		if v.Name == m.Name {
-			a.next("It is one of the next to go (%s): it gets priority 2, then the excess applied falls, then machine-controller-manager deletes it (laws 5, 6 and 10).", v.Why)
+			a.next("It is deleted next (%s): it gets priority 2, then the applied excess falls, then machine-controller-manager deletes it (laws 5, 6 and 10).", v.Why)
 		}
 	}
 	switch m.State {
@@ -162,7 +162,7 @@ func (m machine) planned(a *Account, plan machinetaint.Plan) {
 		a.next("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
 	case overview.Booting, overview.ReserveBooting:
 		if late := m.object.CreationTimestamp.Add(machinetaint.DefaultBootPatience); m.State == overview.ReserveBooting && late.After(m.objects.At) {
-			a.next("If it is not ready %s, it counts as one that cannot be made: the excess applied falls by it, and is tried again later (law 10).", due(late, m.objects.At))
+			a.next("If it is not ready %s, it counts as one that cannot be created: the applied excess falls by one, and the controller tries again later (law 10).", due(late, m.objects.At))
 		} else if m.State == overview.Booting {
 			a.next("When it is ready, it serves.")
 		}
@@ -173,16 +173,16 @@ func (m machine) planned(a *Account, plan machinetaint.Plan) {
 func (m machine) inLine(a *Account) error {
 	if m.State != overview.ReserveReady && m.State != overview.ReserveBooting {
 		if m.State == overview.Working {
-			a.next("It serves until replicas fall, it fails, or it is replaced. While it holds a pod it is never put into reserve (law 4).")
+			a.next("It serves until replicas fall, it fails, or it is replaced. While it runs a pod, it never enters the reserve (law 4).")
 		}
 		return nil
 	}
 	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 {
-		a.next("When replicas are raised it is the %s to serve: ready ones come first, then the current template, then the oldest (law 2).", place(i+1))
+		a.next("When replicas are raised, it is the %s to serve: ready machines come first, then those of the current template, then the oldest (law 2).", place(i+1))
 	}
 	victims, err := m.oracle.victims(m.zone)
 	if i := slices.Index(victims, m.Name); i >= 0 {
-		a.next("When the excess falls it is the %s to go: what is not ready first, then the newest (law 6).", place(i+1))
+		a.next("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then the newest (law 6).", place(i+1))
 	}
 	return err
 }
@@ -200,15 +200,15 @@ func numbers(z overview.Zone) string {
 func priorities(n int) string {
 	switch n {
 	case 1:
-		return "named for deletion, goes first"
+		return "named for deletion, deleted first"
 	case reserve.PriorityVictim:
-		return "a victim, goes next"
+		return "selected for deletion, deleted next"
 	case reserve.PriorityServing:
 		return "serves, or boots"
 	case reserve.PriorityReserve:
-		return "in reserve and ready, goes last"
+		return "ready in reserve, deleted last"
 	}
-	return "somebody gave it that, and it stays"
+	return "set by another client, and kept"
 }
 
 func orNone(text string) string {
@@ -223,7 +223,7 @@ func podsText(n int) string {
 	case -1:
 		return "cannot be read"
 	case 0:
-		return "none that would have to move: it is empty"
+		return "none that would have to move: the machine is empty"
 	}
 	return count(n, "pod") + " would have to move"
 }

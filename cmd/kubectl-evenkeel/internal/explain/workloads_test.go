@@ -35,36 +35,36 @@ var _ = DescribeTable("A Balancer says",
 	},
 	Entry(nil, "All targets get the same", func(*balancer.Balancer) {}),
 	Entry(nil, "It is at rest", func(*balancer.Balancer) {}),
-	Entry(nil, "Targets are filled one after the other: b, a.", func(b *balancer.Balancer) {
+	Entry(nil, "Targets are filled in order: b, a.", func(b *balancer.Balancer) {
 		b.Spec.Policy = balancer.BalancerPolicy{PolicyName: balancer.Priority, Priorities: &balancer.PriorityPolicy{TargetOrder: []string{"b", "a"}}}
 	}),
-	Entry(nil, "by their shares: a 3, b 7;", func(b *balancer.Balancer) {
+	Entry(nil, "in proportion to their shares: a 3, b 7;", func(b *balancer.Balancer) {
 		b.Spec.Policy = balancer.BalancerPolicy{PolicyName: balancer.Proportional, Proportions: &balancer.ProportionalPolicy{TargetProportions: map[string]int32{"b": 7, "a": 3}}}
 	}),
-	Entry(nil, "one after the other: a and b, then c.", func(b *balancer.Balancer) {
+	Entry(nil, "in order: a and b, then c.", func(b *balancer.Balancer) {
 		b.Spec.Policy = balancer.BalancerPolicy{PolicyName: balancer.Tiers, Tiers: []balancer.Tier{{Targets: []string{"a", "b"}}, {Targets: []string{"c"}}}}
 	}),
 	Entry(nil, "no room (NoRoom).", func(b *balancer.Balancer) {
 		b.Status.Conditions = []metav1.Condition{{Type: balancer.ConditionWithinLimits, Status: metav1.ConditionFalse, Reason: "NoRoom", Message: "no room"}}
 	}),
-	Entry(nil, "a = 3 wanted, 2 there, 1 ready", func(b *balancer.Balancer) {
+	Entry(nil, "a = 3 desired, 2 exist, 1 ready", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Desired: 3, Observed: 2, Ready: 1}}
 	}),
-	Entry(nil, "Target a is blocked since 11:55:00 UTC (5m ago): 2 of its replicas fail to start. Its share is 5", func(b *balancer.Balancer) {
+	Entry(nil, "Target a has been blocked since 11:55:00 UTC (5m ago): 2 of its replicas fail to start. Its share is 5", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Base: 5, NotStarted: 2, BlockedSince: ptr.To(ago(5 * time.Minute))}}
 	}),
-	Entry(nil, "has its share back when what starts there has been ready for 2m0s.", func(b *balancer.Balancer) {
+	Entry(nil, "gets its share back once its new replicas have been ready for 2m0s.", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 2, BlockedSince: ptr.To(ago(5 * time.Minute))}}
 	}),
 	Entry(nil, "for 5m20s.", func(b *balancer.Balancer) {
 		b.Spec.Policy.Fallback = &balancer.Fallback{RecoveryDelaySeconds: ptr.To(int32(10))}
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 99, BlockedSince: ptr.To(ago(5 * time.Minute))}}
 	}),
-	Entry(nil, "Target a has replicas that do not start since 11:59:00 UTC (60s ago). It counts as blocked in 2m (12:02:00 UTC).", func(b *balancer.Balancer) {
+	Entry(nil, "Target a has had replicas that do not start since 11:59:00 UTC (60s ago). It counts as blocked in 2m (12:02:00 UTC).", func(b *balancer.Balancer) {
 		b.Spec.Policy.Fallback = &balancer.Fallback{StartupTimeoutSeconds: ptr.To(int32(180))}
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", UnstartedSince: ptr.To(ago(time.Minute))}}
 	}),
-	Entry(nil, "Target a is asked for 10 now and goes to 5 step by step", func(b *balancer.Balancer) {
+	Entry(nil, "Target a has 10 replicas now and changes to 5 step by step", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Replicas: 10, Desired: 5}}
 	}),
 )
@@ -81,12 +81,12 @@ var _ = DescribeTable("A federated autoscaler says",
 		Expect(text(a)).To(ContainSubstring(want))
 	},
 	Entry(nil, "munich = Used: share 1..9, runs 5, 4 ready, wants 5", nothing),
-	Entry(nil, "they add up to no more than 30. Now they may add up to 28.", nothing),
+	Entry(nil, "they add up to at most 30. Now they add up to at most 28.", nothing),
 	Entry(nil, "It is at rest", nothing),
 	Entry(nil, "wants 12, limited by its max", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.Demand, c.LimitedBy = 12, autoscaling.ByMax
 	}),
-	Entry(nil, "is meant to have 1..12 and has confirmed 1..9", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+	Entry(nil, "should have 1..12 and has confirmed 1..9", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.MaxReplicas = 12
 	}),
 	Entry(nil, "until its cooldown ends in 60s (12:01:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
@@ -96,18 +96,18 @@ var _ = DescribeTable("A federated autoscaler says",
 		s.Rebalance = &autoscaling.Rebalance{CooldownSeconds: ptr.To(int32(300))}
 		c.MovedAt = ptr.To(ago(time.Minute))
 	}),
-	Entry(nil, "It counts as stuck now, and what", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+	Entry(nil, "It counts as stuck now, and then", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.NotReadySince = ptr.To(ago(16 * time.Minute))
 	}),
 	Entry(nil, "It leaves in 9m (12:09:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.QuietSince = ptr.To(ago(time.Minute))
 	}),
 	Entry(nil, "Its share is kept for it", away),
-	Entry(nil, "Its share is lent to others in 59m (12:59:00 UTC).", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+	Entry(nil, "Its share is lent to other clusters in 59m (12:59:00 UTC).", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		away(s, c)
 		s.Unreachable = &autoscaling.Unreachable{Policy: autoscaling.ReleaseAfter, AfterSeconds: ptr.To(int32(3600))}
 	}),
-	Entry(nil, "Its share is given away", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+	Entry(nil, "Other clusters get its share", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		away(s, c)
 		s.Unreachable = &autoscaling.Unreachable{Released: []string{"munich"}}
 	}),

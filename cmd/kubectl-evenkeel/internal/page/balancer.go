@@ -100,9 +100,9 @@ func newClusters(f overview.Federated) []share {
 func clusterTrouble(c overview.Cluster) string {
 	switch {
 	case !c.Reachable:
-		return "out of reach: these numbers are old"
+		return "unreachable: these numbers are old"
 	case c.Limited:
-		return "would scale further, and its maximum forbids"
+		return "would scale further, but is at its maximum"
 	default:
 		return ""
 	}

@@ -8,7 +8,7 @@
 //
 // Laws:
 //
-//  1. Nothing is written, neither to a cluster nor to a disk: only GET is answered, and nothing it asks for changes
+//  1. Nothing is written, neither to a cluster nor to a disk: only GET is supported, and nothing it asks for changes
 //     anything.
 //  2. Only pages of this very server read it: a Host that is not this machine's loopback is refused, and so is a
 //     request that another origin's page makes. A name that an attacker points to 127.0.0.1 gets nothing.

@@ -36,7 +36,7 @@ var _ = Describe("The fragments", func() {
 		o.Missing = []string{"pods: no rights to list them"}
 		shown := draws(o, view{})
 		Expect(shown["missing"]).To(ContainSubstring("pods: no rights to list them"))
-		Expect(shown["troubles"]).To(And(ContainSubstring("1 thing is wrong"), ContainSubstring("It burns"), ContainSubstring("Put it out")))
+		Expect(shown["troubles"]).To(And(ContainSubstring("1 problem<"), ContainSubstring("It burns"), ContainSubstring("Put it out")))
 		Expect(shown["pool/garden/pool"]).To(And(ContainSubstring("R <b>3</b> + X <b>2</b>"), ContainSubstring(`href="/zone/garden/pool-z1"`), ContainSubstring("<b>2</b> reserve ready")))
 		Expect(strings.Count(shown["pool/garden/pool"], "data-machine=")).To(Equal(5))
 		Expect(shown["totals"]).To(ContainSubstring("3 <small>of 3</small>"))
@@ -44,7 +44,7 @@ var _ = Describe("The fragments", func() {
 
 	It("say that nothing is wrong, and leave out what is not there", func() {
 		shown := draws(overview.Overview{At: noon}, view{})
-		Expect(shown["troubles"]).To(ContainSubstring("Nothing is wrong"))
+		Expect(shown["troubles"]).To(ContainSubstring("No problems found"))
 		Expect(shown["pools"]).To(ContainSubstring("There are no MachineDeployments"))
 		Expect(shown).NotTo(Or(HaveKey("balancers"), HaveKey("federated"), HaveKey("missing")))
 	})

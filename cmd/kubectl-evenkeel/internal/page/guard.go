@@ -25,11 +25,11 @@ func guarded(next http.Handler) http.Handler {
 		switch {
 		case r.Method != http.MethodGet:
 			header.Set("Allow", http.MethodGet)
-			http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
 		case !loopback(r.Host):
 			http.Error(w, "open this page as http://127.0.0.1 or http://localhost", http.StatusForbidden)
 		case foreign(r):
-			http.Error(w, "another page must not read this one", http.StatusForbidden)
+			http.Error(w, "other pages must not read this one", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -45,7 +45,7 @@ func (k key) before(next http.Handler) http.Handler {
 		case err == nil && k.is(cookie.Value):
 			next.ServeHTTP(w, r)
 		default:
-			http.Error(w, "open the address that kubectl evenkeel ui printed", http.StatusForbidden)
+			http.Error(w, "open the address that kubectl evenkeel ui has printed", http.StatusForbidden)
 		}
 	})
 }

@@ -78,8 +78,8 @@ var _ = Describe("A share", func() {
 	DescribeTable("says what is wrong with a cluster",
 		func(c overview.Cluster, why string) { Expect(clusterTrouble(c)).To(Equal(why)) },
 		Entry("nothing", overview.Cluster{Reachable: true}, ""),
-		Entry("limited", overview.Cluster{Reachable: true, Limited: true}, "would scale further, and its maximum forbids"),
-		Entry("out of reach, which makes all else old", overview.Cluster{Limited: true}, "out of reach: these numbers are old"),
+		Entry("limited", overview.Cluster{Reachable: true, Limited: true}, "would scale further, but is at its maximum"),
+		Entry("out of reach, which makes all else old", overview.Cluster{Limited: true}, "unreachable: these numbers are old"),
 	)
 
 	It("stays within its bar whatever the numbers are", func() {

@@ -60,7 +60,7 @@ var _ = It("Many troubles are not all shown", func() {
 	for i := range 25 {
 		v.Troubles = append(v.Troubles, overview.Trouble{Object: fmt.Sprint("pod/default/p", i), What: "waits", Do: "look"})
 	}
-	Expect(drawn(v, Style{Width: 80})).To(And(ContainSubstring("WRONG (25)"), ContainSubstring("and 5 more: -o json has all of them"), Not(ContainSubstring("p20"))))
+	Expect(drawn(v, Style{Width: 80})).To(And(ContainSubstring("PROBLEMS (25)"), ContainSubstring("and 5 more: use -o json to see all"), Not(ContainSubstring("p20"))))
 })
 
 // noise is text as somebody may have written it.

@@ -17,16 +17,16 @@ func (s Style) troubles(v overview.Overview) []string {
 	switch {
 	case len(v.Troubles) > 0:
 	case len(v.Pools)+len(v.Balancers)+len(v.Federated) == 0 && s.Spaces:
-		return []string{"There is nothing to show in any namespace."}
+		return []string{"No objects found in any namespace."}
 	case len(v.Pools)+len(v.Balancers)+len(v.Federated) == 0:
-		return []string{"There is nothing to show in this namespace: -A looks at all of them."}
+		return []string{"No objects found in this namespace; use -A for all namespaces."}
 	default:
-		return []string{s.paint(green, "Nothing is wrong.")}
+		return []string{s.paint(green, "No problems found.")}
 	}
-	lines := []string{s.paint(bold, fmt.Sprintf("WRONG (%d)", len(v.Troubles)))}
+	lines := []string{s.paint(bold, fmt.Sprintf("PROBLEMS (%d)", len(v.Troubles)))}
 	for i, t := range v.Troubles {
 		if i == mostTroubles {
-			return append(lines, fmt.Sprintf("  and %d more: -o json has all of them", len(v.Troubles)-i))
+			return append(lines, fmt.Sprintf("  and %d more: use -o json to see all", len(v.Troubles)-i))
 		}
 		lines = append(lines, s.trouble(t)...)
 	}

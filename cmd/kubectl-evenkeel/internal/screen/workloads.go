@@ -99,7 +99,7 @@ func (s Style) cluster(c overview.Cluster, name, scale int) string {
 	text := fmt.Sprintf("%d of %d ready, share %d..%d", c.Ready, c.Desired, c.Min, c.Max)
 	switch {
 	case !c.Reachable:
-		text += ", out of reach"
+		text += ", unreachable"
 	case c.Limited:
 		text += ", at its max"
 	case c.State != "" && c.State != "Used":

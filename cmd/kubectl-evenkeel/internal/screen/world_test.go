@@ -27,7 +27,7 @@ func zoneOf(name, place string, replicas, excess int, all crew) overview.Zone {
 				m.Pods = 4 + i
 			}
 			if state == overview.Failed {
-				m.Why = "its node does not answer"
+				m.Why = "its Node does not respond"
 			}
 			z.Machines = append(z.Machines, m)
 		}
@@ -84,9 +84,9 @@ func broken() overview.Overview {
 	v.PodsWaiting = 12
 	v.Missing = []string{"machineclasses: no rights to list them", "pods: the target cluster does not answer: Get \"https://10.0.0.1:6443/api/v1/pods\": dial tcp 10.0.0.1:6443: connect: connection refused"}
 	v.Troubles = []overview.Trouble{
-		{Object: "machinedeployment/default/pool-z1", What: "pool-z1-6586f-faa failed: its node does not answer; 2 more", Do: "kubectl -n default describe machine pool-z1-6586f-faa"},
-		{Object: "pod/default/p", What: "12 pods found no room, and no machine in reserve could hold them (Full)", Do: "kubectl -n default describe pod p"},
-		{Object: "fhpa/default/web", What: "these clusters go on by themselves with the bounds they have: munich", Do: "see to the way there; if they are lost for good name them in spec.unreachable.released"},
+		{Object: "machinedeployment/default/pool-z1", What: "pool-z1-6586f-faa failed: its Node does not respond; 2 more", Do: "kubectl -n default describe machine pool-z1-6586f-faa"},
+		{Object: "pod/default/p", What: "12 pods cannot be scheduled, and no reserve machine can hold them (Full)", Do: "kubectl -n default describe pod p"},
+		{Object: "fhpa/default/web", What: "these clusters go on by themselves with the bounds they have: munich", Do: "check the network to them; if they are lost for good, list them in spec.unreachable.released"},
 		{Object: "machinedeployment/default/pool-z1", What: "replicas 6 are above max 5", Do: "raise max in the bounds, or lower replicas"},
 		{Object: "balancer/default/shop", What: "evil\x1b[31m\nname", Do: "x"},
 	}
