@@ -96,6 +96,9 @@ func machine(name string, change func(*reserve.Machine)) func(*Pool) {
 	}
 }
 
+func victim(m *reserve.Machine) {
+	m.Priority, m.SeenPriority = reserve.PriorityVictim, reserve.PriorityVictim
+}
 func booting(m *reserve.Machine) { m.Phase = mcm.MachinePending }
 func failing(m *reserve.Machine) { m.Phase, m.Failing = mcm.MachineCrashLoopBackOff, true }
 func unknown(m *reserve.Machine) { m.Phase = mcm.MachineUnknown }
