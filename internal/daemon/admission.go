@@ -115,7 +115,7 @@ func (a *admission) ask(ctx context.Context, token, from string) int {
 	defer cancel()
 	status, err := a.review(ctx, token)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Could not find out who wants metrics")
+		klog.FromContext(ctx).Error(err, "Cannot review a request for metrics")
 		return http.StatusServiceUnavailable
 	}
 	a.remember(key, from, status)

@@ -39,15 +39,15 @@ type BalanceOptions struct {
 
 func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "balance-similar-node-groups", true,
-		"Keep similar MachineDeployments of different zones even, where they or --balance-mode ask for it. If false, replicas are left alone whatever annotations say; the excess of pools is spread all the same.")
+		"Keep similar MachineDeployments of different zones even if their annotation or --balance-mode requests it. If false, replicas are not changed, whatever the annotations say; the excess of pools is still spread.")
 	flags.StringVar(&o.Mode, "balance-mode", string(v1alpha1.BalanceOff),
-		"What is done for MachineDeployments that do not say by annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (growth is split) or Continuous (and what is uneven is evened out).")
+		"Mode of MachineDeployments without the annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (growth is split) or Continuous (uneven replicas are evened out too).")
 	flags.DurationVar(&o.BootPatience, "balance-boot-patience", 10*time.Minute,
-		"How long a machine may take to become ready before its zone counts as one that cannot make machines. 0 is for ever.")
+		"How long a machine may take to become ready. After that, its zone counts as one that cannot create machines. 0 means without limit.")
 	flags.StringSliceVar(&o.PoolLabels, "pool-label", []string{"worker.gardener.cloud/pool"},
-		"Label of MachineDeployments, or of their node templates, that says which pool they are of. Repeatable; the first that is there counts.")
+		"Label of MachineDeployments, or of their node templates, that names their pool. Repeatable; the first label that exists counts.")
 	flags.StringArrayVar(&o.Nodes, "nodes", nil,
-		"Bounds of a MachineDeployment that has none by annotation or by a Gardener's Worker: min:max:excess:namespace.name; without excess it is 0. Repeatable.")
+		"Bounds of a MachineDeployment that has none by annotation or by a Gardener Worker, as min:max:excess:namespace.name. The excess is optional and defaults to 0. Repeatable.")
 	o.Similar.AddFlags(flags)
 }
 
@@ -73,9 +73,9 @@ func (o *BalanceOptions) bounds(namespace string) (map[string]v1alpha1.Bounds, e
 		case err != nil:
 			return nil, fmt.Errorf("--nodes: %w", err)
 		case at != namespace:
-			return nil, fmt.Errorf("--nodes: %q: this process looks after namespace %q alone (--namespace)", text, namespace)
+			return nil, fmt.Errorf("--nodes: %q: this process manages only namespace %q (--namespace)", text, namespace)
 		case twice:
-			return nil, fmt.Errorf("--nodes: %q is given twice", name)
+			return nil, fmt.Errorf("--nodes: %q is set twice", name)
 		}
 		all[name] = bounds
 	}

@@ -40,9 +40,9 @@ func (o *BalancerOptions) addFlags(flags *pflag.FlagSet) {
 	for _, kind := range balancer.DefaultKinds {
 		o.Kinds = append(o.Kinds, kind.String())
 	}
-	flags.StringVar(&o.Namespace, "balancer-namespace", "", "The only namespace whose Balancers count. Default: all namespaces.")
-	flags.StringSliceVar(&o.Kinds, "balancer-kinds", o.Kinds, "Kinds that a Balancer may scale, as Kind.group. RBAC has to allow them too.")
-	flags.IntVar(&o.Syncs, "balancer-concurrent-syncs", 2, "How many Balancers are looked at at the same time.")
+	flags.StringVar(&o.Namespace, "balancer-namespace", "", "Namespace of the Balancers to manage. Default: all namespaces.")
+	flags.StringSliceVar(&o.Kinds, "balancer-kinds", o.Kinds, "Kinds that a Balancer may scale, as Kind.group. RBAC must allow them too.")
+	flags.IntVar(&o.Syncs, "balancer-concurrent-syncs", 2, "Number of Balancers that are processed concurrently.")
 }
 
 func (o *BalancerOptions) validate() error {
@@ -51,7 +51,7 @@ func (o *BalancerOptions) validate() error {
 	}
 	for _, kind := range o.Kinds {
 		if schema.ParseGroupKind(kind).Kind == "" {
-			return fmt.Errorf("--balancer-kinds: %q names no kind; write Kind.group, as in Deployment.apps", kind)
+			return fmt.Errorf("--balancer-kinds: %q is not a kind: use Kind.group, for example Deployment.apps", kind)
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		func(mention string, arguments ...string) {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
 		},
-		Entry("no kind", "names no kind", "--balancer-kinds=.apps"),
+		Entry("no kind", "is not a kind", "--balancer-kinds=.apps"),
 		Entry("no worker", "--balancer-concurrent-syncs", "--balancer-concurrent-syncs=0"),
 	)
 })

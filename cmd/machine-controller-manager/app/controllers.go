@@ -42,7 +42,7 @@ func known() string {
 func pick(list []string) ([]controller, error) {
 	for _, item := range list {
 		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {
-			return nil, fmt.Errorf("no controller is named %q; known: %s", name, known())
+			return nil, fmt.Errorf("unknown controller %q; known: %s", name, known())
 		}
 	}
 	var picked []controller
@@ -54,12 +54,12 @@ func pick(list []string) ([]controller, error) {
 	}
 	if includes(picked, taintName) && !includes(picked, mcmName) {
 		if slices.Contains(list, taintName) {
-			return nil, fmt.Errorf("%s works only beside %s, whose machines it looks after: pick both or none", taintName, mcmName)
+			return nil, fmt.Errorf("%s works only with %s: enable both or neither", taintName, mcmName)
 		}
 		picked = slices.DeleteFunc(picked, func(c controller) bool { return c.name == taintName })
 	}
 	if len(picked) == 0 {
-		return nil, errors.New("nothing is left to run; known: " + known())
+		return nil, errors.New("no controller is enabled; known: " + known())
 	}
 	return picked, nil
 }

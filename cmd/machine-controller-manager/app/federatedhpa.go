@@ -46,15 +46,15 @@ type FederatedOptions struct {
 }
 
 func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Namespace, "federation-namespace", "", "The only namespace whose FederatedHorizontalPodAutoscalers count, in the hub and in clusters. Default: all namespaces.")
-	flags.StringVar(&o.Registry, "federation-registry", federatedhpa.SecretRegistry, "Where clusters are found: "+federatedhpa.SecretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+federatedhpa.ProfileRegistry+" (multicluster.x-k8s.io).")
-	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that give credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
+	flags.StringVar(&o.Namespace, "federation-namespace", "", "Namespace of the FederatedHorizontalPodAutoscalers to manage, in the hub and in clusters. Default: all namespaces.")
+	flags.StringVar(&o.Registry, "federation-registry", federatedhpa.SecretRegistry, "Source of the clusters: "+federatedhpa.SecretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+federatedhpa.ProfileRegistry+" (multicluster.x-k8s.io).")
+	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that return credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
 	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of those Secrets or ClusterProfiles. Default: --namespace.")
-	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "How many FederatedHorizontalPodAutoscalers are looked at at the same time.")
-	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "How many clusters are watched at the same time. Those beyond are out of reach, and say why.")
-	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the clusters' kubeconfigs may have beyond a verified connection to their server: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none of it.")
-	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "How often a cluster is asked whether it is there. After two probes without an answer it is out of reach.")
-	flags.DurationVar(&o.RequestTimeout, "federation-request-timeout", 10*time.Second, "How long a cluster may take to answer.")
+	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "Number of FederatedHorizontalPodAutoscalers that are processed concurrently.")
+	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "Largest number of clusters that are watched. Further clusters count as unreachable, with the reason.")
+	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the clusters' kubeconfigs may contain beyond a verified connection to their server: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none.")
+	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "Time between two probes of a cluster. After two probes without an answer, it counts as unreachable.")
+	flags.DurationVar(&o.RequestTimeout, "federation-request-timeout", 10*time.Second, "How long a probe waits for an answer.")
 }
 
 func (o *FederatedOptions) validate() error {

@@ -40,31 +40,31 @@ type ReserveOptions struct {
 
 func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.TaintEffects, "reserve-taint-effects", []string{string(corev1.TaintEffectNoSchedule)},
-		"Effects of the taint that keeps workload off machines in reserve: NoSchedule, or NoSchedule,NoExecute.")
+		"Effects of the taint that keeps workload away from reserve machines: NoSchedule, or NoSchedule,NoExecute.")
 	flags.DurationVar(&o.SurplusPatience, "surplus-patience", machinetaint.DefaultSurplusPatience,
-		"How long more machines than replicas may serve with none of them empty, as after one has recovered, before the emptiest is drained.")
+		"How long more machines than replicas may serve while none of them is empty, for example after a machine has recovered. After that, the emptiest machine is drained.")
 	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
-		"How long a machine in reserve may take to become ready before the reserve does without it and tries again later. Less than --machine-creation-timeout of the machine controller. 0 is for ever.")
+		"How long a reserve machine may take to become ready. After that, the reserve continues without it and tries again later. Must be less than --machine-creation-timeout of the machine controller. 0 means without limit.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
-		"Give up every reserve, workload untouched, and make none. The log says of each MachineDeployment when its reserve is gone; after the last, stock machine-controller-manager can take over.")
-	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 5, "How many MachineDeployments' reserves are looked at at the same time.")
+		"Remove all reserves without affecting workload, and create none. A log line reports for each MachineDeployment that its reserve is gone; after the last one, you can return to stock machine-controller-manager.")
+	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 5, "Number of MachineDeployments whose reserves are processed concurrently.")
 }
 
 func (o *ReserveOptions) validate() error {
 	seen := map[string]bool{}
 	for _, effect := range o.TaintEffects {
 		if effect != string(corev1.TaintEffectNoSchedule) && effect != string(corev1.TaintEffectNoExecute) || seen[effect] {
-			return fmt.Errorf("--reserve-taint-effects: %q; write NoSchedule, or NoSchedule,NoExecute", effect)
+			return fmt.Errorf("--reserve-taint-effects: %q is invalid: use NoSchedule, or NoSchedule,NoExecute", effect)
 		}
 		seen[effect] = true
 	}
 	switch {
 	case !seen[string(corev1.TaintEffectNoSchedule)]:
-		return fmt.Errorf("--reserve-taint-effects: NoSchedule is missing: without it workload would come to machines in reserve")
+		return fmt.Errorf("--reserve-taint-effects: NoSchedule is missing: without it, reserve machines would get workload")
 	case o.SurplusPatience <= 0:
-		return fmt.Errorf("--surplus-patience: %v; write a time above 0", o.SurplusPatience)
+		return fmt.Errorf("--surplus-patience: %v is invalid: use a duration above 0", o.SurplusPatience)
 	case o.BootPatience < 0:
-		return fmt.Errorf("--reserve-boot-patience: %v; write a time, or 0 for ever", o.BootPatience)
+		return fmt.Errorf("--reserve-boot-patience: %v is invalid: use a duration, or 0 for no limit", o.BootPatience)
 	case o.Syncs < 1:
 		return fmt.Errorf("--reserve-concurrent-syncs: %d is below 1", o.Syncs)
 	}

@@ -23,8 +23,8 @@ type MetricsOptions struct {
 
 func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Address, "secure-metrics-address", "",
-		"host:port on which /metrics is served by TLS, to callers with a token that may get /metrics in the control cluster; it is then no longer served beside /healthz. Default: beside /healthz, to everybody.")
-	flags.StringVar(&o.CertFile, "secure-metrics-cert-file", "", "Certificate that is shown there, in PEM form. Read again for each connection. Default: one that the process signs for itself.")
+		"host:port that serves /metrics by TLS, to clients with a token that is allowed to get /metrics in the control cluster. The port of /healthz then does not serve it. Default: the port of /healthz serves it to every client.")
+	flags.StringVar(&o.CertFile, "secure-metrics-cert-file", "", "Certificate for that port, in PEM format. Read again for each connection. Default: a self-signed certificate.")
 	flags.StringVar(&o.KeyFile, "secure-metrics-key-file", "", "Key of that certificate.")
 }
 

@@ -38,21 +38,21 @@ type NodeGroupOptions struct {
 
 func (o *NodeGroupOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ListenAddress, "autoscaler-listen-address", "",
-		"host:port on which cluster-autoscaler (--cloud-provider=externalgrpc) finds MachineDeployments with bounds as node groups. Beyond loopback the three files of --autoscaler-tls-* are needed. Default: nowhere.")
-	flags.StringVar(&o.TLS.CertFile, "autoscaler-tls-cert-file", "", "Certificate that is shown to cluster-autoscaler, in PEM form. Read again for each connection.")
+		"host:port that serves MachineDeployments with bounds as node groups to cluster-autoscaler (--cloud-provider=externalgrpc). An address other than loopback requires the three files of --autoscaler-tls-*. Default: none.")
+	flags.StringVar(&o.TLS.CertFile, "autoscaler-tls-cert-file", "", "Certificate for cluster-autoscaler, in PEM format. Read again for each connection.")
 	flags.StringVar(&o.TLS.KeyFile, "autoscaler-tls-key-file", "", "Key of that certificate.")
 	flags.StringVar(&o.TLS.ClientCAFile, "autoscaler-tls-client-ca-file", "",
-		"Certificates of who signs for callers. Whoever has a certificate signed by them can add and remove machines: let them sign for nothing else.")
-	flags.StringVar(&o.GPULabel, "autoscaler-gpu-label", nodegroup.DefaultGPULabel, "Label of Nodes with graphics processors; a Node that has it and no such processor counts as not ready.")
+		"CA certificates for clients. Every client with a certificate that one of them has signed can add and remove machines: use them for nothing else.")
+	flags.StringVar(&o.GPULabel, "autoscaler-gpu-label", nodegroup.DefaultGPULabel, "Label of Nodes with GPUs. A Node that has the label but no GPU yet counts as not ready.")
 	flags.StringToStringVar(&o.KubeReserved, "autoscaler-kube-reserved", nil,
-		"What kubelets keep back from pods, as in cpu=80m,memory=1Gi: for pools of which no Node was ever seen. Default: what is usual for the size of the machine.")
+		"Resources that kubelets reserve, for example cpu=80m,memory=1Gi, for pools that have not had a Node yet. Default: an estimate by the size of the machine.")
 }
 
 func (o *NodeGroupOptions) validate(hasTarget bool) error {
 	_, err := o.reserved()
 	if o.ListenAddress == "" {
 		if o.TLS.Given() {
-			return errors.Join(err, errors.New("--autoscaler-tls-*: these need --autoscaler-listen-address"))
+			return errors.Join(err, errors.New("--autoscaler-tls-* need --autoscaler-listen-address"))
 		}
 		return err
 	}
@@ -60,7 +60,7 @@ func (o *NodeGroupOptions) validate(hasTarget bool) error {
 		err = errors.Join(err, fmt.Errorf("--autoscaler-listen-address, --autoscaler-tls-*: %w", wrong))
 	}
 	if !hasTarget {
-		err = errors.Join(err, errors.New("--autoscaler-listen-address: needs a target cluster, whose Nodes cluster-autoscaler speaks of"))
+		err = errors.Join(err, errors.New("--autoscaler-listen-address needs a target cluster"))
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func (o *NodeGroupOptions) reserved() (corev1.ResourceList, error) {
 	for name, text := range o.KubeReserved {
 		amount, err := resource.ParseQuantity(text)
 		if err != nil || amount.Sign() < 0 {
-			return nil, fmt.Errorf("--autoscaler-kube-reserved: %s=%s: write an amount, as in cpu=80m,memory=1Gi", name, text)
+			return nil, fmt.Errorf("--autoscaler-kube-reserved: %s=%s: use a quantity, for example cpu=80m,memory=1Gi", name, text)
 		}
 		all[corev1.ResourceName(name)] = amount
 	}

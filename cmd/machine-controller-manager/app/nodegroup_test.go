@@ -91,8 +91,8 @@ var _ = Describe("The server of node groups", Serial, func() {
 		Entry("half a certificate", "belong together", "--autoscaler-listen-address=:8086", "--autoscaler-tls-cert-file=a"),
 		Entry("certificates for nothing", "need --autoscaler-listen-address", "--autoscaler-tls-cert-file=a"),
 		Entry("no Nodes", "target cluster", "--autoscaler-listen-address=127.0.0.1:8086", "--target-kubeconfig=none", "--control-kubeconfig=x"),
-		Entry("no amount", "write an amount", "--autoscaler-kube-reserved=cpu=much"),
-		Entry("a negative amount", "write an amount", "--autoscaler-kube-reserved=cpu=-1"),
+		Entry("no amount", "use a quantity", "--autoscaler-kube-reserved=cpu=much"),
+		Entry("a negative amount", "use a quantity", "--autoscaler-kube-reserved=cpu=-1"),
 	)
 
 	It("takes what kubelets keep back", func() {

@@ -64,8 +64,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 
 func (o *Options) addOurs(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
-		"IP address on which /healthz, /readyz and /metrics are served. Default: --address if given, else 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
-	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "What to run: '*' is everything, 'name' adds one, '-name' leaves one out. Known: "+known()+".")
+		"IP address that serves /healthz, /readyz and /metrics. Default: --address if set, otherwise 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
+	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' enables all, 'name' enables one, '-name' disables one. Known: "+known()+".")
 	o.Reserve.addFlags(flags)
 	o.Release.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
@@ -80,7 +80,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
-		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
+		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}
 	if _, err := pick(o.Controllers); err != nil {
 		errs = append(errs, fmt.Errorf("--controllers: %w", err))

@@ -74,8 +74,8 @@ var _ = Describe("Options", func() {
 		func(mention string, arguments ...string) {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
 		},
-		Entry("an unknown controller", `no controller is named "balancr"; known: mcm`, "--controllers=*,-balancr"),
-		Entry("no controller", "nothing is left to run", "--controllers=-mcm"),
+		Entry("an unknown controller", `unknown controller "balancr"; known: mcm`, "--controllers=*,-balancr"),
+		Entry("no controller", "no controller is enabled", "--controllers=-mcm"),
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
 		Entry("a lock that is gone from Kubernetes", "--leader-elect-resource-lock", "--leader-elect-resource-lock=configmaps"),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),

@@ -68,9 +68,9 @@ func probing(config *rest.Config) *rest.Config {
 
 // reportRestore says why the process ends, on its lease.
 func (p *process) reportRestore(ctx context.Context, err error) {
-	klog.FromContext(ctx).Error(err, "Ending, to start afresh: caches and watches show what no longer is")
+	klog.FromContext(ctx).Error(err, "Ending, to start again: caches and watches show objects that no longer exist")
 	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: p.options.Namespace, Name: p.lease}
-	p.recorder.Eventf(lease, corev1.EventTypeWarning, "StorageRestored", "%s ends, to start afresh: %v", name, err)
+	p.recorder.Eventf(lease, corev1.EventTypeWarning, "StorageRestored", "%s ends, to start again: %v", name, err)
 }
 
 func (c clusters) runs() (all []func(context.Context) error) {

@@ -34,12 +34,12 @@ type ReleaseOptions struct {
 
 func (o *ReleaseOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "instant-release", true,
-		"Raise the replicas of MachineDeployments with bounds at once, up to max, for pods that the scheduler has found no place for and that a machine in reserve can hold. If false, that is left to an autoscaler.")
+		"Raise the replicas of MachineDeployments with bounds at once, up to max, for unschedulable pods that a reserve machine can hold. If false, only an autoscaler raises them.")
 	flags.StringSliceVar(&o.Schedulers, "release-schedulers", release.DefaultSchedulers(),
-		"Names of the schedulers whose pods are helped: those that go by Kubernetes' own rules. Empty means every scheduler.")
-	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", release.DefaultCutoff, "Pods of a lower priority are worth no machine. As cluster-autoscaler's --expendable-pods-priority-cutoff.")
+		"Names of the schedulers whose pods get reserve machines. They must follow Kubernetes' own rules. Empty means every scheduler.")
+	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", release.DefaultCutoff, "Pods with a lower priority get no machine, as with cluster-autoscaler's --expendable-pods-priority-cutoff.")
 	flags.DurationVar(&o.Patience, "release-patience", release.DefaultPatience,
-		"How long a pod may go on waiting though there is room for it before it is left to an autoscaler, because there must be something about it that is not understood here.")
+		"How long a pod may wait although there is room for it. After that, only an autoscaler acts on it, because it has a requirement that this controller does not know.")
 }
 
 func (o *ReleaseOptions) validate() error {

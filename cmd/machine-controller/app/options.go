@@ -41,7 +41,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	o.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	o.flags.Usage = func() {} // printed by the caller, who knows where to
 	o.flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
-		"IP address on which /healthz, /readyz and /metrics are served. Default: --address if given, else 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
+		"IP address that serves /healthz, /readyz and /metrics. Default: --address if set, otherwise 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
 	o.flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 	o.AddFlags(o.flags)
 	return o.flags
@@ -51,7 +51,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 func (o *Options) Validate() error {
 	errs := []error{o.MCServer.Validate(), daemon.CheckElection(o.LeaderElection)}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
-		errs = append(errs, fmt.Errorf("--bind-address: %q is no IP address", o.BindAddress))
+		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}
 	if o.Namespace == "" {
 		errs = append(errs, errors.New("--namespace must not be empty"))

@@ -184,7 +184,7 @@ func (c *Controller) get(key string) (*v1alpha1.Balancer, bool) {
 
 func (c *Controller) panicked(key string, value any) {
 	if b, ok := c.get(key); ok {
-		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "This Balancer is left alone for some minutes, a fault of the controller: %v", value)
+		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }
 

@@ -184,7 +184,7 @@ var _ = Describe("Beside 99 others", func() {
 			c.Start("balancer", controller(Options{}))
 			time.Sleep(time.Minute)
 			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False SharedPods"))
-			Expect(c.message("shop", "TargetsResolved")).To(ContainSubstring("selectors of their own"))
+			Expect(c.message("shop", "TargetsResolved")).To(ContainSubstring("different selectors"))
 		})
 	})
 

@@ -116,7 +116,7 @@ func (c *Controller) count(ctx context.Context, t Target, s scale, object *unstr
 		t.Counted, t.Counts = true, s.counts
 	}
 	if empty(l.pods) || empty(l.machines) {
-		err = errors.New("its selector is empty and would match everything: give the workload a selector, or the target the observer Status")
+		err = errors.New("its selector is empty and would match everything: give the workload a selector, or set the target's observer to Status")
 	}
 	if err != nil {
 		l = look{}
@@ -150,7 +150,7 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 			}
 			if strange != "" && t.Hold == (Hold{}) {
 				t.Hold = Hold{v1alpha1.PhasePodLabelsChecking, "LabelsDiffer",
-					"some of its pods are not matched by spec.selector: give its pod template the labels that spec.selector asks for"}
+					"spec.selector does not match some of its pods: add the labels of spec.selector to its pod template"}
 			}
 		case l.machines != nil:
 			interests = append(interests, l.machines)
@@ -198,14 +198,14 @@ func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetRefer
 		gvk.Version = "v1"
 	}
 	if !c.allowed[gvk.GroupKind()] {
-		return schema.GroupVersionResource{}, polling("KindNotAllowed", fmt.Sprintf("this controller may not scale %s: choose another workload, or have the kind allowed", gvk.GroupKind())), 0
+		return schema.GroupVersionResource{}, polling("KindNotAllowed", fmt.Sprintf("this controller is not allowed to scale %s: use another workload, or allow the kind with --balancer-kinds", gvk.GroupKind())), 0
 	}
 	resource, err := c.kinds.find(ctx, gvk)
 	switch {
 	case errors.Is(err, errNoScale):
-		return resource, polling("NotScalable", fmt.Sprintf("%s has no scale subresource: choose another workload", gvk.GroupKind())), kindsLast
+		return resource, polling("NotScalable", fmt.Sprintf("%s has no scale subresource: use another workload", gvk.GroupKind())), kindsLast
 	case errors.Is(err, errNoKind):
-		return resource, polling("NoSuchKind", fmt.Sprintf("the cluster does not know %s: correct apiVersion and kind", gvk)), kindMissing
+		return resource, polling("NoSuchKind", fmt.Sprintf("the cluster does not serve %s: correct apiVersion and kind", gvk)), kindMissing
 	case err != nil:
 		return resource, polling("OutOfReach", err.Error()), kindMissing
 	}

@@ -87,7 +87,7 @@ func (c *Controller) owned(t Target, object *unstructured.Unstructured) Hold {
 	}
 	ref := t.Spec.ScaleTargetRef
 	if hpa := c.autoscaler(targetKey(t.Object.Namespace, ref.APIVersion, ref.Kind, ref.Name)); hpa != nil {
-		return polling("Autoscaled", fmt.Sprintf("HorizontalPodAutoscaler %s scales it too: let that scale the Balancer instead", hpa.Name))
+		return polling("Autoscaled", fmt.Sprintf("HorizontalPodAutoscaler %s also scales it: let the autoscaler scale the Balancer instead", hpa.Name))
 	}
 	return Hold{}
 }
@@ -96,11 +96,11 @@ func (c *Controller) owned(t Target, object *unstructured.Unstructured) Hold {
 // it even by the mode of its flag, it is seen by what that controller applies.
 func kept(annotations map[string]string) Hold {
 	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
-		return polling("HasBounds", fmt.Sprintf("its replicas belong to whoever scales within its annotation %s: remove that, or the target", machinev1alpha1.BoundsAnnotation))
+		return polling("HasBounds", fmt.Sprintf("an autoscaler scales it within its annotation %s: remove the annotation, or the target", machinev1alpha1.BoundsAnnotation))
 	}
 	mode, err := machinev1alpha1.ParseBalanceMode(annotations[machinev1alpha1.BalanceAnnotation])
 	if _, applied := annotations[machinev1alpha1.AppliedReplicasAnnotation]; applied || err == nil && mode != machinev1alpha1.BalanceOff {
-		return polling("KeptEven", fmt.Sprintf("its replicas are kept even with those of other zones: set its annotation %s to Off, or remove the target", machinev1alpha1.BalanceAnnotation))
+		return polling("KeptEven", fmt.Sprintf("the balance controller keeps its replicas even with other zones: set its annotation %s to Off, or remove the target", machinev1alpha1.BalanceAnnotation))
 	}
 	return Hold{}
 }

@@ -79,14 +79,14 @@ var _ = Describe("A plan", func() {
 		Entry("has a minimum above the maximum", "must not be above", func(s *v1alpha1.BalancerSpec) {
 			s.Targets[0].MinReplicas, s.Targets[0].MaxReplicas = ptr.To(intstr.FromInt32(5)), ptr.To(intstr.FromInt32(3))
 		}),
-		Entry("has a negative bound", "write a number from 0", func(s *v1alpha1.BalancerSpec) { s.Targets[0].MinReplicas = ptr.To(intstr.FromInt32(-1)) }),
+		Entry("has a negative bound", "use a number from 0", func(s *v1alpha1.BalancerSpec) { s.Targets[0].MinReplicas = ptr.To(intstr.FromInt32(-1)) }),
 		Entry("has a bound of words", "or a percentage", func(s *v1alpha1.BalancerSpec) { s.Targets[0].MaxReplicas = ptr.To(intstr.FromString("many")) }),
-		Entry("selects everything", "would match every pod", func(s *v1alpha1.BalancerSpec) { s.Selector = metav1.LabelSelector{} }),
+		Entry("selects everything", "matches every pod", func(s *v1alpha1.BalancerSpec) { s.Selector = metav1.LabelSelector{} }),
 		Entry("selects by garbage", "selector", func(s *v1alpha1.BalancerSpec) {
 			s.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
 		}),
 		Entry("has no known policy", "is not known", func(s *v1alpha1.BalancerSpec) { s.Policy.PolicyName = "random" }),
-		Entry("lacks its policy's block", "needs the block", func(s *v1alpha1.BalancerSpec) { s.Policy.PolicyName = v1alpha1.Priority }),
+		Entry("lacks its policy's block", "requires the field", func(s *v1alpha1.BalancerSpec) { s.Policy.PolicyName = v1alpha1.Priority }),
 		Entry("has no timeout", "exactly one of", func(s *v1alpha1.BalancerSpec) { s.Policy.Fallback = &v1alpha1.Fallback{} }),
 		Entry("has a surge of words", "transition", func(s *v1alpha1.BalancerSpec) {
 			s.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromString("x"))}
@@ -112,11 +112,11 @@ var _ = Describe("A plan", func() {
 			Expect(resolved.Reason).To(Equal(reason))
 			Expect(resolved.Message).To(ContainSubstring(mention))
 		},
-		Entry("nothing", shares(1, 1), "Resolved", "every target"),
-		Entry("no share", shares(0, 1), "Resolved", "every target"),
-		Entry("less than none", shares(-5, 1), "NegativeShares", "to a, which counts as 0: write 0"),
+		Entry("nothing", shares(1, 1), "Resolved", "all targets"),
+		Entry("no share", shares(0, 1), "Resolved", "all targets"),
+		Entry("less than none", shares(-5, 1), "NegativeShares", "for a, which counts as 0: use 0"),
 		Entry("less than none, twice", shares(-5, -1), "NegativeShares", "a, b"),
-		Entry("a name without a target", shares(1, 1, 1), "UnknownNames", "by c: add the target"),
+		Entry("a name without a target", shares(1, 1, 1), "UnknownNames", "contains c, which is not the name of a target"),
 	)
 
 	It("stands in for a missing target when its time is over, and takes it back when it is there and ready", func() {

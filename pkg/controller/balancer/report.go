@@ -32,7 +32,7 @@ func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) erro
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("write status: %w", err)
 	default:
-		c.recorder.Eventf(v.Balancer, corev1.EventTypeWarning, "StatusNotUpdated", "The status could not be written: %s", reasonOf(err))
+		c.recorder.Eventf(v.Balancer, corev1.EventTypeWarning, "StatusNotUpdated", "Cannot write the status: %s", reasonOf(err))
 		return fmt.Errorf("write status: %w", err)
 	}
 	c.written.Wrote(balancerID(wish.Namespace, wish.Name), stored.ResourceVersion)

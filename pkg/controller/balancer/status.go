@@ -112,20 +112,20 @@ func resolved(v View, p Plan) metav1.Condition {
 	case len(held) > 0:
 		c.Message = strings.Join(held, "; ")
 	case v.Autoscaler.Rival != "":
-		c.Reason, c.Message = "AmbiguousSelector", fmt.Sprintf("HorizontalPodAutoscaler %s counts some of the same pods as %s, which switches both off: delete it, or give its workload pods of its own", v.Autoscaler.Rival, v.Autoscaler.Name)
+		c.Reason, c.Message = "AmbiguousSelector", fmt.Sprintf("HorizontalPodAutoscaler %s selects some of the same pods as %s, so neither of them works: delete it, or give its workload different pods", v.Autoscaler.Rival, v.Autoscaler.Name)
 	case len(p.Strangers) > 0:
-		c.Reason, c.Message = "UnknownNames", fmt.Sprintf("targetProportions names no target by %s: add the target, or remove the name", strings.Join(p.Strangers, ", "))
+		c.Reason, c.Message = "UnknownNames", fmt.Sprintf("targetProportions contains %s, which is not the name of a target: add the target, or remove the name", strings.Join(p.Strangers, ", "))
 	case len(p.Negative) > 0:
-		c.Reason, c.Message = "NegativeShares", fmt.Sprintf("targetProportions gives less than 0 to %s, which counts as 0: write 0", strings.Join(p.Negative, ", "))
+		c.Reason, c.Message = "NegativeShares", fmt.Sprintf("targetProportions has a negative share for %s, which counts as 0: use 0", strings.Join(p.Negative, ", "))
 	case v.Foreign > 0:
-		c.Reason, c.Message = "ForeignPods", "spec.selector matches pods that belong to no target, and an autoscaler would count them: choose a label that only target pods carry"
+		c.Reason, c.Message = "ForeignPods", "spec.selector matches pods that belong to no target, and an autoscaler would count them: select by a label that only the pods of targets have"
 	case v.Shared > 0:
-		c.Reason, c.Message = "SharedPods", "some pods are selected by more than one target, and count for each: give the targets selectors of their own"
+		c.Reason, c.Message = "SharedPods", "more than one target selects the same pods, and they count for each: give the targets different selectors"
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Resolved", "every target was found and can be scaled"
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Resolved", "all targets exist and can be scaled"
 		if target, resource := unrequested(v); target != "" {
 			c.Status, c.Reason = metav1.ConditionFalse, "NoRequests"
-			c.Message = fmt.Sprintf("HorizontalPodAutoscaler %s needs the %s requests of all containers, and some pods of target %s have none: add resources.requests", v.Autoscaler.Name, resource, target)
+			c.Message = fmt.Sprintf("HorizontalPodAutoscaler %s needs the %s requests of all containers, but some pods of target %s have none: add resources.requests", v.Autoscaler.Name, resource, target)
 		}
 	}
 	return c
@@ -152,9 +152,9 @@ func ready(v View, p Plan) metav1.Condition {
 	case b.Status == metav1.ConditionFalse:
 		c.Reason = "TargetsUnresolved"
 	case v.Balancer.Spec.Paused:
-		c.Reason, c.Message = "Paused", "spec.paused is set: nothing is written to targets"
+		c.Reason, c.Message = "Paused", "spec.paused is set: targets are not scaled"
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "UnderControl", "every target is under control"
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "UnderControl", "the Balancer manages all targets"
 	}
 	return c
 }
@@ -162,14 +162,14 @@ func ready(v View, p Plan) metav1.Condition {
 func balanced(v View, p Plan, o Outcome) metav1.Condition {
 	for i, s := range p.Shares {
 		if v.Targets[i].Known && o[i] != s.Desired {
-			c := metav1.Condition{Type: v1alpha1.ConditionBalanced, Status: metav1.ConditionFalse, Reason: "Moving", Message: "targets get what they are meant to have step by step, as replicas become ready"}
+			c := metav1.Condition{Type: v1alpha1.ConditionBalanced, Status: metav1.ConditionFalse, Reason: "Moving", Message: "targets change to the desired replicas step by step, as replicas become ready"}
 			if v.Balancer.Spec.Paused {
-				c.Reason, c.Message = "Paused", "spec.paused is set: status.targets shows what would be done"
+				c.Reason, c.Message = "Paused", "spec.paused is set: status.targets shows the desired replicas"
 			}
 			return c
 		}
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionBalanced, Status: metav1.ConditionTrue, Reason: "AtGoal", Message: "every target is asked for what it is meant to have"}
+	return metav1.Condition{Type: v1alpha1.ConditionBalanced, Status: metav1.ConditionTrue, Reason: "AtGoal", Message: "all targets have the desired replicas"}
 }
 
 func withinLimits(p Plan) metav1.Condition {
@@ -177,11 +177,11 @@ func withinLimits(p Plan) metav1.Condition {
 	switch {
 	case p.Deficit > 0 && p.Overflow > 0:
 		c.Reason = "TooFewAndNoRoom"
-		c.Message = fmt.Sprintf("the minimums of the targets exceed %d replicas by %d, and there is no room to stand in for %d that fail to start", p.Total, p.Deficit, p.Overflow)
+		c.Message = fmt.Sprintf("the minimums of the targets exceed %d replicas by %d, and no target has room for %d replicas that fail to start elsewhere", p.Total, p.Deficit, p.Overflow)
 	case p.Deficit > 0:
 		c.Reason, c.Message = "BelowMinimums", fmt.Sprintf("the minimums of the targets exceed %d replicas by %d: raise spec.replicas or lower minReplicas", p.Total, p.Deficit)
 	case p.Overflow > 0:
-		c.Reason, c.Message = "NoRoom", fmt.Sprintf("no target has room for %d of %d replicas and stand-ins: raise maxReplicas or lower spec.replicas", p.Overflow, p.Total)
+		c.Reason, c.Message = "NoRoom", fmt.Sprintf("no target has room for %d of the %d replicas, additional ones included: raise maxReplicas or lower spec.replicas", p.Overflow, p.Total)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Room", "the bounds of the targets fit spec.replicas"
 	}
@@ -199,7 +199,7 @@ func fallbackActive(p Plan) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionFallbackActive, Status: metav1.ConditionFalse, Reason: "NotNeeded", Message: "no target is blocked"}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionFallbackActive, Status: metav1.ConditionTrue, Reason: "TargetsBlocked",
-		Message: "replicas fail to start in " + strings.Join(blocked, ", ") + ": other targets stand in"}
+		Message: "replicas fail to start in " + strings.Join(blocked, ", ") + ", so other targets run more"}
 }
 
 func stamp(t time.Time) *metav1.Time {

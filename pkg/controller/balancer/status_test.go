@@ -45,9 +45,9 @@ var _ = Describe("A status", func() {
 			Expect([]int{int(s.Overflow), int(s.Deficit)}).To(Equal([]int{overflow, deficit}))
 		},
 		Entry("nothing", 10, "True Room", "fit", 0, 0, named("a"), named("b")),
-		Entry("no room", 10, "False NoRoom", "room for 5 of 10", 5, 0, named("a", between(0, 3)), named("b", between(0, 2))),
+		Entry("no room", 10, "False NoRoom", "room for 5 of the 10", 5, 0, named("a", between(0, 3)), named("b", between(0, 2))),
 		Entry("minimums", 10, "False BelowMinimums", "exceed 10 replicas by 5", 0, 5, named("a", between(8, -1)), named("b", between(7, -1))),
-		Entry("both, where one has to be stood in for", 1, "False TooFewAndNoRoom", "exceed 1 replicas by 1, and there is no room to stand in for 1", 1, 1,
+		Entry("both, where one has to be stood in for", 1, "False TooFewAndNoRoom", "exceed 1 replicas by 1, and no target has room for 1", 1, 1,
 			named("a", between(1, 1), pods(1, 1)), named("b", between(1, 1))),
 		Entry("minimums that 32 bits do not hold together", 10, "False BelowMinimums", "by 3999999990", 0, math.MaxInt32,
 			named("a", between(2_000_000_000, -1)), named("b", between(2_000_000_000, -1))),

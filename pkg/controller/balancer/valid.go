@@ -21,7 +21,7 @@ const maxTargets = 256
 // door, but objects may have been stored before it did.
 func invalid(spec v1alpha1.BalancerSpec) string {
 	if len(spec.Targets) > maxTargets {
-		return fmt.Sprintf("there are more than %d targets: divide them among several Balancers", maxTargets)
+		return fmt.Sprintf("there are more than %d targets: split them into several Balancers", maxTargets)
 	}
 	for i, t := range spec.Targets {
 		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.Name == t.Name }) {
@@ -35,13 +35,13 @@ func invalid(spec v1alpha1.BalancerSpec) string {
 		}
 	}
 	if s := spec.Selector; len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		return "an empty selector would match every pod of the namespace: name a label that all target pods carry"
+		return "an empty selector matches every pod of the namespace: use a label that the pods of all targets have"
 	}
 	if _, err := metav1.LabelSelectorAsSelector(&spec.Selector); err != nil {
 		return fmt.Sprintf("selector: %v", err)
 	}
 	if t := spec.Transition; t != nil && !(validLimit(t.MaxSurge) && validLimit(t.MaxUnavailable)) {
-		return "transition: write numbers from 0, or percentages from 0% to 100%"
+		return "transition: use numbers from 0, or percentages from 0% to 100%"
 	}
 	return invalidPolicy(spec.Policy)
 }
@@ -49,7 +49,7 @@ func invalid(spec v1alpha1.BalancerSpec) string {
 func invalidBounds(t v1alpha1.BalancerTarget) string {
 	for _, l := range []*intstr.IntOrString{t.MinReplicas, t.MaxReplicas} {
 		if !validLimit(l) {
-			return fmt.Sprintf("bound %s: write a number from 0, or a percentage from 0%% to 100%%", l)
+			return fmt.Sprintf("bound %s: use a number from 0, or a percentage from 0%% to 100%%", l)
 		}
 	}
 	if t.MinReplicas == nil || t.MaxReplicas == nil || t.MinReplicas.Type != t.MaxReplicas.Type {
@@ -96,13 +96,13 @@ func invalidPolicy(p v1alpha1.BalancerPolicy) string {
 		}
 	case v1alpha1.Even:
 	default:
-		return fmt.Sprintf("policyName %q is not known: write priority, proportional, even or tiers", p.PolicyName)
+		return fmt.Sprintf("policyName %q is not known: use priority, proportional, even or tiers", p.PolicyName)
 	}
 	if missing != "" {
-		return fmt.Sprintf("policyName %s needs the block %s", p.PolicyName, missing)
+		return fmt.Sprintf("policyName %s requires the field %s", p.PolicyName, missing)
 	}
 	if f := p.Fallback; f != nil && (f.StartupTimeoutSeconds == nil) == (f.StartupTimeout == nil) {
-		return `fallback: write exactly one of startupTimeoutSeconds (180) and startupTimeout ("3m")`
+		return `fallback: set exactly one of startupTimeoutSeconds (180) and startupTimeout ("3m")`
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func (d *Driver) Run(ctx context.Context) error {
 		plan := NewPlan(d.view(nodes))
 		err := d.apply(ctx, plan)
 		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Could not do all for the virtual machines, trying again", "err", err, "after", retryPeriod)
+			klog.FromContext(ctx).Info("Cannot update all virtual machines yet; trying again", "err", err, "after", retryPeriod)
 		}
 		d.rest(ctx, plan.Again, err != nil)
 	}

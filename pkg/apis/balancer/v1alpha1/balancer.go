@@ -20,10 +20,10 @@ import (
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Number of replicas to distribute."
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready replicas of all targets."
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.policyName`,description="How replicas are distributed."
-// +kubebuilder:printcolumn:name="Balanced",type=string,JSONPath=`.status.conditions[?(@.type=="Balanced")].status`,description="Whether every target has the replicas it is meant to have."
-// +kubebuilder:printcolumn:name="Fallback",type=string,JSONPath=`.status.conditions[?(@.type=="FallbackActive")].status`,description="Whether some targets stand in for others."
+// +kubebuilder:printcolumn:name="Balanced",type=string,JSONPath=`.status.conditions[?(@.type=="Balanced")].status`,description="Whether every target has its desired replicas."
+// +kubebuilder:printcolumn:name="Fallback",type=string,JSONPath=`.status.conditions[?(@.type=="FallbackActive")].status`,description="Whether some targets run replicas for others."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the Balancer was created."
-// +kubebuilder:validation:XValidation:rule="self.spec.targets.all(t, !(t.scaleTargetRef.kind == 'Balancer' && t.scaleTargetRef.name == self.metadata.name && has(t.scaleTargetRef.apiVersion) && t.scaleTargetRef.apiVersion.startsWith('balancer.x-k8s.io/')))",message="a Balancer cannot be its own target: remove that target from spec.targets"
+// +kubebuilder:validation:XValidation:rule="self.spec.targets.all(t, !(t.scaleTargetRef.kind == 'Balancer' && t.scaleTargetRef.name == self.metadata.name && has(t.scaleTargetRef.apiVersion) && t.scaleTargetRef.apiVersion.startsWith('balancer.x-k8s.io/')))",message="a Balancer must not be its own target"
 type Balancer struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -61,7 +61,7 @@ type BalancerSpec struct {
 
 	// Selector matches the pods of all targets, and no others: the selector of the Service in front of them. It must not
 	// be empty. A target with a pod that it does not match is left as it is.
-	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector would match every pod of the namespace: name a label that all target pods carry"
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every pod of the namespace: use a label that the pods of all targets have"
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// Policy says how replicas are distributed.
@@ -96,7 +96,7 @@ type BalancerTarget struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
 	// MaxReplicas is what the target has at most: a number, or a percentage of spec.replicas, rounded up. Not set means
@@ -104,7 +104,7 @@ type BalancerTarget struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
 	// State takes a target out of service without removing it: Draining leaves it its minReplicas and nothing above,
@@ -166,21 +166,21 @@ const (
 // Transition limits a move of replicas between targets. Percentages are of all replicas wanted, rounded up. One of the
 // two must be above 0.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || !(string(self.maxSurge) in ['0', '0%']) || has(self.maxUnavailable) && !(string(self.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable cannot both be 0, nothing could move: raise one"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || !(string(self.maxSurge) in ['0', '0%']) || has(self.maxUnavailable) && !(string(self.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable must not both be 0, because then no replica could move"
 type Transition struct {
 	// MaxSurge is how many replicas may exist beyond those wanted. Not set means 25%, and 1 where a target is made of
 	// machines.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// MaxUnavailable is how many ready replicas may be missing of those wanted. Not set means 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a number from 0 to 2147483647, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 

@@ -26,9 +26,9 @@ const (
 // BalancerPolicy says how replicas are distributed. Bounds of targets come first: a target has its minReplicas whatever
 // the policy says.
 //
-// +kubebuilder:validation:XValidation:rule="(self.policyName == 'priority') == has(self.priorities)",message="policyName priority needs the block priorities, and no other policy has it: add it, remove it, or change policyName"
-// +kubebuilder:validation:XValidation:rule="(self.policyName == 'proportional') == has(self.proportions)",message="policyName proportional needs the block proportions, and no other policy has it: add it, remove it, or change policyName"
-// +kubebuilder:validation:XValidation:rule="(self.policyName == 'tiers') == has(self.tiers)",message="policyName tiers needs the list tiers, and no other policy has it: add it, remove it, or change policyName"
+// +kubebuilder:validation:XValidation:rule="(self.policyName == 'priority') == has(self.priorities)",message="policyName priority requires the field priorities, and other policies must not have it"
+// +kubebuilder:validation:XValidation:rule="(self.policyName == 'proportional') == has(self.proportions)",message="policyName proportional requires the field proportions, and other policies must not have it"
+// +kubebuilder:validation:XValidation:rule="(self.policyName == 'tiers') == has(self.tiers)",message="policyName tiers requires the field tiers, and other policies must not have it"
 type BalancerPolicy struct {
 	// PolicyName chooses the policy: priority, proportional, even or tiers.
 	PolicyName PolicyName `json:"policyName"`
@@ -47,7 +47,7 @@ type BalancerPolicy struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(a, a.targets.all(n, self.exists_one(b, n in b.targets)))",message="a target may be in one tier only: remove its name from the others"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, a.targets.all(n, self.exists_one(b, n in b.targets)))",message="a target must be in only one tier: remove its name from the others"
 	Tiers []Tier `json:"tiers,omitempty"`
 
 	// Fallback says when replicas of a target count as failed to start, so that other targets stand in for them. Not set
@@ -63,7 +63,7 @@ type PriorityPolicy struct {
 	// +kubebuilder:validation:MinItems=2
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.all(n, self.exists_one(m, m == n))",message="a target may be in targetOrder only once: remove the second mention"
+	// +kubebuilder:validation:XValidation:rule="self.all(n, self.exists_one(m, m == n))",message="targetOrder must not contain a target twice"
 	TargetOrder []string `json:"targetOrder"`
 }
 
@@ -85,7 +85,7 @@ type Tier struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.all(n, self.exists_one(m, m == n))",message="a target may be in a tier only once: remove the second mention"
+	// +kubebuilder:validation:XValidation:rule="self.all(n, self.exists_one(m, m == n))",message="a tier must not contain a target twice"
 	Targets []string `json:"targets"`
 
 	// Proportions maps members to their shares, 0 to 1000000. A member that is left out has the share 1.
@@ -97,7 +97,7 @@ type Tier struct {
 
 // Fallback says when replicas of a target count as failed to start, and when it has recovered.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.startupTimeoutSeconds) != has(self.startupTimeout)",message="write exactly one of startupTimeoutSeconds (180) and startupTimeout (\"3m\")"
+// +kubebuilder:validation:XValidation:rule="has(self.startupTimeoutSeconds) != has(self.startupTimeout)",message="set exactly one of startupTimeoutSeconds (180) and startupTimeout (\"3m\")"
 type Fallback struct {
 	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target in which one takes longer, or in
 	// which for so long none has started though some are missing, is blocked: others stand in for what it cannot run.
@@ -109,7 +109,7 @@ type Fallback struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h))+$')",message="write a duration such as \"90s\" or \"3m\", not below 0"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h))+$')",message="use a duration such as \"90s\" or \"3m\", not below 0"
 	StartupTimeout *metav1.Duration `json:"startupTimeout,omitempty"`
 
 	// StartCriterion says when a replica has started. Running is when its containers run, Ready when it is ready; with Ready

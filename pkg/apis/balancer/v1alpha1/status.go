@@ -119,15 +119,15 @@ const (
 	// ConditionBalancing is the one condition that readers of the original API know: True with reason Completed, or
 	// False with the phase that could not be completed for all targets as its reason.
 	ConditionBalancing = "Balancing"
-	// ConditionReady sums up: the spec can be carried out and every target is under control.
+	// ConditionReady sums up: the spec can be carried out and the Balancer manages all targets.
 	ConditionReady = "Ready"
-	// ConditionBalanced says that every target is asked for what it is meant to have.
+	// ConditionBalanced says that all targets have the desired replicas.
 	ConditionBalanced = "Balanced"
 	// ConditionWithinLimits says that the bounds leave room for spec.replicas, and do not ask for more.
 	ConditionWithinLimits = "WithinLimits"
 	// ConditionFallbackActive says that targets stand in for others.
 	ConditionFallbackActive = "FallbackActive"
-	// ConditionTargetsResolved says that every target was found and can be scaled.
+	// ConditionTargetsResolved says that all targets exist and can be scaled.
 	ConditionTargetsResolved = "TargetsResolved"
 )
 
