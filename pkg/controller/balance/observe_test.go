@@ -66,8 +66,14 @@ func (s *scene) pod(name string, changes ...func(*corev1.Pod)) {
 // member as the controller sees it.
 func (s *scene) member() Member {
 	GinkgoHelper()
-	s.Deployments = shown(Member{Object: s.d}).Deployments
-	_, v, _ := watched(s.Objects, true)
+	o := s.Objects
+	o.Deployments, o.Nodes = shown(Member{Object: s.d}).Deployments, nil
+	for _, n := range s.Nodes {
+		slim, err := StripNode(n)
+		Expect(err).NotTo(HaveOccurred())
+		o.Nodes = append(o.Nodes, slim.(*corev1.Node))
+	}
+	_, v, _ := watched(o, true)
 	Expect(v.Members).To(HaveLen(1))
 	return v.Members[0]
 }
@@ -89,6 +95,7 @@ var _ = Describe("What is observed", func() {
 		s := newScene()
 		s.set.OwnerReferences[0].UID = "former"
 		Expect(s.member().Machines).To(BeEmpty())
+		Expect(s.member().NoSet).To(BeTrue())
 		s = newScene()
 		s.machine.OwnerReferences[0].UID = "former"
 		Expect(s.member().Machines).To(BeEmpty())

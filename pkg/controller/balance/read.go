@@ -22,8 +22,8 @@ type zone struct {
 	mode v1alpha1.BalanceMode
 	// pool is its pool's name, empty where it has none.
 	pool string
-	// replicas are those that are asked for, applied those for workload; see [pool.Workload]. Held says that growth waits
-	// to be split.
+	// replicas are those that are asked for, applied those for workload; see [pool.Workload]. Held reports whether the
+	// latter are written down.
 	replicas, applied int
 	held              bool
 	share             *int
