@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package written
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// Store is what a [Cache] needs of an informer's store.
+type Store interface {
+	GetByKey(key string) (item any, exists bool, err error)
+	LastStoreSyncResourceVersion() string
+}
+
+// Cache holds what the API server answered last about objects of one kind, until the store of their informer shows as much. A
+// controller that asks it never decides on objects that are older than its own writes: that is how controllers write things
+// twice and undo their own work.
+//
+// It forgets by itself. An answer is out of date once the store shows the object at that version or later, has come past that
+// version without it, which means that the object is gone, or has gone back, which means that the cluster was restored from a
+// backup.
+type Cache[T metav1.Object] struct {
+	store Store
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	answers map[string]answer[T]
+	// limit is how many answers there may be until those that are out of date are removed.
+	limit int
+}
+
+type answer[T metav1.Object] struct {
+	object T
+	at     time.Time
+	// synced is how far the store was when the answer came.
+	synced string
+}
+
+// NewCache returns a cache beside the store of an informer. The clock is the real one where it is nil.
+func NewCache[T metav1.Object](store Store, c clock.PassiveClock) *Cache[T] {
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	return &Cache[T]{store: store, clock: c, answers: map[string]answer[T]{}, limit: 16}
+}
+
+// Note an answer, unless a later one is known.
+func (c *Cache[T]) Note(object T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := keyOf(object)
+	before, known := c.answers[key]
+	if known && !c.outdated(key, before) && !shows(object, before.object) {
+		return
+	}
+	c.answers[key] = answer[T]{object, c.clock.Now(), c.store.LastStoreSyncResourceVersion()}
+	if len(c.answers) > c.limit {
+		c.sweep()
+		c.limit = 16 + 2*len(c.answers)
+	}
+}
+
+// Newest is the latest of what the caller has read in the store, what is there now, and what was answered.
+func (c *Cache[T]) Newest(read T) T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := keyOf(read)
+	a, known := c.answers[key]
+	current := known && !c.outdated(key, a) // before the store is read: what is read then is as new at least
+	if shown, there := c.shown(key); there && shows(shown, read) {
+		read = shown
+	}
+	switch {
+	case current && !shows(read, a.object):
+		return a.object
+	case known:
+		delete(c.answers, key)
+	}
+	return read
+}
+
+// Seen reports whether what the caller has read in the store shows all that was answered.
+func (c *Cache[T]) Seen(read T) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := keyOf(read)
+	a, known := c.answers[key]
+	if !known {
+		return true
+	}
+	outdated := c.outdated(key, a)
+	if outdated {
+		delete(c.answers, key)
+	}
+	if shown, there := c.shown(key); outdated && there {
+		return shows(read, shown)
+	}
+	return outdated || shows(read, a.object)
+}
+
+// Behind returns the key of an object of which the store has not shown an answer for longer than that; empty where there is none.
+func (c *Cache[T]) Behind(than time.Duration) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	for key, a := range c.answers {
+		if c.clock.Since(a.at) > than {
+			return key
+		}
+	}
+	return ""
+}
+
+// Len is how many answers are not out of date.
+func (c *Cache[T]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	return len(c.answers)
+}
+
+func (c *Cache[T]) sweep() { maps.DeleteFunc(c.answers, c.outdated) }
+
+// outdated reports whether the store shows as much as an answer.
+func (c *Cache[T]) outdated(key string, a answer[T]) bool {
+	synced := c.store.LastStoreSyncResourceVersion()
+	if synced != "" && (Reached(synced, a.object.GetResourceVersion()) || !Reached(synced, a.synced)) {
+		return true
+	}
+	shown, there := c.shown(key)
+	return there && shows(shown, a.object)
+}
+
+func (c *Cache[T]) shown(key string) (object T, there bool) {
+	item, _, _ := c.store.GetByKey(key) // fails for no key
+	object, there = item.(T)
+	return object, there
+}
+
+// shows reports whether an object is as new as another of the same name. One that was made anew is newer.
+func shows(a, b metav1.Object) bool { return Reached(a.GetResourceVersion(), b.GetResourceVersion()) }
+
+// keyOf is the key of an object in an informer's store.
+func keyOf(o metav1.Object) string {
+	return cache.NewObjectName(o.GetNamespace(), o.GetName()).String()
+}
