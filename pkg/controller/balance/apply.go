@@ -60,7 +60,7 @@ func (c *Controller) patch(ctx context.Context, d *v1alpha1.MachineDeployment, b
 	if err != nil {
 		return nil, err
 	}
-	c.written.Wrote(d.Name, written.ResourceVersion)
+	c.written.Note(written)
 	return written, nil
 }
 

@@ -20,11 +20,12 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // How long events are gathered into one sync: those of machines, and those of the target cluster.
@@ -68,7 +69,7 @@ type Controller struct {
 	clock    clock.WithTicker
 	metrics  *metrics
 	loop     *loop.Loop
-	written  written.Log
+	written  *written.Cache[*v1alpha1.MachineDeployment]
 	garden   *garden
 	stores   caches
 	filled   []cache.DoneChecker
@@ -124,6 +125,7 @@ func (c *Controller) attach(i Informers) error {
 	soon := func(any) { c.loop.AddAfter(c.options.Namespace, gatherMachines) }
 	m := i.Machines
 	c.stores.deployments = listen(wait(m.MachineDeployments().Informer()), func(any) { c.loop.Add(c.options.Namespace) })
+	c.written = written.NewCache[*v1alpha1.MachineDeployment](c.stores.deployments, c.clock)
 	c.stores.sets = listen(wait(m.MachineSets().Informer()), soon, stores.Owned())
 	c.stores.machines = listen(wait(m.Machines().Informer()), soon, stores.Machines())
 	c.stores.classes = listen(wait(m.MachineClasses().Informer()), soon)

@@ -32,12 +32,9 @@ func (c caches) source() pool.Source {
 // observe gathers the view. current is false while a cache does not show all that we wrote.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
-	c.written.Keep(func(name string) bool {
-		return stores.Find[v1alpha1.MachineDeployment](c.stores.deployments, c.options.Namespace+"/"+name) != nil
-	})
 	source, moving := c.stores.source(), false
 	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
-		if !c.written.Seen(d.Name, d.ResourceVersion) {
+		if !c.written.Seen(d) {
 			return View{}, false
 		}
 		m := newMember(pool.Read(d, source, v.Now))

@@ -63,7 +63,7 @@ func (c *Controller) ask(ctx context.Context, v View, t Target, s Share) error {
 	default:
 		return fmt.Errorf("scale target %s: %w", s.Name, err)
 	}
-	c.written.Wrote(t.Object.ID(), answer.GetResourceVersion())
+	c.watches.of(ctx, t.Object.Resource).written.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Scaled", "target", s.Name, "from", s.Current, "to", s.Next, "desired", s.Desired)
 	c.recorder.Eventf(v.Balancer, corev1.EventTypeNormal, "Scaled", "Scaled target %s from %d to %d; desired: %d", s.Name, s.Current, s.Next, s.Desired)
 	return nil

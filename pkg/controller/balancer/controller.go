@@ -27,7 +27,7 @@ import (
 	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // gather is how long the events of a workload's pods are gathered into one sync.
@@ -76,7 +76,7 @@ type Controller struct {
 	metrics  *metrics
 
 	loop      *loop.Loop
-	written   written.Log
+	written   *written.Cache[*v1alpha1.Balancer]
 	kinds     kinds
 	watches   watches
 	scales    scales
@@ -130,6 +130,7 @@ func (c *Controller) attach(i Informers) error {
 		return fmt.Errorf("attach to informers: %w", err)
 	}
 	c.balancers, c.pods, c.autoscalers = b.GetIndexer(), p.GetIndexer(), a.GetIndexer()
+	c.written = written.NewCache[*v1alpha1.Balancer](c.balancers, c.clock)
 	c.filled = []cache.DoneChecker{b.HasSyncedChecker(), p.HasSyncedChecker(), a.HasSyncedChecker()}
 	return nil
 }
@@ -171,10 +172,9 @@ func (c *Controller) get(key string) (*v1alpha1.Balancer, bool) {
 	b, ok := item.(*v1alpha1.Balancer)
 	if !found || !ok || b.DeletionTimestamp != nil {
 		c.interests.set(namespace, name, nil)
-		c.written.Forget(balancerID(namespace, name))
 		return nil, false
 	}
-	if !c.written.Seen(balancerID(namespace, name), b.ResourceVersion) {
+	if !c.written.Seen(b) {
 		return nil, false
 	}
 	b = b.DeepCopy()
@@ -243,7 +243,6 @@ func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*
 // forget what is known of a target that is gone.
 func (c *Controller) forget(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
 	id := Object{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}.ID()
-	c.written.Forget(id)
 	c.refusals.clear(id)
 	c.scales.forget(object)
 }

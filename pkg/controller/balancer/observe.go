@@ -70,9 +70,6 @@ func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1al
 		return t, look{}, 0, nil
 	}
 	t.Object = Object{Resource: resource, Namespace: b.Namespace, Name: object.GetName(), Version: object.GetResourceVersion()}
-	if !c.written.Seen(t.Object.ID(), t.Object.Version) {
-		return t, look{}, 0, errBehind
-	}
 	return c.inspect(ctx, t, object)
 }
 
@@ -226,6 +223,9 @@ func (c *Controller) find(ctx context.Context, resource schema.GroupVersionResou
 		return nil, false, false, err
 	}
 	object, ok := item.(*unstructured.Unstructured)
+	if ok && !k.written.Seen(object) {
+		return nil, false, false, errBehind
+	}
 	return object, ok && object.GetDeletionTimestamp() == nil, false, nil
 }
 

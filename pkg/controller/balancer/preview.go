@@ -80,7 +80,7 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	}
 	for resource, objects := range o.Workloads {
 		informer, err := still.NewInformer(objects, cache.Indexers{byLabel: indexByLabel})
-		caches[resource] = &kindCache{informer: informer}
+		caches[resource] = newKindCache(informer, p.clock)
 		errs = append(errs, err)
 	}
 	p.c.watches.caches = caches

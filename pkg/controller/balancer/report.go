@@ -35,15 +35,11 @@ func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) erro
 		c.recorder.Eventf(v.Balancer, corev1.EventTypeWarning, "StatusNotUpdated", "Cannot write the status: %s", reasonOf(err))
 		return fmt.Errorf("write status: %w", err)
 	}
-	c.written.Wrote(balancerID(wish.Namespace, wish.Name), stored.ResourceVersion)
+	c.written.Note(stored)
 	for _, n := range newsOf(v.Balancer.Status.Conditions, status.Conditions) {
 		c.recorder.Event(v.Balancer, n.kind, n.reason, n.message)
 	}
 	return nil
-}
-
-func balancerID(namespace, name string) string {
-	return v1alpha1.Resource("balancers").String() + "/" + namespace + "/" + name
 }
 
 // news is an event to be.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // fillTime is how long a sync waits for a cache to fill before it takes what is in there for out of reach.
@@ -38,6 +40,12 @@ type watches struct {
 type kindCache struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
+	// written are the scales of its objects as we wrote them.
+	written *written.Cache[*unstructured.Unstructured]
+}
+
+func newKindCache(informer cache.SharedIndexInformer, c clock.PassiveClock) *kindCache {
+	return &kindCache{informer: informer, since: c.Now(), written: written.NewCache[*unstructured.Unstructured](informer.GetIndexer(), c)}
 }
 
 // ready tells whether the cache is complete; if it is not, late tells whether to give it up for now.
@@ -56,7 +64,7 @@ func (w *watches) of(ctx context.Context, resource schema.GroupVersionResource) 
 		cache.Indexers{byLabel: indexByLabel}, nil).Informer()
 	_ = informer.SetTransform(stripObject) // fails only for an informer that runs
 	_, _ = informer.AddEventHandler(w.handler(resource))
-	k := &kindCache{informer: informer, since: w.clock.Now()}
+	k := newKindCache(informer, w.clock)
 	w.caches[resource] = k
 	w.running.Go(func() { informer.RunWithContext(ctx) })
 	w.running.Go(func() {

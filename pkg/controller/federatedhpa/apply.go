@@ -85,6 +85,6 @@ func (c *Controller) finalize(ctx context.Context, o *v1alpha1.FederatedHorizont
 	case err != nil:
 		return fmt.Errorf("write finalizer: %w", err)
 	}
-	c.written.Wrote(keyOf(o), stored.ResourceVersion)
+	c.written.Note(stored)
 	return nil
 }

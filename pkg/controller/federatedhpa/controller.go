@@ -21,7 +21,7 @@ import (
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Finalizer keeps an object until what was made in clusters is gone.
@@ -77,7 +77,7 @@ type Controller struct {
 	recorder record.EventRecorder
 	o        Options
 	loop     *loop.Loop
-	written  written.Log
+	written  *written.Cache[*v1alpha1.FederatedHorizontalPodAutoscaler]
 	fleet    fleet
 	objects  cache.Indexer
 	filled   []cache.DoneChecker
@@ -99,6 +99,7 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 		return nil, fmt.Errorf("listen to objects: %w", err)
 	}
 	c.objects = shared.GetIndexer()
+	c.written = written.NewCache[*v1alpha1.FederatedHorizontalPodAutoscaler](c.objects, c.o.Clock)
 	c.o.metrics = newMetrics(o.Registerer, c.objects)
 	c.fleet = fleet{registry: registry, o: &c.o, changed: c.clusterChanged, members: map[string]*member{}, expelled: map[string]string{}}
 	registry.Notify(func() { c.fleet.follow(); c.enqueueAll() })
@@ -154,13 +155,12 @@ func (c *Controller) get(key string) (*v1alpha1.FederatedHorizontalPodAutoscaler
 	item, found, _ := c.objects.GetByKey(key)
 	o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)
 	if !found || !ok {
-		c.written.Forget(key)
 		for _, m := range c.fleet.all() {
 			m.board.forget(key)
 		}
 		return nil, false
 	}
-	if !c.written.Seen(key, o.ResourceVersion) {
+	if !c.written.Seen(o) {
 		return nil, false
 	}
 	return o.DeepCopy(), true

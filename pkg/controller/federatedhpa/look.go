@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // The indexes of objects, and of autoscalers in clusters.
@@ -128,27 +128,21 @@ func (m *member) latest(key string, n note) *unstructured.Unstructured {
 	item, found, _ := store.GetByKey(key)
 	u, _ := unstructuredOf(item)
 	m.notice(shown)
-	if n.answered != nil && !reached(shown, n.answered.GetResourceVersion()) {
+	if n.answered != nil && !written.Reached(shown, n.answered.GetResourceVersion()) {
 		u = n.answered
 	}
 	if u != nil && string(u.GetUID()) == n.removed {
 		u = nil
 	}
 	m.board.amend(key, func(now *note) {
-		if now.answered == n.answered && n.answered != nil && reached(shown, n.answered.GetResourceVersion()) {
+		if now.answered == n.answered && n.answered != nil && written.Reached(shown, n.answered.GetResourceVersion()) {
 			now.answered = nil
 		}
-		if now.removed == n.removed && !found && reached(shown, n.removedAt) {
+		if now.removed == n.removed && !found && written.Reached(shown, n.removedAt) {
 			now.removed, now.removedAt = "", ""
 		}
 	})
 	return u
-}
-
-// reached reports whether version a is b or later. Versions that cannot be compared do not count as reached.
-func reached(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order >= 0
 }
 
 // notice begins the member anew where its cluster shows what is older than before: it was restored from a backup, and

@@ -43,7 +43,7 @@ func (m *member) verifyOne(ctx context.Context, key string) {
 		n.verifying = ""
 		switch {
 		case !written.Answered(err):
-		case err != nil || !reached(is.GetResourceVersion(), version):
+		case err != nil || !written.Reached(is.GetResourceVersion(), version):
 			n.verified = version
 		default:
 			n.answered = is

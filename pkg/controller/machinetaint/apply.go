@@ -13,15 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
-	outcome "github.com/evenkeel/evenkeel/pkg/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -108,7 +106,7 @@ func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machi
 		return fmt.Errorf("write machine %s: %w", before.Name, err)
 	}
 	c.noted(before.ResourceVersion, answer.ResourceVersion)
-	note(&c.machines, answer, c.stores.machines)
+	c.machines.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.announce(answer, change)
 	return nil
@@ -145,7 +143,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		switch {
 		case err == nil:
 			c.noted(node.ResourceVersion, answer.ResourceVersion)
-			note(&c.nodes, answer, c.stores.nodes)
+			c.nodes.Note(answer)
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
@@ -182,17 +180,16 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: fieldManager})
 	c.metrics.wrote("machinedeployment", err)
 	switch {
-	case outcome.Outcome(err) == outcome.Unknown:
+	case written.Outcome(err) == written.Unknown:
 		return d, fmt.Errorf("write machine deployment %s: %w: %w", d.Name, errUnknown, err)
 	case err != nil:
 		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
 	}
 	key := d.Namespace + "/" + d.Name
 	c.noted(d.ResourceVersion, answer.ResourceVersion)
-	c.written.Wrote(key, answer.ResourceVersion)
+	c.written.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
 	c.mu.Lock()
-	c.latest[key] = answer
 	pruned := change.Field != nil && answer.Spec.ExcessReplicas == nil
 	c.pruned = c.pruned || pruned
 	c.mu.Unlock()
@@ -212,14 +209,6 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 
 // errUnknown says that a write of a MachineDeployment may have taken effect.
 var errUnknown = errors.New("its outcome is unknown")
-
-// note an answer, unless the object has gone meanwhile: its last event may have come before the answer.
-func note[T metav1.Object](answers *written.Answers[T], answer T, store cache.Store) {
-	answers.Note(answer)
-	if _, there, err := store.Get(answer); err == nil && !there {
-		answers.Forget(answer)
-	}
-}
 
 // noted counts a write that changed nothing.
 func (c *Controller) noted(before, after string) {

@@ -3,12 +3,11 @@
 package machinetaint
 
 import (
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
@@ -54,21 +53,12 @@ func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
 func (c *Controller) newestLocked(key string) *v1alpha1.MachineDeployment {
 	d, _ := c.stores.deployment(key)
 	if d != nil {
-		d = c.told.Newest(d)
+		d = c.written.Newest(c.told.Newest(d))
 	}
-	ours := c.latest[key]
-	if ours == nil || d != nil && (ours.UID != d.UID || reached(d.ResourceVersion, ours.ResourceVersion)) {
-		return d
-	}
-	return ours
+	return d
 }
 
 // Seen tells whether the store that Born counts from shows all Machines up to a version.
 func (c *Controller) Seen(version string) bool {
-	return reached(c.stores.machines.LastStoreSyncResourceVersion(), version)
-}
-
-func reached(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order >= 0
+	return written.Reached(c.stores.machines.LastStoreSyncResourceVersion(), version)
 }

@@ -25,7 +25,7 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	informers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Clients reach the two clusters.
@@ -78,12 +78,12 @@ type Controller struct {
 	metrics  *metrics
 
 	loop *loop.Loop
-	// written are MachineDeployments, for which a look waits until the store shows what was written.
-	written  written.Log
-	machines written.Answers[*mcm.Machine]
-	nodes    written.Answers[*corev1.Node]
+	// written are MachineDeployments as we wrote them: a look waits until the store shows that, and Born does not.
+	written  *written.Cache[*v1alpha1.MachineDeployment]
+	machines *written.Cache[*mcm.Machine]
+	nodes    *written.Cache[*corev1.Node]
 	// told are MachineDeployments as others in this process wrote them.
-	told   written.Answers[*v1alpha1.MachineDeployment]
+	told   *written.Cache[*v1alpha1.MachineDeployment]
 	stores caches
 	source newest
 	filled []cache.DoneChecker
@@ -91,8 +91,6 @@ type Controller struct {
 
 	mu       sync.Mutex
 	memories map[string]Memory
-	// latest holds MachineDeployments as our last write answered, until the store shows as much; see Born.
-	latest map[string]*v1alpha1.MachineDeployment
 	// resizes are those of MachineSets and removals those of Machines that are under way, reductions those of the number of machines that
 	// MachineDeployments show, and releases the Machines that are being released; see Guards.
 	resizes    map[string]*resize
@@ -123,8 +121,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	}
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings,
-		memories: map[string]Memory{}, latest: map[string]*v1alpha1.MachineDeployment{},
-		resizes: map[string]*resize{}, removals: map[types.UID]*removal{}, reductions: map[string]*reduction{}, releases: map[types.UID]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
+		memories: map[string]Memory{},
+		resizes:  map[string]*resize{}, removals: map[types.UID]*removal{}, reductions: map[string]*reduction{}, releases: map[types.UID]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
@@ -221,7 +219,6 @@ func (c *Controller) forget(key string) {
 	defer c.mu.Unlock()
 	delete(c.memories, key)
 	delete(c.freed, key)
-	delete(c.latest, key)
 }
 
 func (c *Controller) panicked(key string, value any) {

@@ -9,7 +9,7 @@ func (c *Controller) Remembered() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return map[string]int{
-		"memories": len(c.memories), "latest": len(c.latest), "resizes": len(c.resizes), "removals": len(c.removals),
+		"memories": len(c.memories), "resizes": len(c.resizes), "removals": len(c.removals),
 		"reductions": len(c.reductions), "releases": len(c.releases),
 		"listening": len(c.listening), "freed": len(c.freed), "written": c.written.Len(), "machines": c.machines.Len(),
 		"nodes": c.nodes.Len(), "told": c.told.Len(),

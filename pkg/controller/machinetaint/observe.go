@@ -4,7 +4,6 @@ package machinetaint
 
 import (
 	"maps"
-	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,19 +22,15 @@ func (c *Controller) observe(key string) (View, bool) {
 	shown, found := c.stores.deployment(key)
 	if !found || shown.DeletionTimestamp != nil {
 		c.forget(key)
-		c.written.Forget(key)
-		gone := &v1alpha1.MachineDeployment{}
-		gone.Namespace, gone.Name, _ = strings.Cut(key, "/")
-		c.told.Forget(gone)
 		c.forgetReduction(key)
 		return View{}, false
 	}
 	d := c.told.Newest(shown)
-	if !c.written.Seen(key, d.ResourceVersion) || c.behindSeen(key, d) {
+	if !c.written.Seen(d) || c.behindSeen(key, d) {
 		return View{}, false
 	}
 	if d == shown {
-		c.settle(key, d)
+		c.settle(d)
 	}
 	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d}
 	v.Memory, v.Pruned = c.memory(key)
@@ -92,10 +87,9 @@ func (c *Controller) memory(key string) (m Memory, pruned bool) {
 }
 
 // settle takes note of what the store shows of a MachineDeployment that we wrote.
-func (c *Controller) settle(key string, d *v1alpha1.MachineDeployment) {
+func (c *Controller) settle(d *v1alpha1.MachineDeployment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.latest, key)
 	if d.Spec.ExcessReplicas != nil {
 		c.pruned = false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -57,6 +58,12 @@ func (c *Controller) attach(i Informers) error {
 		}
 	}
 	s := &c.stores
+	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
+	c.told = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
+	c.machines = written.NewCache[*mcm.Machine](s.machines, c.clock)
+	if s.nodes != nil {
+		c.nodes = written.NewCache[*corev1.Node](s.nodes, c.clock)
+	}
 	c.source = newest{stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.classes, Nodes: s.nodes, Pods: s.pods}}, c}
 	return errors.Join(errs...)
 }

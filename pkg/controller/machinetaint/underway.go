@@ -69,7 +69,7 @@ func (c *Controller) replicasOf(set *mcm.MachineSet) (least, most int) {
 	if r == nil {
 		return shown, shown
 	}
-	if r.version != "" && reached(set.ResourceVersion, r.version) || c.passed(r.until) {
+	if r.version != "" && written.Reached(set.ResourceVersion, r.version) || c.passed(r.until) {
 		delete(c.resizes, id)
 		return shown, shown
 	}

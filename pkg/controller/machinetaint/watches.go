@@ -52,9 +52,6 @@ func (c *Controller) machineChanged(was, is any) {
 			if key, found := c.stores.deploymentOf(m); found {
 				c.loop.Add(key)
 			}
-			if is == nil {
-				c.machines.Forget(m)
-			}
 		}
 	}
 }
@@ -66,9 +63,6 @@ func (c *Controller) nodeChanged(was, is any) {
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
 		maps.Equal(before.Annotations, after.Annotations) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID {
 		return
-	}
-	if after == nil && before != nil {
-		c.nodes.Forget(before)
 	}
 	for _, node := range []*corev1.Node{before, after} {
 		if node == nil {

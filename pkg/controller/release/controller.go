@@ -21,8 +21,8 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -92,7 +92,7 @@ type Controller struct {
 	// Of the one worker alone.
 	memory Memory
 	// latest are MachineDeployments as they were answered: so nothing is raised twice, and nobody waits for the store.
-	latest written.Answers[*v1alpha1.MachineDeployment]
+	latest *written.Cache[*v1alpha1.MachineDeployment]
 }
 
 // New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
@@ -115,6 +115,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	if err := c.attach(informers); err != nil {
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
+	c.latest = written.NewCache[*v1alpha1.MachineDeployment](c.stores.deployments, c.clock)
 	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
 		cluster.Subscribe(func() { c.loop.Add(everything) })
 	}

@@ -40,7 +40,6 @@ func (c *Controller) podChanged(was, is any) {
 // deploymentChanged forgets a MachineDeployment that is gone.
 func (c *Controller) deploymentChanged(was, is any) {
 	if gone, ok := was.(*v1alpha1.MachineDeployment); ok && is == nil {
-		c.latest.Forget(gone)
 		c.metrics.forget(gone.Namespace + "/" + gone.Name)
 	}
 	c.somethingChanged(was, is)

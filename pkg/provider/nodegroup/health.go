@@ -51,8 +51,8 @@ func (s *Server) remind() {
 // sick says what keeps answers from being right, nil where nothing does.
 func (s *Server) sick() error {
 	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.kinds.Nodes)}
-	if name := s.memory.behind(); name != "" {
-		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show what was written of %s", name))
+	if key := s.memory.written.Behind(unseenFor); key != "" {
+		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show what was written of %s", key))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.options.Healthy)) {
 		if err := s.options.Healthy[name](); err != nil {

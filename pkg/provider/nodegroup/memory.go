@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Indices of the informers' stores, beside those of package stores.
@@ -32,7 +33,7 @@ type memory struct {
 	kinds       stores.Kinds
 	source      pool.Source
 	clock       clock.PassiveClock
-	written     pendingWrites
+	written     *written.Cache[*v1alpha1.MachineDeployment]
 	named       recent
 	shown       shown
 	sighted     sighted
@@ -41,27 +42,18 @@ type memory struct {
 
 // group is the MachineDeployment of that name, as new as it is known.
 func (m *memory) group(id string) (Group, error) {
-	d, ok := m.deployment(id)
-	if !ok {
+	d := stores.Find[v1alpha1.MachineDeployment](m.deployments, m.namespace+"/"+id)
+	if d == nil {
 		return Group{}, status.Errorf(codes.NotFound, "no MachineDeployment is named %q", id)
 	}
-	return NewGroup(d)
-}
-
-func (m *memory) deployment(name string) (*v1alpha1.MachineDeployment, bool) {
-	found, ok, _ := m.deployments.GetByKey(m.namespace + "/" + name)
-	if !ok {
-		m.written.forget(name)
-		return nil, false
-	}
-	return m.written.newer(found.(*v1alpha1.MachineDeployment)), true
+	return NewGroup(m.written.Newest(d))
 }
 
 // groups are all of them, always in the same order: where the caller finds two alike, it takes the first.
 func (m *memory) groups() []Group {
 	var all []Group
 	for _, o := range m.deployments.List() {
-		if g, err := NewGroup(m.written.newer(o.(*v1alpha1.MachineDeployment))); err == nil {
+		if g, err := NewGroup(m.written.Newest(o.(*v1alpha1.MachineDeployment))); err == nil {
 			all = append(all, g)
 		}
 	}
@@ -87,9 +79,8 @@ func (m *memory) members(s pool.Snapshot) []Member {
 
 // wrote remembers an answer of the API server.
 func (m *memory) wrote(d *v1alpha1.MachineDeployment) {
-	now := m.clock.Now()
-	m.written.note(d, now)
-	m.named.note(signs.Named(d), now)
+	m.written.Note(d)
+	m.named.note(signs.Named(d), m.clock.Now())
 }
 
 // forget what is known of objects that are gone. It is called again and again: what a call under way has noted since goes the next time.
@@ -100,23 +91,10 @@ func (m *memory) forget() {
 			return !there
 		}
 	}
-	m.written.forgetIf(missing(m.deployments))
 	m.shown.forgetIf(missing(m.deployments))
 	m.sighted.forgetIf(missing(m.deployments))
 	m.freed.forgetIf(missing(m.kinds.Machines))
 	m.named.note(nil, m.clock.Now())
-}
-
-// behind is the name of a MachineDeployment of which the informer should have seen our write long ago; empty where there is
-// none.
-func (m *memory) behind() string {
-	for name, at := range m.written.all() {
-		d, ok := m.deployment(name)
-		if ok && m.written.holds(d) && m.clock.Since(at) > unseenFor {
-			return name
-		}
-	}
-	return ""
 }
 
 // alive are the names of those machines of a group that nobody has begun to delete.

@@ -8,9 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 const (
@@ -24,81 +21,6 @@ const (
 	// unseenFor is how long our own write may be missing from the informer until its watch counts as broken.
 	unseenFor = 30 * time.Second
 )
-
-// pendingWrites holds MachineDeployments that are newer than what the informer has: what writes and reads past it returned.
-type pendingWrites struct {
-	mu   sync.Mutex
-	last map[string]entry
-}
-
-type entry struct {
-	deployment *v1alpha1.MachineDeployment
-	at         time.Time
-}
-
-// note keeps d, unless something newer is known.
-func (w *pendingWrites) note(d *v1alpha1.MachineDeployment, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.last == nil {
-		w.last = map[string]entry{}
-	}
-	if known, ok := w.last[d.Name]; !ok || later(d.ResourceVersion, known.deployment.ResourceVersion) {
-		w.last[d.Name] = entry{d, now}
-	}
-}
-
-// newer is the newer of what the informer has and what is known here.
-func (w *pendingWrites) newer(seen *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known, ok := w.last[seen.Name]
-	switch {
-	case !ok:
-		return seen
-	case later(known.deployment.ResourceVersion, seen.ResourceVersion):
-		return known.deployment
-	}
-	delete(w.last, seen.Name)
-	return seen
-}
-
-func (w *pendingWrites) forget(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.last, name)
-}
-
-func (w *pendingWrites) forgetIf(gone func(string) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.DeleteFunc(w.last, func(name string, _ entry) bool { return gone(name) })
-}
-
-// all are the names of what is known here, with the time since when.
-func (w *pendingWrites) all() map[string]time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := map[string]time.Time{}
-	for name, e := range w.last {
-		all[name] = e.at
-	}
-	return all
-}
-
-// holds says that this version is from here.
-func (w *pendingWrites) holds(d *v1alpha1.MachineDeployment) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known, ok := w.last[d.Name]
-	return ok && known.deployment == d
-}
-
-// later tells whether version a is later than b. Versions that cannot be compared are not.
-func later(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
-}
 
 // recent remembers machines whose names were in the annotation for deletion.
 type recent struct {

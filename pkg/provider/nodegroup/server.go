@@ -18,9 +18,11 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // DefaultGPULabel is the label of Nodes with graphics processors in Gardener's clusters.
@@ -88,7 +90,11 @@ func New(c Clients, i Informers, o Options) (*Server, error) {
 	kinds := stores.Kinds{
 		Sets: informers[1].GetIndexer(), Machines: informers[2].GetIndexer(), Classes: informers[3].GetIndexer(), Nodes: informers[4].GetIndexer(),
 	}
-	s.memory = &memory{namespace: o.Namespace, clock: o.Clock, deployments: informers[0].GetIndexer(), kinds: kinds, source: &stores.Source{Kinds: kinds}}
+	deployments := informers[0].GetIndexer()
+	s.memory = &memory{
+		namespace: o.Namespace, clock: o.Clock, deployments: deployments, kinds: kinds, source: &stores.Source{Kinds: kinds},
+		written: written.NewCache[*v1alpha1.MachineDeployment](deployments, o.Clock),
+	}
 	if err := errors.Join(err, s.memory.watch(informers[0], informers[4])); err != nil {
 		return nil, fmt.Errorf("prepare informers: %w", err)
 	}

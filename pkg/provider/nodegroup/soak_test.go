@@ -18,7 +18,7 @@ import (
 func (s *Server) remembered() map[string]int {
 	m := s.memory
 	return map[string]int{
-		"written": len(m.written.last), "named": len(m.named.last), "shown": len(m.shown.last), "sighted": len(m.sighted.replicas), "freed": len(m.freed.since),
+		"written": m.written.Len(), "named": len(m.named.last), "shown": len(m.shown.last), "sighted": len(m.sighted.replicas), "freed": len(m.freed.since),
 		"gates": len(s.gates.open),
 	}
 }

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/written"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 var _ = DescribeTable("A write ends as", func(err error, end string) {
