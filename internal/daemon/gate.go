@@ -146,6 +146,9 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
+// WrappedRoundTripper is for what client-go asks of the connection itself: closing it when idle, canceling a request.
+func (t gated) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 // outlive returns a context that ends when parent exceeds its deadline, and only a moment after parent is canceled. A
 // write that is cut off at once may have taken effect all the same; given a moment, it is answered.
 func outlive(parent context.Context) (context.Context, context.CancelFunc) {

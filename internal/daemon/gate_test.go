@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -84,6 +85,19 @@ var _ = Describe("Gate", func() {
 		Expect(read(client)).To(MatchError(ErrClosed))
 		Expect(api.served).To(Equal(2))
 	}))
+
+	It("hides no connection from who closes it", func() {
+		transport, err := rest.TransportFor(new(Gate).Behind(&rest.Config{Host: "http://api"}))
+		Expect(err).NotTo(HaveOccurred())
+		for {
+			wrapper, ok := transport.(utilnet.RoundTripperWrapper)
+			if !ok {
+				break
+			}
+			transport = wrapper.WrappedRoundTripper()
+		}
+		Expect(transport).To(BeAssignableToTypeOf(&http.Transport{}))
+	})
 
 	It("gives writes up that nobody answers, and says so", bubble(func() {
 		gate, api := new(Gate), &server{let: make(chan struct{})}
