@@ -41,6 +41,8 @@ type cloud struct {
 	out, bare bool
 	// sick names machines whose Node is not ready.
 	sick map[string]bool
+	// lost names machines whose Node a restore has left out: they do not recover.
+	lost map[string]bool
 	// told says that something of this was set since it looked last.
 	told bool
 
@@ -74,8 +76,11 @@ func (p *pulse) hold(nodes map[string]bool) {
 
 func newPulse() *pulse { return &pulse{last: time.Now(), beat: make(chan struct{})} }
 
-// wrote is a hook of the server.
-func (p *pulse) wrote(sim.Write) error {
+// wrote is a hook of the server. Leases, which are renewed for ever, are nobody's concern.
+func (p *pulse) wrote(w sim.Write) error {
+	if w.Resource == "leases" {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = time.Now()
@@ -151,7 +156,7 @@ func (c *cloud) look(ctx context.Context) (waits bool) {
 // act takes a machine's next step.
 func (c *cloud) act(ctx context.Context, m *mcmapi.Machine) error {
 	c.mu.Lock()
-	out, sick := c.out, c.sick[m.Name]
+	out, sick := c.out, c.sick[m.Name] || c.lost[m.Name]
 	c.mu.Unlock()
 	phase := m.Status.CurrentStatus.Phase
 	switch {

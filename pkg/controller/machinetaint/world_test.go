@@ -154,15 +154,27 @@ func adopt(w *storm.World, o machinetaint.Options) *cluster { return adoptAs(w, 
 
 // adoptAs runs the process by another name.
 func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
+	c := inhabit(w)
+	c.process = w.Start(name, program(o))
+	c.start()
+	return c
+}
+
+// inhabit returns a cluster in which nothing runs yet.
+func inhabit(w *storm.World) *cluster {
 	config := w.ConfigFor("user")
 	config.QPS = -1
 	c := &cluster{World: w, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), pulse: newPulse()}
 	c.cloud = &cloud{pulse: c.pulse, version: w.Version}
 	w.AfterWrite(c.pulse.wrote)
-	c.process = w.Start(name, program(o))
-	w.Start("machines", c.cloud.run)
-	w.Start("workload", c.workload)
 	return c
+}
+
+// start the machine-controller, which it returns, and the workload.
+func (c *cluster) start() *storm.Process {
+	machines := c.Start("machines", c.cloud.run)
+	c.Start("workload", c.workload)
+	return machines
 }
 
 var served = slices.Concat(sim.Core, sim.Machine)
