@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
@@ -156,6 +157,23 @@ var _ = Describe("Removing", func() {
 			c.Release("machines", serving)
 			c.lull()
 			Expect(c.said("pool")).To(HaveLen(2))
+		})
+	})
+
+	It("of a machine that the API server shows as condemned is a success that changes nothing, however late our watch of Machines is", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			c.Hold("machines", serving)
+			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, noonText)
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			time.Sleep(2 * namedFor)
+			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Running"), "only the API server shows it now")
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.named("pool")).To(BeEmpty())
 		})
 	})
 
