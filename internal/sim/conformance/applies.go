@@ -58,6 +58,13 @@ func owned(u *unstructured.Unstructured) map[string]string {
 const onlyA, onlyB, aAndB = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:b":{}}}`, `{"f:data":{"f:a":{},"f:b":{}}}`
 
 func (c *cluster) applies() {
+	c.appliedFields()
+	c.foreignFields()
+	c.applyRecords()
+}
+
+// appliedFields specifies which fields an apply sets and removes.
+func (c *cluster) appliedFields() {
 	It("create what is not there, and record whose each field is", func() {
 		name := c.unused()
 		u := c.applied("one", false, configured(name, map[string]any{"a": "1", "b": "2"}))
@@ -82,7 +89,10 @@ func (c *cluster) applies() {
 		u = c.applied("two", false, configured(name, nil))
 		Expect(field(u, "data")).To(Equal(map[string]any{"a": "1"}))
 	})
+}
 
+// foreignFields specifies what happens to fields that another manager writes.
+func (c *cluster) foreignFields() {
 	It("conflict over a field that another owns, and take it by force", func() {
 		name := c.unused()
 		before := c.applied("one", false, configured(name, map[string]any{"a": "1", "b": "2"}))
@@ -114,7 +124,10 @@ func (c *cluster) applies() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(owned(u)).To(Equal(map[string]string{"one Apply": onlyA}))
 	})
+}
 
+// applyRecords specifies what an apply has to state, and what the managed fields record.
+func (c *cluster) applyRecords() {
 	It("need a manager, and the version and object that they name", func() {
 		name := c.unused()
 		_, err := c.apply("", false, configured(name, map[string]any{"a": "1"}))

@@ -29,6 +29,12 @@ func (c *cluster) going() *unstructured.Unstructured {
 }
 
 func (c *cluster) deletion() {
+	c.finalizers()
+	c.deletionOptions()
+}
+
+// finalizers specifies deletion of objects with and without finalizers.
+func (c *cluster) finalizers() {
 	It("removes an object that nothing keeps", func() {
 		u := c.machine()
 		Expect(c.of(machines).Delete(ctx, u.GetName(), metav1.DeleteOptions{})).To(Succeed())
@@ -77,7 +83,10 @@ func (c *cluster) deletion() {
 		_, err = c.of(machines).Get(ctx, u.GetName(), get)
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	})
+}
 
+// deletionOptions specifies preconditions, collections and propagation policies.
+func (c *cluster) deletionOptions() {
 	It("happens only under its preconditions", func() {
 		u := c.machine()
 		uid, rv := u.GetUID(), u.GetResourceVersion()

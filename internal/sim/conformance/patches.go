@@ -13,6 +13,12 @@ import (
 )
 
 func (c *cluster) patches() {
+	c.patchTypes()
+	c.patchedObjects()
+}
+
+// patchTypes specifies merge, JSON and strategic merge patches.
+func (c *cluster) patchTypes() {
 	It("merge: maps are merged, null removes, lists are replaced", func() {
 		m := gen.Machine("conformance")
 		m.Labels = map[string]string{"a": "1", "b": "2"}
@@ -56,7 +62,10 @@ func (c *cluster) patches() {
 		_, err := c.of(machines).Patch(ctx, u.GetName(), types.StrategicMergePatchType, []byte(`{}`), patch)
 		Expect(err).To(Satisfy(apierrors.IsUnsupportedMediaType))
 	})
+}
 
+// patchedObjects specifies which results of a patch are valid.
+func (c *cluster) patchedObjects() {
 	It("of garbage are refused", func() {
 		u := c.configMap()
 		for _, kind := range []types.PatchType{types.MergePatchType, types.JSONPatchType} {

@@ -63,6 +63,13 @@ func running(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 func (c *cluster) status() {
+	c.statusWrites()
+	c.builtInStatus()
+	c.storedForms()
+}
+
+// statusWrites specifies writes of the status of custom resources.
+func (c *cluster) statusWrites() {
 	It("is dropped when an object is created or updated as a whole", func() {
 		m := gen.Machine("conformance")
 		m.Status.CurrentStatus.Phase = phase
@@ -103,7 +110,10 @@ func (c *cluster) status() {
 		_, err = c.of(machines).UpdateStatus(ctx, running(u), update)
 		Expect(err).To(Satisfy(apierrors.IsConflict))
 	})
+}
 
+// builtInStatus specifies the status of built-in kinds.
+func (c *cluster) builtInStatus() {
 	It("of a Node is there from birth, and its writes reach metadata too", func() {
 		u := c.made(nodes, gen.Node("conformance"))
 		Expect(field(u, "status", "allocatable", "cpu")).To(Equal("4"))
@@ -124,7 +134,10 @@ func (c *cluster) status() {
 		u := c.pod()
 		Expect(field(u, "status", "phase")).To(Equal("Pending"))
 	})
+}
 
+// storedForms specifies how the server normalizes what it stores.
+func (c *cluster) storedForms() {
 	It("and spec of built-in kinds have the form of their type", func() {
 		u := c.made(nodes, gen.Node("conformance"))
 		wish := set(u, "nonsense", "spec", "unknownField")

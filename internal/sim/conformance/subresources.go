@@ -41,6 +41,12 @@ func (c *cluster) scales() scale.ScalesGetter {
 }
 
 func (c *cluster) subresources() {
+	c.scaleSubresource()
+	c.podSubresources()
+}
+
+// scaleSubresource specifies scale.
+func (c *cluster) scaleSubresource() {
 	It("scale shows and changes the replicas of an object", func() {
 		u := c.made(deployments, gen.MachineDeployment("conformance", 3))
 		u, err := c.of(deployments).UpdateStatus(ctx, set(u, int64(2), "status", "replicas"), update)
@@ -86,7 +92,10 @@ func (c *cluster) subresources() {
 		_, err := c.of(machines).Get(ctx, u.GetName(), get, "scale")
 		Expect(err).To(Or(Satisfy(apierrors.IsNotFound), Satisfy(apierrors.IsMethodNotSupported)))
 	})
+}
 
+// podSubresources specifies binding and eviction.
+func (c *cluster) podSubresources() {
 	It("binding gives a pod its node, once", func() {
 		u := c.pod()
 		node := c.made(nodes, gen.Node("conformance"))

@@ -26,6 +26,12 @@ func version(u interface{ GetResourceVersion() string }) int {
 }
 
 func (c *cluster) versions() {
+	c.versionChanges()
+	c.versionConflicts()
+}
+
+// versionChanges specifies when versions grow.
+func (c *cluster) versionChanges() {
 	It("grow with each change, over all kinds", func() {
 		first := c.configMap()
 		second := c.machine()
@@ -53,6 +59,20 @@ func (c *cluster) versions() {
 		}
 	})
 
+	It("have no effect where a write is only tried", func() {
+		u := c.configMap()
+		tried, err := c.of(configMaps).Update(ctx, set(u, "2", "data", "a"), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(field(tried, "data", "a")).To(Equal("2"))
+		Expect(c.of(configMaps).Delete(ctx, u.GetName(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})).To(Succeed())
+		stored, err := c.of(configMaps).Get(ctx, u.GetName(), get)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored).To(Equal(u))
+	})
+}
+
+// versionConflicts specifies which versions a write has to state.
+func (c *cluster) versionConflicts() {
 	It("refuse a change of another version than the stored one", func() {
 		for gvr, u := range map[string]*unstructured.Unstructured{"configmaps": c.configMap(), "machines": c.machine()} {
 			resource := machines
@@ -104,20 +124,15 @@ func (c *cluster) versions() {
 		_, err = leases.Update(ctx, stale, update)
 		Expect(err).To(Satisfy(apierrors.IsInvalid))
 	})
-
-	It("have no effect where a write is only tried", func() {
-		u := c.configMap()
-		tried, err := c.of(configMaps).Update(ctx, set(u, "2", "data", "a"), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(field(tried, "data", "a")).To(Equal("2"))
-		Expect(c.of(configMaps).Delete(ctx, u.GetName(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})).To(Succeed())
-		stored, err := c.of(configMaps).Get(ctx, u.GetName(), get)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(stored).To(Equal(u))
-	})
 }
 
 func (c *cluster) names() {
+	c.namesInRequests()
+	c.identities()
+}
+
+// namesInRequests specifies which names a request may state.
+func (c *cluster) namesInRequests() {
 	It("are taken once", func() {
 		u := c.machine()
 		twin := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": "Machine"}}
@@ -155,7 +170,10 @@ func (c *cluster) names() {
 		_, err = c.core.CoreV1().ConfigMaps(gen.Namespace).Create(ctx, other, create)
 		Expect(err).To(Satisfy(apierrors.IsBadRequest))
 	})
+}
 
+// identities specifies what the server stamps on an object, and what of it nobody changes.
+func (c *cluster) identities() {
 	It("are completed by the server, which also stamps the object", func() {
 		before := time.Now().Add(-2 * time.Second)
 		m := gen.Machine("")

@@ -58,6 +58,12 @@ func only(u *unstructured.Unstructured) metav1.ListOptions {
 }
 
 func (c *cluster) watches() {
+	c.watchedChanges()
+	c.watchBounds()
+}
+
+// watchedChanges specifies the events of a watch.
+func (c *cluster) watchedChanges() {
 	It("deliver every change after their version once, in order, and none for no-ops", func() {
 		one := c.machine()
 		two, err := c.of(machines).Update(ctx, set(one, "b", "metadata", "labels", "a"), update)
@@ -90,25 +96,6 @@ func (c *cluster) watches() {
 		Expect(version(last)).To(BeNumerically(">", version(u)))
 	})
 
-	It("begin with what is there, and say when that is complete", func() {
-		u := c.machine()
-		options := only(u)
-		options.ResourceVersion = ""
-		c.watch(machines, options).expect(watch.Added, u)
-		options.SendInitialEvents = ptr.To(true)
-		options.AllowWatchBookmarks = true
-		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-		w := c.watch(machines, options)
-		w.expect(watch.Added, u)
-		kind, mark := w.next()
-		Expect(kind).To(Equal(watch.Bookmark))
-		Expect(mark.GetAnnotations()).To(HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
-		Expect(version(mark)).To(BeNumerically(">=", version(u)))
-		u, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
-		Expect(err).NotTo(HaveOccurred())
-		w.expect(watch.Modified, u)
-	})
-
 	It("see through their selector: what enters is added, what leaves is deleted", func() {
 		u := c.machine()
 		w := c.watch(machines, metav1.ListOptions{LabelSelector: "evenkeel.dev/conformance=" + u.GetName(), ResourceVersion: u.GetResourceVersion()})
@@ -132,6 +119,28 @@ func (c *cluster) watches() {
 		Expect(kind).To(Equal(watch.Deleted))
 		Expect(last.GetResourceVersion()).To(Equal(u.GetResourceVersion()))
 		Expect(last.GetLabels()).To(HaveKeyWithValue("evenkeel.dev/conformance", u.GetName()), "the state that was selected")
+	})
+}
+
+// watchBounds specifies where a watch begins and ends, and what it leaves out.
+func (c *cluster) watchBounds() {
+	It("begin with what is there, and say when that is complete", func() {
+		u := c.machine()
+		options := only(u)
+		options.ResourceVersion = ""
+		c.watch(machines, options).expect(watch.Added, u)
+		options.SendInitialEvents = ptr.To(true)
+		options.AllowWatchBookmarks = true
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+		w := c.watch(machines, options)
+		w.expect(watch.Added, u)
+		kind, mark := w.next()
+		Expect(kind).To(Equal(watch.Bookmark))
+		Expect(mark.GetAnnotations()).To(HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
+		Expect(version(mark)).To(BeNumerically(">=", version(u)))
+		u, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
+		Expect(err).NotTo(HaveOccurred())
+		w.expect(watch.Modified, u)
 	})
 
 	It("end after the time they ask for", func() {

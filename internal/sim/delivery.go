@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// step puts what is due into rest, or says when to look again.
+func (w *watch) step() (time.Duration, error) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	now := time.Now()
+	if err := w.server.reachable(w.client); err != nil || w.restore != w.server.restores || w.broken {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if !w.ends.IsZero() && !now.Before(w.ends) {
+		w.last = true
+		return 0, nil
+	}
+	silent, _ := find(w.server.faults.silent, w.client.user, "")
+	if !silent {
+		w.gaveUp = time.Time{}
+	} else if w.gaveUp.IsZero() {
+		w.gaveUp = now.Add(lost)
+	} else if !now.Before(w.gaveUp) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if held, _ := find(w.server.faults.held, w.client.user, w.table.Name); held || silent {
+		if held {
+			w.server.struck["watch held"]++
+		}
+		return until(now, w.ends, w.gaveUp), nil
+	}
+	if len(w.first) > 0 {
+		w.rest, w.first = w.first, nil
+		return 0, nil
+	}
+	if w.epoch != w.server.epoch || w.next < w.table.base {
+		w.rest, w.last = expired(), true
+		return 0, nil
+	}
+	return w.deliver(now), nil
+}
+
+// deliver hands over the events that are due, or a bookmark where all are seen.
+func (w *watch) deliver(now time.Time) time.Duration {
+	for ; w.next < w.table.base+len(w.table.log); w.next++ {
+		e := w.table.log[w.next-w.table.base]
+		effect, shown := w.view(e)
+		if shown == nil || e.rv <= w.from {
+			continue
+		}
+		if due := w.dueOf(e); now.Before(due) {
+			return until(now, w.ends, due)
+		}
+		w.rest = appendFrame(w.rest, effect, shown)
+		w.seen, w.drawn = e.rv, false
+	}
+	if len(w.rest) > 0 || w.remarks.IsZero() {
+		return until(now, w.ends)
+	}
+	if !now.Before(w.remarks) {
+		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
+		if w.seen < w.server.version { // a client takes nothing from one that says what it knows
+			w.seen = w.server.version
+			w.rest = w.bookmark("")
+		}
+	}
+	return until(now, w.ends, w.remarks)
+}
+
+// dueOf is when an event may be delivered. It is drawn once; that the event
+// before was late makes it later still, since nobody asks earlier.
+func (w *watch) dueOf(e *event) time.Time {
+	if !w.drawn {
+		w.drawn, w.due = true, e.at
+		if lag, ok := find(w.server.faults.lag, w.client.user, w.table.Name); ok {
+			w.due = e.at.Add(lag())
+			w.server.struck["late event"]++
+		}
+	}
+	return w.due
+}
+
+// view is an event as the watch's selector shows it, nil for none of its business.
+func (w *watch) view(e *event) (Effect, *version) {
+	if w.only != "" && w.only != e.key.namespace {
+		return "", nil
+	}
+	before, after := w.chosen.holds(e.was), w.chosen.holds(e.is)
+	switch {
+	case before && after:
+		return Modified, e.is
+	case after:
+		return Added, e.is
+	case before:
+		return Deleted, e.gone()
+	}
+	return "", nil
+}
+
+// until is the time left to the earliest of some moments; zero moments count for nothing.
+func until(now time.Time, moments ...time.Time) time.Duration {
+	var least time.Duration
+	for _, m := range moments {
+		if left := m.Sub(now); !m.IsZero() && (least == 0 || left < least) {
+			least = max(left, 1)
+		}
+	}
+	return least
+}
+
+func appendFrame(b []byte, effect Effect, v *version) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, effect...)
+	b = append(b, `","object":`...)
+	b = append(b, v.bytes()...)
+	return append(b, "}\n"...)
+}
+
+// bookmark is an event that tells how far the watch is, marked with an annotation if given.
+func (w *watch) bookmark(annotation string) []byte {
+	apiVersion, kind := w.table.gvk.ToAPIVersionAndKind()
+	extra := ""
+	if annotation != "" {
+		extra = fmt.Sprintf(`,"annotations":{%q:"true"}`, annotation)
+	}
+	return fmt.Appendf(nil, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d"%s}}}`+"\n",
+		kind, apiVersion, w.seen, extra)
+}
+
+// expired is the event that ends a watch whose history is forgotten.
+func expired() []byte {
+	raw, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version",
+	})
+	if err != nil {
+		panic(err) // a constant
+	}
+	return fmt.Appendf(nil, `{"type":"ERROR","object":%s}`+"\n", raw)
+}
