@@ -242,11 +242,11 @@ var _ = Describe("Patience (5)", func() {
 		}
 		plan := NewPlan(w.view)
 		Expect(plan.Standing.Reason).To(Equal(Overstaying))
-		Expect(plan.Standing.Message).To(HaveSuffix("; none is drained, because each that could go holds a pod that must not be evicted; the first that is empty goes into reserve"))
+		Expect(plan.Standing.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"))
 		w.machine("a").Preserved, w.machine("a").Pinned = true, false
 		Expect(NewPlan(w.view).Standing.Message).To(Equal(plan.Standing.Message), "a machine that must stay anyway changes nothing")
 		w.machine("c").Pinned = false
-		Expect(NewPlan(w.view).Standing.Message).To(HaveSuffix("drained when patience ends"))
+		Expect(NewPlan(w.view).Standing.Message).To(HaveSuffix("after --surplus-patience, one is drained"))
 	})
 
 	It("begins anew when enough Nodes are ready, which it asks for every minute", func() {
@@ -256,7 +256,7 @@ var _ = Describe("Patience (5)", func() {
 		Expect(plan.Victims).To(BeEmpty())
 		Expect(plan.Again).To(Equal(time.Minute))
 		Expect(plan.Standing.Reason).To(Equal(Overstaying))
-		Expect(plan.Standing.Message).To(HaveSuffix("; none is drained while so many Nodes of the cluster are not ready; the first that is empty goes into reserve"))
+		Expect(plan.Standing.Message).To(HaveSuffix("; no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"))
 		w.carryOut(plan)
 		w.view.Unhealthy = false
 		plan = NewPlan(w.view)

@@ -138,10 +138,10 @@ func (r *round) message(t tally, reason Reason) string {
 	case Complete, NotWanted, NotReady, Growing, Refilling:
 		return text
 	case AtMax, AboveMax:
-		return fmt.Sprintf("%s; max %d leaves room for %d of the %d wished for", text, r.Max, r.Excess, r.Wish)
+		return fmt.Sprintf("%s; max %d leaves room for %d of the %d desired", text, r.Max, r.Excess, r.Wish)
 	case CannotBeMade:
 		if r.plan.Retry.Failures == 0 {
-			return text + "; waiting until the excess applied may fall by those that cannot be made"
+			return text + "; waiting to reduce the applied excess by the machines that cannot be created"
 		}
 		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
@@ -149,13 +149,13 @@ func (r *round) message(t tally, reason Reason) string {
 		return text + "; " + r.whyOverstaying()
 	}
 	return text + "; " + map[Reason]string{
-		Shrinking:  "waiting for the machines that are too many to go",
-		Outranked:  "a machine that serves would be deleted before those in reserve: look at its priority and its phase",
-		Kept:       "some are preserved, or have a deletion priority that is not ours",
-		Unhealthy:  "machines that are Unknown or Failed hold the other places",
-		Crowded:    "waiting for machines that are being deleted to be gone",
-		RollingOut: "the excess changes when the rollout is over",
-		Named:      "a reserve machine was named for deletion, replicas are given back",
+		Shrinking:  "waiting for surplus machines to be deleted",
+		Outranked:  "a serving machine would be deleted before those in reserve: check its priority and its phase",
+		Kept:       "some are preserved, or have a deletion priority that Evenkeel did not set",
+		Unhealthy:  "machines that are Unknown or Failed take the other places",
+		Crowded:    "waiting for deletions to finish",
+		RollingOut: "the excess changes after the rollout",
+		Named:      "a client named a reserve machine for deletion, so replicas are being restored",
 	}[reason]
 }
 
@@ -163,11 +163,11 @@ func (r *round) message(t tally, reason Reason) string {
 func (r *round) whyOverstaying() string {
 	switch {
 	case r.Unhealthy:
-		return "none is drained while so many Nodes of the cluster are not ready; the first that is empty goes into reserve"
+		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
 	case r.pinned():
-		return "none is drained, because each that could go holds a pod that must not be evicted; the first that is empty goes into reserve"
+		return "no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"
 	}
-	return "one goes into reserve when it is empty, or is drained when patience ends"
+	return "the first empty machine enters the reserve; after --surplus-patience, one is drained"
 }
 
 // again is when time alone changes the plan.

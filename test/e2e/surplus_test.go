@@ -38,7 +38,7 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 			p.work(ctx, 1, notSafeToEvict)
 		}, func() { p.moreWork(ctx, 2) })
 		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)
-		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("none is drained, because each that could go holds a pod that must not be evicted"))
+		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained, because each candidate runs a pod that must not be evicted"))
 		p.undisturbed(ctx, before, busy)
 
 		freed := p.podOn(ctx, busy[0])
@@ -59,7 +59,7 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
 		p.surplus(ctx, func() { p.work(ctx, 3) }, func() { p.moreWork(ctx, 4) })
 		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)
-		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("none is drained while so many Nodes of the cluster are not ready"))
+		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained while so many Nodes of the cluster are not ready"))
 		p.undisturbed(ctx, before, busy)
 		Expect(z.replicas(ctx)).To(Equal("3/1"))
 		Expect(z.moves(ctx)).To(Equal("/"))

@@ -90,7 +90,7 @@ var _ = Describe("A FederatedHorizontalPodAutoscaler", func() {
 		Entry("a time without lending", "unreachable: {afterSeconds: 3}", "Hold does not have it"),
 		Entry("a mode without its template", "placement: {mode: Template}", "Template needs a template"),
 		Entry("a template without its mode", strings.Replace(workloadTemplate, "mode: Template, ", "", 1), "External does not have one"),
-		Entry("another workload's template", strings.Replace(workloadTemplate, "name: shop}, spec", "name: other}, spec", 1), "the same apiVersion, kind and name"),
+		Entry("another workload's template", strings.Replace(workloadTemplate, "name: shop}, spec", "name: other}, spec", 1), "the apiVersion, kind and name of scaleTargetRef"),
 		Entry("a target without a name", "scaleTargetRef: {name: ''}", "should be at least 1 chars long"),
 		Entry("a weight of 0", "clusters: [{name: a, weight: 0}]", "greater than or equal to 1"),
 	)

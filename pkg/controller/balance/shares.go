@@ -66,7 +66,7 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 		}
 		n, err := reserve.Count(*z.excess, replicas, leastOf(pool))
 		if err != nil {
-			return 0, true, err.Error() + ": give the MachineClass a nodeTemplate with that capacity, or wait for a node that is ready"
+			return 0, true, err.Error() + ": give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"
 		}
 		total, said = max(total, n), true
 	}

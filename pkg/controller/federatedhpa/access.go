@@ -115,7 +115,7 @@ const (
 // kubeconfig is the text of a kubeconfig that runs the program to reach the cluster.
 func (p Provider) kubeconfig(o offer) ([]byte, error) {
 	if !strings.HasPrefix(o.Cluster.Server, "https://") {
-		return nil, fmt.Errorf("its server is %q, and credentials go over https alone", o.Cluster.Server)
+		return nil, fmt.Errorf("its server is %q, but credentials are sent only over https", o.Cluster.Server)
 	}
 	run := *p.ExecConfig.DeepCopy()
 	run.InteractiveMode = clientcmdv1.NeverExecInteractiveMode

@@ -48,7 +48,7 @@ func (m *member) carryOut(ctx context.Context, key string) {
 	m.changed(key)
 }
 
-var errUnclaimed = errors.New("it was not sent, since what it rests on had to be prepared")
+var errUnclaimed = errors.New("it was not sent, because a preceding write has to be confirmed first")
 
 // send one order to a cluster.
 func send(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -181,7 +181,7 @@ func (n *note) fail(err error, first time.Duration, now time.Time) {
 	n.pause = min(max(first, 2*n.pause), lastRefusal)
 	n.due, n.fault = now.Add(n.pause), Hold{}
 	if n.pause >= telling {
-		n.fault = Hold{"Refused" + cmp.Or(string(apierrors.ReasonForError(err)), "ByServer"), "the cluster does not take the autoscaler: " + err.Error()}
+		n.fault = Hold{"Refused" + cmp.Or(string(apierrors.ReasonForError(err)), "ByServer"), "the cluster rejects the autoscaler: " + err.Error()}
 	}
 }
 

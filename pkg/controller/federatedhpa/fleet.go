@@ -86,7 +86,7 @@ func (f *fleet) keep(r Registration) Hold {
 	delete(f.expelled, r.Name)
 	f.drop(r.Name)
 	if len(f.members)+f.leaving >= f.o.MaxClusters {
-		return Hold{"TooManyClusters", fmt.Sprintf("the hub watches at most %d clusters at a time: raise --federation-max-clusters", f.o.MaxClusters)}
+		return Hold{"TooManyClusters", fmt.Sprintf("the hub watches at most %d clusters: raise --federation-max-clusters", f.o.MaxClusters)}
 	}
 	m, err := newMember(r, f)
 	if err != nil {

@@ -174,7 +174,7 @@ func (k *kinds) refused(gvk schema.GroupVersionKind, informer cache.SharedIndexI
 		return
 	}
 	k.end(gvk)
-	found.fault = Hold{"ListRefused", "the cluster does not show its workloads: " + err.Error()}
+	found.fault = Hold{"ListRefused", "the workloads of the cluster cannot be read: " + err.Error()}
 	k.mu.Unlock()
 	k.member.loop.AddAfter(kindKey(gvk), askAgain)
 	k.member.changed()

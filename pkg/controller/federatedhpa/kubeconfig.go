@@ -61,7 +61,7 @@ func kubeconfig(text []byte, programs bool, allowed Allowed) (*rest.Config, erro
 		unsafe = append(unsafe, allowed.refuse(cluster)...)
 	}
 	if len(outside) > 0 {
-		return nil, fmt.Errorf("the kubeconfig must hold everything itself, and has %s", words(outside))
+		return nil, fmt.Errorf("the kubeconfig must be self-contained, but has %s", words(outside))
 	}
 	if len(unsafe) > 0 {
 		return nil, fmt.Errorf("the kubeconfig has %s, which --federation-allow-in-kubeconfigs does not allow", words(unsafe))

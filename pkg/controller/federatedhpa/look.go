@@ -95,7 +95,7 @@ func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPod
 	u := m.latest(o.Namespace+"/"+o.Name, n)
 	c.Absent = u == nil
 	if u != nil && !owns(o, u) && !o.Spec.Adopt {
-		c.Foreign = Hold{"NameTaken", fmt.Sprintf("the cluster has an autoscaler %s that somebody else made: remove it, or set spec.adopt", u.GetName())}
+		c.Foreign = Hold{"NameTaken", fmt.Sprintf("another client created autoscaler %s in the cluster: remove it, or set spec.adopt", u.GetName())}
 		u, c.Absent = nil, false
 	}
 	if u != nil {
@@ -111,7 +111,7 @@ func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPod
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
 	for _, item := range others {
 		if other, ok := unstructuredOf(item); ok && other.GetName() != o.Name {
-			c.Foreign = Hold{"AutoscaledTwice", fmt.Sprintf("another autoscaler, %s, is on the same workload, and two disable each other: remove one", other.GetName())}
+			c.Foreign = Hold{"AutoscaledTwice", fmt.Sprintf("autoscaler %s scales the same workload, and two autoscalers disable each other: remove one", other.GetName())}
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAu
 	u, ok := unstructuredOf(item)
 	if !found || !ok {
 		if c.Workload.Fault = n.placed; n.placed == (Hold{}) {
-			c.Workload.Fault = Hold{"NoWorkload", "the workload does not exist in the cluster, and its autoscaler waits for it; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}
+			c.Workload.Fault = Hold{"NoWorkload", "the workload does not exist in the cluster, so its autoscaler waits; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}
 		}
 		return
 	}

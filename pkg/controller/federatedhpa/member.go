@@ -63,7 +63,7 @@ func newMember(r Registration, f *fleet) (*member, error) {
 	config.QPS, config.Burst = 50, 100
 	m := &member{registration: r, o: o, changed: f.changed, board: board{notes: map[string]*note{}}}
 	m.restored = func() {
-		klog.Background().Info("A cluster shows older objects than before, as after a restore of its etcd; looking at it anew", "cluster", r.Name)
+		klog.Background().Info("A cluster shows older objects than before, as after a restore of its etcd; reading it again", "cluster", r.Name)
 		o.metrics.restores.WithLabelValues(r.Name).Inc()
 		f.replace(m, true)
 	}

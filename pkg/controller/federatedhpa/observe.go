@@ -102,7 +102,7 @@ func (c *Controller) read(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d drawi
 		return d, "", selector, Hold{"InvalidTemplate", err.Error()}
 	}
 	if rival := c.rival(o); rival != "" {
-		return d, hash, selector, Hold{"Conflict", fmt.Sprintf("%s is older and is about the same workload: remove one of the two", rival)}
+		return d, hash, selector, Hold{"Conflict", fmt.Sprintf("%s is older and scales the same workload: remove one of the two", rival)}
 	}
 	return d, hash, selector, d.blueprint.forbids(o)
 }
@@ -139,5 +139,5 @@ func (b blueprint) forbids(o *v1alpha1.FederatedHorizontalPodAutoscaler) Hold {
 			return Hold{}
 		}
 	}
-	return Hold{"ZeroNeedsMetrics", "minPolicy AllowZero needs a metric of type Object or External: with no replicas there is nothing else to measure"}
+	return Hold{"ZeroNeedsMetrics", "minPolicy AllowZero needs a metric of type Object or External, because others cannot be measured without replicas"}
 }

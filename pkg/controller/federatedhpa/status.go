@@ -93,7 +93,7 @@ func (s *Seat) state() (v1alpha1.ClusterState, Hold) {
 	c := s.cluster
 	switch {
 	case !c.Registered:
-		return v1alpha1.StateUnreachable, Hold{"NotRegistered", "the hub does not know this cluster any more; its share is kept until it is named in spec.unreachable.released"}
+		return v1alpha1.StateUnreachable, Hold{"NotRegistered", "the hub no longer knows this cluster; its share is kept until spec.unreachable.released lists it"}
 	case !c.Reachable:
 		return v1alpha1.StateUnreachable, cmp.Or(c.Fault, Hold{"NoContact", "the cluster does not answer"})
 	case c.Fault != Hold{}:
@@ -105,13 +105,13 @@ func (s *Seat) state() (v1alpha1.ClusterState, Hold) {
 	case s.role == joining:
 		return v1alpha1.StateJoining, c.Workload.Fault
 	case s.role == waiting:
-		return v1alpha1.Waiting, Hold{"NoRoom", "all of maxReplicas is in use elsewhere"}
+		return v1alpha1.Waiting, Hold{"NoRoom", "other clusters use all of maxReplicas"}
 	case s.role == idle:
 		return v1alpha1.Idle, Hold{}
 	case s.frozen():
 		return v1alpha1.Frozen, c.Local.Inactive
 	case s.stuck && !s.missing():
-		return v1alpha1.Used, Hold{"Stuck", "replicas that were asked for do not become ready"}
+		return v1alpha1.Used, Hold{"Stuck", "requested replicas do not become ready"}
 	}
 	return v1alpha1.Used, c.Workload.Fault
 }
@@ -161,40 +161,40 @@ func ready(v View, p Plan) metav1.Condition {
 	inUse := p.named(func(s *Seat) bool { return s.role == used || s.role == joining })
 	switch {
 	case v.Object.DeletionTimestamp != nil:
-		no = Hold{"Deleting", "what was made in clusters is being removed"}
+		no = Hold{"Deleting", "the objects in clusters are being removed"}
 		if away := p.named(func(s *Seat) bool { return s.cluster.Registered && !s.cluster.Reachable }); len(away) > 0 {
-			no.Message += "; out of reach: " + listed(away)
+			no.Message += "; unreachable: " + listed(away)
 		}
 	case no != Hold{}:
 	case v.Object.Spec.Paused:
-		no = Hold{"Paused", "spec.paused is set: nothing is written to clusters"}
+		no = Hold{"Paused", "spec.paused is set: the clusters' autoscalers are not changed"}
 	case p.Omitted > 0:
-		no = Hold{"TooManyClusters", fmt.Sprintf("an object uses at most %d clusters, and %d more are selected: narrow spec.clusterSelector", maxClusters, p.Omitted)}
+		no = Hold{"TooManyClusters", fmt.Sprintf("an object can use at most %d clusters, and %d more are selected: narrow spec.clusterSelector", maxClusters, p.Omitted)}
 	case len(refused) > 0:
 		no = Hold{"ClustersRefused", "see status.clusters for " + listed(refused)}
 	case len(inUse) == 0:
-		no = Hold{"NoClusters", "no cluster is selected that can be used: see spec.clusterSelector and status.clusters"}
+		no = Hold{"NoClusters", "no selected cluster can be used: check spec.clusterSelector and status.clusters"}
 	}
-	return say(v1alpha1.ConditionReady, no == Hold{}, Hold{"UnderControl", "every chosen cluster is under control"}, no)
+	return say(v1alpha1.ConditionReady, no == Hold{}, Hold{"UnderControl", "the hub manages all selected clusters"}, no)
 }
 
 func unreachable(p Plan) metav1.Condition {
 	away := p.named(func(s *Seat) bool { return s.has() && !s.cluster.Reachable && !s.cluster.Starting })
 	return say(v1alpha1.ConditionClustersUnreachable, len(away) > 0,
-		Hold{"OutOfReach", "these clusters go on by themselves with the bounds they have: " + listed(away)},
-		Hold{"AllReached", "every cluster with a share answers"})
+		Hold{"OutOfReach", "these clusters do not answer and keep their bounds: " + listed(away)},
+		Hold{"AllReached", "all clusters with a share answer"})
 }
 
 func balanced(p Plan) metav1.Condition {
 	moving := p.named(func(s *Seat) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
-	return say(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "every cluster has the bounds it is meant to have"},
-		Hold{"Moving", "bounds are on the way in " + listed(moving)})
+	return say(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "all clusters have their desired bounds"},
+		Hold{"Moving", "bounds are being changed in " + listed(moving)})
 }
 
 func limited(p Plan) metav1.Condition {
 	return say(v1alpha1.ConditionLimited, p.Missing > 0,
-		Hold{"TooFewReplicas", fmt.Sprintf("clusters ask for %d replicas more than maxReplicas and their own limits allow", p.Missing)},
-		Hold{"Enough", "no cluster asks for more than it may have"})
+		Hold{"TooFewReplicas", fmt.Sprintf("clusters request %d more replicas than maxReplicas and their own limits allow", p.Missing)},
+		Hold{"Enough", "no cluster requests more than it may have"})
 }
 
 func overCommitted(p Plan, r rules) metav1.Condition {
@@ -206,7 +206,7 @@ func overCommitted(p Plan, r rules) metav1.Condition {
 	}
 	over := counted - r.max
 	return say(v1alpha1.ConditionOverCommitted, over > 0,
-		Hold{"MaximaExceedIt", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of them belong to clusters out of reach whose share is lent", over, lent)},
+		Hold{"MaximaExceedIt", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of these belong to unreachable clusters whose share is lent", over, lent)},
 		Hold{"Within", "the clusters' maxima do not add up to more than maxReplicas"})
 }
 
@@ -223,6 +223,6 @@ func minExceeded(p Plan, r rules) metav1.Condition {
 func joiningBlocked(p Plan) metav1.Condition {
 	blocked := p.named(func(s *Seat) bool { return s.role == waiting })
 	return say(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
-		Hold{"NoRoom", "all of maxReplicas is in use elsewhere; these clusters wait: " + listed(blocked)},
+		Hold{"NoRoom", "other clusters use all of maxReplicas; these clusters wait: " + listed(blocked)},
 		Hold{"NotNeeded", "no cluster waits for a share"})
 }

@@ -11,7 +11,7 @@ import (
 // maxCached bounds what is cached of one cluster, in bytes as weightOf counts them.
 const maxCached = 32 << 20
 
-var tooMuchCached = Hold{"TooManyObjects", "the cluster has more autoscalers and workloads than the hub takes from one cluster; it is watched again once its kubeconfig is replaced"}
+var tooMuchCached = Hold{"TooManyObjects", "the cluster has more autoscalers and workloads than the hub reads from one cluster; the hub watches it again once its kubeconfig is replaced"}
 
 // weight is how much is cached of a cluster.
 type weight struct {

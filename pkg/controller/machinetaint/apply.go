@@ -202,7 +202,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 			"spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", *change.Field)
 	case change.LetGo != "":
 		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ExcessLetGo",
-			"%s owned spec.excessReplicas and removed it: no reserve is kept", change.LetGo)
+			"%s owned spec.excessReplicas and removed it, so there is no reserve", change.LetGo)
 	}
 	return answer, nil
 }

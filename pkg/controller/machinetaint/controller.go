@@ -223,6 +223,6 @@ func (c *Controller) forget(key string) {
 
 func (c *Controller) panicked(key string, value any) {
 	if d, ok := c.stores.deployment(key); ok {
-		c.recorder.Eventf(reference(d), corev1.EventTypeWarning, "ReserveUnattended", "The reserve is left alone for some minutes, a fault of the controller: %v", value)
+		c.recorder.Eventf(reference(d), corev1.EventTypeWarning, "ReserveUnattended", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }

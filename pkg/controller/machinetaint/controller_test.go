@@ -268,7 +268,7 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(BeNil())
 			Expect(d.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
-			Expect(d.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("does not keep spec.excessReplicas"))))
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("does not store spec.excessReplicas"))))
 			since := len(a.Writes())
 			time.Sleep(24 * time.Hour)
 			Expect(a.wrote(since)).To(BeEmpty())

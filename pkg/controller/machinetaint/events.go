@@ -54,7 +54,7 @@ func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []Machin
 		}
 	}
 	for key, machines := range names {
-		reason, did := reserveHeld, "went into reserve"
+		reason, did := reserveHeld, "entered the reserve"
 		if key.mark == Free {
 			reason, did = reserveReleased, "left the reserve"
 		}

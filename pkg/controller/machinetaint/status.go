@@ -30,17 +30,17 @@ func report(v View, w wish, rule reserve.Plan) Report {
 	draining, _ := v.draining()
 	switch {
 	case w.trouble != nil:
-		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until then the reserve stays as it is: "+s.Message
+		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until this is fixed, the reserve stays as it is: "+s.Message
 	case v.Unreachable != "" && (s.Reason != reserve.NotWanted || s.Reserve > 0):
-		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until then nothing changes that depends on Nodes or pods: "+s.Message
+		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until it answers, nothing changes that depends on Nodes or pods: "+s.Message
 	case draining && (s.Reserve > 0 || rule.Applied.Excess > 0):
-		r.Reason, r.Message = Draining, "the reserve is being given up: "+s.Message
+		r.Reason, r.Message = Draining, "the reserve is being removed: "+s.Message
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
 		r.Silent = true
 	}
 	r.Message += w.contested(v)
 	if v.Pruned {
-		r.Message += "; the API server does not keep spec.excessReplicas: install the CustomResourceDefinitions of this release, or ask by annotation"
+		r.Message += "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
 	}
 	return r
 }

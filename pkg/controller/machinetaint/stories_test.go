@@ -224,7 +224,7 @@ var _ = Describe("A reserve", func() {
 			c.safeToEvict("false", c.busy()...)
 			c.settle()
 			Expect(c.numbers()).To(Equal("4+1 status 1/1 False Overstaying"))
-			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("holds a pod that must not be evicted"))))
+			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("runs a pod that must not be evicted"))))
 			Expect(c.deleted()).To(BeEmpty())
 			c.safeToEvict("true", serving[1])
 			c.settle()

@@ -76,7 +76,7 @@ func wishOf(v View) wish {
 	w.Wanted, err = reserve.Effective(wishes, replicas(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
-		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a node that is ready", err))
+		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node", err))
 	case err != nil:
 		return w.stand(v, BoundsInvalid, err.Error())
 	}

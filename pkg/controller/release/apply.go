@@ -62,9 +62,9 @@ func (r Raise) whom() string {
 	case r.Uncreated == 0:
 		return some(r.For, "pod")
 	case len(r.For) == 0:
-		return fmt.Sprintf("%d pods that are about to be made", r.Uncreated)
+		return fmt.Sprintf("%d pods that do not exist yet", r.Uncreated)
 	}
-	return fmt.Sprintf("%s and %d that are about to be made", some(r.For, "pod"), r.Uncreated)
+	return fmt.Sprintf("%s and %d that do not exist yet", some(r.For, "pod"), r.Uncreated)
 }
 
 // some names the first few of many.

@@ -110,7 +110,7 @@ var _ = Describe("A ReplicaSet that has not made all of its pods", func() {
 			c.create(pods[0])
 			time.Sleep(50 * time.Millisecond)
 			Expect(c.replicas()).To(Equal("a=4"))
-			Expect(c.events()).To(ContainElement(Equal("ReserveNeeded: Raised replicas from 1 to 4 for pod default/p-0 and 11 that are about to be made, to release machines a-002, a-003, a-004")))
+			Expect(c.events()).To(ContainElement(Equal("ReserveNeeded: Raised replicas from 1 to 4 for pod default/p-0 and 11 that do not exist yet, to release machines a-002, a-003, a-004")))
 			c.create(pods[1:]...)
 			c.settle()
 			Expect(c.waiting()).To(BeZero())

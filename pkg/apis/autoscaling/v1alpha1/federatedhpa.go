@@ -21,9 +21,9 @@ import (
 // +kubebuilder:printcolumn:name="Min",type=integer,JSONPath=`.spec.minReplicas`,description="Minimum over all clusters."
 // +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxReplicas`,description="Maximum over all clusters."
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.currentReplicas`,description="Replicas over all clusters."
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredReplicas`,description="Replicas that the clusters' own autoscalers ask for."
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether every chosen cluster is under control."
-// +kubebuilder:printcolumn:name="Limited",type=string,JSONPath=`.status.conditions[?(@.type=="Limited")].status`,description="Whether more is asked for than maxReplicas allows."
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredReplicas`,description="Replicas that the clusters' own autoscalers request."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the hub manages all selected clusters."
+// +kubebuilder:printcolumn:name="Limited",type=string,JSONPath=`.status.conditions[?(@.type=="Limited")].status`,description="Whether clusters request more than maxReplicas allows."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created."
 type FederatedHorizontalPodAutoscaler struct {
 	metav1.TypeMeta `json:",inline"`
@@ -44,7 +44,7 @@ type FederatedHorizontalPodAutoscaler struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="self.minReplicas >= 1 || self.minPolicy == 'AllowZero'",message="minReplicas of 0 needs minPolicy AllowZero"
-// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || self.placement.template.apiVersion == self.scaleTargetRef.apiVersion && self.placement.template.kind == self.scaleTargetRef.kind && has(self.placement.template.metadata.name) && self.placement.template.metadata.name == self.scaleTargetRef.name",message="placement.template must be the workload that scaleTargetRef names: the same apiVersion, kind and name"
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || self.placement.template.apiVersion == self.scaleTargetRef.apiVersion && self.placement.template.kind == self.scaleTargetRef.kind && has(self.placement.template.metadata.name) && self.placement.template.metadata.name == self.scaleTargetRef.name",message="placement.template must have the apiVersion, kind and name of scaleTargetRef"
 type FederatedHorizontalPodAutoscalerSpec struct {
 	// ScaleTargetRef points to the workload, in each cluster in the namespace of this object. Where it does not exist the
 	// cluster's autoscaler waits for it.

@@ -49,9 +49,9 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 
 // The conditions.
 const (
-	// ConditionReady is true while every chosen cluster is under control.
+	// ConditionReady is true while the hub manages all selected clusters.
 	ConditionReady = "Ready"
-	// ConditionBalanced is true while every cluster has the bounds it is meant to have.
+	// ConditionBalanced is true while all clusters have their desired bounds.
 	ConditionBalanced = "Balanced"
 	// ConditionLimited is true while clusters ask for more than there is, and says how many more.
 	ConditionLimited = "Limited"

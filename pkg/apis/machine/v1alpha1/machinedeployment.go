@@ -17,11 +17,11 @@ import (
 // +kubebuilder:resource:shortName="mcd"
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready machines, those in reserve included."
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of machines wanted for workload."
-// +kubebuilder:printcolumn:name="Excess",type=integer,JSONPath=`.spec.excessReplicas`,description="Number of machines wanted in reserve, beyond those for workload."
-// +kubebuilder:printcolumn:name="Reserve",type=integer,JSONPath=`.status.readyExcessReplicas`,description="Number of machines in reserve that are ready to take workload.",priority=1
-// +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Number of machines made from the current template."
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready machines, including those in reserve."
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Desired number of machines for workload."
+// +kubebuilder:printcolumn:name="Excess",type=integer,JSONPath=`.spec.excessReplicas`,description="Desired number of machines in reserve, beyond those for workload."
+// +kubebuilder:printcolumn:name="Reserve",type=integer,JSONPath=`.status.readyExcessReplicas`,description="Number of reserve machines that are ready for workload.",priority=1
+// +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Number of machines with the current template."
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of machines ready for at least minReadySeconds."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the MachineDeployment was created."
 type MachineDeployment struct {
@@ -51,7 +51,7 @@ type MachineDeploymentSpec struct {
 	// Where the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, the excess gives way: replicas and
 	// excess together do not pass it. Where bounds or a pool ask for the excess, this field shows what that comes to.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines to keep in reserve beyond replicas; write 0 for none"
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines in reserve, beyond replicas"
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 // The kinds that are machine-controller-manager's own. The markers here are added to its own when CRDs and clients
 // are generated.
 type (
-	// +kubebuilder:printcolumn:name="Reserve",type=date,JSONPath=`.spec.nodeTemplate.metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`,description="How long the machine has been in reserve; empty while it serves."
+	// +kubebuilder:printcolumn:name="Reserve",type=date,JSONPath=`.spec.nodeTemplate.metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`,description="Time since the machine entered the reserve; empty while it serves."
 	Machine          = mcm.Machine
 	MachineList      = mcm.MachineList
 	MachineSet       = mcm.MachineSet
