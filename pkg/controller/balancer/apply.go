@@ -18,10 +18,7 @@ var errRefused = errors.New("a write was refused")
 
 // apply writes what the plan asks for: raises first, then lowerings.
 func (c *Controller) apply(ctx context.Context, v View, p Plan) (Outcome, error) {
-	var o Outcome
-	for _, s := range p.Shares {
-		o = append(o, s.Current)
-	}
+	o := p.current()
 	if v.Balancer.Spec.Paused || p.Stop != (Hold{}) {
 		return o, nil
 	}

@@ -157,6 +157,9 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, err
 	}
 	p := NewPlan(v)
+	if p.turns(v) {
+		return sooner(wait, p.Again), c.report(ctx, v, p, p.current()) // its event brings the sync that acts on it
+	}
 	o, err := c.apply(ctx, v, p)
 	if errors.Is(err, errRefused) {
 		c.loop.Add(key)

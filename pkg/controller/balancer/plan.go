@@ -71,6 +71,23 @@ func NewPlan(v View) Plan {
 	return p
 }
 
+// turns reports whether a target is blocked in the plan and not in the status, or the other way round. The status is the memory of
+// that: what rests on it is asked of targets only once the status is written, or each sync would decide anew.
+func (p Plan) turns(v View) bool {
+	return slices.ContainsFunc(p.Shares, func(s Share) bool {
+		return s.health.blockedSince.IsZero() != (memory(v.Balancer, s.Name).BlockedSince == nil)
+	})
+}
+
+// current is the outcome of a plan that was not carried out.
+func (p Plan) current() Outcome {
+	var o Outcome
+	for _, s := range p.Shares {
+		o = append(o, s.Current)
+	}
+	return o
+}
+
 func (p *Plan) wake(at, now time.Time) {
 	if at.IsZero() {
 		return
