@@ -24,7 +24,8 @@
 //     writes.
 //  6. At rest nothing is written: the same view gives the same plan, a plan carried out leaves nothing to do, and status
 //     is written only if it changes.
-//  7. What a target's history counts for is in the Balancer's status: a restart forgets nothing.
+//  7. What a target's history counts for is in the Balancer's status: a restart forgets nothing. That a target is blocked, or no longer
+//     is, is written there before anything is asked of targets because of it.
 //  8. A workload is scaled by one Balancer: the oldest that need not stand back for an older one elsewhere. The others
 //     say so and write nothing.
 //  9. A deleted Balancer leaves its targets as they are.
