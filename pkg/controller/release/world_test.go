@@ -72,7 +72,7 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 	}
 }
 
-// aware is the controller with probes of both clusters.
+// aware is the controller with probes of both clusters. It ends, as our daemons do, where resourceVersions of either go back.
 func aware(o Options) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		probes := rest.CopyConfig(config)
@@ -82,8 +82,13 @@ func aware(o Options) storm.Program {
 		o.Target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
 		var probing sync.WaitGroup
 		defer probing.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {
-			probing.Go(func() { _ = cluster.Run(ctx) })
+			probing.Go(func() {
+				defer cancel()
+				_ = cluster.Run(ctx)
+			})
 		}
 		return controller(o)(ctx, config)
 	}
@@ -111,8 +116,8 @@ type cluster struct {
 
 	mu   sync.Mutex
 	beat chan struct{}
-	// scheduler may be stopped.
-	scheduler *storm.Process
+	// scheduler and keeper may be stopped.
+	scheduler, keeper *storm.Process
 	// boot is how long a machine takes.
 	boot time.Duration
 	born int
@@ -129,7 +134,10 @@ func alone(w *storm.World) *cluster {
 
 func adopt(w *storm.World) *cluster {
 	c := alone(w)
-	w.AfterWrite(func(sim.Write) error {
+	w.AfterWrite(func(w sim.Write) error {
+		if w.Resource == "leases" {
+			return nil
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		close(c.beat)
@@ -137,7 +145,7 @@ func adopt(w *storm.World) *cluster {
 		return nil
 	})
 	c.scheduler = w.Start("scheduler", c.actor(c.schedule))
-	w.Start("keeper", c.actor(c.keep))
+	c.keeper = w.Start("keeper", c.actor(c.keep))
 	return c
 }
 
@@ -332,7 +340,7 @@ func (c *cluster) settle() {
 func (c *cluster) writes(since int) []string {
 	var all []string
 	for _, w := range c.Writes()[since:] {
-		if w.User == "release" && w.Resource != "events" {
+		if w.User == "release" && w.Resource != "events" && w.Resource != "leases" {
 			all = append(all, w.Verb+" "+w.Resource+" "+w.Name)
 		}
 	}
