@@ -111,9 +111,9 @@ var _ = Describe("A Balancer", func() {
 			}
 		},
 		Entry("an unknown name in the order", "policy: {priorities: {targetOrder: [a, c]}}", "targetOrder names a target that is not in targets", "add the target, or remove the name"),
-		Entry("a name twice in the order", "policy: {priorities: {targetOrder: [a, a, b]}}", "only once"),
+		Entry("a name twice in the order", "policy: {priorities: {targetOrder: [a, a, b]}}", "must not contain a target twice"),
 		Entry("an unknown name in a tier", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [c]}]}", "policy.tiers names a target that is not in targets"),
-		Entry("a name in two tiers", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [a]}, {targets: [a, b]}]}", "one tier only"),
+		Entry("a name in two tiers", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [a]}, {targets: [a, b]}]}", "only one tier"),
 		Entry("a share of a target in another tier", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [a], proportions: {b: 1}}]}", "not in this tier"),
 		Entry("a share below 0 in a tier", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [a], proportions: {a: -1}}]}", "from 0 to 1000000"),
 		Entry("two targets of one name", "targets: [{name: a, scaleTargetRef: {kind: Deployment, name: x}}, {name: a, scaleTargetRef: {kind: Deployment, name: y}}]", "Duplicate value"),

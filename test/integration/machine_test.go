@@ -102,7 +102,7 @@ var _ = Describe("MachineDeployment", func() {
 		md.Spec.ExcessReplicas = ptr.To[int32](-1)
 		_, err := machines().MachineDeployments("default").Create(ctx, md, metav1.CreateOptions{})
 		Expect(errors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(err.Error()).To(And(ContainSubstring("spec.excessReplicas"), ContainSubstring("must be 0 or more"), ContainSubstring("write 0 for none")))
+		Expect(err.Error()).To(And(ContainSubstring("spec.excessReplicas"), ContainSubstring("must be 0 or more"), ContainSubstring("0 means none")))
 	})
 
 	It("refuses an excess that is no number", func(ctx context.Context) {

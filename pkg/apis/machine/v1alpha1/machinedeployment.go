@@ -51,7 +51,7 @@ type MachineDeploymentSpec struct {
 	// Where the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, the excess gives way: replicas and
 	// excess together do not pass it. Where bounds or a pool ask for the excess, this field shows what that comes to.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines in reserve, beyond replicas"
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines in reserve, beyond replicas; 0 means none"
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
 }
 
