@@ -233,7 +233,7 @@ var _ = Describe("Informers", func() {
 	})
 
 	It("agree with the server after a storm of everything", func() {
-		storm.Seeds(suite, 50, func(seed uint64) {
+		storm.Seeds(suite, 80, func(seed uint64) {
 			w := storm.NewWorld(sim.Options{Seed: seed, History: 20})
 			defer w.End()
 			ctx, cancel := context.WithCancel(context.Background())

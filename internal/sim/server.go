@@ -27,7 +27,8 @@ type Options struct {
 	// History is how many events of one kind are kept for watches to start
 	// from, 10,000 unless set. A watch that falls behind it gets 410 Gone.
 	History int
-	// First is a number below all resourceVersions. Servers that count from numbers far apart show who mixes them up.
+	// First is the resourceVersion of the empty server, 1 unless set: at 0 a client would ask for any version. Servers that count from
+	// numbers far apart show who mixes them up.
 	First uint64
 	// ManagedFields says that managed fields are kept from creation on, as by a real server. Else they are kept from the first
 	// apply on, which names what was there before-first-apply: storms without any apply are cheaper so.
@@ -95,14 +96,14 @@ func New(o Options) *Server {
 		altered: make(chan struct{}),
 		faults:  newFaults(o.Seed),
 		struck:  map[string]int{},
-		version: o.First,
+		version: max(1, o.First),
 		name:    o.Name,
 		journal: o.Journal,
 		managed: o.ManagedFields,
 	}
 	for _, r := range o.Resources {
 		t := newTable(r)
-		t.forgotten = o.First
+		t.forgotten = s.version
 		s.tables[t.gvr] = t
 		s.order = append(s.order, t)
 	}

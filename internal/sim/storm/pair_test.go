@@ -46,7 +46,7 @@ var _ = Describe("Two clusters", func() {
 			Expect(w.Control.Stores(nodes)).To(BeFalse())
 			Expect(w.Objects(nodes)).To(HaveLen(1))
 			Expect(w.Get(nodes, "", "one").GetResourceVersion()).To(Equal("1000001"))
-			Expect(w.Version()).To(Equal("1/1000001"))
+			Expect(w.Version()).To(Equal("2/1000001"))
 			Expect(w.Writes()).To(HaveLen(2))
 			Expect(w.Writes()[1].Server).To(Equal("target"))
 		})
