@@ -34,9 +34,12 @@ func (c *cluster) bounded(limit int32) func() {
 	}
 }
 
+// Each of 13 seeds in a row begins with another of the 13 answers that a write can get, and there are few writes in a storm here.
+const everyAnswer = 13
+
 var _ = Describe("Storms", func() {
 	It("release exactly what pods need, each pod once, however late caches are and whatever fails", func() { // laws 1, 2, 3
-		storm.Seeds(suite, 12, func(seed uint64) {
+		storm.Seeds(suite, everyAnswer, func(seed uint64) {
 			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -76,7 +79,7 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
-		storm.Seeds(suite, 12, func(seed uint64) {
+		storm.Seeds(suite, everyAnswer, func(seed uint64) {
 			helped(rand.New(rand.NewPCG(seed, 2)), seed, controller(usual), 14, 80)
 		})
 	})
