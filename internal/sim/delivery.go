@@ -68,7 +68,7 @@ func (w *watch) deliver(now time.Time) time.Duration {
 	}
 	if !now.Before(w.remarks) {
 		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
-		if w.seen < w.server.version { // a client takes nothing from one that says what it knows
+		if w.seen < w.server.version { // otherwise the bookmark is no news to the client
 			w.seen = w.server.version
 			w.rest = w.bookmark("")
 		}

@@ -24,7 +24,7 @@ type Plan struct {
 	Room, Missing int64
 	// Omitted is how many clusters are selected beyond what an object can hold.
 	Omitted int
-	// Starting means that some clusters have not answered yet, so nobody new is chosen, and no maximum is raised.
+	// Starting reports whether some clusters have not answered yet. Until they have, no cluster is added and no maximum is raised.
 	Starting bool
 	// Gone means that nothing of a deleted object is left to remove.
 	Gone bool

@@ -58,7 +58,7 @@ func (c *Controller) newestLocked(key string) *v1alpha1.MachineDeployment {
 	return d
 }
 
-// Seen tells whether the store that Born counts from shows all Machines up to a version.
+// Seen reports whether the store that Born counts from shows all Machines up to a version.
 func (c *Controller) Seen(version string) bool {
 	return written.Reached(c.stores.machines.LastStoreSyncResourceVersion(), version)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
-// adoptTwins runs two instances of the process, of which one leads, or two for a moment.
+// adoptTwins runs two instances of the process. One of them leads, and for a moment both may.
 func adoptTwins(w *storm.World, o machinetaint.Options) (c *cluster, processes []*storm.Process) {
 	c = inhabit(w)
 	first, second := w.Twins(evenkeel, program(o))

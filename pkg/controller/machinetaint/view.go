@@ -24,7 +24,7 @@ type View struct {
 	CurrentSet string
 	Rollout    bool
 	// Wanted is the smallest number of machines that the MachineSets may be asking for, and Asked the largest: they differ while
-	// writes are under way that machine-controller-manager's store does not show. Behind says that that store and this view do not
+	// writes are under way that machine-controller-manager's store does not show. Behind reports whether that store and this view do not
 	// hold the same machines.
 	Wanted, Asked int
 	Behind        bool
@@ -57,7 +57,8 @@ type Memory struct {
 	UID     types.UID
 }
 
-// applied is the excess that is applied. Where somebody has written the whole object without it, it is what it was: only plans change it.
+// applied returns the applied excess. If a client has replaced the whole object without the annotation, the last value still applies:
+// only plans change it.
 func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied {
 	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; !there && m.UID == d.UID {
 		return m.Applied
