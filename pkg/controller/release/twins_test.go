@@ -135,6 +135,7 @@ var _ = Describe("Storms over two instances", func() {
 			for round := range rounds {
 				still := []*storm.Process{first, second}[random.IntN(2)]
 				c.stop(random, still)
+				c.keeper.CrashFor(time.Duration(random.IntN(60)) * time.Second) // what was raised is released later
 				rest := c.burst(random, fmt.Sprintf("p%d", round), l)
 				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
 				switch round {
