@@ -4,10 +4,8 @@ package release_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -276,55 +274,6 @@ func fresh(n int, name string, milli int64, change ...func(*corev1.Pod)) []*core
 	return pods(n, name, milli, append(change, untried)...)
 }
 
-func decoded[T any](all []T, raw map[string]any) []T {
-	object := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, object); err != nil {
-		panic(err) // it was written by a typed client
-	}
-	return append(all, *object)
-}
-
-func (c *cluster) pods() (all []corev1.Pod) {
-	for _, o := range c.Objects(podGVR) {
-		all = decoded(all, o.Object)
-	}
-	return all
-}
-
-func (c *cluster) machines() (all []mcm.Machine) {
-	for _, o := range c.Objects(machineGVR) {
-		all = decoded(all, o.Object)
-	}
-	return all
-}
-
-func (c *cluster) deployments() (all []v1alpha1.MachineDeployment) {
-	for _, o := range c.Objects(deploymentGVR) {
-		all = decoded(all, o.Object)
-	}
-	return all
-}
-
-// replicas are those of all pools, as in "a=2 b=1".
-func (c *cluster) replicas() string {
-	var words []string
-	for _, d := range c.deployments() {
-		words = append(words, fmt.Sprintf("%s=%d", d.Name, d.Spec.Replicas))
-	}
-	return strings.Join(words, " ")
-}
-
-// waiting is how many pods have no node.
-func (c *cluster) waiting() int {
-	n := 0
-	for _, p := range c.pods() {
-		if p.Spec.NodeName == "" {
-			n++
-		}
-	}
-	return n
-}
-
 func (c *cluster) patch(name, format string, args ...any) {
 	GinkgoHelper()
 	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, []byte(fmt.Sprintf(format, args...)), metav1.PatchOptions{})
@@ -334,26 +283,4 @@ func (c *cluster) patch(name, format string, args ...any) {
 func (c *cluster) settle() {
 	GinkgoHelper()
 	Expect(c.Settle(5*time.Minute, 12*time.Hour)).To(Succeed())
-}
-
-// writes are what the controller has written since a number of writes, as "a {...}".
-func (c *cluster) writes(since int) []string {
-	var all []string
-	for _, w := range c.Writes()[since:] {
-		if w.User == "release" && w.Resource != "events" && w.Resource != "leases" {
-			all = append(all, w.Verb+" "+w.Resource+" "+w.Name)
-		}
-	}
-	return all
-}
-
-// events are the messages so far.
-func (c *cluster) events() (all []string) {
-	for _, o := range c.Objects(eventGVR) {
-		raw, _ := json.Marshal(o.Object)
-		var e corev1.Event
-		_ = json.Unmarshal(raw, &e)
-		all = append(all, e.Reason+": "+e.Message)
-	}
-	return all
 }
