@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
@@ -40,6 +41,21 @@ func (c *cluster) patchTypes() {
 		u, err = c.of(configMaps).Patch(ctx, u.GetName(), types.JSONPatchType, body, patch)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(field(u, "data")).To(Equal(map[string]any{"a": "2"}))
+	})
+
+	It("in steps: a test without a value passes where there is nothing, and one with a value does not", func() {
+		for _, u := range []*unstructured.Unstructured{c.configMap(), c.machine()} {
+			gvr := configMaps
+			if u.GetKind() == "Machine" {
+				gvr = machines
+			}
+			for path, passes := range map[string]bool{"/metadata/absent": true, "/metadata/name": false} {
+				_, err := c.of(gvr).Patch(ctx, u.GetName(), types.JSONPatchType, []byte(`[{"op":"test","path":"`+path+`"}]`), patch)
+				Expect(err == nil).To(Equal(passes), "%s: %v", path, err)
+			}
+			_, err := c.of(gvr).Patch(ctx, u.GetName(), types.JSONPatchType, []byte(`[{"op":"test","path":"/metadata/absent","value":0}]`), patch)
+			Expect(err).To(Satisfy(apierrors.IsInvalid))
+		}
 	})
 
 	It("strategic: lists of built-in kinds are merged by their key", func() {

@@ -29,7 +29,7 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 
 func (c *Controller) raise(ctx context.Context, r Raise) error {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(r.Pool.Key)
-	d, err := c.client.MachineDeployments(namespace).Patch(ctx, name, types.JSONPatchType, r.patch(), metav1.PatchOptions{})
+	d, err := c.send(ctx, namespace, name, r.patches())
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
@@ -47,6 +47,17 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 		c.latest.Note(live)
 	}
 	return err
+}
+
+// send sends patches until one of them is not outdated.
+func (c *Controller) send(ctx context.Context, namespace, name string, patches [][]byte) (d *v1alpha1.MachineDeployment, err error) {
+	for _, patch := range patches {
+		d, err = c.client.MachineDeployments(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
+		if !outdated(err) {
+			break
+		}
+	}
+	return d, err
 }
 
 func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {

@@ -32,7 +32,7 @@
 //     preemption, where it is gated, where it fits a machine in reserve as that is, or where no machine in reserve could
 //     hold it. Nor where it cannot be told: that is left to the autoscaler.
 //  5. A pod that goes on waiting though there has been room is one that is not understood. It is left to the autoscaler, too.
-//  6. Each write tests what it was decided on: the spec by its generation, and the annotations. At rest, and while nobody waits, nothing is written.
+//  6. Each write tests what it was decided on: the spec by its generation and its replicas, and the annotations. At rest, and while nobody waits, nothing is written.
 //  7. What one decision costs is bounded, whatever waits: see bounds.go. What is beyond is left to the autoscaler, and counted.
 //  8. Nothing is decided on what was last seen of a cluster that does not answer.
 package release

@@ -13,20 +13,29 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// operation is one of a JSON patch. A test without a value wants that there is nothing.
+// operation is one of a JSON patch. A test without a value passes where there is nothing.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patch raises replicas if what the raise rests on is as it was. Where growth is held until it is split, it says that this is
-// not to be.
-func (r Raise) patch() []byte {
+// patches raise replicas if what the raise rests on is as it was. At most one of them passes. There is one for each form in which
+// replicas can be stored: clients with Go types leave 0 out, others write it.
+func (r Raise) patches() [][]byte {
+	if r.Pool.Basis.Replicas == 0 {
+		return [][]byte{r.patch(0), r.patch(nil)}
+	}
+	return [][]byte{r.patch(r.Pool.Basis.Replicas)}
+}
+
+// patch tests for stored replicas. Where growth is held until it is split, it exempts this raise from that.
+func (r Raise) patch(stored any) []byte {
 	basis, after := r.Pool.Basis, r.after()
 	operations := []operation{
 		{"test", "/metadata/uid", basis.UID},
 		{"test", "/metadata/generation", basis.Generation},
+		{"test", "/spec/replicas", stored},
 		{"test", annotation(v1alpha1.BoundsAnnotation), basis.Bounds},
 		{"test", annotation(v1alpha1.AppliedReplicasAnnotation), basis.Applied},
 		{"add", "/spec/replicas", after.Spec.Replicas},

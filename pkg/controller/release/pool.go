@@ -19,7 +19,8 @@ import (
 func (c *Controller) pool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, now time.Time) Pool {
 	s := pool.Read(d, c.source, now)
 	p := Pool{
-		Key: d.Namespace + "/" + d.Name, Basis: Basis{UID: d.UID, Generation: d.Generation, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
+		Key:      d.Namespace + "/" + d.Name,
+		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
 		Replicas: s.Replicas, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: sample(s),
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {

@@ -76,8 +76,10 @@ type Pool struct {
 // does with the status whenever a machine is released, is in nobody's way.
 type Basis struct {
 	UID types.UID
-	// Generation counts changes of the spec.
+	// Generation counts changes of the spec. A restored backup makes it go back, and another change can have the same number then.
 	Generation int64
+	// Replicas is spec.replicas.
+	Replicas int32
 	// Bounds and Applied are annotations; Applied is nil where it is not there.
 	Bounds  string
 	Applied *string

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// delay makes raises arrive late.
+func (c *cluster) delay(by time.Duration) {
+	c.Control.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+		if r.User == "release" && r.Verb == "patch" && r.Resource == "machinedeployments" {
+			return by, 0
+		}
+		return time.Millisecond, time.Millisecond
+	})
+}
+
+var _ = Describe("A raise", func() {
+	DescribeTable("is not written over what a restored backup led to, though the generation is the same", func(replicas int) { // law 6
+		playApart(func(c *cluster) {
+			c.grow("a", replicas, 4, "0:10")
+			c.Start("release", controller(usual))
+			c.patch("a", `{"spec":{"minReadySeconds":1}}`)
+			backup := c.Control.Snapshot()
+			c.patch("a", `{"spec":{"minReadySeconds":2}}`)
+			generation := c.deployments()[0].Generation
+			c.settle()
+			c.delay(10 * time.Second)
+			c.create(fresh(1, "picky", 1000)...)
+			time.Sleep(time.Second)
+			c.Control.Restore(backup)
+			c.patch("a", `{"spec":{"replicas":%d}}`, replicas+3)
+			Expect(c.deployments()[0].Generation).To(Equal(generation))
+			written := len(c.Writes())
+			time.Sleep(10 * time.Second)
+			Expect(c.writes(written)).To(BeEmpty())
+			Expect(c.deployments()[0].Spec.Replicas).To(BeEquivalentTo(replicas + 3))
+		})
+	},
+		Entry("of some machines", 2),
+		Entry("of none", 0),
+	)
+
+	DescribeTable("begins at no replicas", func(body string) {
+		play(func(c *cluster) {
+			c.grow("a", 0, 2, "0:10")
+			_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "a", types.JSONPatchType, []byte(body), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	},
+		Entry("that are 0", `[{"op":"add","path":"/spec/replicas","value":0}]`),
+		Entry("that a client left out", `[{"op":"add","path":"/spec/replicas","value":0},{"op":"remove","path":"/spec/replicas"}]`),
+	)
+})
