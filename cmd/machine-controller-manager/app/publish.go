@@ -40,9 +40,11 @@ func (p *process) publishSettings(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(publishEvery)
 	defer ticker.Stop()
+	reported := ""
 	for {
-		if err := publish(ctx, core.CoreV1().ConfigMaps(p.options.Namespace), wanted); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Cannot publish the settings for kubectl evenkeel plan", "configMap", klog.KObj(wanted), "reason", err.Error())
+		if err := publish(ctx, core.CoreV1().ConfigMaps(p.options.Namespace), wanted); err != nil && ctx.Err() == nil && err.Error() != reported {
+			reported = err.Error()
+			klog.FromContext(ctx).Info("Cannot publish the settings for kubectl evenkeel plan. Trying again every 10 minutes", "configMap", klog.KObj(wanted), "reason", reported)
 		}
 		select {
 		case <-ctx.Done():

@@ -91,6 +91,7 @@ func (o *ReleaseOptions) options(p *process) release.Options {
 			}
 		},
 		Control: p.clusters.control, Target: p.clusters.target,
+		Rights:     p.rights,
 		Registerer: p.registry,
 	}
 }

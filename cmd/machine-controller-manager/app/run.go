@@ -25,7 +25,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/internal/reachability"
@@ -58,6 +60,8 @@ type process struct {
 	ready    daemon.Readiness
 	// clusters report whether the API servers answer; see reachability.go.
 	clusters clusters
+	// rights that the process can do without.
+	rights *access.Rights
 	// keeper is there once it has been made.
 	keeper atomic.Pointer[keeper]
 }
@@ -83,7 +87,7 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 func newProcess(o *Options) (*process, error) {
-	p := &process{options: o, lease: o.leaseName(), registry: prometheus.NewRegistry()}
+	p := &process{options: o, lease: o.leaseName(), registry: prometheus.NewRegistry(), rights: access.New(clock.RealClock{})}
 	var err error
 	if p.controllers, err = pick(o.Controllers); err != nil {
 		return nil, err

@@ -13,9 +13,13 @@ func (z *zone) users() bool {
 	return z.next.bounds != "" && z.next.bounds != z.given
 }
 
-// offer is what bounds a member has from elsewhere: a Gardener's Worker, else the flags.
+// offer is what bounds a member has from elsewhere: Gardener's Worker, the annotation of its worker where the Worker cannot be
+// read, or the flags.
 func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
 	if b, ok := r.Garden.Bounds[z.name]; ok {
+		return b, true
+	}
+	if b, ok := r.portions[z.name]; ok {
 		return b, true
 	}
 	b, ok := r.Settings.Bounds[z.name]
@@ -25,16 +29,20 @@ func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
 // readBounds has bounds from elsewhere count where a user wrote none: before they are written, and before those that were
 // written for an older offer.
 func (r *round) readBounds() {
+	r.readPortions()
 	for _, z := range r.zones {
-		if !r.Garden.Known || z.users() {
-			continue
+		if r.Garden.Known && !z.unsettled && !z.users() {
+			z.bounds = nil
+			if b, ok := r.offer(z); ok {
+				z.bounds = &b
+			}
 		}
-		z.bounds = nil
-		if b, ok := r.offer(z); ok {
-			z.bounds = &b
-		}
+		z.maxUnknown = z.bounds == nil && z.gardeners() && (r.Garden.Here || !r.Garden.Known)
 	}
 }
+
+// keepsShare reports whether a member's share stays as it is, since its max is not known yet.
+func (r *round) keepsShare(z *zone) bool { return z.maxUnknown && (z.unsettled || !r.Garden.Known) }
 
 // giveBounds writes bounds from elsewhere where a user wrote none. Their third part is the member's share of its pool's
 // excess, so that whoever reads bounds reads the same as by the share.
@@ -45,6 +53,9 @@ func (r *round) giveBounds() {
 	for _, z := range r.zones {
 		if z.users() {
 			z.next.given = ""
+			continue
+		}
+		if z.unsettled {
 			continue
 		}
 		b, ok := r.offer(z)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -57,6 +58,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Control and Target report whether the clusters answer; nil where that is not known.
 	Control, Target *reachability.Cluster
+	// Rights that the process may lack; those of the controller alone unless set.
+	Rights *access.Rights
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -86,12 +89,15 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Rights == nil {
+		o.Rights = access.New(o.Clock)
+	}
 	if informers.Target == nil {
 		o.Settings.Enabled = false
 	}
 	c := &Controller{clients: clients, options: o, recorder: recorder, clock: o.Clock, metrics: newMetrics(o.Registerer)}
 	c.templates = newTemplates(o.Clock.Now())
-	c.garden = newGarden(clients, o.Namespace, o.Clock, func() { c.loop.Add(o.Namespace) })
+	c.garden = newGarden(clients, o, func() { c.loop.Add(o.Namespace) })
 	if err := c.attach(informers); err != nil {
 		return nil, err
 	}
@@ -100,6 +106,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {
 		cluster.Subscribe(func() { c.loop.Add(o.Namespace) })
 	}
+	o.Rights.Subscribe(func() { c.loop.Add(o.Namespace) })
 	return c, nil
 }
 
@@ -140,7 +147,7 @@ func (c *Controller) attach(i Informers) error {
 		c.stores.budgets = listen(wait(strip(i.Target.Policy().V1().PodDisruptionBudgets().Informer(), stripBudget)), c.podChanged)
 		c.stores.storage.Claims = listen(wait(strip(core.PersistentVolumeClaims().Informer(), storage.Strip)), c.podChanged)
 		c.stores.storage.Volumes = listen(wait(strip(core.PersistentVolumes().Informer(), storage.Strip)), c.podChanged)
-		errs = append(errs, c.stores.storage.Follow(i.Target.Storage().V1()))
+		errs = append(errs, c.stores.storage.Follow(i.Target, c.options.Rights))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("attach to informers: %w", err)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -372,6 +373,7 @@ var _ = Describe("A Gardener", func() {
 					"spec": map[string]any{"shoot": map[string]any{"spec": map[string]any{"hibernation": map[string]any{"enabled": asleep}}}},
 				}}
 			}
+			put(garden, worker("1:3", "1:3", "1:3"))
 			made, err := garden.Resource(clusters).Create(ctx, shoot(false), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.Start("balance", controller())
@@ -392,6 +394,49 @@ var _ = Describe("A Gardener", func() {
 			Expect(err).NotTo(HaveOccurred())
 			c.settle()
 			Expect(c.ready(true, abc...)).To(Equal("1/1/1"))
+		})
+	})
+
+	It("whose Worker must not be read is asked rarely, and the worker's annotation counts until it may", func() {
+		withGarden(func(c *cluster, garden dynamic.Interface) {
+			whole := func(m *Member) {
+				m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{v1alpha1.BoundsAnnotation: "3:9:3"}
+			}
+			c.deployAll([]change{labelled("p"), whole}, 1, 1, 1)
+			put(garden, worker("1:2", "1:2", "1:2"))
+			for _, kind := range []string{"workers", "clusters"} {
+				c.Trouble(kind, sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "balance")
+			}
+			c.Start("balance", controller())
+			c.settle()
+			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:3:1/1:3:1/1:3:1"))
+			Expect(c.ready(true, abc...)).To(Equal("1/1/1"))
+			Expect(c.condition("a", ConditionRights)).To(Equal("False Forbidden"))
+			before, asked := len(c.Writes()), c.Struck()["403 on read"]
+			time.Sleep(24 * time.Hour)
+			Expect(c.Struck()["403 on read"] - asked).To(BeNumerically("~", 2*24*6, 4))
+			Expect(c.wrote(before)).To(BeZero())
+
+			for _, name := range abc {
+				c.scale(name, 0)
+			}
+			c.settle()
+			Expect(c.Objects(machineGVR)).To(BeEmpty(), "it is hibernated")
+			for _, name := range abc {
+				c.scale(name, 1)
+			}
+			c.settle()
+			Expect(c.ready(true, abc...)).To(Equal("1/1/1"))
+
+			c.Trouble("workers", sim.Trouble{}, "balance")
+			time.Sleep(access.RetryEvery)
+			c.settle()
+			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:2:1/1:2:1/1:2:1"))
+			Expect(c.condition("a", ConditionRights)).To(Equal("False Forbidden"), "another right is missing")
+			c.Trouble("clusters", sim.Trouble{}, "balance")
+			time.Sleep(access.RetryEvery)
+			c.settle()
+			Expect(c.condition("a", ConditionRights)).To(BeEmpty())
 		})
 	})
 

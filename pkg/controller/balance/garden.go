@@ -12,12 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -40,14 +43,27 @@ type garden struct {
 	changed   func()
 	running   sync.WaitGroup
 
+	rights                    *access.Rights
+	workersRule, clustersRule access.Rule
+
 	mu sync.Mutex
 	// absent says that the kinds were asked for and are not served.
 	absent            bool
 	workers, clusters cache.SharedIndexInformer
 }
 
-func newGarden(clients Clients, namespace string, clock clock.WithTicker, changed func()) *garden {
-	return &garden{clients: clients, namespace: namespace, clock: clock, changed: changed, absent: clients.Garden == nil}
+func newGarden(clients Clients, o Options, changed func()) *garden {
+	return &garden{
+		clients: clients, namespace: o.Namespace, clock: o.Clock, changed: changed, absent: clients.Garden == nil, rights: o.Rights,
+		workersRule: access.Rule{
+			Cluster: "control", Resource: workers.GroupResource(), Namespace: o.Namespace,
+			Without: "Minimum and maximum of a pool come from the worker annotation " + v1alpha1.BoundsAnnotation + " and not from the Worker",
+		},
+		clustersRule: access.Rule{
+			Cluster: "control", Resource: clusters.GroupResource(), Name: o.Namespace,
+			Without: "The Shoot counts as hibernated while replicas of all its MachineDeployments are 0",
+		},
+	}
 }
 
 func (g *garden) start(ctx context.Context) {
@@ -82,10 +98,8 @@ func (g *garden) await(ctx context.Context) {
 
 func (g *garden) watch(ctx context.Context) {
 	klog.FromContext(ctx).Info("A Gardener is here: following its Workers and Clusters", "namespace", g.namespace)
-	w := dynamicinformer.NewFilteredDynamicInformer(g.clients.Garden, workers, g.namespace, 0, cache.Indexers{}, nil).Informer()
-	c := dynamicinformer.NewFilteredDynamicInformer(g.clients.Garden, clusters, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", g.namespace).String()
-	}).Informer()
+	w := g.informer(g.workersRule, g.clients.Garden.Resource(workers).Namespace(g.namespace), fields.Everything())
+	c := g.informer(g.clustersRule, g.clients.Garden.Resource(clusters), fields.OneTermEqualSelector("metadata.name", g.namespace))
 	tell := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { g.changed() }, UpdateFunc: func(any, any) { g.changed() }, DeleteFunc: func(any) { g.changed() },
 	}
@@ -97,6 +111,20 @@ func (g *garden) watch(ctx context.Context) {
 	if cache.WaitFor(ctx, "", w.HasSyncedChecker()) {
 		g.changed()
 	}
+}
+
+// informer waits while the process lacks the right that it needs.
+func (g *garden) informer(rule access.Rule, client dynamic.ResourceInterface, selector fields.Selector) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(g.rights.ListWatch(rule, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector.String()
+			return client.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector.String()
+			return client.Watch(ctx, o)
+		},
+	}, g.clients.Garden), &unstructured.Unstructured{}, 0, cache.Indexers{})
 }
 
 func (g *garden) note(change func()) {
@@ -113,14 +141,16 @@ func (g *garden) look() Garden {
 	if g.workers == nil {
 		return Garden{Known: g.absent}
 	}
-	view := Garden{Known: g.workers.HasSynced(), Bounds: map[string]v1alpha1.Bounds{}}
+	view := Garden{Here: true, Forbidden: g.rights.Lacks(g.workersRule), Bounds: map[string]v1alpha1.Bounds{}}
+	view.Known = view.Forbidden || g.workers.HasSynced()
+	view.ClusterKnown = g.clusters.HasSynced() && !g.rights.Lacks(g.clustersRule)
 	for _, item := range g.workers.GetIndexer().List() {
-		if worker, ok := item.(*unstructured.Unstructured); ok {
+		if worker, ok := item.(*unstructured.Unstructured); ok && !view.Forbidden {
 			readWorker(worker, view.Bounds)
 		}
 	}
 	for _, item := range g.clusters.GetIndexer().List() {
-		if cluster, ok := item.(*unstructured.Unstructured); ok && cluster.GetName() == g.namespace {
+		if cluster, ok := item.(*unstructured.Unstructured); ok && cluster.GetName() == g.namespace && view.ClusterKnown {
 			view.Hibernated, _, _ = unstructured.NestedBool(cluster.Object, "spec", "shoot", "spec", "hibernation", "enabled")
 		}
 	}

@@ -32,6 +32,9 @@ func (c caches) source() pool.Source {
 // observe gathers the view. current is false while a cache does not show all that we wrote.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
+	for _, rule := range c.options.Rights.Missing() {
+		v.Missing = append(v.Missing, rule.String())
+	}
 	source, moving := c.stores.source(), false
 	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
 		if !c.written.Seen(d) {

@@ -15,7 +15,7 @@ import (
 
 // outcome is the difference between what a member is and what it is to be.
 func (r *round) outcome(z *zone) Outcome {
-	o := Outcome{Name: z.name, News: z.next.news, Conditions: conditions(z)}
+	o := Outcome{Name: z.name, News: z.next.news, Conditions: r.conditions(z)}
 	w := Write{Annotations: map[string]string{}, Gone: z.next.gone, Why: z.next.why}
 	if z.next.replicas != z.replicas {
 		after := *z.Object

@@ -60,6 +60,8 @@ type round struct {
 	// pools share an excess, groups are similar and kept even.
 	pools, groups [][]*zone
 	places        places
+	// portions are bounds that a worker's annotation gives to members, by name.
+	portions map[string]v1alpha1.Bounds
 	// shapes are the kinds of pods that wait, budgets those of each namespace.
 	shapes  []*fit.Pod
 	budgets map[string][]Budget
@@ -127,7 +129,7 @@ func (r *round) gather() {
 		}
 	}
 	for _, pool := range r.pools {
-		pooled := slices.ContainsFunc(pool, func(z *zone) bool { return z.excess != nil })
+		pooled := slices.ContainsFunc(pool, func(z *zone) bool { return z.excess != nil || z.misread() })
 		for _, z := range pool {
 			z.pooled = pooled
 		}
@@ -283,6 +285,9 @@ func (r *round) again() time.Duration {
 		}
 	}
 	for _, z := range r.zones {
+		if z.unsettled {
+			at(z.Object.CreationTimestamp.Add(settles))
+		}
 		at(z.overdue)
 		if ill := r.ill[z.name]; !ill.Probing {
 			at(ill.Until)

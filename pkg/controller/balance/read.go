@@ -38,7 +38,12 @@ type zone struct {
 	kept    int
 	// excess is what its pool should have in reserve, nil where it does not say.
 	excess *v1alpha1.Excess
-	// pooled says that its pool has an excess.
+	// whole are the bounds of its whole pool, by an annotation of its worker. Nil where there is none, or an invalid one.
+	whole *v1alpha1.Bounds
+	// unsettled reports whether its share of those cannot be told yet, so that its bounds stay as they are. Without bounds its max is
+	// unknown: it is a Gardener's, and nothing that may be read contains it.
+	unsettled, maxUnknown bool
+	// pooled reports whether its pool has an excess, or asks for one in a way that is invalid.
 	pooled bool
 	health health
 	// next is what is to be written.
@@ -108,10 +113,27 @@ func (z *zone) readWishes(s Settings) {
 	if _, set := d.Annotations[v1alpha1.BoundsAnnotation]; set && z.bounds == nil {
 		z.troubles = append(z.troubles, err.Error())
 	}
-	z.excess, err = pool.Parsed(d.Spec.Template.Spec.NodeTemplateSpec.Annotations, v1alpha1.PoolExcessAnnotation, v1alpha1.ParseExcess)
-	if err != nil {
-		z.troubles = append(z.troubles, err.Error())
+	z.readWorker()
+}
+
+// readWorker reads what the pool's worker says, which a Gardener writes into node templates.
+func (z *zone) readWorker() {
+	annotations := z.worker()
+	var errs [2]error
+	z.excess, errs[0] = pool.Parsed(annotations, v1alpha1.PoolExcessAnnotation, v1alpha1.ParseExcess)
+	z.whole, errs[1] = pool.Parsed(annotations, v1alpha1.BoundsAnnotation, v1alpha1.ParseBounds)
+	for _, err := range errs {
+		if err != nil {
+			z.troubles = append(z.troubles, err.Error())
+		}
 	}
+	if _, set := annotations[v1alpha1.PoolExcessAnnotation]; !set && z.whole != nil {
+		z.excess = z.whole.Excess
+	}
+}
+
+func (z *zone) worker() map[string]string {
+	return z.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations
 }
 
 // poolOf is the pool that a MachineDeployment says it is of.
@@ -132,7 +154,10 @@ func derived(share *int, bounds string) bool {
 
 // limit is the most replicas it may have by its bounds; what it has already is never too many.
 func (z *zone) limit(has int) int {
-	if z.bounds == nil {
+	switch {
+	case z.maxUnknown:
+		return has
+	case z.bounds == nil:
 		return pool.Unbounded
 	}
 	return max(int(z.bounds.Max), has)

@@ -17,8 +17,9 @@ import (
 // spreadShares gives each member its share of its pool's excess. Where there is none, a member has a share only while
 // the cluster sleeps, which is 0, or while a machine is made for a move to it.
 func (r *round) spreadShares() {
+	asleep := r.asleep()
 	for _, pool := range r.pools {
-		if r.Garden.Hibernated {
+		if asleep {
 			sleep(pool)
 			continue
 		}
@@ -46,10 +47,16 @@ func (r *round) spreadShares() {
 
 func sleep(pool []*zone) {
 	for _, z := range pool {
+		if !z.reserves() {
+			continue
+		}
 		z.setShare(0)
 		z.spread = verdict{status: true, reason: "Hibernated", message: "the cluster sleeps and has no reserve"}
 	}
 }
+
+// reserves reports whether something asks for a reserve, or has done so.
+func (z *zone) reserves() bool { return z.pooled || z.share != nil || z.own() > 0 }
 
 func (z *zone) setShare(n int) { z.next.share = &n }
 
@@ -76,10 +83,11 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 	return total, said, ""
 }
 
-// misread says that it names an excess that cannot be understood.
+// misread reports whether its worker's annotations are invalid, so that it is not known which excess they ask for.
 func (z *zone) misread() bool {
-	_, set := z.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PoolExcessAnnotation]
-	return set && z.excess == nil
+	_, excess := z.worker()[v1alpha1.PoolExcessAnnotation]
+	_, bounds := z.worker()[v1alpha1.BoundsAnnotation]
+	return z.excess == nil && (excess || bounds && z.whole == nil)
 }
 
 // leastOf is what every machine of a pool has for pods, nil where that is not known of any.
@@ -105,7 +113,7 @@ func leastOf(pool []*zone) corev1.ResourceList {
 // spread spreads so many machines over a pool, at once where more are wanted, and where they change places no ready one
 // goes before another is ready in its place.
 func (r *round) spread(pool []*zone, total int) {
-	goal, short := goals(pool, int64(total))
+	goal, short := r.goals(pool, int64(total))
 	current, ready := make([]int64, len(pool)), make([]int64, len(pool))
 	var usable int64
 	for i, z := range pool {
@@ -124,26 +132,28 @@ func (r *round) spread(pool []*zone, total int) {
 		next = goal // counts from outside are bounded: there is no such input
 	}
 	for i, z := range pool {
-		z.setShare(int(next[i]) + awaiting(z.next.move))
+		if !r.keepsShare(z) {
+			z.setShare(int(next[i]) + awaiting(z.next.move))
+		}
 		z.spread = spreadVerdict(pool, total, short)
 	}
 }
 
 // goals are the shares that a pool should come to. Ties go to the member that has least in all; but one that has a share
 // keeps it as long as it has no more than one beyond another, so that machines do not follow every change of replicas.
-func goals(pool []*zone, total int64) (goal []int64, short int64) {
-	first := place(pool, total, func(*zone) bool { return false })
+func (r *round) goals(pool []*zone, total int64) (goal []int64, short int64) {
+	first := r.place(pool, total, func(*zone) bool { return false })
 	level := int64(0)
 	for i := range pool {
 		level = max(level, first.Replicas[i])
 	}
-	placed := place(pool, total, func(z *zone) bool {
+	placed := r.place(pool, total, func(z *zone) bool {
 		return z.share != nil && int64(*z.share-awaiting(z.move)) >= level
 	})
 	return placed.Replicas, placed.Overflow
 }
 
-func place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
+func (r *round) place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
 	targets, ills := make([]distribute.Target, len(pool)), make([]distribute.Health, len(pool))
 	for i, z := range pool {
 		rank := int64(2*z.replicas) + 3
@@ -151,7 +161,7 @@ func place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result 
 			rank -= 3
 		}
 		least, room := 0, max(0, z.limit(z.replicas)-z.replicas)
-		if z.closed() { // it has what it has
+		if z.closed() || r.keepsShare(z) { // it has what it has
 			if room = 0; z.share != nil {
 				room = max(0, *z.share-awaiting(z.move))
 			}
@@ -173,6 +183,9 @@ func place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result 
 func spreadVerdict(pool []*zone, total int, short int64) verdict {
 	ill := ailing(pool)
 	switch {
+	case short > 0 && slices.ContainsFunc(pool, func(z *zone) bool { return z.maxUnknown }):
+		return not("MaximumUnknown", fmt.Sprintf("the maximum of this pool is not known, so there is no room for %d of the %d machines in reserve: "+
+			"set the worker annotation %s, for example \"3:9:4\" for minimum, maximum and excess", short, total, v1alpha1.BoundsAnnotation))
 	case short > 0:
 		return not("NoRoom", fmt.Sprintf("there is no room for %d of the pool's %d: raise the max of bounds, or lower the excess%s", short, total, ill))
 	case ill != "":

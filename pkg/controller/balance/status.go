@@ -19,6 +19,8 @@ const (
 	ConditionBalanced mcm.MachineDeploymentConditionType = "ZonesBalanced"
 	// ConditionShare says how its pool's excess is spread; there only where its pool has one.
 	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
+	// ConditionRights reports which rights the process lacks; there only where a reserve is wanted, while some are missing.
+	ConditionRights mcm.MachineDeploymentConditionType = "RightsGranted"
 )
 
 // ReasonUnreachable is why nothing is decided on pods: the target cluster does not answer.
@@ -51,7 +53,7 @@ type verdict struct {
 func not(reason, message string) verdict { return verdict{reason: reason, message: message} }
 
 // conditions are those that a member should have.
-func conditions(z *zone) []Condition {
+func (r *round) conditions(z *zone) []Condition {
 	var all []Condition
 	if z.balanced() || z.verdict.reason != "" {
 		v := z.verdict
@@ -67,6 +69,9 @@ func conditions(z *zone) []Condition {
 	if v.reason != "" {
 		all = append(all, Condition{ConditionShare, v.status, v.reason, v.message})
 	}
+	if len(r.Missing) > 0 && z.reserves() {
+		all = append(all, Condition{ConditionRights, false, "Forbidden", strings.Join(r.Missing, ". ")})
+	}
 	return all
 }
 
@@ -75,7 +80,7 @@ func conditions(z *zone) []Condition {
 func NewConditions(was []v1alpha1.MachineDeploymentCondition, wanted []Condition, now metav1.Time) ([]v1alpha1.MachineDeploymentCondition, bool) {
 	is, differs := []v1alpha1.MachineDeploymentCondition{}, false
 	for _, c := range was {
-		if c.Type != ConditionBalanced && c.Type != ConditionShare {
+		if c.Type != ConditionBalanced && c.Type != ConditionShare && c.Type != ConditionRights {
 			is = append(is, c)
 			continue
 		}

@@ -277,3 +277,12 @@ func condition(p Plan, name string, kind mcm.MachineDeploymentConditionType) str
 	}
 	return ""
 }
+
+func message(p Plan, name string, kind mcm.MachineDeploymentConditionType) string {
+	for _, c := range of(p, name).Conditions {
+		if c.Type == kind {
+			return c.Message
+		}
+	}
+	return ""
+}

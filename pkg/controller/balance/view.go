@@ -27,7 +27,9 @@ type View struct {
 	// Unreachable is why Nodes, pods and budgets may be out of date; empty where they are not.
 	Unreachable string
 	Garden      Garden
-	Memory      Memory
+	// Missing describes the rights that the process lacks.
+	Missing []string
+	Memory  Memory
 }
 
 // Member is one MachineDeployment with what belongs to it.
@@ -57,14 +59,19 @@ type Budget struct {
 	Allowed int
 }
 
-// Garden is what a Gardener says of this namespace.
+// Garden is what Gardener says about this namespace.
 type Garden struct {
-	// Known is false while it cannot be told whether there is one: then bounds are left as they are.
+	// Known is false until it is known whether there is a Gardener and which bounds its Worker contains. Bounds stay as they are
+	// until then.
 	Known bool
+	// Here reports whether the control cluster serves Gardener's kinds.
+	Here bool
+	// Forbidden reports whether the process lacks the right to read the Worker.
+	Forbidden bool
 	// Bounds have no excess; by the name of the MachineDeployment.
 	Bounds map[string]v1alpha1.Bounds
-	// Hibernated says that the cluster is asleep, or about to be.
-	Hibernated bool
+	// Hibernated reports whether the Cluster resource requests hibernation, and ClusterKnown whether that has been read.
+	Hibernated, ClusterKnown bool
 }
 
 // Settings are the same for all MachineDeployments.

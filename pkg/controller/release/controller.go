@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
@@ -53,6 +54,8 @@ type Options struct {
 	Raised func(*v1alpha1.MachineDeployment)
 	// Control and Target report whether the two clusters answer; nil takes that for granted.
 	Control, Target *reachability.Cluster
+	// Rights that the process may lack; those of the controller alone unless set.
+	Rights *access.Rights
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -77,6 +80,7 @@ type Controller struct {
 	metrics  *metrics
 
 	control, target *reachability.Cluster
+	rights          *access.Rights
 
 	loop    *loop.Loop
 	stores  caches
@@ -103,12 +107,15 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
+	if o.Rights == nil {
+		o.Rights = access.New(o.Clock)
+	}
 	if o.Raised == nil {
 		o.Raised = func(*v1alpha1.MachineDeployment) {}
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target,
+		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target, rights: o.Rights,
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.reading.lookups = c.stores.storage.Lookups()

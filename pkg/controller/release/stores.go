@@ -55,7 +55,7 @@ func (c *Controller) attach(i Informers) error {
 		c.filled = append(c.filled, a.informer.HasSyncedChecker())
 	}
 	c.source = &stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.machineClasses, Nodes: s.nodes, Pods: s.pods}}
-	errs = append(errs, s.storage.Follow(i.Target.Storage().V1()))
+	errs = append(errs, s.storage.Follow(i.Target, c.rights))
 	// Nobody is to wait for these: in some clusters we may not read them, and do without.
 	replicaSets := i.Target.Apps().V1().ReplicaSets().Informer()
 	s.replicaSets = replicaSets.GetIndexer()

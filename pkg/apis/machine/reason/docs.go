@@ -9,8 +9,9 @@ import (
 
 // Pages are the pages that contain tables, by their path in the repository.
 var Pages = map[string]map[string]Table{
-	"docs/reserve.md": {"ReserveReady": ReserveReady},
-	"docs/zones.md":   {"PoolExcessSpread": PoolExcessSpread, "ZonesBalanced": ZonesBalanced},
+	"docs/reserve.md":  {"ReserveReady": ReserveReady},
+	"docs/gardener.md": {"RightsGranted": RightsGranted},
+	"docs/zones.md":    {"PoolExcessSpread": PoolExcessSpread, "ZonesBalanced": ZonesBalanced},
 }
 
 // Render returns a page with its tables as they are now. Each stands between two marks with the name of its condition.

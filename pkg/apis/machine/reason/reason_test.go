@@ -18,7 +18,7 @@ func TestReason(t *testing.T) {
 }
 
 var _ = Describe("A table of reasons", func() {
-	tables := map[string]Table{"ReserveReady": ReserveReady, "ZonesBalanced": ZonesBalanced, "PoolExcessSpread": PoolExcessSpread}
+	tables := map[string]Table{"ReserveReady": ReserveReady, "ZonesBalanced": ZonesBalanced, "PoolExcessSpread": PoolExcessSpread, "RightsGranted": RightsGranted}
 
 	It("has each reason once, with a meaning, and with something to do unless it passes or is no problem", func() {
 		for condition, table := range tables {

@@ -21,12 +21,20 @@ var ZonesBalanced = Table{
 	{Name: "NoMachineMayGo", Status: False, Meaning: "All machines are preserved, or not ready.", Remedy: "end the preservation, or repair the machines: kubectl -n NAMESPACE get machines"},
 }
 
+// RightsGranted explains the condition of that name.
+var RightsGranted = Table{
+	{Name: "Forbidden", Status: False, Meaning: "Evenkeel lacks rights and works without them. The message describes for each right what does not work, and the rule to add. Evenkeel notices within 10 minutes that a right was granted.",
+		Remedy: "add the rules in the message to a Role, or do without"},
+}
+
 // PoolExcessSpread explains the condition of that name.
 var PoolExcessSpread = Table{
 	{Name: "Spread", Status: True, Meaning: "The shares add up to the excess."},
 	{Name: "StandingIn", Status: True, Meaning: "The shares add up to the excess, but a zone fails and other zones have its share."},
 	{Name: "Hibernated", Status: True, Meaning: "The cluster is hibernated and has no reserve."},
 	{Name: "NoRoom", Status: False, Meaning: "Bounds leave no room for all of it.", Remedy: "raise max in the bounds, or lower the excess"},
+	{Name: "MaximumUnknown", Status: False, Meaning: "Gardener has created this MachineDeployment, and Evenkeel cannot read how many machines it may have. So it has no reserve.",
+		Remedy: "set the worker annotation `evenkeel.machine.sapcloud.io/bounds` to minimum, maximum and excess of the pool, or grant the right that the condition RightsGranted names"},
 	{Name: "ExcessUnknown", Status: False, Meaning: "An excess in resources cannot be converted to machines, or no value that is set is valid. Shares stay as they are.",
 		Remedy: "give the MachineClass a nodeTemplate with that capacity, or correct the value in the message"},
 	{Name: "Invalid", Status: False, Meaning: "The annotation `bounds` or `excess` is invalid.", Remedy: "use the syntax in the message"},

@@ -4,13 +4,20 @@
 package storage
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	storageinformers "k8s.io/client-go/informers/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -21,12 +28,43 @@ type Stores struct {
 	DriversKnown func() bool
 }
 
-// Follow takes classes and drivers from informers. Nobody is to wait for those: in some clusters we may not read them, and do
-// without.
-func (s *Stores) Follow(i storageinformers.Interface) error {
-	classes, drivers := i.StorageClasses().Informer(), i.CSIDrivers().Informer()
-	s.Classes, s.Drivers, s.DriversKnown = classes.GetIndexer(), drivers.GetIndexer(), drivers.HasSynced
+// Follow takes classes and drivers from informers of a factory. Do not wait for these informers: the process may lack the right to
+// read them, and works without.
+func (s *Stores) Follow(f informers.SharedInformerFactory, rights *access.Rights) error {
+	class, driver := &storagev1.StorageClass{}, &storagev1.CSIDriver{}
+	classes := f.InformerFor(class, informer(rights, classesRule, class, func(c kubernetes.Interface) reader[*storagev1.StorageClassList] {
+		return c.StorageV1().StorageClasses()
+	}))
+	drivers := f.InformerFor(driver, informer(rights, driversRule, driver, func(c kubernetes.Interface) reader[*storagev1.CSIDriverList] {
+		return c.StorageV1().CSIDrivers()
+	}))
+	s.Classes, s.Drivers = classes.GetIndexer(), drivers.GetIndexer()
+	s.DriversKnown = func() bool { return drivers.HasSynced() && !rights.Lacks(driversRule) }
 	return errors.Join(classes.SetTransform(Strip), drivers.SetTransform(Strip))
+}
+
+// Rights without which nothing is known of volumes that do not exist yet.
+var (
+	classesRule = access.Rule{Cluster: "target", Resource: storagev1.Resource("storageclasses"), Without: noVolumes}
+	driversRule = access.Rule{Cluster: "target", Resource: storagev1.Resource("csidrivers"), Without: noVolumes}
+)
+
+const noVolumes = "Reserve machines are not released for pods whose volumes do not exist yet"
+
+// reader reads one kind.
+type reader[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// informer makes an informer that waits while the process lacks a right.
+func informer[L runtime.Object](rights *access.Rights, rule access.Rule, object runtime.Object, kind func(kubernetes.Interface) reader[L]) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
+	return func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(rights.ListWatch(rule, &cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return kind(c).List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return kind(c).Watch(ctx, o) },
+		}, c), object, resync, cache.Indexers{})
+	}
 }
 
 // Lookups look into the stores as they are then.

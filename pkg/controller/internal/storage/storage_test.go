@@ -13,7 +13,9 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 )
 
@@ -32,7 +34,7 @@ var _ = Describe("Lookups", func() {
 		factory := informers.NewSharedInformerFactory(core, 0)
 		claims, volumes := factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().PersistentVolumes().Informer()
 		s := storage.Stores{Claims: claims.GetIndexer(), Volumes: volumes.GetIndexer()}
-		s.Follow(factory.Storage().V1())
+		Expect(s.Follow(factory, access.New(clock.RealClock{}))).To(Succeed())
 		drivers := s.DriversKnown
 		s.DriversKnown = func() bool { return false }
 		l := s.Lookups()

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// settles is how old the newest MachineDeployment of a pool has to be before the pool's bounds are split over them. Gardener creates
+// those of one pool within a second, and a split over the first one alone would give it the max of all.
+const settles = 10 * time.Second
+
+// readPortions splits the bounds that a worker's annotation gives to a whole pool over its zones. Where the Worker can be read, that
+// counts in its place.
+func (r *round) readPortions() {
+	r.portions = map[string]v1alpha1.Bounds{}
+	if r.Garden.Here && !r.Garden.Forbidden {
+		return
+	}
+	pools := map[string][]*zone{}
+	for _, z := range r.zones {
+		if z.pool != "" && z.Object.DeletionTimestamp == nil {
+			pools[z.pool] = append(pools[z.pool], z)
+		}
+	}
+	for _, zones := range pools {
+		r.divide(zones)
+	}
+}
+
+// divide splits the bounds of one pool. Where its members say different things, while one after the other is changed, the smallest max
+// counts. They stay as they are while they cannot be understood, and while the pool is being created.
+func (r *round) divide(zones []*zone) {
+	said := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return z.whole == nil })
+	invalid := slices.ContainsFunc(zones, func(z *zone) bool { return z.whole == nil && z.worker()[v1alpha1.BoundsAnnotation] != "" })
+	if len(said) == 0 && !invalid {
+		return
+	}
+	young := slices.ContainsFunc(zones, func(z *zone) bool { return r.Now.Before(z.Object.CreationTimestamp.Add(settles)) })
+	if len(said) == 0 || young {
+		for _, z := range zones {
+			z.unsettled = true
+		}
+		return
+	}
+	whole := slices.MinFunc(said, func(a, b *zone) int { return cmp.Compare(a.whole.Max, b.whole.Max) }).whole
+	slices.SortFunc(zones, byNumber)
+	for i, z := range zones {
+		r.portions[z.name] = v1alpha1.Bounds{Min: portion(whole.Min, i, len(zones)), Max: portion(whole.Max, i, len(zones))}
+	}
+}
+
+// portion is the part of a number that Gardener gives to one of some zones: the first ones have one more where it cannot be divided.
+func portion(whole int32, zone, zones int) int32 {
+	part := whole / int32(zones)
+	if int32(zone) < whole%int32(zones) {
+		part++
+	}
+	return part
+}
+
+// numbered is how Gardener's extensions name the MachineDeployment of a pool's zone.
+var numbered = regexp.MustCompile(`^(.*-z)([0-9]{1,9})$`)
+
+// byNumber orders the zones of a pool as the Shoot's worker lists them: z2 comes before z10.
+func byNumber(a, b *zone) int {
+	nameA, numberA := number(a.name)
+	nameB, numberB := number(b.name)
+	return cmp.Or(cmp.Compare(nameA, nameB), cmp.Compare(numberA, numberB), cmp.Compare(a.name, b.name))
+}
+
+func number(name string) (prefix string, n int) {
+	parts := numbered.FindStringSubmatch(name)
+	if parts == nil {
+		return name, 0
+	}
+	n, _ = strconv.Atoi(parts[2]) // nine digits
+	return parts[1], n
+}
+
+// gardenPool is the label by which Gardener's MachineDeployments are known.
+const gardenPool = "worker.gardener.cloud/pool"
+
+// gardeners reports whether Gardener has made it, so that there is a max even where it cannot be read.
+func (z *zone) gardeners() bool { return z.Object.Labels[gardenPool] != "" }
