@@ -33,7 +33,7 @@ func (t *told) addReserve(ctx context.Context) {
 	GinkgoHelper()
 	t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) {
 		if t.shoot.image == evenkeel {
-			w.Pools[0].Annotations = map[string]string{machine.PoolExcessAnnotation: fmt.Sprint(spares)}
+			w.Pools[0].Annotations = reserved(w.Pools[0], spares)
 		} else {
 			w.Pools[0].Minimum += spares
 		}
@@ -41,6 +41,11 @@ func (t *told) addReserve(ctx context.Context) {
 	t.expect("the extension is content with the reserve", t.reconciled(ctx))
 	t.n += spares
 	t.expect("the reserve comes up", t.settling(ctx, t.n))
+}
+
+// reserved is the one annotation of a worker that asks for a reserve.
+func reserved(pool extensionsv1alpha1.WorkerPool, machines int) map[string]string {
+	return map[string]string{machine.BoundsAnnotation: fmt.Sprintf("%d:%d:%d", pool.Minimum, pool.Maximum, machines)}
 }
 
 // reconciled is a reconcile with the patience of a test.
