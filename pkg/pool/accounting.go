@@ -3,9 +3,7 @@
 package pool
 
 import (
-	"maps"
 	"math"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,59 +11,80 @@ import (
 )
 
 // Accounting is where the reserve is counted.
-type Accounting string
+type Accounting = machine.Accounting
 
-// Additive counts the reserve beyond spec.replicas: R is spec.replicas, and machine-controller-manager is shown R + A.
-const Additive Accounting = "Additive"
+const (
+	// Additive counts the reserve beyond spec.replicas: R is spec.replicas.
+	Additive = machine.AccountingAdditive
+	// Inclusive counts reserve machines that have a Node within spec.replicas: R is spec.replicas without them.
+	Inclusive = machine.AccountingInclusive
+)
 
 // Unbounded is the Max of a MachineDeployment without bounds.
 const Unbounded = math.MaxInt32
 
-// Applied is A, the excess that machine-controller-manager is asked to run, with the max that it was computed for.
+// Applied is A, the excess that machine-controller-manager is asked to run beyond R, with the max that it was computed for. In both
+// accountings machine-controller-manager is shown R + A.
 type Applied struct {
 	Excess, Max int
+	// Counted is how many machines of the excess spec.replicas includes; always 0 in additive accounting.
+	Counted int
+	// Absorbed is by how much another client has lowered spec.replicas since Counted was recorded, as far as the reserve can cover
+	// that. The reserve takes it, so that R and the number of machines stay as they are, until the machine-taint controller has
+	// decided which machines go. A larger reduction lowers R at once.
+	Absorbed int
 }
 
-// AppliedOf reads the annotation applied-excess. An invalid one is none.
-func AppliedOf(d metav1.Object) Applied {
+// AppliedOf reads the annotation applied-excess of a MachineDeployment with so many replicas. An invalid one is none.
+func AppliedOf(d metav1.Object, replicas int32) Applied {
 	text, set := d.GetAnnotations()[machine.AppliedExcessAnnotation]
 	if !set {
 		return Applied{Max: Unbounded}
 	}
-	a, err := machine.ParseAppliedExcess(text)
-	switch {
-	case err != nil:
+	recorded, err := machine.ParseAppliedExcess(text)
+	if err != nil {
 		return Applied{Max: Unbounded}
-	case a.Max == nil:
-		return Applied{Excess: int(a.Machines), Max: Unbounded}
 	}
-	return Applied{Excess: int(a.Machines), Max: int(*a.Max)}
+	a := Applied{Excess: int(recorded.Machines), Max: Unbounded, Counted: int(recorded.Counted)}
+	if recorded.Max != nil {
+		a.Max = int(*recorded.Max)
+	}
+	return a.since(int(recorded.Replicas), int(replicas))
+}
+
+// since is what was recorded for so many replicas, now that there are others.
+func (a Applied) since(recorded, replicas int) Applied {
+	a.Absorbed = max(0, min(recorded-max(0, replicas), a.Counted))
+	a.Counted -= a.Absorbed
+	return a
 }
 
 // VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most the max recorded with A,
-// and at least r.
+// and at least r with the machines of the excess that spec.replicas includes.
 func VisibleReplicas(r int, a Applied) int {
-	return max(r, min(r+a.Excess, a.Max))
-}
-
-// SetWorkload changes the number of machines for workload to r. Growth that waits to be split over zones goes on waiting.
-func SetWorkload(d *machine.MachineDeployment, r int32) {
-	Resize(d, r, d.Spec.Replicas-Workload(d, d.Spec.Replicas))
-}
-
-// Resize changes the number of machines for workload to r, and that of the growth that waits to be split over zones. No other
-// code turns R into spec.replicas. The change itself is not split: applied replicas, where they are set, change with it.
-// The annotations of d are replaced and not modified, so d may be a shallow copy.
-func Resize(d *machine.MachineDeployment, r, waiting int32) {
-	r, waiting = max(0, r), max(0, waiting)
-	if _, held := AppliedReplicas(d); held || waiting > 0 {
-		d.Annotations = maps.Clone(d.Annotations)
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedReplicasAnnotation, strconv.Itoa(int(r)))
-	}
-	d.Spec.Replicas = int32(min(int64(r)+int64(waiting), math.MaxInt32))
+	return max(r+a.Counted, min(r+a.Excess, a.Max))
 }
 
 // Visible is the number of replicas that machine-controller-manager sees of a MachineDeployment.
 func Visible(d *machine.MachineDeployment) int {
-	return VisibleReplicas(max(0, int(Workload(d, d.Spec.Replicas))), AppliedOf(d))
+	return VisibleReplicas(max(0, int(Workload(d, d.Spec.Replicas))), AppliedOf(d, d.Spec.Replicas))
 }
+
+// String is the value of the annotation applied-excess for a MachineDeployment with so many replicas; empty where nothing is applied.
+func (a Applied) String(replicas int) string {
+	if a.Excess == 0 {
+		return ""
+	}
+	record := machine.AppliedExcess{Machines: small(a.Excess), Counted: small(a.Counted + a.Absorbed)}
+	if record.Counted > 0 {
+		record.Replicas = small(replicas + a.Absorbed)
+	}
+	if a.Max != Unbounded {
+		limit := small(a.Max)
+		record.Max = &limit
+	}
+	return record.String()
+}
+
+// small is a count as the API has it.
+func small(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool reads a MachineDeployment with its MachineSets, Machines, Nodes and pods into one [Snapshot]. It also has the one
-// function that writes the number of machines for workload, [Resize].
+// Package pool reads a MachineDeployment with its MachineSets, Machines, Nodes and pods into one [Snapshot]. It also has the
+// functions that write the number of machines for workload: [Resize], [Release] and [Apply].
 //
 //	informers' stores ---+
 //	lists of a client ---+-> Source -> Read -> Snapshot: plain values, for whoever decides or prints
@@ -9,8 +9,9 @@
 //
 // The lens, the controllers, the node groups and the plugin ask here, so that they agree. These are the answers:
 //
-//  1. R, the number of machines for workload, is spec.replicas, but no more than the annotation applied-replicas where that
-//     is set.
+//  1. R, the number of machines for workload, is spec.replicas without the reserve machines that this includes ([Applied.Counted]), but
+//     no more than the annotation applied-replicas where that is set. Machine-controller-manager sees R and the applied excess, so
+//     where the reserve is counted changes nothing for it.
 //  2. A MachineSet belongs to the MachineDeployment that controls it by UID, and a Machine to its MachineSet likewise.
 //  3. A Machine names its Node in a label. Node names are reused where they come from addresses: a Node whose provider id
 //     contradicts the Machine's is not the Machine's.

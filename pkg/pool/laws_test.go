@@ -142,7 +142,7 @@ var _ = Describe("Setting the machines for workload", func() {
 			if got != max(0, r) || after.Spec.Replicas-got != max(0, waiting) {
 				t.Fatalf("set %d and %d, read %d of %d", r, waiting, got, after.Spec.Replicas)
 			}
-			if want := pool.VisibleReplicas(int(got), pool.AppliedOf(d)); pool.Visible(&after) != want {
+			if want := pool.VisibleReplicas(int(got), pool.AppliedOf(d, d.Spec.Replicas)); pool.Visible(&after) != want {
 				t.Fatalf("%d are visible of %d, want %d", pool.Visible(&after), got, want)
 			}
 		})

@@ -39,6 +39,9 @@ func (m Machine) Marked() bool { return Marked(m.Object) }
 // while a Node registers without the taint, or between a read and a write.
 func (m Machine) Reserve() bool { return m.Marked() && m.NonTolerating == 0 }
 
+// Registered reports whether the machine has a Node, or had one.
+func (m Machine) Registered() bool { return m.Node != nil || Ready(m.Phase()) || Unhealthy(m.Phase()) }
+
 // Phase is that of its status.
 func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus.Phase }
 

@@ -19,10 +19,11 @@ import (
 type Snapshot struct {
 	Now        time.Time
 	Deployment *machine.MachineDeployment
-	// Accounting is where the reserve is counted.
+	// Accounting is where the reserve is counted now: Inclusive where spec.replicas includes machines of it.
 	Accounting Accounting
-	// Replicas is spec.replicas. Workload is R, the machines that workload may have. Neither is negative.
-	Replicas, Workload int
+	// Replicas is spec.replicas. Workload is R, the machines that workload may have, and Requested is R with the growth that waits
+	// to be split over zones. None is negative.
+	Replicas, Workload, Requested int
 	// Applied is A, the excess that machine-controller-manager is asked to run.
 	Applied Applied
 	// Wishes are the places where an excess is asked for. WishesErr says which of them is invalid.
@@ -56,7 +57,10 @@ func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapsho
 	s := Snapshot{
 		Now: now, Deployment: d, Accounting: Additive,
 		Replicas: max(0, int(d.Spec.Replicas)), Workload: max(0, int(Workload(d, d.Spec.Replicas))),
-		Applied: AppliedOf(d), Sets: slices.Clone(source.Sets(d.UID)),
+		Requested: int(Requested(d)), Applied: AppliedOf(d, d.Spec.Replicas), Sets: slices.Clone(source.Sets(d.UID)),
+	}
+	if s.Applied.Counted > 0 {
+		s.Accounting = Inclusive
 	}
 	s.Wishes, s.WishesErr = WishesOf(d)
 	slices.SortFunc(s.Sets, func(a, b *mcm.MachineSet) int { return cmp.Compare(a.Name, b.Name) })

@@ -8,14 +8,25 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Workload is the number of machines that machine-controller-manager may run for workload: spec.replicas, or less while
-// growth waits to be split over zones. Applied replicas hold growth back and never a reduction: where the annotation is
-// larger than replicas, it is out of date. A negative number stays, for machine-controller-manager to refuse.
+// Workload is R, the number of machines that machine-controller-manager may run for workload: spec.replicas without the reserve machines
+// that it includes, or less while growth waits to be split over zones. Applied replicas hold growth back and never a reduction: where
+// the annotation is larger, it is out of date. A negative number stays, for machine-controller-manager to refuse.
 func Workload(d metav1.Object, replicas int32) int32 {
+	return AppliedOf(d, replicas).Workload(d, replicas)
+}
+
+// Workload is [Workload] for a MachineDeployment whose excess is known.
+func (a Applied) Workload(d metav1.Object, replicas int32) int32 {
+	r := replicas - int32(a.Counted)
 	if applied, held := AppliedReplicas(d); held {
-		return min(replicas, applied)
+		return min(r, applied)
 	}
-	return replicas
+	return r
+}
+
+// Requested is the number of machines that are asked for as workload: R, and the growth that waits to be split over zones.
+func Requested(d *machine.MachineDeployment) int32 {
+	return max(0, d.Spec.Replicas-int32(AppliedOf(d, d.Spec.Replicas).Counted))
 }
 
 // AppliedReplicas is the annotation applied-replicas; false where it is missing or invalid.

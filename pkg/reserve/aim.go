@@ -28,7 +28,8 @@ func (r *round) aim() {
 	r.overstay(t)
 	// Those that cannot be let go hold their places, but they are no reason to grow (law 7).
 	kept := len(r.pick(func(m Machine) bool { return m.Reserve && m.kept() }, byName))
-	r.target = max(r.target, min(kept, r.Applied.Excess), 0)
+	// Nor does it go below min what spec.replicas includes.
+	r.target = max(r.target, min(kept, r.Applied.Excess), min(r.Applied.Counted, r.Min-r.Replicas), 0)
 }
 
 // retry leaves out what cannot be made, waits, and then tries with one machine (law 10).

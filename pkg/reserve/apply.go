@@ -52,7 +52,7 @@ func (r *round) condemn(i int, why Why) {
 
 // apply moves the applied excess as far towards the target as it may go now, with the max it is computed for.
 func (r *round) apply() {
-	next := Applied{Excess: r.Applied.Excess, Max: r.Max}
+	next := Applied{Excess: r.Applied.Excess, Max: r.Max, Counted: r.Applied.Counted}
 	switch {
 	case r.target < next.Excess:
 		next.Excess = r.lowered()
@@ -64,7 +64,8 @@ func (r *round) apply() {
 		return
 	}
 	// Where the whole change may not be made, perhaps the excess may fall under the old max.
-	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.Applied.Max}} {
+	next.Counted = min(next.Counted, next.Excess)
+	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.Applied.Max, Counted: next.Counted}} {
 		if a == r.Applied {
 			return
 		}

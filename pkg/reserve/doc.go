@@ -61,6 +61,14 @@
 //  14. Nothing is written to a machine that has no provider id yet, nor to one that leaves.
 //  15. Blind. While Nodes and pods cannot be seen nothing is decided that rests on them: no machine moves, none gets a priority, patience
 //     with a surplus does not run, and A falls only by what was never made. Machines are born, A grows, and R is given back as ever.
+//  16. Counting. In inclusive accounting spec.replicas includes each reserve machine from when it has a Node, within max. So a machine
+//     that is being made, or cannot be, is in nobody's number. What is included leaves again only with the excess: through the gate, by a
+//     release, or where a reduction is settled. In additive accounting it includes none. To change the accounting is to count, and
+//     changes nothing that MCM is shown.
+//  17. A reduction of replicas that include reserve machines falls on workload as far as machines that serve are gone or named, and else on
+//     the reserve, through the gate: R stays, and nothing is drained. Replicas are then the most that the reserve may reach: for a
+//     minute, twice as long each time it happens again, and until a rollout has ended.
+//  18. Min. The reserve takes no machine from replicas that min asks for: one that it does not need serves.
 //
 // At rest S = R and V = X, or [Standing] says why not.
 package reserve

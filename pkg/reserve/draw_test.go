@@ -37,6 +37,7 @@ func drawMachine(t *rapid.T, name string) Machine {
 		m.SeenPriority = 3
 	}
 	m.Made = m.Ready() || m.Sick() || often.Draw(t, "made")
+	m.Registered = m.Ready() || m.Sick() || m.Made && rapid.Bool().Draw(t, "registered")
 	return m
 }
 

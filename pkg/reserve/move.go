@@ -11,6 +11,9 @@ import (
 // giveBack raises R for reserve machines that were named by somebody who lowered R for them (law 12). The rest of the
 // round goes by the new R. One that boots does not count as serving here: it may be there because of a swap.
 func (r *round) giveBack() {
+	if r.counting {
+		return // the reserve has taken it
+	}
 	room := r.tally().running - r.Replicas
 	for _, m := range r.machines {
 		if room > 0 && m.Named && m.Reserve && !m.Returned {
@@ -20,7 +23,7 @@ func (r *round) giveBack() {
 		}
 	}
 	r.plan.Replicas = r.Replicas
-	r.Excess = max(0, min(r.Excess, r.Max-r.Replicas))
+	r.fit()
 	r.shown = pool.VisibleReplicas(r.Replicas, r.Applied)
 }
 

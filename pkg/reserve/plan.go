@@ -16,8 +16,8 @@ import (
 // next plan goes on from there.
 type Plan struct {
 	// Replicas is what R is to become, by compare-and-swap on the version the view was made of, and Returned the named
-	// reserve machines it is given back for, to be remembered in the same write, as is Applied. Returned is empty where R
-	// stays.
+	// reserve machines that are settled with it, because R is given back for them or the reserve is smaller by them. They are to be
+	// remembered in the same write, as is Applied.
 	Replicas int
 	Returned []string
 	// Moves are releases first, in the order to write them, then retirements.
@@ -28,9 +28,10 @@ type Plan struct {
 	Applied Applied
 	// Victims are the machines that are to go, whether or not they have their priority yet, sorted by name.
 	Victims []Victim
-	// SurplusSince and Retry are to be remembered for the next view.
+	// SurplusSince, Retry and Lowered are to be remembered for the next view.
 	SurplusSince time.Time
 	Retry        Retry
+	Lowered      Lowered
 	// Again is when to look again though nothing has happened; 0 is never.
 	Again time.Duration
 	// Standing says where the reserve stands once the plan is carried out, and why.
@@ -77,18 +78,20 @@ const (
 
 // AtRest says that the plan writes nothing.
 func (p Plan) AtRest(v View) bool {
-	return len(p.Returned)+len(p.Moves)+len(p.Priorities) == 0 && p.Applied == v.Applied
+	return len(p.Returned)+len(p.Moves)+len(p.Priorities) == 0 && p.Applied == v.Applied && p.Replicas == v.Replicas
 }
 
 // NewPlan decides. See the package's laws.
 func NewPlan(v View) Plan {
 	r := begin(v)
+	r.settle()
 	r.giveBack()
 	r.release()
 	r.retire()
 	r.aim()
 	r.choose()
 	r.apply()
+	r.count()
 	r.rank()
 	r.explain()
 	return r.plan
@@ -100,6 +103,8 @@ type round struct {
 	machines []Machine
 	// victim holds, for each machine, why it is to go; see choose.
 	victim []bool
+	// counting reports whether spec.replicas includes reserve machines when the round begins.
+	counting bool
 	// shown is what the lens shows when the round begins.
 	shown int
 	// present is how many machines machine-controller-manager counts.

@@ -15,7 +15,7 @@ func ViewOf(s pool.Snapshot) View {
 		Wanted: len(s.Machines), Now: s.Now,
 	}
 	if s.Wishes.Bounds != nil {
-		v.Max = int(s.Wishes.Bounds.Max)
+		v.Min, v.Max = int(s.Wishes.Bounds.Min), int(s.Wishes.Bounds.Max)
 	}
 	for _, m := range s.Machines {
 		v.Machines = append(v.Machines, MachineOf(m))
@@ -30,7 +30,7 @@ func MachineOf(m pool.Machine) Machine {
 	one := Machine{
 		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), Made: o.Spec.ProviderID != "",
 		Failing: failing, Priority: priority, SeenPriority: priority, Named: m.Named, Deleted: o.DeletionTimestamp != nil,
-		Preserved: m.Preserved, Pods: m.Pods, Pinned: m.Pinned,
+		Preserved: m.Preserved, Pods: m.Pods, Pinned: m.Pinned, Registered: m.Registered(),
 	}
 	if m.Unseen {
 		one.Pods = 1 // for all that is known

@@ -28,15 +28,15 @@ var _ = Describe("A view of a snapshot", func() {
 		noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		v := reserve.ViewOf(pool.Snapshot{
 			Now: noon, Replicas: 9, Workload: 3, Applied: pool.Applied{Excess: 2, Max: 8}, Machines: []pool.Machine{read},
-			Wishes: pool.Wishes{Bounds: &machine.Bounds{Max: 7}}, Rollout: pool.Rollout{Set: "set", Replacing: true},
+			Wishes: pool.Wishes{Bounds: &machine.Bounds{Min: 1, Max: 7}}, Rollout: pool.Rollout{Set: "set", Replacing: true},
 		})
 		Expect(v.Machines).To(Equal([]reserve.Machine{{
 			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, Made: true, Priority: 5, SeenPriority: 5, Named: true,
-			Preserved: true, Pods: 2, Pinned: true,
+			Preserved: true, Pods: 2, Pinned: true, Registered: true,
 		}}))
 		v.Machines = nil
 		Expect(v).To(Equal(reserve.View{
-			Replicas: 3, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, Wanted: 1, Now: noon,
+			Replicas: 3, Min: 1, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, Wanted: 1, Now: noon,
 		}))
 		Expect(reserve.ViewOf(pool.Snapshot{}).Max).To(Equal(reserve.Unbounded))
 	})

@@ -31,6 +31,8 @@ const (
 	Complete Reason = reason.Complete
 	// AtMax: complete, but less than wished for, because of max.
 	AtMax Reason = reason.AtMax
+	// ReplicasLowered: complete, but less than wished for, because a client reduced replicas that include it.
+	ReplicasLowered Reason = reason.ReplicasLowered
 	// AboveMax: R alone is above max, so there is no room for a reserve.
 	AboveMax Reason = reason.AboveMax
 	// NotReady: as many as wanted, but some still boot or are sick.
@@ -72,7 +74,7 @@ func (r *round) explain() {
 // reason says what there is to say when the numbers are as they should be, or else what is in the way.
 func (r *round) reason(t tally) Reason {
 	switch {
-	case len(r.plan.Returned) > 0:
+	case len(r.plan.Returned) > 0 && !r.counting:
 		return Named
 	case r.Wish > 0 && r.Replicas > r.Max:
 		return AboveMax
@@ -86,6 +88,8 @@ func (r *round) reason(t tally) Reason {
 		return r.obstacle(t)
 	case t.ready < t.reserve:
 		return NotReady
+	case r.Excess < r.Wish && r.plan.Lowered.Times > 0:
+		return ReplicasLowered
 	case r.Excess < r.Wish:
 		return AtMax
 	case r.Excess == 0:
@@ -145,6 +149,9 @@ func (r *round) message(t tally, reason Reason) string {
 		}
 		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
+	case ReplicasLowered:
+		return fmt.Sprintf("%s; replicas include the reserve, and a client reduced them to %d: next try to reach %d after %s",
+			text, r.Replicas+r.plan.Applied.Counted, r.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
 	case Overstaying:
 		return text + "; " + r.whyOverstaying()
 	}
@@ -186,6 +193,9 @@ func (r *round) again() time.Duration {
 	}
 	if r.plan.Retry.Failures > 0 {
 		at(r.plan.Retry.Until)
+	}
+	if r.plan.Lowered.Times > 0 {
+		at(r.plan.Lowered.Until)
 	}
 	for _, m := range r.machines {
 		if r.BootPatience > 0 && m.Reserve && m.booting() && m.Phase != mcm.MachineTerminating {

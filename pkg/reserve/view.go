@@ -42,8 +42,10 @@ type Machine struct {
 	Named bool
 	// Deleted says that it has a deletion timestamp.
 	Deleted bool
-	// Returned says that R was given back for it already.
+	// Returned says that its name is settled already: R was given back for it, or the reserve has become smaller by it.
 	Returned bool
+	// Registered reports whether it has a Node, or had one.
+	Registered bool
 	// Preserved says that its preserve expiry time lies ahead.
 	Preserved bool
 	// Pods is how many it holds that are not a DaemonSet's, mirror pods or finished.
@@ -72,8 +74,10 @@ type View struct {
 	Replicas int
 	// Wish is the excess wanted, Excess is X: what bounds leave of it.
 	Wish, Excess int
-	// Max is the max of the bounds, or Unbounded.
-	Max int
+	// Min and Max are those of the bounds, or 0 and Unbounded.
+	Min, Max int
+	// Accounting is where the reserve is to be counted; the zero value means additive.
+	Accounting pool.Accounting
 	// Applied is what the lens shows now.
 	Applied Applied
 	// CurrentSet is the name of the MachineSet made from the current template.
@@ -99,9 +103,10 @@ type View struct {
 	Patience time.Duration
 	// BootPatience is how long a reserve machine may take to become ready; 0 is for ever.
 	BootPatience time.Duration
-	// SurplusSince and Retry are those of the last plan.
+	// SurplusSince, Retry and Lowered are those of the last plan.
 	SurplusSince time.Time
 	Retry        Retry
+	Lowered      Lowered
 }
 
 // Leaving says that the machine is on its way out, whoever sent it.

@@ -62,7 +62,7 @@ func settled(r, x, most int) *world {
 }
 
 func running(reserve bool) Machine {
-	m := Machine{Phase: mcm.MachineRunning, Made: true, Reserve: reserve, Set: current, Priority: PriorityServing}
+	m := Machine{Registered: true, Phase: mcm.MachineRunning, Made: true, Reserve: reserve, Set: current, Priority: PriorityServing}
 	if reserve {
 		m.Priority = PriorityReserve
 	}
@@ -132,8 +132,8 @@ func (w *world) carryOut(p Plan) {
 	if p.Applied != w.view.Applied {
 		w.note("A %d -> %d", w.view.Applied.Excess, p.Applied.Excess)
 	}
-	w.view.Applied, w.view.SurplusSince, w.view.Retry = p.Applied, p.SurplusSince, p.Retry
-	if len(p.Returned) > 0 {
+	w.view.Applied, w.view.SurplusSince, w.view.Retry, w.view.Lowered = p.Applied, p.SurplusSince, p.Retry, p.Lowered
+	if p.Replicas != w.view.Replicas {
 		w.setReplicas(p.Replicas)
 	}
 }
@@ -151,6 +151,7 @@ func (w *world) grow() bool {
 		m := &w.view.Machines[i]
 		before := *m
 		m.SeenPriority = m.Priority
+		m.Registered = m.Registered || m.Ready() || m.Sick()
 		switch {
 		case m.Deleted && m.Phase != mcm.MachineTerminating:
 			m.Phase = mcm.MachineTerminating

@@ -57,7 +57,7 @@ func (r *round) naming(z *zone) map[string]string {
 	if z.next.gone == "" {
 		return z.reminder
 	}
-	excess := pool.AppliedOf(z.Object)
+	excess := pool.AppliedOf(z.Object, z.Object.Spec.Replicas)
 	fewer := pool.VisibleReplicas(z.next.applied, excess) < pool.VisibleReplicas(z.applied, excess)
 	return signs.Name(z.Object, []string{z.next.gone}, fewer, r.Now)
 }

@@ -36,7 +36,7 @@ const (
 func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
 	d, change := v.Deployment, p.Deployment
 	var err error
-	if change.Replicas != 0 {
+	if len(p.Rule.Returned) > 0 {
 		if d, err = c.resizeDeployment(ctx, v, p); err != nil {
 			return d, err
 		}

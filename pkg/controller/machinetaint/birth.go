@@ -13,7 +13,11 @@ import (
 // Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
 func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 	d := c.newest(b.Deployment.String())
-	if d == nil || c.applied(b.Deployment.String(), d).Excess == 0 {
+	if d == nil {
+		return nil
+	}
+	workload, applied := c.numbers(b.Deployment.String(), d)
+	if applied.Excess == 0 {
 		return nil
 	}
 	now := c.clock.Now()
@@ -29,18 +33,19 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 			inFlight++
 		}
 	}
-	if reserve.BornServing(machines, inFlight, replicas(d)) {
+	if reserve.BornServing(machines, inFlight, workload) {
 		return nil
 	}
 	mark := c.settings.mark(now)
 	return &mark
 }
 
-// applied is the excess that is applied to a MachineDeployment.
-func (c *Controller) applied(key string, d *v1alpha1.MachineDeployment) reserve.Applied {
+// numbers are R and the excess that is applied to a MachineDeployment.
+func (c *Controller) numbers(key string, d *v1alpha1.MachineDeployment) (workload int, applied reserve.Applied) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.memories[key].applied(d)
+	m := c.memories[key]
+	return m.workload(d), m.applied(d)
 }
 
 // newest is a MachineDeployment as the store shows it, or as we or others here have written it since.

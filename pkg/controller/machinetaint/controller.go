@@ -165,7 +165,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	d, err := c.apply(ctx, v, p)
 	// What is to be remembered belongs to the excess applied. Where that has fallen, or may have, because of a machine that cannot be
 	// made, it must not fall for that machine again, whatever else failed.
-	if applied(d).Excess == p.Rule.Applied.Excess || errors.Is(err, errUnknown) {
+	if is := applied(d); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
 		c.remember(key, p.Memory)
 	}
 	if err != nil {

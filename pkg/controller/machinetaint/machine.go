@@ -79,19 +79,6 @@ func freezeMargin(v View) int {
 	return n + v.Settings.SafetyUp
 }
 
-// appliedText is empty where nothing is applied.
-func appliedText(a reserve.Applied) string {
-	if a.Excess == 0 {
-		return ""
-	}
-	text := v1alpha1.AppliedExcess{Machines: small(a.Excess)}
-	if a.Max != reserve.Unbounded {
-		limit := small(a.Max)
-		text.Max = &limit
-	}
-	return text.String()
-}
-
 func countText(n *int32) string {
 	if n == nil {
 		return ""

@@ -32,7 +32,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	if d == shown {
 		c.settle(d)
 	}
-	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d}
+	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.settings.accounting(d)}
 	v.Memory, v.Pruned = c.memory(key)
 	s := pool.Outline(d, &c.source, v.Now)
 	if v.Machines = withoutPriorities(s.Machines); idle(v, wishOf(v)) {
@@ -43,6 +43,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.Wanted, v.Asked, v.Behind = c.seen(d, v.Machines)
 	v.Unreachable, v.Unhealthy = c.unreachable(), c.unhealthy()
+	v.Asleep = c.asleep(d, s.Machines)
 	return v, true
 }
 

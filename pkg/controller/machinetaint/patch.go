@@ -12,7 +12,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // All writes are merge patches on the version they were decided on: what this program does not know of an object stays.
@@ -95,12 +94,7 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 	}
 	spec := tree{}
 	if change.Replicas != 0 {
-		after := *d
-		pool.SetWorkload(&after, pool.Workload(d, d.Spec.Replicas)+small(change.Replicas))
-		spec["replicas"] = after.Spec.Replicas
-		if _, held := pool.AppliedReplicas(d); held {
-			annotations[v1alpha1.AppliedReplicasAnnotation] = after.Annotations[v1alpha1.AppliedReplicasAnnotation]
-		}
+		spec["replicas"] = d.Spec.Replicas + int32(change.Replicas)
 	}
 	switch {
 	case change.Field != nil:

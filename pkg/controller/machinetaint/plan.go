@@ -47,7 +47,7 @@ func (p Plan) canWait() bool {
 
 // DeploymentChange is one write of a MachineDeployment.
 type DeploymentChange struct {
-	// Replicas to add to those wanted, for machines in reserve that somebody named.
+	// Replicas to add to spec.replicas: for machines in reserve that somebody named, or because it includes the reserve.
 	Replicas int
 	// Field is what spec.excessReplicas is to hold, nil to leave it.
 	Field *int32
@@ -96,14 +96,22 @@ func NewPlan(v View) Plan {
 	if idle(v, w) {
 		return Plan{Idle: true}
 	}
+	if text := recovered(v, w); text != "" {
+		v.Memory.Applied, v.Memory.UID = text, v.Deployment.UID
+		w = wishOf(v)
+	}
 	view := ruleView(v, w)
 	p := Plan{Rule: reserve.NewPlan(view)}
-	p.Memory = Memory{SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Contest: w.contest, Applied: p.Rule.Applied, UID: v.Deployment.UID}
+	after := laid(v, view, p.Rule)
+	p.Memory = Memory{
+		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, Contest: w.contest,
+		Applied: after.Annotations[v1alpha1.AppliedExcessAnnotation], UID: v.Deployment.UID,
+	}
 	p.Again = sooner(p.Rule.Again, w.contest.Until.Sub(v.Now))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Machines = withStates(v, p.Machines, p.Nodes)
-	p.Deployment = deploymentChange(v, w, view, p.Rule)
+	p.Deployment = deploymentChange(v, w, after, p.Rule)
 	p.Report = report(v, w, p.Rule)
 	return p
 }
@@ -137,10 +145,10 @@ func idle(v View, w wish) bool {
 func ruleView(v View, w wish) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
-		Replicas: replicas(d), Wish: w.Wish, Excess: w.Excess, Max: w.Max, Applied: v.Memory.applied(d),
+		Replicas: v.Memory.workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.applied(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Asked: v.Asked, Behind: v.Behind,
 		Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
-		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry,
+		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
 	returned := returned(d)
 	for _, m := range v.Machines {
@@ -191,16 +199,17 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	return all
 }
 
-// deploymentChange gathers all that is to be written to the MachineDeployment.
-func deploymentChange(v View, w wish, view reserve.View, rule reserve.Plan) DeploymentChange {
+// deploymentChange gathers all that is to be written to the MachineDeployment. After is what its numbers are to be.
+func deploymentChange(v View, w wish, after *v1alpha1.MachineDeployment, rule reserve.Plan) DeploymentChange {
 	d := v.Deployment
-	c := DeploymentChange{Replicas: rule.Replicas - view.Replicas, Field: w.field, Restored: w.restored, Managed: w.managed, LetGo: w.letGo, Annotations: map[string]string{}}
+	c := DeploymentChange{Replicas: int(after.Spec.Replicas - d.Spec.Replicas), Field: w.field, Restored: w.restored, Managed: w.managed, LetGo: w.letGo, Annotations: map[string]string{}}
 	put := func(key, value string) {
 		if d.Annotations[key] != value {
 			c.Annotations[key] = value
 		}
 	}
-	put(v1alpha1.AppliedExcessAnnotation, appliedText(rule.Applied))
+	put(v1alpha1.AppliedExcessAnnotation, after.Annotations[v1alpha1.AppliedExcessAnnotation])
+	put(v1alpha1.AppliedReplicasAnnotation, after.Annotations[v1alpha1.AppliedReplicasAnnotation])
 	put(v1alpha1.ReturnedAnnotation, returnedText(v, rule.Returned))
 	put(v1alpha1.WantedExcessAnnotation, countText(w.recorded))
 	put(v1alpha1.ExcessOwnersAnnotation, v1alpha1.ExcessOwnersText(w.owners))

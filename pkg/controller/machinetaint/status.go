@@ -3,6 +3,7 @@
 package machinetaint
 
 import (
+	"fmt"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -27,6 +28,10 @@ type Report struct {
 func report(v View, w wish, rule reserve.Plan) Report {
 	s := rule.Standing
 	r := Report{Reserve: small(s.Reserve), Ready: small(s.Ready), Reason: s.Reason, Message: s.Message}
+	if n := rule.Applied.Counted; n > 0 {
+		s.Message += fmt.Sprintf("; spec.replicas includes %d of them", n)
+		r.Message = s.Message
+	}
 	draining, _ := v.draining()
 	switch {
 	case w.trouble != nil:

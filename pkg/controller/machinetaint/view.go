@@ -3,9 +3,11 @@
 package machinetaint
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -34,6 +36,10 @@ type View struct {
 	Unreachable string
 	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see [signs.Unhealthy].
 	Unhealthy bool
+	// Accounting is where the reserve is counted unless the MachineDeployment says it; empty to leave it where it is.
+	Accounting pool.Accounting
+	// Asleep reports whether the cluster hibernates or is being deleted; see asleep.
+	Asleep bool
 	// Pruned says that the API server does not keep spec.excessReplicas.
 	Pruned bool
 	// Memory is what the last plan said to remember.
@@ -51,25 +57,29 @@ type Machine struct {
 type Memory struct {
 	SurplusSince time.Time
 	Retry        reserve.Retry
+	Lowered      reserve.Lowered
 	Contest      Contest
-	// Applied is the excess that was applied, to the MachineDeployment with this UID.
-	Applied reserve.Applied
+	// Applied is the annotation applied-excess of the MachineDeployment with this UID.
+	Applied string
 	UID     types.UID
 }
 
-// applied returns the applied excess. If a client has replaced the whole object without the annotation, the last value still applies:
-// only plans change it.
-func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied {
-	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; !there && m.UID == d.UID {
-		return m.Applied
+// known is a MachineDeployment with its applied excess. If a client has replaced the whole object without the annotation, the last
+// value still applies: only plans change it.
+func (m Memory) known(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || m.Applied == "" || m.UID != d.UID {
+		return d
 	}
-	return pool.AppliedOf(d)
+	known := *d
+	known.Annotations = maps.Clone(d.Annotations)
+	metav1.SetMetaDataAnnotation(&known.ObjectMeta, v1alpha1.AppliedExcessAnnotation, m.Applied)
+	return &known
 }
 
-// visible is how many machines machine-controller-manager is to be shown to be wanted.
-func (m Memory) visible(d *v1alpha1.MachineDeployment) int {
-	return pool.VisibleReplicas(replicas(d), m.applied(d))
-}
+// applied is the applied excess, workload R, and visible the number of machines that machine-controller-manager is to be shown.
+func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied { return applied(m.known(d)) }
+func (m Memory) workload(d *v1alpha1.MachineDeployment) int            { return replicas(m.known(d)) }
+func (m Memory) visible(d *v1alpha1.MachineDeployment) int             { return pool.Visible(m.known(d)) }
 
 // Settings are the same for all MachineDeployments.
 type Settings struct {
@@ -82,6 +92,9 @@ type Settings struct {
 	BootPatience time.Duration
 	// SafetyUp is machine-controller-manager's: how many machines beyond replicas and surge make it freeze.
 	SafetyUp int
+	// Accounting is where the reserve of a MachineDeployment is counted by default; empty to leave it where it is. Where the function
+	// is nil that is so for all.
+	Accounting func(*v1alpha1.MachineDeployment) pool.Accounting
 	// Drain says that no reserve is wanted anywhere, whatever MachineDeployments say.
 	Drain bool
 }

@@ -32,6 +32,9 @@ type wish struct {
 	// contest is with those who write a field that shows what is derived; rival is one of them.
 	contest Contest
 	rival   string
+	// accounting is where the reserve is to be counted, and min the fewest replicas then.
+	accounting pool.Accounting
+	min        int
 	// trouble says that the wish cannot be understood: the reserve stays as it is.
 	trouble *trouble
 }
@@ -61,8 +64,14 @@ func wishOf(v View) wish {
 	d := v.Deployment
 	w := wish{recorded: recorded(d), owners: recordedOwners(d)}
 	wishes, err := pool.WishesOf(d)
+	if wishes.Bounds != nil {
+		w.min = int(wishes.Bounds.Min)
+	}
 	if err != nil {
 		return w.stand(v, BoundsInvalid, err.Error())
+	}
+	if w.accounting, err = v.accounting(); err != nil {
+		return w.stand(v, AnnotationInvalid, err.Error())
 	}
 	draining, err := v.draining()
 	if err != nil {
@@ -73,7 +82,7 @@ func wishOf(v View) wish {
 		w.remember(d, v.Pruned)
 		wishes.Field = w.recorded
 	}
-	w.Wanted, err = reserve.Effective(wishes, replicas(d), v.Allocatable)
+	w.Wanted, err = reserve.Effective(wishes, v.Memory.workload(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
 		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node", err))
@@ -83,7 +92,7 @@ func wishOf(v View) wish {
 	if derived {
 		w.show(v)
 	}
-	if draining {
+	if draining || v.Asleep && w.accounting == pool.Inclusive {
 		w.Wish, w.Excess = 0, 0
 	}
 	return w
@@ -127,7 +136,8 @@ func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
 // stand leaves the reserve as it is, because of a wish that cannot be understood.
 func (w wish) stand(v View, reason reserve.Reason, message string) wish {
 	a := v.Memory.applied(v.Deployment)
-	w.Wanted = reserve.Wanted{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-replicas(v.Deployment))), Max: a.Max}
+	w.Wanted = reserve.Wanted{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.workload(v.Deployment))), Max: a.Max}
+	w.accounting = v.counted()
 	w.trouble = &trouble{reason, message}
 	return w
 }
@@ -161,5 +171,5 @@ func replicas(d *v1alpha1.MachineDeployment) int {
 
 // applied is what machine-controller-manager is being asked for beyond replicas.
 func applied(d *v1alpha1.MachineDeployment) reserve.Applied {
-	return pool.AppliedOf(d)
+	return pool.AppliedOf(d, d.Spec.Replicas)
 }

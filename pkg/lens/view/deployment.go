@@ -62,7 +62,7 @@ func replicas(d *v1alpha1.MachineDeployment) int32 {
 	if base < 0 {
 		return base
 	}
-	return int32(pool.VisibleReplicas(int(base), pool.AppliedOf(d)))
+	return int32(pool.VisibleReplicas(int(base), pool.AppliedOf(d, d.Spec.Replicas)))
 }
 
 // foreign are the annotations that are not ours; nil where none is left, as where there were none.

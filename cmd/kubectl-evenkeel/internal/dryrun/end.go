@@ -97,7 +97,7 @@ func (w *world) end(rest bool, was Objects, shares map[string]balancerPlan) End 
 }
 
 func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
-	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: pool.AppliedOf(d).Excess}
+	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess}
 	if c := condition(d); c != nil {
 		e.Reason, e.Message = c.Reason, c.Message
 	}

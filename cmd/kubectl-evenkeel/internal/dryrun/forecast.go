@@ -159,7 +159,7 @@ func (w *world) unsettled(key string) bool {
 		n++
 	}
 	d := w.deployments[key]
-	return n != pool.VisibleReplicas(int(pool.Workload(d, d.Spec.Replicas)), pool.AppliedOf(d))
+	return n != pool.Visible(d)
 }
 
 // Machines are those of the View; the Plan has changes of that name.

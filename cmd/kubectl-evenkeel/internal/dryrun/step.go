@@ -70,7 +70,7 @@ func reserveSteps(r reservePlan) []Step {
 	var steps []Step
 	d, change := r.Deployment(), r.Plan.Deployment
 	if change.Replicas != 0 {
-		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(int(d.Spec.Replicas) + change.Replicas), Why: "a machine in reserve was named for deletion"})
+		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(int(d.Spec.Replicas) + change.Replicas), Why: replicasWhy(r.Rule)})
 	}
 	for _, m := range r.Plan.Machines {
 		switch m.Mark {
@@ -90,10 +90,18 @@ func reserveSteps(r reservePlan) []Step {
 	if change.Field != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*change.Field)})
 	}
-	if was, is := pool.AppliedOf(d), r.Rule.Applied; !r.Idle && was != is {
+	if was, is := pool.AppliedOf(d, d.Spec.Replicas), r.Rule.Applied; !r.Idle && was != is {
 		steps = append(steps, Step{Do: Apply, From: appliedText(was), To: appliedText(is)})
 	}
 	return steps
+}
+
+// replicasWhy explains a change of replicas.
+func replicasWhy(p reserve.Plan) string {
+	if len(p.Returned) > 0 && p.Applied.Counted == 0 {
+		return "a machine in reserve was named for deletion"
+	}
+	return "replicas include the reserve"
 }
 
 // Deployment is the MachineDeployment that the plan is about.

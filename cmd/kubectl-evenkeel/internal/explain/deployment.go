@@ -118,8 +118,11 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 	if text, set := plan.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
 		a.next("The applied excess is about to become %s.", cmp.Or(text, "0"))
 	}
-	if n := plan.Deployment.Replicas; n > 0 {
+	switch n := plan.Deployment.Replicas; {
+	case n > 0 && len(plan.Rule.Returned) > 0:
 		a.next("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 12).", n)
+	case n != 0:
+		a.next("Replicas are about to change by %+d, because they include the reserve (law 16).", n)
 	}
 	if n := len(plan.Rule.Priorities); n > 0 {
 		a.next("The deletion priority of %s is about to change.", count(n, "machine"))

@@ -6,6 +6,7 @@ package reason
 const (
 	Complete           = "Complete"
 	AtMax              = "AtMax"
+	ReplicasLowered    = "ReplicasLowered"
 	AboveMax           = "AboveMax"
 	Growing            = "Growing"
 	NotReady           = "NotReady"
@@ -35,6 +36,9 @@ const (
 // ReserveReady explains the condition of that name.
 var ReserveReady = Table{
 	{Name: Complete, Status: True, Event: "ReserveHeld", Meaning: "The reserve is as large as desired, and all of it is ready."},
+	{Name: ReplicasLowered, Status: True,
+		Meaning: "`spec.replicas` includes the reserve, and a client reduced it below what workload and the desired reserve need. The reserve takes the reduction. The message shows when it grows again.",
+		Remedy:  "if you want the whole reserve, raise `spec.replicas`, or keep GitOps tools from writing it"},
 	{Name: AtMax, Status: True, Meaning: "The reserve is complete, but max leaves room for less than desired.",
 		Remedy: "raise max if you want the whole excess"},
 	{Name: AboveMax, Status: False, Meaning: "Replicas alone exceed max. Max limits the reserve and not replicas, so there is no reserve.",

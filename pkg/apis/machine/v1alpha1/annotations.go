@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+import "fmt"
+
 // AnnotationPrefix begins every annotation of Evenkeel.
 const AnnotationPrefix = "evenkeel.machine.sapcloud.io/"
 
@@ -18,11 +20,35 @@ const (
 	// carries the reserve taint. It is absent from a Machine that was never in reserve. The machine-taint controller writes it.
 	ReserveStateAnnotation = AnnotationPrefix + "reserve-state"
 
-	// AppliedExcessAnnotation, on a MachineDeployment, is what machine-controller-manager is asked to run beyond
-	// replicas; see [ParseAppliedExcess]. The machine-taint controller writes it.
+	// AppliedExcessAnnotation, on a MachineDeployment, is what machine-controller-manager is asked to run beyond the machines for
+	// workload; see [ParseAppliedExcess]. The machine-taint controller writes it, and whoever changes replicas where these include
+	// reserve machines, in the same write.
 	AppliedExcessAnnotation = AnnotationPrefix + "applied-excess"
 
 	// AppliedReplicasAnnotation, on a MachineDeployment, is the number of replicas that machine-controller-manager may
 	// act on while growth is being split over zones; see [ParseAppliedReplicas]. The balance controller writes it.
 	AppliedReplicasAnnotation = AnnotationPrefix + "applied-replicas"
+
+	// AccountingAnnotation, on a MachineDeployment, says whether spec.replicas includes the reserve; see [ParseAccounting]. The user
+	// writes it. Where it is absent, the flag --reserve-accounting counts.
+	AccountingAnnotation = AnnotationPrefix + "accounting"
 )
+
+// Accounting says where the reserve is counted.
+type Accounting string
+
+const (
+	// AccountingAdditive counts the reserve beyond spec.replicas.
+	AccountingAdditive Accounting = "Additive"
+	// AccountingInclusive counts reserve machines that have a Node within spec.replicas.
+	AccountingInclusive Accounting = "Inclusive"
+)
+
+// ParseAccounting reads the value of [AccountingAnnotation].
+func ParseAccounting(text string) (Accounting, error) {
+	switch a := Accounting(text); a {
+	case AccountingAdditive, AccountingInclusive:
+		return a, nil
+	}
+	return "", fmt.Errorf("accounting %.80q: write %s or %s", text, AccountingAdditive, AccountingInclusive)
+}

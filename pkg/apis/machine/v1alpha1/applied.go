@@ -7,47 +7,64 @@ import (
 	"regexp"
 )
 
-// AppliedExcess is what machine-controller-manager is asked to run beyond replicas right now.
+// AppliedExcess is what machine-controller-manager is asked to run beyond the machines for workload right now.
 //
 // +k8s:deepcopy-gen=false
 type AppliedExcess struct {
 	Machines int32
 	// Max is the upper bound that Machines was computed for, nil where there was none.
 	Max *int32
+	// Counted is how many of Machines spec.replicas includes, and Replicas what spec.replicas was when that was written. Both are
+	// 0 where spec.replicas includes none.
+	Counted, Replicas int32
 }
 
 var (
-	appliedExcessRegexp   = regexp.MustCompile(`^` + countPattern + `(,max=` + countPattern + `)?$`)
+	appliedExcessRegexp   = regexp.MustCompile(`^` + countPattern + `(,max=` + countPattern + `)?(,counted=` + countPattern + `,replicas=` + countPattern + `)?$`)
 	appliedReplicasRegexp = regexp.MustCompile(`^` + countPattern + `$`)
 )
 
-// ParseAppliedExcess reads the value of [AppliedExcessAnnotation]: "2", or "2,max=5" where bounds exist.
+// ParseAppliedExcess reads the value of [AppliedExcessAnnotation]: "2", or "2,max=5" where bounds exist; and where spec.replicas includes
+// some of these machines, also how many and of how many replicas: "2,max=5,counted=1,replicas=4".
 func ParseAppliedExcess(text string) (AppliedExcess, error) {
 	parts := appliedExcessRegexp.FindStringSubmatch(text)
 	if parts == nil {
 		return AppliedExcess{}, fmt.Errorf("applied excess %.80q: write a count, or a count and the maximum it is for: \"2\", \"2,max=5\"", text)
 	}
 	var a AppliedExcess
-	var err error
-	if a.Machines, err = parseCount("machines", parts[1]); err != nil {
-		return AppliedExcess{}, fmt.Errorf("applied excess %q: %w", text, err)
-	}
-	if parts[3] != "" {
-		limit, err := parseCount("max", parts[3])
+	var limit int32
+	for _, part := range []struct {
+		what, digits string
+		into         *int32
+	}{{"machines", parts[1], &a.Machines}, {"max", parts[3], &limit}, {"counted", parts[5], &a.Counted}, {"replicas", parts[6], &a.Replicas}} {
+		if part.digits == "" {
+			continue
+		}
+		n, err := parseCount(part.what, part.digits)
 		if err != nil {
 			return AppliedExcess{}, fmt.Errorf("applied excess %q: %w", text, err)
 		}
+		*part.into = n
+	}
+	if parts[3] != "" {
 		a.Max = &limit
+	}
+	if a.Counted > a.Machines || a.Counted > a.Replicas {
+		return AppliedExcess{}, fmt.Errorf("applied excess %q: counted must not be above machines or replicas", text)
 	}
 	return a, nil
 }
 
 // String is the form that [ParseAppliedExcess] reads.
 func (a AppliedExcess) String() string {
-	if a.Max == nil {
-		return fmt.Sprint(a.Machines)
+	text := fmt.Sprint(a.Machines)
+	if a.Max != nil {
+		text += fmt.Sprintf(",max=%d", *a.Max)
 	}
-	return fmt.Sprintf("%d,max=%d", a.Machines, *a.Max)
+	if a.Counted > 0 {
+		text += fmt.Sprintf(",counted=%d,replicas=%d", a.Counted, a.Replicas)
+	}
+	return text
 }
 
 // ParseAppliedReplicas reads the value of [AppliedReplicasAnnotation], a count.

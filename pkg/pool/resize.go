@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"maps"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// SetWorkload changes the number of machines for workload to r. Growth that waits to be split over zones goes on waiting.
+func SetWorkload(d *machine.MachineDeployment, r int32) {
+	Resize(d, r, waiting(d))
+}
+
+// Resize changes the number of machines for workload to r, and that of the growth that waits to be split over zones. The change
+// itself is not split. Where spec.replicas includes reserve machines it does not grow beyond the max recorded with them: workload
+// takes reserve machines instead.
+func Resize(d *machine.MachineDeployment, r, waiting int32) {
+	a := AppliedOf(d, d.Spec.Replicas)
+	if over := int(max(0, r)) + int(max(0, waiting)) + a.Counted - max(a.Max, int(d.Spec.Replicas)); over > 0 {
+		a.serve(over)
+	}
+	lay(d, r, waiting, a)
+}
+
+// Release gives workload so many machines more. It takes them from those of the reserve that spec.replicas includes, so that this
+// stays as it is while there are any.
+func Release(d *machine.MachineDeployment, machines int32) {
+	a := AppliedOf(d, d.Spec.Replicas)
+	r, waits := Workload(d, d.Spec.Replicas)+machines, waiting(d)
+	a.serve(int(machines))
+	lay(d, r, waits, a)
+}
+
+// Apply changes the number of machines for workload to r, and the applied excess.
+func Apply(d *machine.MachineDeployment, r int32, a Applied) {
+	lay(d, r, waiting(d), a)
+}
+
+// serve takes machines out of the excess, as far as spec.replicas includes them.
+func (a *Applied) serve(machines int) {
+	n := min(machines, a.Counted)
+	a.Counted, a.Excess = a.Counted-n, a.Excess-n
+}
+
+// waiting is the growth that waits to be split over zones.
+func waiting(d *machine.MachineDeployment) int32 {
+	return Requested(d) - max(0, Workload(d, d.Spec.Replicas))
+}
+
+// lay writes all numbers of a MachineDeployment. No other code turns R into spec.replicas. Applied replicas, where they are set, change
+// with R. The annotations of d are replaced and not modified, so d may be a shallow copy.
+func lay(d *machine.MachineDeployment, r, waiting int32, a Applied) {
+	r, waiting = max(0, r), max(0, waiting)
+	_, held := AppliedReplicas(d)
+	was := AppliedOf(d, d.Spec.Replicas)
+	d.Spec.Replicas = small(int(r) + int(waiting) + a.Counted)
+	d.Annotations = maps.Clone(d.Annotations)
+	if held || waiting > 0 {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedReplicasAnnotation, strconv.Itoa(int(r)))
+	}
+	if text := a.String(int(d.Spec.Replicas)); text != "" && (a != was || a.Counted+a.Absorbed > 0) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedExcessAnnotation, text)
+	} else if a != was {
+		delete(d.Annotations, machine.AppliedExcessAnnotation)
+	}
+}
