@@ -52,6 +52,8 @@ type Zone struct {
 	Asked string `json:"asked,omitempty"`
 	// Applied is A: what machine-controller-manager is asked to run on top of replicas now.
 	Applied int `json:"applied"`
+	// Counted is how many machines of the reserve spec.replicas includes.
+	Counted int `json:"counted,omitempty"`
 	// Bounds are min and max; nil where there are none.
 	Bounds *Bounds `json:"bounds,omitempty"`
 	// Rollout says that machines of an older template are being replaced.

@@ -17,7 +17,7 @@ import (
 func (r *reading) zone(d *v1alpha1.MachineDeployment) Zone {
 	s := r.snapshots[d]
 	z := Zone{
-		Name: d.Name, Zone: placeOf(s), Replicas: s.Replicas, Rollout: s.Rollout.Replacing, Applied: s.Applied.Excess, Asked: asked(s),
+		Name: d.Name, Zone: placeOf(s), Replicas: s.Requested, Counted: s.Applied.Counted, Rollout: s.Rollout.Replacing, Applied: s.Applied.Excess, Asked: asked(s),
 		ReserveReady: conditionOf(d, v1alpha1.ReserveReady), Machines: r.machines(s), Count: map[State]int{},
 	}
 	if b := s.Wishes.Bounds; b != nil {

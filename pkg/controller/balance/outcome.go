@@ -17,10 +17,12 @@ import (
 func (r *round) outcome(z *zone) Outcome {
 	o := Outcome{Name: z.name, News: z.next.news, Conditions: r.conditions(z)}
 	w := Write{Annotations: map[string]string{}, Gone: z.next.gone, Why: z.next.why}
+	excess := z.Object.Annotations[v1alpha1.AppliedExcessAnnotation]
 	if z.next.replicas != z.replicas {
 		after := *z.Object
 		pool.Resize(&after, *small(z.next.applied), *small(z.next.replicas - z.next.applied))
 		w.Replicas = &after.Spec.Replicas
+		excess = after.Annotations[v1alpha1.AppliedExcessAnnotation]
 	}
 	put := func(key, value string) {
 		if z.Object.Annotations[key] != value {
@@ -38,6 +40,7 @@ func (r *round) outcome(z *zone) Outcome {
 		move = z.next.move.String()
 	}
 	put(v1alpha1.AppliedReplicasAnnotation, applied)
+	put(v1alpha1.AppliedExcessAnnotation, excess)
 	put(v1alpha1.ShareAnnotation, share)
 	put(v1alpha1.MoveAnnotation, move)
 	put(v1alpha1.BoundsAnnotation, z.next.bounds)

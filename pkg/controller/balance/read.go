@@ -22,7 +22,7 @@ type zone struct {
 	mode v1alpha1.BalanceMode
 	// pool is its pool's name, empty where it has none.
 	pool string
-	// replicas are those that are asked for, applied those for workload; see [pool.Workload]. Held reports whether the
+	// replicas are those that are asked for as workload, applied those that may serve; see [pool.Requested] and [pool.Workload]. Held reports whether the
 	// latter are written down.
 	replicas, applied int
 	held              bool
@@ -75,7 +75,7 @@ type draft struct {
 // read takes a member apart. What cannot be understood counts as not said; of what a user writes it is a trouble.
 func read(m Member, s Settings) *zone {
 	d := m.Object
-	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: max(0, int(d.Spec.Replicas))}
+	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: int(pool.Requested(d))}
 	z.readWishes(s)
 	z.applied = max(0, int(pool.Workload(d, d.Spec.Replicas)))
 	_, z.held = pool.AppliedReplicas(d)

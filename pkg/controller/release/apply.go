@@ -62,9 +62,9 @@ func (c *Controller) send(ctx context.Context, namespace, name string, patches [
 
 func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
 	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
-		"from", r.Pool.Replicas, "to", r.after().Spec.Replicas, "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
+		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
 	c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
-		r.Pool.Replicas, r.after().Spec.Replicas, r.whom(), some(r.Machines, "machine"))
+		r.Pool.Replicas, r.Pool.Replicas+r.By, r.whom(), some(r.Machines, "machine"))
 }
 
 // whom a raise is for.

@@ -5,9 +5,11 @@ package release
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -43,6 +45,15 @@ func (r Raise) patch(stored any) []byte {
 	if r.Pool.Applied != nil {
 		operations = append(operations, operation{"add", annotation(v1alpha1.AppliedReplicasAnnotation), after.Annotations[v1alpha1.AppliedReplicasAnnotation]})
 	}
+	if basis.Excess != nil {
+		key := annotation(v1alpha1.AppliedExcessAnnotation)
+		operations = slices.Insert(operations, 0, operation{"test", key, basis.Excess})
+		if text, left := after.Annotations[v1alpha1.AppliedExcessAnnotation]; left {
+			operations = append(operations, operation{"add", key, text})
+		} else {
+			operations = append(operations, operation{"remove", key, nil})
+		}
+	}
 	raw, err := json.Marshal(operations)
 	if err != nil {
 		panic(fmt.Sprintf("encode a patch: %v", err)) // texts and numbers always encode
@@ -50,14 +61,17 @@ func (r Raise) patch(stored any) []byte {
 	return raw
 }
 
-// after is the MachineDeployment then: replicas, and the annotation applied-replicas where there is one.
+// after is the MachineDeployment then: replicas, and the annotations that go with them.
 func (r Raise) after() *v1alpha1.MachineDeployment {
 	d := &v1alpha1.MachineDeployment{}
-	d.Spec.Replicas = int32(r.Pool.Replicas)
+	d.Spec.Replicas = r.Pool.Basis.Replicas
 	if r.Pool.Applied != nil {
-		d.Annotations = map[string]string{v1alpha1.AppliedReplicasAnnotation: fmt.Sprint(*r.Pool.Applied)}
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AppliedReplicasAnnotation, fmt.Sprint(*r.Pool.Applied))
 	}
-	pool.SetWorkload(d, pool.Workload(d, d.Spec.Replicas)+int32(r.By))
+	if text := r.Pool.Basis.Excess; text != nil {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AppliedExcessAnnotation, *text)
+	}
+	pool.Release(d, int32(r.By))
 	return d
 }
 

@@ -21,13 +21,16 @@ func (c *Controller) pool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds,
 	p := Pool{
 		Key:      d.Namespace + "/" + d.Name,
 		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
-		Replicas: s.Replicas, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: sample(s),
+		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: sample(s),
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
 		p.Basis.Applied = &text
 		if _, valid := pool.AppliedReplicas(d); valid {
 			p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))
 		}
+	}
+	if s.Applied.Counted+s.Applied.Absorbed > 0 {
+		p.Basis.Excess = ptr.To(d.Annotations[v1alpha1.AppliedExcessAnnotation])
 	}
 	for _, m := range s.Machines {
 		if m.Node != nil {

@@ -105,6 +105,6 @@ func (p *Preview) Plan() Plan {
 // After is the MachineDeployment of a raise when that has been carried out.
 func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	after := d.DeepCopy()
-	pool.SetWorkload(after, pool.Workload(d, d.Spec.Replicas)+int32(r.By))
+	pool.Release(after, int32(r.By))
 	return after
 }

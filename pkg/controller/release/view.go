@@ -60,7 +60,7 @@ type Daemon struct {
 type Pool struct {
 	Key   string
 	Basis Basis
-	// Replicas is spec.replicas, Max that of the bounds.
+	// Replicas are those for workload, with growth that waits to be split over zones; Max is that of the bounds.
 	Replicas, Max int
 	// Applied is the number of replicas that machine-controller-manager may act on, where the annotation applied-replicas is set.
 	Applied *int32
@@ -80,9 +80,10 @@ type Basis struct {
 	Generation int64
 	// Replicas is spec.replicas.
 	Replicas int32
-	// Bounds and Applied are annotations; Applied is nil where it is not there.
-	Bounds  string
-	Applied *string
+	// Bounds, Applied and Excess are annotations. Applied is nil where it is not there, and Excess, the applied excess, where replicas
+	// include no reserve machines.
+	Bounds          string
+	Applied, Excess *string
 }
 
 // Memory is when pods were first seen to wait beside room.

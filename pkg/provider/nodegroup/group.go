@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
@@ -35,7 +36,7 @@ func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 }
 
 // Replicas is the target size: machines for workload, with the growth that waits to be split over zones.
-func (g Group) Replicas() int32 { return max(0, g.Deployment.Spec.Replicas) }
+func (g Group) Replicas() int32 { return pool.Requested(g.Deployment) }
 
 // message is the group as it is told. It always has both bounds, since the caller takes them from wherever it met the
 // group last, and a group without a min could be emptied.

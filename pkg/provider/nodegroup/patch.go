@@ -21,13 +21,24 @@ const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 func (c Change) patch(base *v1alpha1.MachineDeployment) ([]byte, error) {
 	metadata := map[string]any{"resourceVersion": base.ResourceVersion, "uid": base.UID}
 	if len(c.Annotations) > 0 {
-		metadata["annotations"] = c.Annotations
+		metadata["annotations"] = annotationsOf(c.Annotations)
 	}
 	body := map[string]any{"metadata": metadata}
 	if c.From != c.To {
-		body["spec"] = map[string]any{"replicas": c.To}
+		body["spec"] = map[string]any{"replicas": c.Replicas}
 	}
 	return json.Marshal(body)
+}
+
+// annotationsOf has null, which removes, for those without a value.
+func annotationsOf(set map[string]string) map[string]any {
+	annotations := map[string]any{}
+	for key, value := range set {
+		if annotations[key] = value; value == "" {
+			annotations[key] = nil
+		}
+	}
+	return annotations
 }
 
 // settle tells what became of a patch, by what is stored now that the version it was decided on is not any more: it took
@@ -41,11 +52,14 @@ func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done 
 	switch {
 	case !lost, live.UID != base.UID:
 		return false, nil
+	case c.From != c.To && c.Replicas == base.Spec.Replicas:
+		// Workload takes reserve machines that replicas include. Where that is not stored, it is decided anew: on what the caller has seen.
+		return live.Annotations[v1alpha1.AppliedExcessAnnotation] == c.Annotations[v1alpha1.AppliedExcessAnnotation], nil
 	case c.From == c.To, live.Generation == base.Generation:
 		return false, nil // names that have arrived are seen when deciding anew
-	case live.Spec.Replicas == c.To && c.arrived(base, live):
+	case live.Spec.Replicas == c.Replicas && c.arrived(base, live):
 		return true, nil
-	case live.Generation == base.Generation+1 && (live.Spec.Replicas != c.To || c.dated(base)):
+	case live.Generation == base.Generation+1 && (live.Spec.Replicas != c.Replicas || c.dated(base)):
 		return false, nil
 	}
 	return false, status.Errorf(codes.Aborted, "change %s: the answer was lost, and others have written since; look at its target size", base.Name)

@@ -17,8 +17,8 @@ import (
 
 // Change is one patch of a MachineDeployment. Errors of the functions that make one are answers to a call.
 type Change struct {
-	// From and To are replicas before and after.
-	From, To int32
+	// From and To are the target size before and after, and Replicas is spec.replicas then: it may include reserve machines.
+	From, To, Replicas int32
 	// Names are machines that are newly named for deletion.
 	Names []string
 	// Annotations are set.
@@ -117,10 +117,13 @@ func resized(g Group, replicas, r int32) *v1alpha1.MachineDeployment {
 
 // newChange is the change of a group to what it is after it.
 func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
-	c := Change{From: g.Replicas(), To: after.Spec.Replicas, Annotations: map[string]string{}}
+	c := Change{From: g.Replicas(), To: pool.Requested(after), Replicas: after.Spec.Replicas, Annotations: map[string]string{}}
 	c.meant = c.To - c.From
 	if _, held := pool.AppliedReplicas(after); held && c.From != c.To {
 		c.Annotations[v1alpha1.AppliedReplicasAnnotation] = after.Annotations[v1alpha1.AppliedReplicasAnnotation]
+	}
+	if text := after.Annotations[v1alpha1.AppliedExcessAnnotation]; text != g.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation] {
+		c.Annotations[v1alpha1.AppliedExcessAnnotation] = text
 	}
 	return c
 }

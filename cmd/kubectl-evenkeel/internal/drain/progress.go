@@ -32,7 +32,7 @@ type Pool struct {
 func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
 	p := Pool{
 		Namespace: d.Namespace, Name: d.Name, Told: d.Annotations[machine.DrainReserveAnnotation] == "true",
-		Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess, Marked: marked, There: there, Replicas: int(d.Spec.Replicas), Ready: true,
+		Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess, Marked: marked, There: there, Replicas: int(pool.Requested(d)), Ready: true,
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == machine.ReserveReady {
