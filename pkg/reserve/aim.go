@@ -24,6 +24,10 @@ func (r *round) aim() {
 	if r.Rollout {
 		r.target = r.Applied.Excess
 	}
+	if r.plan.Lowered.Times > 0 && r.present > r.shown {
+		// MCM has yet to delete what workload gave up. It would take victims for that, and machines that serve for the victims.
+		r.target = max(r.target, r.Applied.Excess)
+	}
 	r.retry(t)
 	r.overstay(t)
 	// Those that cannot be let go hold their places, but they are no reason to grow (law 7).

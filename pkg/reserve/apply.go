@@ -52,6 +52,10 @@ func (r *round) condemn(i int, why Why) {
 
 // apply moves the applied excess as far towards the target as it may go now, with the max it is computed for.
 func (r *round) apply() {
+	if r.Ending {
+		r.plan.Applied = Applied{Max: r.Max}
+		return
+	}
 	next := Applied{Excess: r.Applied.Excess, Max: r.Max, Counted: r.Applied.Counted}
 	switch {
 	case r.target < next.Excess:

@@ -67,7 +67,8 @@
 //     changes nothing that MCM is shown.
 //  17. A reduction of replicas that include reserve machines falls on workload as far as machines that serve are gone or named, and else on
 //     the reserve, through the gate: R stays, and nothing is drained. Replicas are then the most that the reserve may reach: for a
-//     minute, twice as long each time it happens again, and until a rollout has ended.
+//     minute, twice as long each time it happens again, and until a rollout has ended. Where all machines of a cluster are to go, the
+//     reserve goes with them, without a gate.
 //  18. Min. The reserve takes no machine from replicas that min asks for: one that it does not need serves.
 //
 // At rest S = R and V = X, or [Standing] says why not.

@@ -92,6 +92,8 @@ type View struct {
 	Behind bool
 	// Blind says that the Nodes and their pods cannot be seen: Pods is what it was, and no Node can be written (law 15).
 	Blind bool
+	// Ending reports whether all machines are to go, those of the reserve, too: the cluster hibernates or is being deleted.
+	Ending bool
 	// Unhealthy reports whether so many Nodes of the cluster are not ready that no machine is drained (law 5).
 	Unhealthy bool
 	// FreezeMargin is how far above its replicas machine-controller-manager freezes a MachineDeployment: surge plus its

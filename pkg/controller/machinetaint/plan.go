@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -147,7 +148,7 @@ func ruleView(v View, w wish) reserve.View {
 	view := reserve.View{
 		Replicas: v.Memory.workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.applied(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Asked: v.Asked, Behind: v.Behind,
-		Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		Ending: v.Asleep && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
 	returned := returned(d)
