@@ -156,6 +156,20 @@ var _ = Describe("A list (L4.1)", func() {
 		})
 	})
 
+	It("does not wait for the deletion of a machine in whose place there is another one of that name", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			w.server.Hold("machines", "ours")
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			_, err := w.others.Machines(ns).Create(w, machine("a"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			w.server.Compact() // the store is shown the new one, and not that the old one went
+			w.server.Release("machines", "ours")
+			time.AfterFunc(10*time.Minute, w.stop)
+			Expect(w.listed()).To(ConsistOf("a"))
+		})
+	})
+
 	It("survives a watch that breaks with history forgotten", func() {
 		inWorld(1, func(w world) {
 			w.server.Hold("machines")

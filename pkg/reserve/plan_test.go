@@ -78,6 +78,11 @@ var _ = DescribeTable("A plan moves",
 		w.setReplicas(4)
 	}, Move{"e", false, Released}),
 	Entry("none into reserve while MCM has deletions to do (4)", all(replicas(2), empty("c"))),
+	Entry("none that MCM may be about to delete, because its store still shows it as a victim (9)", func(w *world) {
+		w.machine("d").SeenPriority = PriorityVictim
+		w.view.Wanted = 5
+		w.setReplicas(6)
+	}, Move{"e", false, Released}, Move{"f", false, Released}),
 	Entry("a victim last, and only while nobody is about to delete it (9)", func(w *world) {
 		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
 		w.setReplicas(5)

@@ -209,6 +209,25 @@ var _ = Describe("A birth (V9)", func() {
 		})
 	})
 
+	It("that is tried again is under way, however long ago the first try was", func() {
+		r := &registry{serve: 1}
+		bornInWorld(r.births(), func(w world) {
+			named := child("pool")
+			named.Name, named.GenerateName = "pool-x", ""
+			w.failing(w.server.AfterWrite, 1, errLate)
+			Expect(second(w.bear(named))).To(HaveOccurred())
+			time.Sleep(115 * time.Second)
+			w.server.Latency(20 * time.Second)
+			var again sync.WaitGroup
+			again.Go(func() { _, _ = w.bear(named) })
+			time.Sleep(10 * time.Second)
+			_, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			again.Wait()
+			Expect(r.asked[1].UnderWay).To(Equal([]view.UnderWay{{Name: "pool-x"}}))
+		})
+	})
+
 	It("that was refused does not count", func() {
 		r := &registry{serve: 1}
 		bornInWorld(r.births(), func(w world) {
