@@ -104,6 +104,7 @@ var _ = Describe("Storms over two instances", func() {
 			c.calm()
 			g.endPatience()
 			time.Sleep(2 * time.Hour) // longer than what could not be made is waited for
+			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
 			c.want(3)
 			c.settle()
 			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
