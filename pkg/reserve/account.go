@@ -14,6 +14,13 @@ type Lowered struct {
 	// Times is how often that happened in a row, and until when replicas are the most that the reserve may reach.
 	Times int
 	Until time.Time
+	// Replicas, Wish and Max are what they were then. Where somebody raises replicas, or changes one of the others, it is over.
+	Replicas, Wish, Max int
+}
+
+// over reports whether a client has changed its mind since.
+func (l Lowered) over(replicas int, v View) bool {
+	return replicas > l.Replicas || v.Wish != l.Wish || v.Max != l.Max
 }
 
 // settle decides who takes a reduction of spec.replicas that the reserve has absorbed so far, and how many machines min keeps as
@@ -21,8 +28,11 @@ type Lowered struct {
 func (r *round) settle() {
 	a := &r.Applied
 	r.plan.Lowered = r.Lowered
-	if r.Now.Sub(r.Lowered.Until) >= lastRetry {
+	switch {
+	case r.Now.Sub(r.Lowered.Until) >= lastRetry:
 		r.plan.Lowered = Lowered{}
+	case r.Now.Before(r.Lowered.Until) && r.Lowered.over(r.Replicas+a.Counted, r.View):
+		r.plan.Lowered.Until = r.Now
 	}
 	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
 		// Machines that serve and were named have left by now, so R goes where they went.
@@ -47,8 +57,8 @@ func (r *round) settle() {
 // noteReduction remembers a reduction that the reserve takes. Replicas are not given back for a reserve machine that was named with it.
 func (r *round) noteReduction() {
 	l := &r.plan.Lowered
-	l.Until = r.Now.Add(min(lastRetry, firstRetry<<min(l.Times, 6)))
-	l.Times++
+	wait := min(lastRetry, firstRetry<<min(l.Times, 6))
+	*l = Lowered{Times: l.Times + 1, Until: r.Now.Add(wait), Replicas: r.Replicas + r.Applied.Counted, Wish: r.Wish, Max: r.Max}
 	for _, m := range r.machines {
 		if m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)

@@ -24,7 +24,7 @@ func drawCounted(t *rapid.T) View {
 	v.Applied.Absorbed = rapid.IntRange(0, v.Applied.Excess-v.Applied.Counted).Draw(t, "absorbed")
 	v.Min = rapid.IntRange(0, min(4, v.Max)).Draw(t, "min")
 	if rapid.IntRange(0, 3).Draw(t, "lowered before") == 0 {
-		v.Lowered = Lowered{Times: rapid.IntRange(1, 9).Draw(t, "times"), Until: start.Add(rapid.SampledFrom([]time.Duration{-2 * time.Hour, -time.Minute, time.Minute}).Draw(t, "lowered until"))}
+		v.Lowered = Lowered{Replicas: rapid.IntRange(0, 6).Draw(t, "lowered to"), Wish: v.Wish, Max: v.Max, Times: rapid.IntRange(1, 9).Draw(t, "times"), Until: start.Add(rapid.SampledFrom([]time.Duration{-2 * time.Hour, -time.Minute, time.Minute}).Draw(t, "lowered until"))}
 	}
 	return v
 }
@@ -95,7 +95,7 @@ var _ = Describe("laws of accounting", func() {
 		if lost > 0 && (!p.Lowered.Until.After(v.Now) || p.Lowered.Times == 0 || total(p.Replicas, p.Applied) > total(v.Replicas, v.Applied)) {
 			t.Fatalf("%d lost: %+v", lost, p)
 		}
-		if v.Now.Before(v.Lowered.Until) && v.Applied.Counted+v.Applied.Absorbed > 0 && total(p.Replicas, p.Applied) > total(v.Replicas, v.Applied) {
+		if v.Now.Before(v.Lowered.Until) && total(v.Replicas, v.Applied) <= v.Lowered.Replicas && v.Applied.Counted+v.Applied.Absorbed > 0 && total(p.Replicas, p.Applied) > total(v.Replicas, v.Applied) {
 			t.Fatalf("grows: %+v", p)
 		}
 	})

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -32,6 +33,8 @@ type ReserveOptions struct {
 	TaintEffects []string
 	// SurplusPatience and BootPatience are the controller's settings of that name.
 	SurplusPatience, BootPatience time.Duration
+	// Accounting is where reserves are counted: auto, additive or inclusive.
+	Accounting string
 	// Drain gives up every reserve.
 	Drain bool
 	// Syncs run at the same time.
@@ -45,6 +48,8 @@ func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 		"How long more machines than replicas may serve while none of them is empty, for example after a machine has recovered. After that, the emptiest machine is drained.")
 	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
 		"How long a reserve machine may take to become ready. After that, the reserve continues without it and tries again later. Must be less than --machine-creation-timeout of the machine controller. 0 means without limit.")
+	flags.StringVar(&o.Accounting, "reserve-accounting", accountAuto,
+		"Where the reserve of a MachineDeployment without the annotation "+api.AccountingAnnotation+" is counted: additive, beyond spec.replicas; inclusive, within spec.replicas; auto, inclusive for MachineDeployments that a Gardener writes.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
 		"Remove all reserves without affecting workload, and create none. A log line reports for each MachineDeployment that its reserve is gone; after the last one, you can return to stock machine-controller-manager.")
 	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 5, "Number of MachineDeployments whose reserves are processed concurrently.")
@@ -61,6 +66,8 @@ func (o *ReserveOptions) validate() error {
 	switch {
 	case !seen[string(corev1.TaintEffectNoSchedule)]:
 		return fmt.Errorf("--reserve-taint-effects: NoSchedule is missing: without it, reserve machines would get workload")
+	case !slices.Contains([]string{accountAuto, accountAdditive, accountInclusive}, o.Accounting):
+		return fmt.Errorf("--reserve-accounting: %q is invalid: use auto, additive or inclusive", o.Accounting)
 	case o.SurplusPatience <= 0:
 		return fmt.Errorf("--surplus-patience: %v is invalid: use a duration above 0", o.SurplusPatience)
 	case o.BootPatience < 0:
@@ -75,6 +82,7 @@ func (o *ReserveOptions) validate() error {
 // how they see machines decides when a reserve may shrink, and it decides how the machines that they make are born.
 type keeper struct {
 	controller *machinetaint.Controller
+	accounting *accounting
 	machines   evenkeelinformers.SharedInformerFactory
 	target     coreinformers.SharedInformerFactory // nil without a target cluster
 }
@@ -85,7 +93,7 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
 	}
-	k := &keeper{machines: evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))}
+	k := &keeper{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}, machines: evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))}
 	clients := machinetaint.Clients{Machine: ours.MachineV1alpha1()}
 	informers := machinetaint.Informers{Machine: k.machines.Machine().V1alpha1(), Seen: seen}
 	if p.target != nil {
@@ -95,13 +103,13 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 		k.target = coreinformers.NewSharedInformerFactory(clients.Target, 0)
 		informers.Nodes, informers.Pods = k.target.Core().V1().Nodes(), k.target.Core().V1().Pods()
 	}
-	k.controller, err = machinetaint.New(clients, informers, p.recorder, p.options.Reserve.options(p))
+	k.controller, err = machinetaint.New(clients, informers, p.recorder, p.options.Reserve.options(p, k.accounting))
 	return k, err
 }
 
-func (o *ReserveOptions) options(p *process) machinetaint.Options {
+func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options {
 	settings := machinetaint.Settings{
-		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp),
+		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.of,
 	}
 	for _, effect := range o.TaintEffects {
 		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))

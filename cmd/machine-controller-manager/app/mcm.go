@@ -89,7 +89,12 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	return daemon.Together(ctx,
 		func(ctx context.Context) error { return p.work(ctx, controllers) },
-		func(ctx context.Context) error { keeper.controller.Run(ctx); return nil })
+		func(ctx context.Context) error { keeper.controller.Run(ctx); return nil },
+		func(ctx context.Context) error {
+			keeper.accounting.follow(ctx, keeper.controller.LookEverywhere)
+			<-ctx.Done()
+			return nil
+		})
 }
 
 func (p *process) work(ctx context.Context, controllers mcm.Controller) error {

@@ -76,6 +76,7 @@ var _ = Describe("Options", func() {
 		},
 		Entry("an unknown controller", `unknown controller "balancr"; known: mcm`, "--controllers=*,-balancr"),
 		Entry("no controller", "no controller is enabled", "--controllers=-mcm"),
+		Entry("no accounting", `--reserve-accounting: "Inclusive" is invalid: use auto, additive or inclusive`, "--reserve-accounting=Inclusive"),
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
 		Entry("a lock that is gone from Kubernetes", "--leader-elect-resource-lock", "--leader-elect-resource-lock=configmaps"),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),

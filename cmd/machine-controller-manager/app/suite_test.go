@@ -12,7 +12,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// suite is for tests in virtual time.
+var suite *testing.T
+
 func TestApp(t *testing.T) {
+	suite = t
 	quiet := flag.NewFlagSet("", flag.PanicOnError)
 	klog.InitFlags(quiet)
 	_ = quiet.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})

@@ -129,7 +129,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, &c.stores)
-	o.Cluster.Subscribe(c.lookEverywhere)
+	o.Cluster.Subscribe(c.LookEverywhere)
 	return c, nil
 }
 

@@ -152,6 +152,22 @@ var _ = Describe("A reserve within replicas", func() {
 		})
 	})
 
+	It("grows again at once when replicas are raised, or another excess is desired", func() {
+		for want, change := range map[string]func(*cluster){
+			"6 = 4 + 2 of 2": func(c *cluster) { c.scale(4) },
+			"4 = 3 + 1 of 1": func(c *cluster) { c.want(1) },
+		} {
+			inclusiveStory(func(c *cluster) {
+				c.scale(3)
+				time.Sleep(15 * time.Second)
+				Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"))
+				change(c)
+				time.Sleep(35 * time.Second)
+				Expect(c.totals()).To(Equal(want))
+			})
+		}
+	})
+
 	It("takes its part of a larger reduction, and no more machines that serve go than the rest", func() {
 		inclusiveStory(func(c *cluster) {
 			since := len(c.Writes())

@@ -18,8 +18,9 @@ import (
 // gather is how long changes of pods are gathered: when many are bound at once, others have more need of the processors.
 const gather = 100 * time.Millisecond
 
-// lookEverywhere is called when the target cluster falls silent, and when it answers again.
-func (c *Controller) lookEverywhere() {
+// LookEverywhere decides on all MachineDeployments anew: when the target cluster falls silent and when it answers again, or once it
+// is known where reserves are counted.
+func (c *Controller) LookEverywhere() {
 	for _, key := range c.stores.deployments.ListKeys() {
 		c.loop.Add(key)
 	}

@@ -37,7 +37,7 @@ const (
 var ReserveReady = Table{
 	{Name: Complete, Status: True, Event: "ReserveHeld", Meaning: "The reserve is as large as desired, and all of it is ready."},
 	{Name: ReplicasLowered, Status: True,
-		Meaning: "`spec.replicas` includes the reserve, and a client reduced it below what workload and the desired reserve need. The reserve takes the reduction. The message shows when it grows again.",
+		Meaning: "A client reduced `spec.replicas`, which includes the reserve, below what workload and the desired reserve need, so the reserve takes the reduction. The message shows when it grows again.",
 		Remedy:  "if you want the whole reserve, raise `spec.replicas`, or keep GitOps tools from writing it"},
 	{Name: AtMax, Status: True, Meaning: "The reserve is complete, but max leaves room for less than desired.",
 		Remedy: "raise max if you want the whole excess"},
@@ -70,7 +70,7 @@ var ReserveReady = Table{
 	{Name: BoundsInvalid, Status: False, Event: "BoundsInvalid", Meaning: "The bounds or the share are invalid, so the reserve stays as it is.",
 		Remedy: "write bounds as min:max:excess, for example 1:10:2"},
 	{Name: AnnotationInvalid, Status: False, Event: "AnnotationInvalid",
-		Meaning: "The annotation `drain-reserve` is neither `\"true\"` nor `\"false\"`, so the reserve stays as it is.", Remedy: "use a value from the message, or remove the annotation"},
+		Meaning: "The annotation `drain-reserve` is neither `\"true\"` nor `\"false\"`, or `accounting` is neither `Additive` nor `Inclusive`, so the reserve stays as it is.", Remedy: "use a value from the message, or remove the annotation"},
 	{Name: CapacityUnknown, Status: False, Event: "ReserveIncomplete",
 		Meaning: "The excess names resources, and how much of them a machine has is not known, so the reserve stays as it is.",
 		Remedy:  "give the MachineClass a nodeTemplate with that capacity, or wait for a Node"},

@@ -33,6 +33,7 @@ var checked = []struct {
 	{machine.BoundsAnnotation, false, func(text string) error { _, err := machine.ParseBounds(text); return err }},
 	{machine.PoolExcessAnnotation, true, func(text string) error { _, err := machine.ParseExcess(text); return err }},
 	{machine.BalanceAnnotation, false, func(text string) error { _, err := machine.ParseBalanceMode(text); return err }},
+	{machine.AccountingAnnotation, false, func(text string) error { _, err := machine.ParseAccounting(text); return err }},
 	{machine.DrainReserveAnnotation, false, func(text string) error { _, err := machine.ParseDrainReserve(text); return err }},
 }
 
@@ -48,7 +49,7 @@ var _ = Describe("The annotations policy", Ordered, func() {
 				texts = append(texts, excess)
 			}
 		}
-		texts = append(texts, "Off", "ScaleUp", "Continuous", "off", "Off ", "true", "false", "True", "yes", "1", "cpu="+strings.Repeat("1", 300))
+		texts = append(texts, "Off", "ScaleUp", "Continuous", "Additive", "Inclusive", "inclusive", "auto", "off", "Off ", "true", "false", "True", "yes", "1", "cpu="+strings.Repeat("1", 300))
 		for _, is := range checked {
 			for _, text := range texts {
 				err := is.parse(text)
@@ -87,6 +88,7 @@ var _ = Describe("The annotations policy", Ordered, func() {
 		Entry(nil, machine.PoolExcessAnnotation, "2147483648", "must be at most 2147483647"),
 		Entry(nil, machine.PoolExcessAnnotation, "max(5%,6%)", "only once"),
 		Entry(nil, machine.BalanceAnnotation, "on", "write Off, ScaleUp or Continuous"),
+		Entry(nil, machine.AccountingAnnotation, "inclusive", "write Additive or Inclusive"),
 		Entry(nil, machine.DrainReserveAnnotation, "yes", "write true or false"),
 	)
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Values of the flag --reserve-accounting.
+const (
+	accountAuto      = "auto"
+	accountAdditive  = "additive"
+	accountInclusive = "inclusive"
+)
+
+const (
+	// gardenerAPI is served by the control cluster of a Gardener, and gardenerPool labels the MachineDeployments that a Gardener writes.
+	gardenerAPI  = "extensions.gardener.cloud/v1alpha1"
+	gardenerPool = "worker.gardener.cloud/pool"
+	// gardenerRetry is how often the control cluster is asked for that API while it does not serve it.
+	gardenerRetry = 5 * time.Minute
+)
+
+// accounting decides where the reserves of MachineDeployments are counted that do not say it themselves.
+type accounting struct {
+	mode      string
+	discovery discovery.DiscoveryInterface
+	// gardener reports whether the control cluster is a Gardener's; nil until it has answered.
+	gardener atomic.Pointer[bool]
+}
+
+// of is empty while it is not known, so that nothing changes.
+func (a *accounting) of(d *api.MachineDeployment) api.Accounting {
+	gardener := a.gardener.Load()
+	switch {
+	case a.mode == accountInclusive:
+		return api.AccountingInclusive
+	case a.mode == accountAdditive:
+		return api.AccountingAdditive
+	case gardener == nil:
+		return ""
+	case *gardener && d.Labels[gardenerPool] != "":
+		return api.AccountingInclusive
+	}
+	return api.AccountingAdditive
+}
+
+// follow asks the control cluster until it turns out to be a Gardener's, and calls changed with each new answer. Discovery needs no right.
+func (a *accounting) follow(ctx context.Context, changed func()) {
+	for a.mode == accountAuto {
+		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
+			return a.discovery.ServerResourcesForGroupVersion(gardenerAPI)
+		})
+		is := err == nil
+		if before := a.gardener.Load(); (is || apierrors.IsNotFound(err)) && (before == nil || *before != is) {
+			klog.FromContext(ctx).Info("Decided where reserves are counted by default", "gardener", is)
+			a.gardener.Store(&is)
+			changed()
+		}
+		if is {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(gardenerRetry):
+		}
+	}
+}
