@@ -62,7 +62,7 @@ func (c *Controller) outdated(key string, after *mcm.MachineSet, grows bool) err
 		wrong = reduced && int(total) > shown && !c.behindSeen(key, d)
 	}
 	if wrong {
-		return stale("machinesets", after.Name, "decided for %d machines in all, %d are wanted now", total, shown)
+		return stale("machinesets", after.Name, "decided for %d machines, but there are to be %d", total, shown)
 	}
 	return nil
 }
@@ -109,9 +109,11 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	ours := c.memories[key].applied(d).Excess > 0 || c.wasMarked(m)
 	switch {
 	case ours && present <= int(set.Spec.Replicas):
-		return "", nil, stale("machines", name, "there are %d machines and %d are wanted now", present, set.Spec.Replicas)
+		return "", nil, stale("machines", name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
 	case ours && c.lags(key, d, set):
-		return "", nil, stale("machines", name, "its machine set has yet to ask for as many machines as are wanted now, %d in all", c.memories[key].visible(d))
+		return "", nil, stale("machines", name, "its machine set does not ask for %d machines yet", c.memories[key].visible(d))
+	case ours && reserve > 0 && !c.isMarked(m) && follows(set) && present-reserve <= c.memories[key].workload(d):
+		return "", nil, stale("machines", name, "%d machines serve, all of them needed, and %d are in reserve", present-reserve, reserve)
 	case ours:
 	case reserve == 0 || set.Spec.Replicas == 0:
 		return "", nothing, nil
@@ -121,6 +123,13 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	}
 	c.removals[m.UID] = &removal{}
 	return m.ResourceVersion, func(err error) { c.removed(m.UID, err) }, nil
+}
+
+// follows reports whether a MachineSet asks for all machines of its MachineDeployment, so that one that goes is one too many. In a rollout
+// machines that serve are replaced, and one that is frozen has to lose machines, whatever they hold.
+func follows(set *mcm.MachineSet) bool {
+	total, known := stock.GetDesiredReplicasAnnotation(set)
+	return known && total == set.Spec.Replicas && set.Labels[frozen] != "True"
 }
 
 // staying counts the machines of a MachineSet that are not going, and those in reserve among them. The one that is asked for stays

@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -108,6 +109,28 @@ var _ = Describe("A machine that pods run on", func() {
 			c.settle()
 			Expect(served).To(BeEmpty())
 			Expect(c.numbers()).To(Equal("5+0 status 0/0"))
+		})
+	})
+
+	It("is not deleted when replicas grow and fall again before a new reserve machine has its priority (I3)", func() {
+		story(func(c *cluster) {
+			busy, refusing := c.busy(), true
+			c.Admit(func(a sim.Admission) error {
+				if refusing && a.Verb == "patch" && a.Resource == "machines" {
+					return apierrors.NewServiceUnavailable("an admission webhook is down")
+				}
+				return nil
+			})
+			c.scale(4)
+			time.Sleep(5 * time.Minute)
+			Expect(c.machines()).To(HaveLen(6))
+			c.scale(3)
+			time.Sleep(time.Minute)
+			Expect(c.busy()).To(Equal(busy))
+			refusing = false
+			c.settle()
+			Expect(c.busy()).To(Equal(busy))
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 		})
 	})
 
