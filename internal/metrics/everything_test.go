@@ -23,6 +23,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -48,8 +50,10 @@ type house struct {
 	client   *evenkeel.Clientset
 	core     *kubernetes.Clientset
 	stock    *stock.Clientset
-	machines ours.SharedInformerFactory
-	target   informers.SharedInformerFactory
+	machines *stores.Informers
+	target   *target.Informers
+	ours     ours.SharedInformerFactory
+	control  informers.SharedInformerFactory
 	seen     stockinformers.SharedInformerFactory
 	ended    context.Context
 }
@@ -64,7 +68,8 @@ func everything() *recorder {
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
 	}
 	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.balancer, h.federatedhpa} {
-		h.machines, h.target = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
+		h.machines, h.target = stores.New(h.client, gen.Namespace), target.New(h.core, nil)
+		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
 		register()
 	}
@@ -78,19 +83,19 @@ func (h *house) reachability() {
 func (h *house) lens() { lens.New(h.ended, h.stock, lens.Options{Registerer: h.registry}) }
 
 func (h *house) machinetaint() {
-	m := h.machines.Machine().V1alpha1()
+	m := h.machines
 	c, err := machinetaint.New(machinetaint.Clients{Machine: h.client.MachineV1alpha1(), Target: h.core},
-		machinetaint.Informers{Machine: m, Seen: h.seen.Machine().V1alpha1(), Nodes: h.target.Core().V1().Nodes(), Pods: h.target.Core().V1().Pods()},
+		machinetaint.Informers{Machine: m, Seen: h.seen.Machine().V1alpha1(), Target: h.target},
 		h.events, machinetaint.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
-	put(m.MachineDeployments().Informer(), &machine.MachineDeployment{
+	put(m.Deployments(), &machine.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: gen.Namespace},
 		Spec:       machine.MachineDeploymentSpec{ExcessReplicas: ptr.To[int32](1)},
 		Status:     machine.MachineDeploymentStatus{StockMachineDeploymentStatus: mcm.MachineDeploymentStatus{Conditions: []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady}}}},
 	})
-	put(m.MachineSets().Informer(), &mcm.MachineSet{ObjectMeta: owned("set", "MachineDeployment", "pool")})
-	put(m.Machines().Informer(), gen.Machine("a", func(m *mcm.Machine) {
+	put(m.Sets(), &mcm.MachineSet{ObjectMeta: owned("set", "MachineDeployment", "pool")})
+	put(m.Machines(), gen.Machine("a", func(m *mcm.Machine) {
 		m.ObjectMeta = owned("a", "MachineSet", "set")
 		m.Annotations = map[string]string{machine.ReserveAnnotation: "{}"}
 	}))
@@ -98,27 +103,27 @@ func (h *house) machinetaint() {
 
 func (h *house) nodegroup() {
 	_, err := nodegroup.New(nodegroup.Clients{Machines: h.client.MachineV1alpha1()},
-		nodegroup.Informers{Machines: h.machines.Machine().V1alpha1(), Nodes: h.target.Core().V1().Nodes()}, nodegroup.Options{Registerer: h.registry})
+		nodegroup.Informers{Machines: h.machines, Target: h.target}, nodegroup.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 }
 
 func (h *house) release() {
-	c, err := release.New(h.client.MachineV1alpha1(), release.Informers{Machines: h.machines.Machine().V1alpha1(), Target: h.target}, h.events, release.Options{Registerer: h.registry})
+	c, err := release.New(h.client.MachineV1alpha1(), release.Informers{Machines: h.machines, Target: h.target}, h.events, release.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 }
 
 func (h *house) balance() {
 	c, err := balance.New(balance.Clients{Machines: h.client.MachineV1alpha1()},
-		balance.Informers{Machines: h.machines.Machine().V1alpha1(), Target: h.target}, h.events, balance.Options{Registerer: h.registry})
+		balance.Informers{Machines: h.machines, Target: h.target}, h.events, balance.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 }
 
 func (h *house) balancer() {
-	all := h.machines.Balancer().V1alpha1().Balancers()
+	all := h.ours.Balancer().V1alpha1().Balancers()
 	c, err := balancer.New(balancer.Clients{Dynamic: dynamic.NewForConfigOrDie(nowhere), Discovery: h.core.Discovery(), Balancers: h.client.BalancerV1alpha1()},
-		balancer.Informers{Balancers: all, Pods: h.target.Core().V1().Pods(), Autoscalers: h.target.Autoscaling().V2().HorizontalPodAutoscalers()},
+		balancer.Informers{Balancers: all, Pods: h.control.Core().V1().Pods(), Autoscalers: h.control.Autoscaling().V2().HorizontalPodAutoscalers()},
 		h.events, balancer.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
@@ -126,7 +131,7 @@ func (h *house) balancer() {
 }
 
 func (h *house) federatedhpa() {
-	all := h.machines.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
+	all := h.ours.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
 	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, gen.Namespace, nil), h.events, federatedhpa.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)

@@ -23,20 +23,20 @@ var foreign = []metrics.Metric{
 	{Name: "process_cpu_seconds_total", Type: "counter"},
 }
 
-// target are the labels that Prometheus adds to all metrics.
-var target = []string{"job", "instance"}
+// scraped are the labels that Prometheus adds to all metrics.
+var scraped = []string{"job", "instance"}
 
 // wrong is what a query gets wrong about our metrics: names, labels, values of labels that the metric does not explain,
 // and a counter or histogram that is read as it is.
 func wrong(query string, all []metrics.Metric) (complaints []string) {
-	labels := slices.Clone(target)
+	labels := slices.Clone(scraped)
 	for _, s := range metrics.Selectors(query) {
 		m, found := metrics.Find(slices.Concat(all, foreign), s.Name)
 		if !found {
 			complaints = append(complaints, "no metric "+s.Name)
 			continue
 		}
-		own := slices.Concat(m.Labels, target)
+		own := slices.Concat(m.Labels, scraped)
 		if strings.HasSuffix(s.Name, "_bucket") {
 			own = append(own, "le")
 		}

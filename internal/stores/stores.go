@@ -10,12 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Indices by which objects are found.
 const (
-	ByOwner = "owner" // the UID of the controlling owner
-	ByNode  = "node"  // the name of a Machine's or a pod's Node
+	ByOwner    = "owner"    // the UID of the controlling owner
+	ByNode     = "node"     // the name of a Machine's or a pod's Node
+	ByInstance = "instance" // a Machine's instance: see [signs.InstanceID]
 )
 
 // Owned is the index of what another object controls.
@@ -23,7 +26,7 @@ func Owned() cache.Indexers { return cache.Indexers{ByOwner: owner} }
 
 // Machines are the indices of Machines.
 func Machines() cache.Indexers {
-	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine}
+	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine, ByInstance: instance}
 }
 
 // Pods are the indices of pods.
@@ -43,6 +46,13 @@ func owner(item any) ([]string, error) {
 func nodeOfMachine(item any) ([]string, error) {
 	if m, ok := item.(*mcm.Machine); ok {
 		return some(m.Labels[mcm.NodeLabelKey]), nil
+	}
+	return nil, nil
+}
+
+func instance(item any) ([]string, error) {
+	if m, ok := item.(*mcm.Machine); ok {
+		return some(signs.InstanceID(m.Spec.ProviderID)), nil
 	}
 	return nil, nil
 }

@@ -200,7 +200,7 @@ var _ = Describe("A slim pod", func() {
 	It("answers as the pod does", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			nodes, _, waiting := drawCluster(t)
-			whole, slim := NewRoom(nodes), NewRoom(nodes)
+			whole, slim, movable := NewRoom(nodes), NewRoom(nodes), NewRoom(nodes)
 			for _, p := range waiting {
 				p.Spec.InitContainers = []corev1.Container{{Name: "first", Resources: corev1.ResourceRequirements{Requests: amounts("cpu=2")}}}
 				a, b := read(p), read(Slim(p))
@@ -208,14 +208,24 @@ var _ = Describe("A slim pod", func() {
 					t.Fatalf("%v is another when slim: %v", p, Slim(p))
 				}
 				for _, n := range nodes {
-					if x, y := whole.Ask(a, n.Object.Name), slim.Ask(b, n.Object.Name); x != y {
-						t.Fatalf("%s on %s: %q, slim %q", p.Name, n.Object.Name, x, y)
+					x, y, z := whole.Ask(a, n.Object.Name), slim.Ask(b, n.Object.Name), movable.Ask(b, n.Object.Name)
+					if x != y || x != z {
+						t.Fatalf("%s on %s: %q, slim %q, beside movable ones %q", p.Name, n.Object.Name, x, y, z)
 					}
 				}
 				if len(nodes) > 0 {
 					p.Spec.NodeName = nodes[rapid.IntRange(0, len(nodes)-1).Draw(t, "goes to")].Object.Name
 					whole.Put(NewPod(p, nil), p.Spec.NodeName)
 					slim.Put(NewPod(Slim(p), nil), p.Spec.NodeName)
+					movable.Put(NewPod(SlimMovable(p), nil), p.Spec.NodeName)
+					moving := SlimMovable(p)
+					if moving.Spec.NodeName != p.Spec.NodeName || moving.String() != SlimMovable(moving).String() {
+						t.Fatalf("%v is another when slim: %v", p, moving)
+					}
+					moving.Spec.NodeName = ""
+					if read(moving).Shape() != a.Shape() {
+						t.Fatalf("%v cannot move as it came: %v", p, moving)
+					}
 				}
 			}
 		})
@@ -238,6 +248,18 @@ var _ = Describe("A slim pod", func() {
 				Expect(On(read(p), node("n"))).To(Equal(Undecided), what)
 				Expect(Slim(Slim(p)).String()).To(Equal(Slim(p).String()), what)
 			}
+		}
+	})
+
+	It("that runs cannot be decided elsewhere where it says too much that decides, and counts for others as it would otherwise", func() {
+		for what, change := range excessive {
+			running := pod("p", "cpu=1", change, func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+			p := SlimMovable(running)
+			Expect(p.Size()).To(BeNumerically("<", most), what)
+			Expect(read(p).Unclear).NotTo(BeEmpty(), what)
+			Expect(SlimMovable(p).String()).To(Equal(p.String()), what)
+			p.Annotations = Slim(running).Annotations
+			Expect(p.String()).To(Equal(Slim(running).String()), what)
 		}
 	})
 

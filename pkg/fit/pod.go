@@ -50,10 +50,15 @@ func Read(pod *corev1.Pod, waits bool) *Pod {
 	if _, reason := bounded(pod); reason != "" {
 		pod = Slim(pod)
 	}
-	p := &Pod{Object: pod, needs: needsOf(pod), ports: portsOf(pod), required: nodeaffinity.GetRequiredNodeAffinity(pod)}
+	p := &Pod{Object: pod, needs: needsOf(pod), ports: portsOf(pod)}
 	var errs [4]error
 	p.together, p.apart, errs[1] = termsOf(pod)
-	p.spread, errs[2] = spreadOf(pod)
+	if !waits && pod.Spec.NodeName != "" { // only what matters to other pods
+		p.together = nil
+	} else {
+		p.required = nodeaffinity.GetRequiredNodeAffinity(pod)
+		p.spread, errs[2] = spreadOf(pod)
+	}
 	if reason := pod.Annotations[unread]; reason != "" {
 		p.unread, errs[0] = true, errors.New("it "+reason)
 	}
@@ -105,6 +110,8 @@ func (p *Pod) rules() int { return len(p.together) + len(p.apart) + len(p.spread
 // exotic is an error for a pod that the scheduler places by rules that are not known here.
 func exotic(pod *corev1.Pod) error {
 	switch {
+	case pod.Annotations[unmovable] != "":
+		return errors.New("it " + pod.Annotations[unmovable])
 	case len(pod.Spec.ResourceClaims) > 0:
 		return fmt.Errorf("it claims devices")
 	case pod.Spec.SchedulingGroup != nil:

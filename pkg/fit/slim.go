@@ -28,8 +28,13 @@ const (
 	MaxBytes = 8 << 10
 )
 
-// unread is the annotation of a slim pod that passes a bound: it says which. Slim pods have no other.
-const unread = "fit/unread"
+// Annotations of slim pods that pass a bound, with the bound as their value. Slim pods have no others.
+const (
+	// unread: neither labels nor rules are kept.
+	unread = "fit/unread"
+	// unmovable: what decides where else the pod could run is not kept.
+	unmovable = "fit/unmovable"
+)
 
 // Slim returns a copy of a pod with no more than this package and its callers read: what remains takes at most [MaxBytes].
 // Read from the copy, a pod has the same requests, ports, rules and shape. Of a pod that has a node, only what matters to
@@ -51,9 +56,32 @@ func Slim(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
+// SlimMovable is [Slim], and also keeps what decides where else a pod that has a node could run. If only that passes a bound, the
+// pod cannot be decided as one that waits, and counts for other pods as it would otherwise.
+func SlimMovable(pod *corev1.Pod) *corev1.Pod {
+	if pod.Spec.NodeName == "" {
+		return Slim(pod)
+	}
+	waiting := *pod
+	waiting.Spec.NodeName = ""
+	slim := Slim(pod)
+	movable, reason := bounded(&waiting)
+	switch {
+	case reason == "":
+		movable.Spec.NodeName, movable.Spec.Containers[0].Resources = pod.Spec.NodeName, slim.Spec.Containers[0].Resources
+		return movable
+	case slim.Annotations[unread] == "":
+		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, unmovable, reason)
+	}
+	return slim
+}
+
 // bounded is a slim pod without its requests, and the bound that it passes; empty where it keeps them all.
 func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
 	if reason := pod.Annotations[unread]; reason != "" {
+		return nil, start(reason)
+	}
+	if reason := pod.Annotations[unmovable]; reason != "" && pod.Spec.NodeName == "" {
 		return nil, start(reason)
 	}
 	n, bytes := 0, 0

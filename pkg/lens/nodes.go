@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
+	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -25,14 +25,15 @@ import (
 // a change of replicas or of the excess waits. It watches Nodes anyway. Its writes carry the version that was read, so that one that
 // rests on an old version is refused, and it then reads from the server.
 //
-// The informer must not yet be started.
-func Nodes(client kubernetes.Interface, informer coreinformers.NodeInformer) (kubernetes.Interface, error) {
-	memory := &nodeMemory{store: informer.Lister(), pending: map[string]pending{}}
-	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: memory.gone})
+// The factory returned has only an informer of Nodes, whose lister returns copies: machine-controller-manager changes what it is given,
+// and others read the store too.
+func Nodes(client kubernetes.Interface, informer cache.SharedIndexInformer) (kubernetes.Interface, kubeinformers.SharedInformerFactory, error) {
+	memory := &nodeMemory{store: corelisters.NewNodeLister(informer.GetIndexer()), pending: map[string]pending{}}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: memory.gone})
 	if err != nil {
-		return nil, fmt.Errorf("follow nodes: %w", err)
+		return nil, nil, fmt.Errorf("follow nodes: %w", err)
 	}
-	return nodesFromStore{client, memory}, nil
+	return nodesFromStore{client, memory}, nodeFactory{informer: informer}, nil
 }
 
 type nodesFromStore struct {

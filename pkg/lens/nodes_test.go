@@ -12,11 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 )
@@ -28,8 +29,7 @@ type storedNodes struct {
 	handlers cache.ResourceEventHandler
 }
 
-func (s *storedNodes) Informer() cache.SharedIndexInformer { return s }
-func (s *storedNodes) Lister() corelisters.NodeLister      { return corelisters.NewNodeLister(s.store) }
+func (s *storedNodes) GetIndexer() cache.Indexer { return s.store }
 
 func (s *storedNodes) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	s.handlers = h
@@ -51,6 +51,7 @@ var _ = Describe("Nodes", func() {
 		fails  error
 
 		informer *storedNodes
+		factory  kubeinformers.SharedInformerFactory
 	)
 	node := func(version, label string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: version, Labels: map[string]string{"from": label}}}
@@ -72,8 +73,24 @@ var _ = Describe("Nodes", func() {
 		Expect(store.Add(node("5", "store"))).To(Succeed())
 		informer = &storedNodes{store: store}
 		var err error
-		client, err = Nodes(server, informer)
+		client, factory, err = Nodes(server, informer)
 		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("are listed as copies, because machine-controller-manager changes what it is given", func() {
+		lister := factory.Core().V1().Nodes().Lister()
+		one, err := lister.Get("n")
+		Expect(err).NotTo(HaveOccurred())
+		one.Labels["from"] = "spoiled"
+		all, err := lister.List(labels.Everything())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(HaveLen(1))
+		Expect(all[0].Labels).To(HaveKeyWithValue("from", "store"))
+		all[0].Labels["from"] = "spoiled"
+		Expect(informer.store.List()).To(ConsistOf(HaveField("Labels", HaveKeyWithValue("from", "store"))))
+		_, err = lister.Get("other")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		Expect(factory.Core().V1().Nodes().Informer()).To(BeIdenticalTo(informer))
 	})
 
 	It("come from the store, as copies", func(ctx SpecContext) {

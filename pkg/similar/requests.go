@@ -87,7 +87,10 @@ func Free(allocatable corev1.ResourceList, pods []*corev1.Pod) corev1.ResourceLi
 	return free
 }
 
-// runsEverywhere tells whether a fresh machine of the same kind would run the pod as well. A finished pod takes nothing.
+// DaemonSetPod is cluster-autoscaler's annotation of pods that count as pods of a DaemonSet if its value is "true".
+const DaemonSetPod = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+
+// runsEverywhere reports whether a fresh machine of the same kind would run the pod as well. A finished pod takes nothing.
 func runsEverywhere(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
@@ -95,8 +98,7 @@ func runsEverywhere(pod *corev1.Pod) bool {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		return true
 	}
-	// cluster-autoscaler takes pods with this annotation for a DaemonSet's too.
-	if pod.Annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"] == "true" {
+	if pod.Annotations[DaemonSetPod] == "true" {
 		return true
 	}
 	for _, owner := range pod.OwnerReferences {

@@ -19,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -34,15 +34,15 @@ import (
 func runNodeGroups(config *rest.Config) pb.CloudProviderClient {
 	GinkgoHelper()
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
-	objects, nodes := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace("default")), coreinformers.NewSharedInformerFactory(core, 0)
+	objects, nodes := stores.New(ours, "default"), target.New(core, nil)
 	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1()},
-		nodegroup.Informers{Machines: objects.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, nodegroup.Options{Namespace: "default"})
+		nodegroup.Informers{Machines: objects, Target: nodes}, nodegroup.Options{Namespace: "default"})
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	objects.StartWithContext(ctx)
-	nodes.StartWithContext(ctx)
+	objects.Start(ctx)
+	nodes.Start(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx, listener, nil) }()
 	connection, err := grpc.NewClient("passthrough:///"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -11,13 +11,10 @@ import (
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
-	coreinformers "k8s.io/client-go/informers"
 
-	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
 
@@ -107,15 +104,7 @@ func (p *process) runBalance(ctx context.Context) error {
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
-	informers := balance.Informers{Machines: machines.Machine().V1alpha1()}
-	if p.target != nil {
-		target, err := connect.Core(p.target)
-		if err != nil {
-			return fmt.Errorf("make target client: %w", err)
-		}
-		informers.Target = coreinformers.NewSharedInformerFactory(target, 0)
-	}
+	informers := balance.Informers{Machines: p.caches.machines, Target: p.caches.target}
 	c, err := balance.New(balance.Clients{Machines: ours.MachineV1alpha1(), Garden: garden, Discovery: ours.Discovery()}, informers, p.recorder,
 		balance.Options{
 			Namespace: p.options.Namespace, Settings: settings, Registerer: p.registry, Control: p.clusters.control, Target: p.clusters.target, Rights: p.rights,
@@ -123,12 +112,7 @@ func (p *process) runBalance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines.StartWithContext(ctx)
-	defer machines.Shutdown()
-	if informers.Target != nil {
-		informers.Target.StartWithContext(ctx)
-		defer informers.Target.Shutdown()
-	}
+	p.caches.start(ctx)
 	c.Run(ctx)
 	return nil
 }

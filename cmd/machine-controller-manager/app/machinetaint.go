@@ -13,13 +13,11 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -78,13 +76,11 @@ func (o *ReserveOptions) validate() error {
 	return nil
 }
 
-// keeper is the machine-taint controller with its informers. It works only beside machine-controller-manager's controllers, because
+// keeper is the machine-taint controller. It works only beside machine-controller-manager's controllers, because
 // how they see machines decides when a reserve may shrink, and it decides how the machines that they make are born.
 type keeper struct {
 	controller *machinetaint.Controller
 	accounting *accounting
-	machines   evenkeelinformers.SharedInformerFactory
-	target     coreinformers.SharedInformerFactory // nil without a target cluster
 }
 
 // newKeeper returns a keeper beside controllers whose informers are seen.
@@ -93,16 +89,14 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
 	}
-	k := &keeper{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}, machines: evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))}
 	clients := machinetaint.Clients{Machine: ours.MachineV1alpha1()}
-	informers := machinetaint.Informers{Machine: k.machines.Machine().V1alpha1(), Seen: seen}
 	if p.target != nil {
 		if clients.Target, err = connect.Core(p.target); err != nil {
 			return nil, fmt.Errorf("make target client: %w", err)
 		}
-		k.target = coreinformers.NewSharedInformerFactory(clients.Target, 0)
-		informers.Nodes, informers.Pods = k.target.Core().V1().Nodes(), k.target.Core().V1().Pods()
 	}
+	k := &keeper{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}}
+	informers := machinetaint.Informers{Machine: p.caches.machines, Seen: seen, Target: p.caches.target}
 	k.controller, err = machinetaint.New(clients, informers, p.recorder, p.options.Reserve.options(p, k.accounting))
 	return k, err
 }
@@ -117,20 +111,9 @@ func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options
 	return machinetaint.Options{Settings: settings, Workers: o.Syncs, Cluster: p.clusters.target, Registerer: p.registry}
 }
 
-// start fills the keeper's own stores, and is false if ctx ends first.
-func (k *keeper) start(ctx context.Context) bool {
-	k.machines.StartWithContext(ctx)
-	if k.target != nil {
-		k.target.StartWithContext(ctx)
-	}
+// filled waits for what the keeper sees apart from machine-controller-manager's controllers, and is false if ctx ends first.
+func (k *keeper) filled(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.Raw()...)
-}
-
-func (k *keeper) shutdown() {
-	k.machines.Shutdown()
-	if k.target != nil {
-		k.target.Shutdown()
-	}
 }
 
 // shown are the views' options that ask a keeper, which is there before the first write, how machines begin and which may go.

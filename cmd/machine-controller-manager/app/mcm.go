@@ -62,7 +62,6 @@ func (p *process) runMCM(ctx context.Context) error {
 			return err
 		}
 		p.keeper.Store(keeper)
-		defer keeper.shutdown()
 	}
 	target, nodes, err := p.targetCluster()
 	if err != nil {
@@ -76,11 +75,8 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
-	if nodes != nil {
-		nodes.StartWithContext(ctx)
-		defer nodes.Shutdown()
-	}
-	if keeper != nil && !keeper.start(ctx) || !filled(ctx, machines, nodes) {
+	p.caches.start(ctx)
+	if keeper != nil && !keeper.filled(ctx) || !p.filled(ctx, machines) {
 		return nil
 	}
 	p.ready.Filled()
@@ -121,20 +117,18 @@ func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInf
 	if err != nil {
 		return nil, nil, fmt.Errorf("make target client: %w", err)
 	}
-	nodes := coreinformers.NewSharedInformerFactory(client, p.options.MinResyncPeriod.Duration)
-	behind, err := lens.Nodes(client, nodes.Core().V1().Nodes())
-	return behind, nodes, err
+	return lens.Nodes(client, p.caches.target.Nodes())
 }
 
 // filled waits for the first complete lists.
-func filled(ctx context.Context, machines machineinformers.Interface, nodes coreinformers.SharedInformerFactory) bool {
+func (p *process) filled(ctx context.Context, machines machineinformers.Interface) bool {
 	wanted := []cache.DoneChecker{
 		machines.Machines().Informer().HasSyncedChecker(),
 		machines.MachineSets().Informer().HasSyncedChecker(),
 		machines.MachineDeployments().Informer().HasSyncedChecker(),
 	}
-	if nodes != nil {
-		wanted = append(wanted, nodes.Core().V1().Nodes().Informer().HasSyncedChecker())
+	if p.target != nil {
+		wanted = append(wanted, p.caches.target.Nodes().HasSyncedChecker())
 	}
 	return cache.WaitFor(ctx, "the first lists", wanted...)
 }

@@ -13,12 +13,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	coreinformers "k8s.io/client-go/informers"
 
-	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
 
@@ -89,22 +86,16 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	target, err := connect.Core(p.target)
-	if err != nil {
-		return fmt.Errorf("make target client: %w", err)
-	}
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
-	nodes := coreinformers.NewSharedInformerFactory(target, 0)
 	reserved, err := o.reserved()
 	if err != nil {
 		return err
 	}
 	server, err := nodegroup.New(
 		nodegroup.Clients{Machines: ours.MachineV1alpha1()},
-		nodegroup.Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()},
+		nodegroup.Informers{Machines: p.caches.machines, Target: p.caches.target},
 		nodegroup.Options{
 			Namespace: p.options.Namespace, GPULabel: o.GPULabel, Reserved: reserved, Registerer: p.registry,
 			Control: p.clusters.control, Target: p.clusters.target,
@@ -113,12 +104,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	machines.StartWithContext(ctx)
-	defer machines.Shutdown()
-	nodes.StartWithContext(ctx)
-	defer nodes.Shutdown()
-	defer cancel() // first of all: the informers end with it
+	p.caches.start(ctx)
 	return o.serve(ctx, server)
 }
 

@@ -10,12 +10,9 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/pflag"
-	coreinformers "k8s.io/client-go/informers"
 
-	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
@@ -60,24 +57,15 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	core, err := connect.Core(p.target)
-	if err != nil {
-		return fmt.Errorf("make target client: %w", err)
-	}
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	// Informers of its own: it has them keep less of an object, and more than others do.
-	machines := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
-	target := coreinformers.NewSharedInformerFactory(core, 0)
-	c, err := release.New(ours.MachineV1alpha1(), release.Informers{Machines: machines.Machine().V1alpha1(), Target: target}, p.recorder, p.options.Release.options(p))
+	informers := release.Informers{Machines: p.caches.machines, Target: p.caches.target}
+	c, err := release.New(ours.MachineV1alpha1(), informers, p.recorder, p.options.Release.options(p))
 	if err != nil {
 		return err
 	}
-	machines.StartWithContext(ctx)
-	defer machines.Shutdown()
-	target.StartWithContext(ctx)
-	defer target.Shutdown()
+	p.caches.start(ctx)
 	c.Run(ctx)
 	return nil
 }
@@ -91,7 +79,6 @@ func (o *ReleaseOptions) options(p *process) release.Options {
 			}
 		},
 		Control: p.clusters.control, Target: p.clusters.target,
-		Rights:     p.rights,
 		Registerer: p.registry,
 	}
 }

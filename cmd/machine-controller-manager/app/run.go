@@ -62,6 +62,7 @@ type process struct {
 	clusters clusters
 	// rights that the process can do without.
 	rights *access.Rights
+	caches caches
 	// keeper is there once it has been made.
 	keeper atomic.Pointer[keeper]
 }
@@ -106,6 +107,9 @@ func newProcess(o *Options) (*process, error) {
 		return nil, fmt.Errorf("make control client: %w", err)
 	}
 	if p.clusters, err = p.newClusters(); err != nil {
+		return nil, err
+	}
+	if p.caches, err = p.newCaches(); err != nil {
 		return nil, err
 	}
 	p.past, err = p.leaseClient()
@@ -227,6 +231,7 @@ func (p *process) lead(ctx context.Context) error {
 	if p.publishes() {
 		runs = append(runs, p.publishSettings)
 	}
+	defer p.caches.shutdown()
 	err := daemon.Together(ctx, runs...)
 	if errors.Is(err, reachability.ErrRestored) {
 		p.reportRestore(ctx, err)

@@ -21,18 +21,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
 
@@ -71,14 +73,14 @@ func program(target bool, change ...func(*Settings)) storm.Program {
 	return run(target, nil, func(*Controller) {}, change...)
 }
 
-func run(target bool, reach *reachability.Cluster, show func(*Controller), change ...func(*Settings)) storm.Program {
+func run(reached bool, reach *reachability.Cluster, show func(*Controller), change ...func(*Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
-		machines := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(ns))
-		nodes := coreinformers.NewSharedInformerFactory(core, 0)
-		informers := Informers{Machines: machines.Machine().V1alpha1()}
-		if target {
+		rights := access.New(clock.RealClock{})
+		machines, nodes := stores.New(ours, ns), target.New(core, rights)
+		informers := Informers{Machines: machines}
+		if reached {
 			informers.Target = nodes
 		}
 		s := settings()
@@ -87,14 +89,14 @@ func run(target bool, reach *reachability.Cluster, show func(*Controller), chang
 		}
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(storm.Control(config)), Discovery: discovery.NewDiscoveryClientForConfigOrDie(storm.Control(config))},
-			informers, &scribe{core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach})
+			informers, &scribe{core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach, Rights: rights})
 		if err != nil {
 			return err
 		}
 		show(c)
-		machines.StartWithContext(ctx)
+		machines.Start(ctx)
 		defer machines.Shutdown()
-		nodes.StartWithContext(ctx)
+		nodes.Start(ctx)
 		defer nodes.Shutdown()
 		c.Run(ctx)
 		return nil

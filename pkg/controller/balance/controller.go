@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -21,11 +20,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
-	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -43,11 +41,11 @@ type Clients struct {
 	Discovery discovery.ServerResourcesInterface
 }
 
-// Informers are shared ones that have not been started. Target is nil where there is no target cluster: then nothing
-// is known of pods, and replicas are left alone.
+// Informers of the two clusters. Target is nil if there is no target cluster: then nothing is known of pods, and replicas are left
+// alone.
 type Informers struct {
-	Machines machineinformers.Interface
-	Target   coreinformers.SharedInformerFactory
+	Machines *stores.Informers
+	Target   *target.Informers
 }
 
 // Options of a Controller.
@@ -84,7 +82,7 @@ type Controller struct {
 	templates templates
 }
 
-// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -110,44 +108,29 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	return c, nil
 }
 
-// attach reads and listens to the shared informers.
+// attach reads and listens to the informers.
 func (c *Controller) attach(i Informers) error {
 	var errs []error
-	listen := func(informer cache.SharedIndexInformer, changed func(item any), by ...cache.Indexers) cache.Indexer {
-		for _, indexers := range by {
-			errs = append(errs, informer.AddIndexers(indexers))
-		}
+	listen := func(informer cache.SharedIndexInformer, changed func(item any)) cache.Indexer {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    changed,
 			UpdateFunc: func(_, item any) { changed(item) },
 			DeleteFunc: changed,
 		})
 		errs = append(errs, err)
+		c.filled = append(c.filled, informer.HasSyncedChecker())
 		return informer.GetIndexer()
 	}
-	wait := func(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
-		c.filled = append(c.filled, informer.HasSyncedChecker())
-		return informer
-	}
 	soon := func(any) { c.loop.AddAfter(c.options.Namespace, gatherMachines) }
-	m := i.Machines
-	c.stores.deployments = listen(wait(m.MachineDeployments().Informer()), func(any) { c.loop.Add(c.options.Namespace) })
-	c.written = written.NewCache[*v1alpha1.MachineDeployment](c.stores.deployments, c.clock)
-	c.stores.sets = listen(wait(m.MachineSets().Informer()), soon, stores.Owned())
-	c.stores.machines = listen(wait(m.Machines().Informer()), soon, stores.Machines())
-	c.stores.classes = listen(wait(m.MachineClasses().Informer()), soon)
+	s := &c.stores
+	s.deployments = listen(i.Machines.Deployments(), func(any) { c.loop.Add(c.options.Namespace) })
+	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
+	s.sets, s.machines, s.classes = listen(i.Machines.Sets(), soon), listen(i.Machines.Machines(), soon), listen(i.Machines.Classes(), soon)
 	if i.Target != nil {
-		strip := func(informer cache.SharedIndexInformer, transform cache.TransformFunc) cache.SharedIndexInformer {
-			errs = append(errs, informer.SetTransform(transform))
-			return informer
-		}
-		core := i.Target.Core().V1()
-		c.stores.nodes = listen(wait(strip(core.Nodes().Informer(), stripNode)), c.podChanged)
-		c.stores.pods = listen(wait(strip(core.Pods().Informer(), stripPod)), c.podChanged, stores.Pods())
-		c.stores.budgets = listen(wait(strip(i.Target.Policy().V1().PodDisruptionBudgets().Informer(), stripBudget)), c.podChanged)
-		c.stores.storage.Claims = listen(wait(strip(core.PersistentVolumeClaims().Informer(), storage.Strip)), c.podChanged)
-		c.stores.storage.Volumes = listen(wait(strip(core.PersistentVolumes().Informer(), storage.Strip)), c.podChanged)
-		errs = append(errs, c.stores.storage.Follow(i.Target, c.options.Rights))
+		s.nodes, s.pods, s.budgets = listen(i.Target.Nodes(), c.podChanged), listen(i.Target.Pods(), c.podChanged), listen(i.Target.Budgets(), c.podChanged)
+		listen(i.Target.Claims(), c.podChanged)
+		listen(i.Target.Volumes(), c.podChanged)
+		s.storage = i.Target.Storage()
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("attach to informers: %w", err)

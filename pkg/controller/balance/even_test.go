@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -405,7 +406,7 @@ func unready(name string) *corev1.Node {
 }
 
 func node(name string) *corev1.Node {
-	node, err := StripNode(&corev1.Node{
+	node, err := target.Strip(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("110")}},
 	})

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -22,7 +22,7 @@ import (
 type caches struct {
 	deployments, sets, machines, classes cache.Indexer
 	nodes, pods, budgets                 cache.Indexer
-	storage                              storage.Stores
+	storage                              target.Storage
 }
 
 func (c caches) source() pool.Source {

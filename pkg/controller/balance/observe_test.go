@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
@@ -69,7 +70,7 @@ func (s *scene) member() Member {
 	o := s.Objects
 	o.Deployments, o.Nodes = shown(Member{Object: s.d}).Deployments, nil
 	for _, n := range s.Nodes {
-		slim, err := StripNode(n)
+		slim, err := target.Strip(n)
 		Expect(err).NotTo(HaveOccurred())
 		o.Nodes = append(o.Nodes, slim.(*corev1.Node))
 	}

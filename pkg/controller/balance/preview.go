@@ -14,11 +14,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
@@ -49,11 +49,11 @@ type Objects struct {
 	Workers, Clusters []*unstructured.Unstructured
 }
 
-// NewPreview returns a preview that has been shown nothing yet. Where target is false there is no target cluster.
-func NewPreview(namespace string, s Settings, target bool) (*Preview, error) {
-	i := Informers{Machines: machineinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1()}
-	if target {
-		i.Target = informers.NewSharedInformerFactory(nil, 0)
+// NewPreview returns a preview that has been shown nothing yet. Without hasTarget, there is no target cluster.
+func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) {
+	i := Informers{Machines: stores.New(nil, namespace)}
+	if hasTarget {
+		i.Target = target.New(nil, nil)
 	}
 	p := &Preview{clock: &still.Clock{}}
 	var err error

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -191,11 +192,7 @@ func stored(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	for _, c := range changes {
 		c(p)
 	}
-	slim, err := StripPod(p)
-	if err != nil {
-		panic(err) // tables are built before Gomega is there to fail
-	}
-	return slim.(*corev1.Pod)
+	return target.StripPod(p)
 }
 
 // inZone binds a pod to a zone.

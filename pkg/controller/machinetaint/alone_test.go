@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
@@ -26,9 +25,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	ourinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
@@ -78,20 +78,20 @@ func onServer(kinds []sim.Resource, serving, reserve int, o machinetaint.Options
 func (a *alone) start(o machinetaint.Options) func() {
 	config := a.ConfigFor(controllerUser)
 	config.QPS = -1
-	client, target, theirs := ours.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), stock.NewForConfigOrDie(a.ConfigFor(lensUser))
-	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
+	client, core, theirs := ours.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), stock.NewForConfigOrDie(a.ConfigFor(lensUser))
+	machines, nodes := stores.New(client, metav1.NamespaceAll), target.New(core, nil)
 	seen := stockinformers.NewSharedInformerFactory(theirs, 0)
 	a.events, a.metrics = record.NewFakeRecorder(1000), prometheus.NewRegistry()
 	a.events.IncludeObject = true
 	o.Registerer = a.metrics
 	var err error
-	a.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},
-		machinetaint.Informers{Machine: machines.Machine().V1alpha1(), Seen: seen.Machine().V1alpha1(), Nodes: core.Core().V1().Nodes(), Pods: core.Core().V1().Pods()},
+	a.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: core},
+		machinetaint.Informers{Machine: machines, Seen: seen.Machine().V1alpha1(), Target: nodes},
 		a.events, o)
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	machines.StartWithContext(ctx)
-	core.StartWithContext(ctx)
+	machines.Start(ctx)
+	nodes.Start(ctx)
 	seen.Start(ctx.Done())
 	done := make(chan struct{})
 	go func() {
@@ -102,7 +102,7 @@ func (a *alone) start(o machinetaint.Options) func() {
 		cancel()
 		<-done
 		machines.Shutdown()
-		core.Shutdown()
+		nodes.Shutdown()
 		seen.Shutdown()
 	}
 }

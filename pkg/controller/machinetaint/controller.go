@@ -14,16 +14,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
-	informers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -36,14 +36,14 @@ type Clients struct {
 	Target kubernetes.Interface
 }
 
-// Informers are shared ones that have not been started.
+// Informers are shared ones.
 type Informers struct {
-	// Machine shows the control cluster as it is; Seen what machine-controller-manager's controllers in this process have seen of it.
-	Machine informers.Interface
+	// Machine shows the control cluster as it is; Seen what machine-controller-manager's controllers in this process have seen of it,
+	// and has not been started.
+	Machine *stores.Informers
 	Seen    machineinformers.Interface
-	// Nodes and Pods are the target cluster's; nil where there is none.
-	Nodes coreinformers.NodeInformer
-	Pods  coreinformers.PodInformer
+	// Target is nil if there is no target cluster.
+	Target *target.Informers
 }
 
 // Options of a Controller.

@@ -20,9 +20,3 @@ func (c *Controller) Remembered() map[string]int {
 func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
 	return c.reduce(d, shown, asked)
 }
-
-// StripPod is the transform of pods.
-func (c *Controller) StripPod(item any) (any, error) { return stripPod(item) }
-
-// StripNode is the transform of Nodes.
-func StripNode(item any) (any, error) { return stripNode(item) }

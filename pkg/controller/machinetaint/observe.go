@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
@@ -112,7 +113,7 @@ func (c *Controller) unhealthy() bool {
 	if c.stores.nodes == nil {
 		return false
 	}
-	unready, _ := c.stores.nodes.IndexKeys(byReadiness, unreadyNode) // the index is there
+	unready, _ := c.stores.nodes.IndexKeys(target.ByReadiness, target.Unready) // the index is there
 	return signs.Unhealthy(len(unready), len(c.stores.nodes.ListKeys()))
 }
 

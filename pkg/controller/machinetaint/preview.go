@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	ourinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -38,15 +38,14 @@ type Objects struct {
 	Pods        []*corev1.Pod
 }
 
-// NewPreview returns a preview that has been shown nothing yet. Where target is false there is no target cluster.
-func NewPreview(s Settings, target bool) (*Preview, error) {
+// NewPreview returns a preview that has been shown nothing yet. Without hasTarget, there is no target cluster.
+func NewPreview(s Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{
-		Machine: ourinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
+		Machine: stores.New(nil, metav1.NamespaceAll),
 		Seen:    stockinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
 	}
-	if target {
-		core := informers.NewSharedInformerFactory(nil, 0).Core().V1()
-		i.Nodes, i.Pods = core.Nodes(), core.Pods()
+	if hasTarget {
+		i.Target = target.New(nil, nil)
 	}
 	p := &Preview{clock: &still.Clock{}}
 	var err error

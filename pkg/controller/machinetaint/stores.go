@@ -13,14 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
-)
-
-const (
-	// byReadiness is the index of Nodes that has one value, unreadyNode, for the Nodes that are not ready.
-	byReadiness = "readiness"
-	unreadyNode = "unready"
 )
 
 // caches are what is known of both clusters. Those of the target cluster are nil where there is none.
@@ -32,22 +25,22 @@ type caches struct {
 	seenDeployments, seenMachines, seenSets cache.Indexer
 }
 
-// attach reads and listens to the shared informers.
+// attach reads and listens to the informers.
 func (c *Controller) attach(i Informers) error {
 	m := i.Machine
 	all := []subscription{
-		{m.MachineDeployments().Informer(), nil, nil, c.deploymentChanged, &c.stores.deployments},
-		{m.MachineSets().Informer(), stores.Owned(), nil, c.setChanged, &c.stores.sets},
-		{m.Machines().Informer(), stores.Machines(), nil, c.machineChanged, &c.stores.machines},
-		{m.MachineClasses().Informer(), nil, nil, nil, &c.stores.classes},
-		{i.Seen.MachineDeployments().Informer(), nil, nil, nil, &c.stores.seenDeployments},
-		{i.Seen.Machines().Informer(), stores.Owned(), nil, c.seenMachineChanged, &c.stores.seenMachines},
-		{i.Seen.MachineSets().Informer(), stores.Owned(), nil, c.seenSetChanged, &c.stores.seenSets},
+		{m.Deployments(), nil, c.deploymentChanged, &c.stores.deployments},
+		{m.Sets(), nil, c.setChanged, &c.stores.sets},
+		{m.Machines(), nil, c.machineChanged, &c.stores.machines},
+		{m.Classes(), nil, nil, &c.stores.classes},
+		{i.Seen.MachineDeployments().Informer(), nil, nil, &c.stores.seenDeployments},
+		{i.Seen.Machines().Informer(), stores.Owned(), c.seenMachineChanged, &c.stores.seenMachines},
+		{i.Seen.MachineSets().Informer(), stores.Owned(), c.seenSetChanged, &c.stores.seenSets},
 	}
-	if i.Nodes != nil {
+	if i.Target != nil {
 		all = append(all,
-			subscription{i.Nodes.Informer(), cache.Indexers{byReadiness: indexByReadiness}, stripNode, c.nodeChanged, &c.stores.nodes},
-			subscription{i.Pods.Informer(), stores.Pods(), stripPod, c.podChanged, &c.stores.pods})
+			subscription{i.Target.Nodes(), nil, c.nodeChanged, &c.stores.nodes},
+			subscription{i.Target.Pods(), nil, c.podChanged, &c.stores.pods})
 	}
 	var errs []error
 	for _, s := range all {
@@ -91,18 +84,17 @@ func (n *newest) Node(name string) *corev1.Node {
 
 // subscription is what is wanted of one informer.
 type subscription struct {
-	informer  cache.SharedIndexInformer
-	indexers  cache.Indexers
-	transform cache.TransformFunc
-	changed   func(was, is any)
-	store     *cache.Indexer
+	informer cache.SharedIndexInformer
+	indexers cache.Indexers // nil to add none
+	changed  func(was, is any)
+	store    *cache.Indexer
 }
 
 func (s subscription) attach() error {
 	*s.store = s.informer.GetIndexer()
-	errs := []error{s.informer.AddIndexers(s.indexers)}
-	if s.transform != nil {
-		errs = append(errs, s.informer.SetTransform(s.transform))
+	var errs []error
+	if s.indexers != nil {
+		errs = append(errs, s.informer.AddIndexers(s.indexers))
 	}
 	if s.changed != nil {
 		_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -118,13 +110,6 @@ func (s subscription) attach() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-func indexByReadiness(item any) ([]string, error) {
-	if node, ok := item.(*corev1.Node); ok && signs.Unready(node) {
-		return []string{unreadyNode}, nil
-	}
-	return nil, nil
 }
 
 // owned returns what an object controls.

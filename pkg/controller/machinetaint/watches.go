@@ -3,11 +3,11 @@
 package machinetaint
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -57,12 +57,18 @@ func (c *Controller) machineChanged(was, is any) {
 	}
 }
 
+// nodeAnnotations are the annotations of a Node that are read.
+var nodeAnnotations = []string{
+	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, keptByRollout, machineutils.LastAppliedALTAnnotation,
+}
+
 // nodeChanged leaves out the many changes of status that mean nothing here.
 func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
+	differs := func(key string) bool { return before.Annotations[key] != after.Annotations[key] }
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
-		maps.Equal(before.Annotations, after.Annotations) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID {
+		!slices.ContainsFunc(nodeAnnotations, differs) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID {
 		return
 	}
 	for _, node := range []*corev1.Node{before, after} {

@@ -23,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -35,9 +34,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	ourinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -87,21 +87,21 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 	if t.bound, err = t.Consistent.Bind(in); err != nil {
 		return nil, err
 	}
-	client, target := ours.NewForConfigOrDie(storm.Control(t.config)), kubernetes.NewForConfigOrDie(storm.Target(t.config))
-	machines, core := ourinformers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(target, 0)
-	t.options.Cluster = reachability.New("target", probe(target), reachability.Options{})
-	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: target},
-		machinetaint.Informers{Machine: machines.Machine().V1alpha1(), Seen: t.bound, Nodes: core.Core().V1().Nodes(), Pods: core.Core().V1().Pods()},
+	client, core := ours.NewForConfigOrDie(storm.Control(t.config)), kubernetes.NewForConfigOrDie(storm.Target(t.config))
+	machines, nodes := stores.New(client, metav1.NamespaceAll), target.New(core, nil)
+	t.options.Cluster = reachability.New("target", probe(core), reachability.Options{})
+	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: core},
+		machinetaint.Informers{Machine: machines, Seen: t.bound, Target: nodes},
 		&record.FakeRecorder{}, t.options)
 	if err != nil {
 		return nil, err
 	}
-	machines.StartWithContext(t.ctx)
-	core.StartWithContext(t.ctx)
+	machines.Start(t.ctx)
+	nodes.Start(t.ctx)
 	t.running.Go(func() { _ = t.options.Cluster.Run(t.ctx) })
 	t.running.Go(func() {
 		defer machines.Shutdown()
-		defer core.Shutdown()
+		defer nodes.Shutdown()
 		t.taint.Run(t.ctx)
 	})
 	cache.WaitFor(t.ctx, "", t.taint.Raw()...)

@@ -10,17 +10,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
-	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -37,12 +36,10 @@ const (
 	attempts = 5
 )
 
-// Informers are shared ones that have not been started, and that nobody else has made strip what they hold.
+// Informers of the two clusters.
 type Informers struct {
-	// Machines are those of the control cluster.
-	Machines machineinformers.Interface
-	// Target is the target cluster.
-	Target informers.SharedInformerFactory
+	Machines *stores.Informers
+	Target   *target.Informers
 }
 
 // Options of a Controller.
@@ -54,8 +51,6 @@ type Options struct {
 	Raised func(*v1alpha1.MachineDeployment)
 	// Control and Target report whether the two clusters answer; nil takes that for granted.
 	Control, Target *reachability.Cluster
-	// Rights that the process may lack; those of the controller alone unless set.
-	Rights *access.Rights
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -80,7 +75,6 @@ type Controller struct {
 	metrics  *metrics
 
 	control, target *reachability.Cluster
-	rights          *access.Rights
 
 	loop    *loop.Loop
 	stores  caches
@@ -99,7 +93,7 @@ type Controller struct {
 	latest *written.Cache[*v1alpha1.MachineDeployment]
 }
 
-// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
 func New(client machineclient.MachineDeploymentsGetter, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -107,15 +101,12 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	if o.Rights == nil {
-		o.Rights = access.New(o.Clock)
-	}
 	if o.Raised == nil {
 		o.Raised = func(*v1alpha1.MachineDeployment) {}
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target, rights: o.Rights,
+		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target,
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.reading.lookups = c.stores.storage.Lookups()

@@ -11,13 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // waits says that the scheduler has failed to find a place for some pod.
 func (c *Controller) waits() bool {
-	return slices.ContainsFunc(indexed[*corev1.Pod](c.stores.pods, byNode, ""), func(p *corev1.Pod) bool {
+	return slices.ContainsFunc(stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting), func(p *corev1.Pod) bool {
 		_, tried := c.settings.counts(p)
 		return tried
 	})
@@ -26,7 +28,7 @@ func (c *Controller) waits() bool {
 // observe gathers what a decision rests on.
 func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
-	all := list[*corev1.Pod](c.stores.pods.List()) // in one piece: a pod that is bound between two reads would count twice
+	all := stores.List[*corev1.Pod](c.stores.pods) // in one piece: a pod that is bound between two reads would count twice
 	waiting, running := c.places(all)
 	waiting, left := fairly(waiting, namespaceOfPod, MaxPods)
 	v.Beyond = len(left)
@@ -34,7 +36,7 @@ func (c *Controller) observe(now time.Time) View {
 		v.Waiting = append(v.Waiting, c.reading.of(pod))
 	}
 	v.Uncreated = c.uncreated(v.Waiting, all)
-	for _, node := range list[*corev1.Node](c.stores.nodes.List()) {
+	for _, node := range stores.List[*corev1.Node](c.stores.nodes) {
 		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running[node.Name]})
 	}
 	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
@@ -63,7 +65,7 @@ func (c *Controller) places(all []*corev1.Pod) (waiting []*corev1.Pod, running m
 // pools are the MachineDeployments that take part: such as have bounds that can be read.
 func (c *Controller) pools(now time.Time) []Pool {
 	var pools []Pool
-	for _, d := range list[*v1alpha1.MachineDeployment](c.stores.deployments.List()) {
+	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
 		d = c.latest.Newest(d)
 		bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation])
 		if err != nil || d.DeletionTimestamp != nil {
@@ -77,7 +79,7 @@ func (c *Controller) pools(now time.Time) []Pool {
 
 // daemons are what the DaemonSets of the cluster would run on a new node: the system's own first, then the oldest.
 func (c *Controller) daemons() []Daemon {
-	sets := list[*appsv1.DaemonSet](c.stores.daemons.List())
+	sets := stores.List[*appsv1.DaemonSet](c.stores.daemons)
 	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))

@@ -10,10 +10,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/informers"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -49,8 +50,8 @@ func NewPreview(s Settings) (*Preview, error) {
 	p := &Preview{clock: &still.Clock{}}
 	var err error
 	p.c, err = New(nil, Informers{
-		Machines: machineinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
-		Target:   informers.NewSharedInformerFactory(nil, 0),
+		Machines: stores.New(nil, metav1.NamespaceAll),
+		Target:   target.New(nil, nil),
 	}, nil, Options{Settings: s, Clock: p.clock})
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (p *Preview) pods(given []*corev1.Pod) []*corev1.Pod {
 	for _, pod := range given {
 		slim := before[pod]
 		if slim == nil {
-			slim = slimPod(pod)
+			slim = target.StripPod(pod)
 		}
 		p.slim[pod] = slim
 		p.c.reading.note(slim)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -32,7 +33,7 @@ func (c *Controller) uncreated(waiting []*fit.Pod, all []*corev1.Pod) map[types.
 			continue
 		}
 		if _, known := uncreated[owner.UID]; !known {
-			uncreated[owner.UID] = wanted(find[appsv1.ReplicaSet](c.stores.replicaSets, p.Object.Namespace+"/"+owner.Name), owner.UID)
+			uncreated[owner.UID] = wanted(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, p.Object.Namespace+"/"+owner.Name), owner.UID)
 		}
 	}
 	if len(uncreated) == 0 {

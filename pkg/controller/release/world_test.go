@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -27,9 +26,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
@@ -53,17 +53,17 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
-		target, machines := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
-		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines.Machine().V1alpha1(), Target: target}, &scribe{core: core}, o)
+		nodes, machines := target.New(core, nil), stores.New(ours, metav1.NamespaceAll)
+		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &scribe{core: core}, o)
 		if err != nil {
 			return err
 		}
 		for _, see := range seen {
 			see(c)
 		}
-		target.StartWithContext(ctx)
-		machines.StartWithContext(ctx)
-		defer target.Shutdown()
+		nodes.Start(ctx)
+		machines.Start(ctx)
+		defer nodes.Shutdown()
 		defer machines.Shutdown()
 		c.Run(ctx)
 		return nil

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
@@ -56,11 +57,11 @@ func (m *memory) withID(id string) []*v1alpha1.Machine {
 	if name, ok := strings.CutPrefix(id, placeholder); ok {
 		return m.machineNamed(name)
 	}
-	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, byInstance, signs.InstanceID(id)); len(found) > 0 {
+	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByInstance, signs.InstanceID(id)); len(found) > 0 {
 		return found
 	}
 	var all []*v1alpha1.Machine
-	for _, node := range stores.Indexed[*corev1.Node](m.kinds.Nodes, byProvider, id) {
+	for _, node := range stores.Indexed[*corev1.Node](m.kinds.Nodes, target.ByProviderID, id) {
 		all = append(all, m.withName(node.Name)...)
 	}
 	return all

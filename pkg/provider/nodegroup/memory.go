@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -18,12 +17,6 @@ import (
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
-)
-
-// Indices of the informers' stores, beside those of package stores.
-const (
-	byInstance = "nodegroup-instance" // last part of a Machine's provider id
-	byProvider = "nodegroup-provider" // provider id of a Node
 )
 
 // memory is all that answers are made of: what the informers hold, and over it what we wrote and they have not seen.
@@ -162,25 +155,4 @@ func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, 
 		going[machine.Name] = true
 	}
 	return going, nil
-}
-
-// machineIndexer indexes by owner, Node and instance.
-func machineIndexer() cache.Indexers {
-	all := stores.Machines()
-	all[byInstance] = func(o any) ([]string, error) {
-		return some(signs.InstanceID(o.(*v1alpha1.Machine).Spec.ProviderID)), nil
-	}
-	return all
-}
-
-// nodeIndexer indexes by provider id.
-func nodeIndexer() cache.Indexers {
-	return cache.Indexers{byProvider: func(o any) ([]string, error) { return some(o.(*corev1.Node).Spec.ProviderID), nil }}
-}
-
-func some(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
 }

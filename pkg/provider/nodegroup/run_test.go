@@ -24,12 +24,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	coreinformers "k8s.io/client-go/informers"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
@@ -73,15 +74,15 @@ func started(secure credentials.TransportCredentials) (address string) {
 	api := sim.New(sim.Options{})
 	config := api.ConfigFor(serving)
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
-	machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
+	machines, nodes := stores.New(ours, metav1.NamespaceAll), target.New(core, nil)
 	s, err := New(Clients{Machines: ours.MachineV1alpha1()},
-		Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, Options{Namespace: ns})
+		Informers{Machines: machines, Target: nodes}, Options{Namespace: ns})
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	machines.StartWithContext(ctx)
-	nodes.StartWithContext(ctx)
+	machines.Start(ctx)
+	nodes.Start(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, listener, secure) }()
 	DeferCleanup(func() {

@@ -4,23 +4,20 @@ package nodegroup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
-	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -33,11 +30,10 @@ type Clients struct {
 	Machines machineclient.MachineV1alpha1Interface
 }
 
-// Informers are the server's own; it adds indices to them before they are started.
+// Informers of the two clusters. Machines are those of [Options.Namespace].
 type Informers struct {
-	// Machines are limited to the one namespace.
-	Machines machineinformers.Interface
-	Nodes    coreinformers.NodeInformer
+	Machines *stores.Informers
+	Target   *target.Informers
 }
 
 // Options of a Server.
@@ -72,31 +68,26 @@ type Server struct {
 	life context.Context
 }
 
-// New prepares the informers, which the caller starts, and starts nothing itself.
+// New starts nothing. Start the informers after it.
 func New(c Clients, i Informers, o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	informers := []cache.SharedIndexInformer{
-		i.Machines.MachineDeployments().Informer(), i.Machines.MachineSets().Informer(), i.Machines.Machines().Informer(),
-		i.Machines.MachineClasses().Informer(), i.Nodes.Informer(),
-	}
-	err := errors.Join(informers[1].AddIndexers(stores.Owned()), informers[2].AddIndexers(machineIndexer()), informers[4].AddIndexers(nodeIndexer()))
 	s := &Server{clients: c, options: o, metrics: newMetrics(o.Registerer), life: context.Background()}
-	for _, informer := range informers {
-		err = errors.Join(err, informer.SetTransform(lean))
+	attach := func(informer cache.SharedIndexInformer) cache.Indexer {
 		s.synced = append(s.synced, informer.HasSyncedChecker())
+		return informer.GetIndexer()
 	}
 	kinds := stores.Kinds{
-		Sets: informers[1].GetIndexer(), Machines: informers[2].GetIndexer(), Classes: informers[3].GetIndexer(), Nodes: informers[4].GetIndexer(),
+		Sets: attach(i.Machines.Sets()), Machines: attach(i.Machines.Machines()), Classes: attach(i.Machines.Classes()), Nodes: attach(i.Target.Nodes()),
 	}
-	deployments := informers[0].GetIndexer()
+	deployments := attach(i.Machines.Deployments())
 	s.memory = &memory{
 		namespace: o.Namespace, clock: o.Clock, deployments: deployments, kinds: kinds, source: &stores.Source{Kinds: kinds},
 		written: written.NewCache[*v1alpha1.MachineDeployment](deployments, o.Clock),
 	}
-	if err := errors.Join(err, s.memory.watch(informers[0], informers[4])); err != nil {
-		return nil, fmt.Errorf("prepare informers: %w", err)
+	if err := s.memory.watch(i.Machines.Deployments(), i.Target.Nodes()); err != nil {
+		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	return s, nil
 }
@@ -189,15 +180,4 @@ func (s *Server) Cleanup(context.Context, *pb.CleanupRequest) (*pb.CleanupRespon
 // protocol; left out, it is 0, and every Node that boots counts as broken. So per-group options are no improvement.
 func (s *Server) NodeGroupGetOptions(context.Context, *pb.NodeGroupAutoscalingOptionsRequest) (*pb.NodeGroupAutoscalingOptionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "options are those of the flags")
-}
-
-// lean leaves out what is large and never looked at.
-func lean(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		object.SetManagedFields(nil)
-	}
-	if node, ok := o.(*corev1.Node); ok {
-		node.Status.Images = nil
-	}
-	return o, nil
 }

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -26,10 +25,11 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -71,7 +71,7 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		ours, core := versioned.NewForConfigOrDie(storm.Control(config)), kubernetes.NewForConfigOrDie(storm.Target(config))
-		machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
+		machines, nodes := stores.New(ours, metav1.NamespaceAll), target.New(core, nil)
 		options := Options{
 			Namespace: ns, GPULabel: DefaultGPULabel,
 			Control: reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), ns), reachability.Options{}),
@@ -86,14 +86,14 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 			f(&options)
 		}
 		s, err := New(Clients{Machines: ours.MachineV1alpha1()},
-			Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, options)
+			Informers{Machines: machines, Target: nodes}, options)
 		if err != nil {
 			return err
 		}
 		w.server = s
-		machines.StartWithContext(ctx)
+		machines.Start(ctx)
 		defer machines.Shutdown()
-		nodes.StartWithContext(ctx)
+		nodes.Start(ctx)
 		defer nodes.Shutdown()
 		return s.Run(ctx, w.listen(), nil)
 	}

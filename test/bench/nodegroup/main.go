@@ -19,13 +19,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -103,16 +103,16 @@ func (f fleet) measure(ctx context.Context, config *rest.Config) error {
 // serve runs a server of node groups until ctx ends.
 func serve(ctx context.Context, config *rest.Config, listener net.Listener) error {
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
-	machines, nodes := externalversions.NewSharedInformerFactory(ours, 0), coreinformers.NewSharedInformerFactory(core, 0)
+	machines, nodes := stores.New(ours, namespace), target.New(core, nil)
 	server, err := nodegroup.New(nodegroup.Clients{Machines: ours.MachineV1alpha1()},
-		nodegroup.Informers{Machines: machines.Machine().V1alpha1(), Nodes: nodes.Core().V1().Nodes()}, nodegroup.Options{Namespace: namespace})
+		nodegroup.Informers{Machines: machines, Target: nodes}, nodegroup.Options{Namespace: namespace})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	machines.StartWithContext(ctx)
+	machines.Start(ctx)
 	defer machines.Shutdown()
-	nodes.StartWithContext(ctx)
+	nodes.Start(ctx)
 	defer nodes.Shutdown()
 	defer cancel()
 	return server.Run(ctx, listener, nil)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storage_test
+package target_test
 
 import (
 	"testing"
@@ -10,18 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/internal/access"
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
+	"github.com/evenkeel/evenkeel/internal/target"
 )
 
-func TestStorage(t *testing.T) {
+func TestTarget(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "Storage")
+	RunSpecs(t, "Target")
 }
 
 var _ = Describe("Lookups", func() {
@@ -31,19 +28,16 @@ var _ = Describe("Lookups", func() {
 		core := fake.NewClientset(
 			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}, &corev1.PersistentVolume{ObjectMeta: named("disk")},
 			&storagev1.StorageClass{ObjectMeta: named("late")}, &storagev1.CSIDriver{ObjectMeta: named("csi.example")})
-		factory := informers.NewSharedInformerFactory(core, 0)
-		claims, volumes := factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().PersistentVolumes().Informer()
-		s := storage.Stores{Claims: claims.GetIndexer(), Volumes: volumes.GetIndexer()}
-		Expect(s.Follow(factory, access.New(clock.RealClock{}))).To(Succeed())
+		i := target.New(core, nil)
+		s := i.Storage()
 		drivers := s.DriversKnown
 		s.DriversKnown = func() bool { return false }
 		l := s.Lookups()
-		factory.StartWithContext(ctx)
-		DeferCleanup(factory.Shutdown)
-		for _, informer := range []cache.SharedIndexInformer{claims, volumes, factory.Storage().V1().StorageClasses().Informer(), factory.Storage().V1().CSIDrivers().Informer()} {
-			Expect(cache.WaitFor(ctx, "", informer.HasSyncedChecker())).To(BeTrue())
-		}
-		Expect(drivers()).To(BeTrue())
+		i.Start(ctx)
+		DeferCleanup(i.Shutdown)
+		Expect(cache.WaitFor(ctx, "", i.Claims().HasSyncedChecker(), i.Volumes().HasSyncedChecker())).To(BeTrue())
+		Eventually(ctx, drivers).Should(BeTrue())
+		Eventually(ctx, s.Classes.ListKeys).Should(ConsistOf("late"))
 
 		Expect(l.Claim("default", "data")).NotTo(BeNil())
 		Expect(l.Claim("other", "data")).To(BeNil())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storage_test
+package target_test
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/pkg/controller/internal/storage"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -49,7 +49,7 @@ func lookups(c *corev1.PersistentVolumeClaim, strip func(any) any) *fit.Lookups 
 }
 
 func stripped(o any) any {
-	slim, err := storage.Strip(o)
+	slim, err := target.Strip(o)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(slim.(interface{ Size() int }).Size()).To(BeNumerically("<", 1000))
 	return slim

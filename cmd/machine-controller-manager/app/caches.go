@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+)
+
+// caches are the informers that all controllers of the process share. Machine-controller-manager's controllers see machines through the
+// lens, with informers of their own.
+type caches struct {
+	machines *stores.Informers
+	target   *target.Informers // nil without a target cluster
+}
+
+func (p *process) newCaches() (caches, error) {
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return caches{}, fmt.Errorf("make machine client: %w", err)
+	}
+	all := caches{machines: stores.New(ours, p.options.Namespace)}
+	if p.target == nil {
+		return all, nil
+	}
+	core, err := connect.Core(p.target)
+	if err != nil {
+		return caches{}, fmt.Errorf("make target client: %w", err)
+	}
+	all.target = target.New(core, p.rights)
+	return all, nil
+}
+
+// start starts what controllers have asked for. It runs until ctx ends.
+func (c caches) start(ctx context.Context) {
+	c.machines.Start(ctx)
+	if c.target != nil {
+		c.target.Start(ctx)
+	}
+}
+
+// shutdown waits until all informers have ended.
+func (c caches) shutdown() {
+	c.machines.Shutdown()
+	if c.target != nil {
+		c.target.Shutdown()
+	}
+}

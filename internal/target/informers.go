@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package target is the one cache of the target cluster that all controllers of a process share.
+//
+// Users of the target cluster decide how many objects it has and how large they are, so the cache exists once: one informer per
+// kind, started when the first controller needs it. A transform keeps of each object only what a controller reads, and for what any
+// user can create, it bounds the size. If a controller is to read another field, add it to the transform of its kind and to the test
+// that compares what controllers read with and without the transform.
+//
+// Objects in the cache are shared. Never change one.
+package target
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/access"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+// Indexes of Nodes and of pods. Pods also have [stores.ByNode].
+const (
+	// ByProviderID is the index of Nodes by spec.providerID.
+	ByProviderID = "provider-id"
+	// ByReadiness is the index of Nodes that has one value, [Unready].
+	ByReadiness = "readiness"
+	Unready     = "unready"
+	// ByPlacement is the index of pods that has one value, [Waiting]: unfinished pods without a Node, and not nominated for one.
+	ByPlacement = "placement"
+	Waiting     = "waiting"
+)
+
+// Informers of the target cluster. Its methods may be called at any time, also side by side.
+type Informers struct {
+	factory informers.SharedInformerFactory
+	rights  *access.Rights
+}
+
+// New returns informers that read through client. None is started; client may be nil if none ever is. Without rights, whatever can be
+// missing is taken to be there.
+func New(client kubernetes.Interface, rights *access.Rights) *Informers {
+	if rights == nil {
+		rights = access.New(clock.RealClock{})
+	}
+	return &Informers{informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip)), rights}
+}
+
+// Start starts the informers that have been asked for, and have not been started yet. They run until ctx ends.
+func (i *Informers) Start(ctx context.Context) { i.factory.StartWithContext(ctx) }
+
+// Shutdown waits until all informers have ended. None can be started afterwards.
+func (i *Informers) Shutdown() { i.factory.Shutdown() }
+
+// Pods have the indexes [stores.ByNode] and [ByPlacement].
+func (i *Informers) Pods() cache.SharedIndexInformer {
+	return i.factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		indexers := stores.Pods()
+		indexers[ByPlacement] = placement
+		return coreinformers.NewPodInformer(client, corev1.NamespaceAll, resync, indexers)
+	})
+}
+
+// Nodes have the indexes [ByProviderID] and [ByReadiness].
+func (i *Informers) Nodes() cache.SharedIndexInformer {
+	return i.factory.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return coreinformers.NewNodeInformer(client, resync, cache.Indexers{ByProviderID: providerID, ByReadiness: readiness})
+	})
+}
+
+// Budgets are PodDisruptionBudgets.
+func (i *Informers) Budgets() cache.SharedIndexInformer {
+	return i.factory.Policy().V1().PodDisruptionBudgets().Informer()
+}
+
+// DaemonSets informs about DaemonSets.
+func (i *Informers) DaemonSets() cache.SharedIndexInformer {
+	return i.factory.Apps().V1().DaemonSets().Informer()
+}
+
+// ReplicaSets informs about ReplicaSets.
+func (i *Informers) ReplicaSets() cache.SharedIndexInformer {
+	return i.factory.Apps().V1().ReplicaSets().Informer()
+}
+
+func placement(item any) ([]string, error) {
+	pod, ok := item.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != "" || pool.Finished(pod) {
+		return nil, nil
+	}
+	return []string{Waiting}, nil
+}
+
+func providerID(item any) ([]string, error) {
+	node, ok := item.(*corev1.Node)
+	if !ok || node.Spec.ProviderID == "" {
+		return nil, nil
+	}
+	return []string{node.Spec.ProviderID}, nil
+}
+
+func readiness(item any) ([]string, error) {
+	node, ok := item.(*corev1.Node)
+	if !ok || !signs.Unready(node) {
+		return nil, nil
+	}
+	return []string{Unready}, nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// Strip is the transform of all informers. It changes no object that it is given, and nothing that it returned before.
+func Strip(item any) (any, error) {
+	switch o := item.(type) {
+	case *corev1.Pod:
+		return StripPod(o), nil
+	case *corev1.Node:
+		return stripNode(o), nil
+	case *policyv1.PodDisruptionBudget:
+		return stripBudget(o), nil
+	case *appsv1.DaemonSet:
+		return stripDaemonSet(o), nil
+	case *appsv1.ReplicaSet:
+		return stripReplicaSet(o), nil
+	case *corev1.PersistentVolumeClaim:
+		return stripClaim(o), nil
+	case *corev1.PersistentVolume:
+		return stripVolume(o), nil
+	case *storagev1.StorageClass:
+		return stripClass(o), nil
+	case *storagev1.CSIDriver:
+		return stripDriver(o), nil
+	}
+	return item, nil
+}
+
+// podAnnotations are the annotations of pods that are read, with the values that mean something. Without values, presence counts.
+var podAnnotations = map[string][]string{
+	corev1.MirrorPodAnnotationKey: nil,
+	signs.SafeToEvict:             {"true", "false"},
+	similar.DaemonSetPod:          {"true"},
+}
+
+// StripPod keeps what package fit reads, and what holds the pod's machine back.
+func StripPod(pod *corev1.Pod) *corev1.Pod {
+	slim := fit.SlimMovable(pod)
+	if len(slim.Spec.Tolerations) == 0 { // the pod has none, or fit does not keep them
+		slim.Spec.Tolerations = pool.ReserveTolerations(pod)
+	}
+	for key, values := range podAnnotations {
+		value, exists := pod.Annotations[key]
+		if values == nil {
+			value = ""
+		} else {
+			exists = slices.Contains(values, value)
+		}
+		if exists {
+			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
+		}
+	}
+	return slim
+}
+
+// stripNode drops what no controller reads and no write of the main resource changes: machine-controller-manager writes whole Nodes
+// back. Nodes are not objects that any user can create.
+func stripNode(node *corev1.Node) *corev1.Node {
+	slim := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta, Spec: node.Spec}
+	slim.ManagedFields = nil
+	slim.Status.Capacity, slim.Status.Allocatable, slim.Status.Conditions = node.Status.Capacity, node.Status.Allocatable, node.Status.Conditions
+	return slim
+}
+
+// stripBudget keeps what decides which pods may be evicted. A budget with a selector that is too large allows no eviction in its
+// namespace.
+func stripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	slim := &policyv1.PodDisruptionBudget{ObjectMeta: identity(budget)}
+	slim.Spec.Selector, slim.Status.DisruptionsAllowed = budget.Spec.Selector, budget.Status.DisruptionsAllowed
+	if slim.Spec.Selector.Size() > fit.MaxBytes {
+		slim.Spec.Selector, slim.Status.DisruptionsAllowed = &metav1.LabelSelector{}, 0
+	}
+	return slim
+}
+
+// SystemPriority is the prefix of the names of Kubernetes' own priority classes. It stands for each of them in the cache.
+const SystemPriority = "system-"
+
+// stripDaemonSet keeps the pod template as package fit reads it.
+func stripDaemonSet(set *appsv1.DaemonSet) *appsv1.DaemonSet {
+	template := &set.Spec.Template
+	pod := fit.Slim(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations},
+		Spec:       template.Spec,
+	})
+	slim := &appsv1.DaemonSet{ObjectMeta: identity(set)}
+	slim.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec}
+	if strings.HasPrefix(template.Spec.PriorityClassName, SystemPriority) {
+		slim.Spec.Template.Spec.PriorityClassName = SystemPriority
+	}
+	return slim
+}
+
+// stripReplicaSet keeps how many pods are wanted, and whether they cannot be created. There are many old ReplicaSets.
+func stripReplicaSet(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	slim := &appsv1.ReplicaSet{ObjectMeta: identity(set), Spec: appsv1.ReplicaSetSpec{Replicas: set.Spec.Replicas}}
+	for _, c := range set.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure {
+			slim.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return slim
+}
+
+// identity names an object, and shows whether it is being deleted.
+func identity(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
+	}
+}

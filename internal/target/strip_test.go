@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// huge is as large as the annotations of an object may be.
+var huge = strings.Repeat("x", 256<<10)
+
+func strip[T runtime.Object](t rapid.TB, o T) T {
+	before := o.DeepCopyObject()
+	slim, err := target.Strip(o)
+	if err != nil || !equality.Semantic.DeepEqual(before, o) {
+		t.Fatalf("the transform changed its input, or failed: %v", err)
+	}
+	again, _ := target.Strip(slim)
+	if !equality.Semantic.DeepEqual(slim, again) {
+		t.Fatalf("stripped twice, %v became %v", slim, again)
+	}
+	return slim.(T)
+}
+
+// podReaders are what controllers read of a pod beside what package fit does, whose own tests compare slim pods with whole ones.
+var podReaders = map[string]func(*corev1.Pod) any{
+	"identity": func(p *corev1.Pod) any {
+		return []any{p.Namespace, p.Name, p.UID, p.ResourceVersion, p.CreationTimestamp, p.DeletionTimestamp}
+	},
+	"labels":     func(p *corev1.Pod) any { return p.Labels },
+	"controller": func(p *corev1.Pod) any { return metav1.GetControllerOfNoCopy(p) },
+	"place": func(p *corev1.Pod) any {
+		return []any{p.Spec.NodeName, p.Status.NominatedNodeName, p.Spec.SchedulerName, p.Status.Phase, p.Spec.Priority, len(p.Spec.SchedulingGates) > 0}
+	},
+	"scheduled": func(p *corev1.Pod) any {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled {
+				return []any{c.Status, c.Reason}
+			}
+		}
+		return nil
+	},
+	"workload": func(p *corev1.Pod) any { return pool.IsWorkload(p) },
+	"pin":      func(p *corev1.Pod) any { return signs.PinOf(p) },
+	"free": func(p *corev1.Pod) any {
+		return similar.Free(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}, []*corev1.Pod{p})
+	},
+	"tolerates": func(p *corev1.Pod) any {
+		var all []bool
+		for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute} {
+			all = append(all, pool.ToleratesReserve(p, []corev1.TaintEffect{effect}))
+		}
+		return all
+	},
+	"elsewhere": func(p *corev1.Pod) any {
+		p = p.DeepCopy()
+		p.Spec.NodeName = ""
+		return fit.Read(p, true).Shape()
+	},
+}
+
+// drawPod draws what the readers look at.
+func drawPod(t *rapid.T) *corev1.Pod {
+	pick := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
+	now := metav1.NewTime(time.Unix(1e9, 0))
+	return gen.Pod("p", func(p *corev1.Pod) {
+		p.UID, p.ResourceVersion, p.CreationTimestamp = "uid", "7", now
+		p.Labels = map[string]string{"app": pick("app", "a", "b")}
+		p.Annotations = map[string]string{"note": "x"}
+		for _, key := range []string{corev1.MirrorPodAnnotationKey, signs.SafeToEvict, similar.DaemonSetPod} {
+			if value := pick(key, "none", "true", "false", "falsehood", ""); value != "none" {
+				p.Annotations[key] = value
+			}
+		}
+		if kind := pick("owner", "", "ReplicaSet", "DaemonSet", "Node"); kind != "" {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "o", UID: types.UID("o"), Controller: ptr.To(rapid.Bool().Draw(t, "controls"))}}
+		}
+		if rapid.Bool().Draw(t, "going") {
+			p.DeletionTimestamp = &now
+		}
+		p.Spec.NodeName, p.Spec.SchedulerName = pick("node", "", "n"), pick("scheduler", "", "default-scheduler")
+		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: pick("zone", "a", "b")}
+		p.Spec.Priority = rapid.SampledFrom([]*int32{nil, ptr.To[int32](-20), ptr.To[int32](5)}).Draw(t, "priority")
+		if rapid.Bool().Draw(t, "gated") {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}, {Name: "h"}}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "tolerations") {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+				Key: pick("key", "", v1alpha1.ReserveTaintKey, "other"), Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffect(pick("effect", "", "NoSchedule", "PreferNoSchedule", "NoExecute")),
+			})
+		}
+		p.Status.Phase, p.Status.NominatedNodeName = corev1.PodPhase(pick("phase", "", "Pending", "Running", "Succeeded", "Failed")), pick("nominated", "", "m")
+		if reason := pick("reason", "", corev1.PodReasonUnschedulable, "Other"); reason != "" {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason}}
+		}
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(pick("cpu", "1", "250m"))}
+	})
+}
+
+var _ = Describe("A stripped pod", func() {
+	It("reads as the whole one", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			whole := drawPod(t)
+			slim := strip(t, whole)
+			for what, read := range podReaders {
+				if x, y := read(whole), read(slim); !equality.Semantic.DeepEqual(x, y) {
+					t.Fatalf("%s: %v became %v", what, x, y)
+				}
+			}
+		})
+	})
+
+	DescribeTable("is small, whatever its author wrote", func(node string, change func(*corev1.Pod)) {
+		slim := strip(GinkgoT(), gen.Pod("p", func(p *corev1.Pod) { p.Spec.NodeName = node }, change))
+		Expect(slim.Size()).To(BeNumerically("<", fit.MaxBytes+1<<10))
+		Expect(slim.Spec.NodeName).To(Equal(node))
+	},
+		Entry("in annotations", "", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"a": huge, signs.SafeToEvict: huge, corev1.MirrorPodAnnotationKey: huge, similar.DaemonSetPod: huge}
+		}),
+		Entry("in labels, where it runs", "n", func(p *corev1.Pod) {
+			p.Labels = map[string]string{}
+			for i := range 5000 {
+				p.Labels[fmt.Sprintf("label-%d", i)] = "some value"
+			}
+		}),
+		Entry("in constraints", "n", func(p *corev1.Pod) {
+			for range 100 {
+				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{WhenUnsatisfiable: corev1.DoNotSchedule, TopologyKey: "k"})
+			}
+		}),
+		Entry("in containers", "", func(p *corev1.Pod) {
+			for i := range 500 {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Command: []string{huge[:1000]}, Env: []corev1.EnvVar{{Name: "a", Value: huge}}})
+			}
+		}),
+	)
+
+	It("tolerates the reserve taint also if it has more tolerations than are kept", func() {
+		slim := strip(GinkgoT(), gen.Pod("p", func(p *corev1.Pod) {
+			p.Spec.NodeName = "n"
+			for i := range 1000 {
+				p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", i), Operator: corev1.TolerationOpExists})
+			}
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: v1alpha1.ReserveTaintKey, Operator: corev1.TolerationOpExists})
+		}))
+		Expect(slim.Spec.Tolerations).To(HaveLen(1))
+		Expect(podReaders["tolerates"](slim)).To(HaveEach(true))
+	})
+})
+
+var _ = Describe("What is kept", func() {
+	It("of a Node is all that machine-controller-manager writes back or reads, and no more of its status", func() {
+		whole := gen.Node("n", func(n *corev1.Node) {
+			n.Labels, n.Annotations, n.Finalizers = map[string]string{"a": "b"}, map[string]string{"c": "d"}, []string{"e"}
+			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+			n.Spec = corev1.NodeSpec{ProviderID: "f", PodCIDR: "g", Unschedulable: true, Taints: []corev1.Taint{{Key: "h"}}}
+			n.Status.Capacity, n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4")}, corev1.ResourceList{"cpu": resource.MustParse("3")}
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}, {Type: "InPlaceUpdate", Reason: "UpdateSuccessful"}}
+			n.Status.Images = []corev1.ContainerImage{{Names: []string{huge}}}
+			n.Status.VolumesInUse = []corev1.UniqueVolumeName{"v"}
+		})
+		want := whole.DeepCopy()
+		want.ManagedFields = nil
+		want.Status = corev1.NodeStatus{Capacity: want.Status.Capacity, Allocatable: want.Status.Allocatable, Conditions: want.Status.Conditions}
+		Expect(strip(GinkgoT(), whole)).To(Equal(want))
+	})
+
+	It("of a budget decides which pods may be evicted; if its selector is too large, it allows no eviction", func() {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Annotations: map[string]string{"a": huge}}}
+		b.Spec.Selector, b.Status.DisruptionsAllowed = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, 3
+		Expect(strip(GinkgoT(), b).Status.DisruptionsAllowed).To(BeEquivalentTo(3))
+		Expect(strip(GinkgoT(), b).Spec.Selector.MatchLabels).To(HaveLen(1))
+		b.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{huge}}}
+		Expect(strip(GinkgoT(), b).Size()).To(BeNumerically("<", 1<<10))
+		Expect(strip(GinkgoT(), b).Status.DisruptionsAllowed).To(BeZero())
+	})
+
+	It("of a ReplicaSet is the number of its pods, and whether they cannot be created", func() {
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u", Annotations: map[string]string{"a": huge}}}
+		set.Spec = appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](7), Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": huge}}}}
+		set.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: "Other"}, {Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Message: huge}}
+		slim := strip(GinkgoT(), set)
+		Expect(slim.UID).To(BeEquivalentTo("u"))
+		Expect(slim.Spec.Replicas).To(HaveValue(BeEquivalentTo(7)))
+		Expect(slim.Status.Conditions).To(ConsistOf(HaveField("Status", corev1.ConditionTrue)))
+		Expect(slim.Size()).To(BeNumerically("<", 1<<10))
+	})
+
+	DescribeTable("of a DaemonSet is its pod, and whether its priority is the system's", func(class, want string) {
+		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s", Annotations: map[string]string{"a": huge}}}
+		set.Spec.Template.Spec = corev1.PodSpec{PriorityClassName: class, NodeSelector: map[string]string{"a": "b"}, Containers: []corev1.Container{{Args: []string{huge}}}}
+		slim := strip(GinkgoT(), set)
+		Expect(slim.Spec.Template.Spec.PriorityClassName).To(Equal(want))
+		Expect(slim.Spec.Template.Spec.NodeSelector).To(HaveKey("a"))
+		Expect(slim.Size()).To(BeNumerically("<", 1<<10))
+	},
+		Entry(nil, "system-node-critical", target.SystemPriority),
+		Entry(nil, "mine", ""),
+	)
+})
