@@ -7,17 +7,17 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 // generateReasons writes the tables of reasons into the pages that explain conditions.
 func generateReasons(out string) error {
-	for path, tables := range reason.Pages {
+	for path := range reason.Pages {
 		old, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read page: %w", err)
 		}
-		page, err := reason.Render(string(old), tables)
+		page, err := reason.Render(path, string(old))
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -17,7 +17,7 @@ import (
 var pure = []string{`"cmp"`, `"errors"`, `"fmt"`, `"math"`, `"math/big"`, `"slices"`, `"time"`,
 	`"k8s.io/api/core/v1"`, `"k8s.io/apimachinery/pkg/api/resource"`,
 	`"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"`,
-	`"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"`, `"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"`, `"github.com/evenkeel/evenkeel/pkg/pool"`, `"github.com/evenkeel/evenkeel/pkg/signs"`,
+	`"github.com/evenkeel/evenkeel/pkg/apis/reason"`, `"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"`, `"github.com/evenkeel/evenkeel/pkg/pool"`, `"github.com/evenkeel/evenkeel/pkg/signs"`,
 }
 
 var _ = It("imports nothing that could look outside", func() {

@@ -8,7 +8,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 // Standing is where the reserve stands once the plan is carried out.

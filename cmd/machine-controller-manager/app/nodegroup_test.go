@@ -88,7 +88,7 @@ var _ = Describe("The server of node groups", Serial, func() {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
 		},
 		Entry("beyond loopback in clear text", "reachable from outside", "--autoscaler-listen-address=:8086"),
-		Entry("half a certificate", "belong together", "--autoscaler-listen-address=:8086", "--autoscaler-tls-cert-file=a"),
+		Entry("half a certificate", "required together", "--autoscaler-listen-address=:8086", "--autoscaler-tls-cert-file=a"),
 		Entry("certificates for nothing", "need --autoscaler-listen-address", "--autoscaler-tls-cert-file=a"),
 		Entry("no Nodes", "target cluster", "--autoscaler-listen-address=127.0.0.1:8086", "--target-kubeconfig=none", "--control-kubeconfig=x"),
 		Entry("no amount", "use a quantity", "--autoscaler-kube-reserved=cpu=much"),

@@ -41,7 +41,7 @@ func (r *round) even(group []*zone) {
 	}
 	for _, z := range group {
 		if !z.closed() {
-			z.verdict = not("Moving", fmt.Sprintf("a machine moves from %s to %s", from.name, to.name))
+			z.verdict = not("Moving", fmt.Sprintf("a machine is being moved from %s to %s", from.name, to.name))
 		}
 	}
 	if pending == nil {
@@ -165,7 +165,7 @@ func (r *round) askReserve(from, to *zone) {
 		return // the kernel gave it no room then
 	}
 	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: int32(n)}
-	to.next.why = "make a machine for a move from " + from.name
+	to.next.why = "create a machine for a move from " + from.name
 }
 
 // wantsReserve is how many machines must be ready in reserve before one of them takes a replica.

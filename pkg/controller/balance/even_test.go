@@ -71,7 +71,7 @@ var _ = Describe("What is uneven", func() {
 		w.mcm(&w.Members[1])
 		p := NewPlan(w.View)
 		Expect(writes(p)).To(Equal("a: r=3 applied-replicas=3 -move gone=a-0"))
-		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "machine a-0 goes: its replica went to b (1)"}}))
+		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "Machine a-0 is deleted because its replica moved to b (1)"}}))
 		w.carry()
 		Expect(writes(NewPlan(w.View))).To(Equal("b: -move"))
 		w.rest()

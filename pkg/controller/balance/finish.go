@@ -146,7 +146,7 @@ func (r *round) settle(z *zone) {
 	z.next.applied = min(z.applied, z.next.replicas)
 	z.next.move = nil
 	z.next.why = "split growth"
-	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("%d of the replicas asked for here went to %s", moved, targets(z.move.To))})
+	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("Moved %d of the requested replicas to %s", moved, targets(z.move.To))})
 	r.moves += moved
 }
 
@@ -195,13 +195,13 @@ func (r *round) settleMachine(z *zone) {
 	z.next.applied = max(0, min(z.applied-1, z.next.replicas))
 	z.next.move, z.next.gone = nil, victim
 	z.next.why = "hand a replica over"
-	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("machine %s goes: its replica went to %s", victim, targets(z.move.To))})
+	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("Machine %s is deleted because its replica moved to %s", victim, targets(z.move.To))})
 	r.moves++
 }
 
 // await waits for the machine that stands in: some seconds, or days where its zone makes none.
 func (z *zone) await(taker *zone) {
-	why := "waiting for the machine in " + taker.name + " to serve"
+	why := "waiting until the machine in " + taker.name + " accepts pods"
 	if taker.health.blocked || taker.closed() || taker.Rollout.Spread {
 		z.stall("Waiting", why)
 		return

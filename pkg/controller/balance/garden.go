@@ -97,7 +97,7 @@ func (g *garden) await(ctx context.Context) {
 }
 
 func (g *garden) watch(ctx context.Context) {
-	klog.FromContext(ctx).Info("A Gardener is here: following its Workers and Clusters", "namespace", g.namespace)
+	klog.FromContext(ctx).Info("Found Gardener: watching its Workers and Clusters", "namespace", g.namespace)
 	w := g.informer(g.workersRule, g.clients.Garden.Resource(workers).Namespace(g.namespace), fields.Everything())
 	c := g.informer(g.clustersRule, g.clients.Garden.Resource(clusters), fields.OneTermEqualSelector("metadata.name", g.namespace))
 	tell := cache.ResourceEventHandlerFuncs{

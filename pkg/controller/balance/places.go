@@ -61,7 +61,7 @@ func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
 // what was asked for here may have been asked for its sake. Where no such pod waits, growth comes before its pods.
 func (r *round) barred(from, to *zone) (string, bool) {
 	if len(r.shapes) > maxShapes {
-		return fmt.Sprintf("more than %d kinds of pods wait, too many to ask where each could run", maxShapes), true
+		return fmt.Sprintf("more than %d kinds of pods wait, too many to check where each of them could run", maxShapes), true
 	}
 	awaited := false
 	for _, pod := range r.shapes {
@@ -70,7 +70,7 @@ func (r *round) barred(from, to *zone) (string, bool) {
 		}
 		awaited = true
 		if o := r.places.could(pod, to); o != fit.Fits {
-			return fmt.Sprintf("pods that wait could not run in %s: %s", to.name, spoken(o)), true
+			return fmt.Sprintf("waiting pods could not run in %s: %s", to.name, spoken(o)), true
 		}
 	}
 	if awaited {
@@ -93,7 +93,7 @@ func (r *round) tied(from, to *zone) (string, bool) {
 			return "", false
 		}
 	}
-	return fmt.Sprintf("no pod that runs in %s could run in %s", from.name, to.name), len(shapes) > 0
+	return fmt.Sprintf("none of the pods in %s could run in %s", from.name, to.name), len(shapes) > 0
 }
 
 // shapesOf is one of each kind of pod, but not many more than are looked at.
@@ -184,7 +184,7 @@ func (r *round) stays(m Machine, to *zone) string {
 	}
 	room, ok := r.places.room(to)
 	if !ok {
-		return "PodsBound: nobody knows what machines of " + to.name + " are like"
+		return "PodsBound: no node template is known for " + to.name
 	}
 	node := m.Object.Labels[mcm.NodeLabelKey]
 	for _, pod := range m.Workload {
@@ -221,7 +221,7 @@ func (r *round) unmovable(m Machine) string {
 		}
 		budgets := r.budgets[pod.Object.Namespace]
 		if len(budgets) > maxBudgets {
-			return fmt.Sprintf("PodDisruptionBudget: namespace %s has more than %d, too many to look at", pod.Object.Namespace, maxBudgets)
+			return fmt.Sprintf("PodDisruptionBudget: namespace %s has more than %d of them, too many to check", pod.Object.Namespace, maxBudgets)
 		}
 		for _, b := range budgets {
 			if !b.Selector.Matches(labels.Set(pod.Object.Labels)) {

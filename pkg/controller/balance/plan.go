@@ -203,7 +203,7 @@ func (r *round) await(group []*zone) {
 	stalled := slices.ContainsFunc(group, r.stalled)
 	for _, z := range group {
 		if z.verdict.reason == "" {
-			z.verdict = not("Moving", "replicas are on their way")
+			z.verdict = not("Moving", "replicas are being moved")
 		}
 		if stalled && !z.splitting() {
 			z.next.applied = z.next.replicas

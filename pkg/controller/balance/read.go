@@ -181,11 +181,11 @@ func (z *zone) closed() bool {
 func (z *zone) halted() verdict {
 	switch paused := z.Object.Spec.Paused; {
 	case frozen(z.Object):
-		return not("Frozen", "machine-controller-manager has frozen it: replicas stay where they are asked for until it is unfrozen")
+		return not("Frozen", "machine-controller-manager has frozen it: replicas stay where they are requested until it is unfrozen")
 	case paused && z.NoSet:
-		return not("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are asked for until it is resumed")
+		return not("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are requested until it is resumed")
 	case paused && z.Rollout.Spread:
-		return not("Paused", "it is paused in the middle of a rollout: replicas stay where they are asked for until it is resumed")
+		return not("Paused", "it is paused in the middle of a rollout: replicas stay where they are requested until it is resumed")
 	}
 	return verdict{}
 }

@@ -51,7 +51,7 @@ func sleep(pool []*zone) {
 			continue
 		}
 		z.setShare(0)
-		z.spread = verdict{status: true, reason: "Hibernated", message: "the cluster sleeps and has no reserve"}
+		z.spread = verdict{status: true, reason: "Hibernated", message: "the cluster is hibernated and has no reserve"}
 	}
 }
 
@@ -78,7 +78,7 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 		total, said = max(total, n), true
 	}
 	if !said && slices.ContainsFunc(pool, func(z *zone) bool { return z.misread() }) {
-		return 0, false, "the excess that its members name cannot be understood"
+		return 0, false, "no member has a valid excess"
 	}
 	return total, said, ""
 }
@@ -187,9 +187,9 @@ func spreadVerdict(pool []*zone, total int, short int64) verdict {
 		return not("MaximumUnknown", fmt.Sprintf("the maximum of this pool is not known, so there is no room for %d of the %d machines in reserve: "+
 			"set the worker annotation %s, for example \"3:9:4\" for minimum, maximum and excess", short, total, v1alpha1.BoundsAnnotation))
 	case short > 0:
-		return not("NoRoom", fmt.Sprintf("there is no room for %d of the pool's %d: raise the max of bounds, or lower the excess%s", short, total, ill))
+		return not("NoRoom", fmt.Sprintf("there is no room for %d machines of the pool's excess of %d: raise max in the bounds, or lower the excess%s", short, total, ill))
 	case ill != "":
-		return verdict{status: true, reason: "StandingIn", message: fmt.Sprintf("the pool's excess of %d is in other zones%s", total, ill)}
+		return verdict{status: true, reason: "StandingIn", message: fmt.Sprintf("the pool's excess of %d is complete, partly in other zones%s", total, ill)}
 	}
 	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
 }
@@ -200,7 +200,7 @@ func ailing(zones []*zone) string {
 	if len(blocked) == 0 {
 		return ""
 	}
-	return ", since machines cannot be made in " + names(blocked)
+	return ", because machines cannot be created in " + names(blocked)
 }
 
 // byName is for orders that must not depend on how things are given.

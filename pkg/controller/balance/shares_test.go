@@ -129,7 +129,7 @@ var _ = Describe("A pool's excess", func() {
 		Expect(tries).To(BeNumerically("<=", 24))
 	})
 
-	It("is 0 while the cluster sleeps, and back after that", func() {
+	It("is 0 while the cluster is hibernated, and back after that", func() {
 		w := newWorld(append(pool("3", 1, 1, 1), member("d", 1, nodeLabel("x", "y"), field(2)))...)
 		w.rest()
 		Expect(w.shares()).To(Equal("1/1/1/-"))

@@ -109,7 +109,7 @@ func (r *round) give(z *zone, takers []*zone, sizes []int, left int) bool {
 		}
 	}
 	if left > 0 && z.verdict.reason == "" {
-		z.verdict = not("NoRoom", "no similar MachineDeployment has room for what was asked for"+ailing(append(takers, z)))
+		z.verdict = not("NoRoom", "no similar MachineDeployment has room for the requested growth"+ailing(append(takers, z)))
 		r.blocks[z.name] = "NoRoom"
 	}
 	if moved == 0 {

@@ -116,7 +116,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		w.carry()
 		p := NewPlan(w.View)
 		Expect(writes(p)).To(Equal("a: r=4 -move"))
-		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "4 of the replicas asked for here went to b (2), c (2)"}}))
+		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "Moved 4 of the requested replicas to b (2), c (2)"}}))
 		Expect(p.Moves).To(Equal(4))
 		w.carry()
 		Expect(writes(NewPlan(w.View))).To(Equal("b: -move; c: -move"))

@@ -58,7 +58,7 @@ func (r *round) conditions(z *zone) []Condition {
 	if z.balanced() || z.verdict.reason != "" {
 		v := z.verdict
 		if v.reason == "" {
-			v = verdict{status: true, reason: "Even", message: "its replicas are as even with those of similar MachineDeployments as they can be"}
+			v = verdict{status: true, reason: "Even", message: "replicas are balanced across similar MachineDeployments"}
 		}
 		all = append(all, Condition{ConditionBalanced, v.status, v.reason, v.message})
 	}

@@ -3,8 +3,6 @@
 package balance_test
 
 import (
-	"os"
-	"regexp"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -60,22 +58,6 @@ var _ = Describe("Conditions", func() {
 	It("do not flap: the same view says the same", func() {
 		v := view(zones(continuous, 4, 1)...)
 		Expect(NewPlan(v).Outcomes).To(Equal(NewPlan(v).Outcomes))
-	})
-
-	It("have every reason on the page about zones", func() {
-		page, err := os.ReadFile("../../../docs/zones.md")
-		Expect(err).NotTo(HaveOccurred())
-		reason := regexp.MustCompile(`(?:not\(|reason: |r\.wait\([a-z, ]*)"([A-Z][A-Za-z]+)"|"([A-Z][A-Za-z]+): |return "([A-Z][A-Za-z]+)"`)
-		found := 0
-		for _, file := range []string{"shares.go", "split.go", "finish.go", "even.go", "places.go", "plan.go", "status.go"} {
-			code, err := os.ReadFile(file)
-			Expect(err).NotTo(HaveOccurred())
-			for _, match := range reason.FindAllSubmatch(code, -1) {
-				found++
-				Expect(string(page)).To(ContainSubstring("`"+string(match[1])+string(match[2])+string(match[3])+"`"), file)
-			}
-		}
-		Expect(found).To(BeNumerically(">", 12))
 	})
 })
 

@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
@@ -262,10 +263,19 @@ func after(v View, p Plan, key string) string {
 	return strings.Join(words, "/")
 }
 
+// reasons are the tables of the conditions.
+var reasons = map[mcm.MachineDeploymentConditionType]reason.Table{
+	ConditionBalanced: reason.ZonesBalanced, ConditionShare: reason.PoolExcessSpread, ConditionRights: reason.RightsGranted,
+}
+
 // condition of a member, as in "False NoRoom"; empty where there is none.
 func condition(p Plan, name string, kind mcm.MachineDeploymentConditionType) string {
 	for _, c := range of(p, name).Conditions {
 		if c.Type == kind {
+			entry := reasons[kind].Find(c.Reason)
+			if entry.Meaning == "" || c.Status != (entry.Status == reason.True) {
+				return fmt.Sprintf("%t %s, which the table of reasons does not explain", c.Status, c.Reason)
+			}
 			if c.Status {
 				return "True " + c.Reason
 			}

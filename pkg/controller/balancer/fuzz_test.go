@@ -39,6 +39,6 @@ func FuzzNewPlan(f *testing.F) {
 			}
 			o = append(o, s.Next)
 		}
-		NewStatus(v, p, o)
+		status(v, p, o)
 	})
 }

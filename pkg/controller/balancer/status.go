@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 // Outcome is what became of a plan: what each target is asked for now, in the order of the shares.
@@ -99,36 +100,41 @@ func balancing(p Plan) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionBalancing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCompleted, Message: "Balancer running OK"}
 }
 
+// condition is a condition with the status that its reason has in the table of reasons.
+func condition(kind, why, format string, arguments ...any) metav1.Condition {
+	status := metav1.ConditionStatus(reason.Balancer[kind].Find(why).Status)
+	return metav1.Condition{Type: kind, Status: status, Reason: why, Message: fmt.Sprintf(format, arguments...)}
+}
+
 func resolved(v View, p Plan) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionTargetsResolved, Status: metav1.ConditionFalse}
-	var held []string
+	const kind = v1alpha1.ConditionTargetsResolved
+	held := metav1.Condition{Type: kind, Status: metav1.ConditionFalse}
+	var messages []string
 	for _, s := range p.Shares {
 		if s.Hold != (Hold{}) {
-			c.Reason = cmp.Or(c.Reason, s.Hold.Reason)
-			held = append(held, fmt.Sprintf("target %s: %s", s.Name, s.Hold.Message))
+			held.Reason = cmp.Or(held.Reason, s.Hold.Reason)
+			messages = append(messages, fmt.Sprintf("target %s: %s", s.Name, s.Hold.Message))
 		}
 	}
+	held.Message = strings.Join(messages, "; ")
+	target, resource := unrequested(v)
 	switch {
-	case len(held) > 0:
-		c.Message = strings.Join(held, "; ")
+	case held.Reason != "":
+		return held
 	case v.Autoscaler.Rival != "":
-		c.Reason, c.Message = "AmbiguousSelector", fmt.Sprintf("HorizontalPodAutoscaler %s selects some of the same pods as %s, so neither of them works: delete it, or give its workload different pods", v.Autoscaler.Rival, v.Autoscaler.Name)
+		return condition(kind, "AmbiguousSelector", "HorizontalPodAutoscaler %s selects some of the same pods as %s, so neither of them works: delete it, or give its workload different pods", v.Autoscaler.Rival, v.Autoscaler.Name)
 	case len(p.Strangers) > 0:
-		c.Reason, c.Message = "UnknownNames", fmt.Sprintf("targetProportions contains %s, which is not the name of a target: add the target, or remove the name", strings.Join(p.Strangers, ", "))
+		return condition(kind, "UnknownNames", "targetProportions contains %s, which is not the name of a target: add the target, or remove the name", strings.Join(p.Strangers, ", "))
 	case len(p.Negative) > 0:
-		c.Reason, c.Message = "NegativeShares", fmt.Sprintf("targetProportions has a negative share for %s, which counts as 0: use 0", strings.Join(p.Negative, ", "))
+		return condition(kind, "NegativeShares", "targetProportions has a negative share for %s, which counts as 0: use 0", strings.Join(p.Negative, ", "))
 	case v.Foreign > 0:
-		c.Reason, c.Message = "ForeignPods", "spec.selector matches pods that belong to no target, and an autoscaler would count them: select by a label that only the pods of targets have"
+		return condition(kind, "ForeignPods", "spec.selector matches pods that belong to no target, and an autoscaler would count them: select by a label that only the pods of targets have")
 	case v.Shared > 0:
-		c.Reason, c.Message = "SharedPods", "more than one target selects the same pods, and they count for each: give the targets different selectors"
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Resolved", "all targets exist and can be scaled"
-		if target, resource := unrequested(v); target != "" {
-			c.Status, c.Reason = metav1.ConditionFalse, "NoRequests"
-			c.Message = fmt.Sprintf("HorizontalPodAutoscaler %s needs the %s requests of all containers, but some pods of target %s have none: add resources.requests", v.Autoscaler.Name, resource, target)
-		}
+		return condition(kind, "SharedPods", "more than one target selects the same pods, and they count for each: give the targets different selectors")
+	case target != "":
+		return condition(kind, "NoRequests", "HorizontalPodAutoscaler %s needs the %s requests of all containers, but some pods of target %s have none: add resources.requests", v.Autoscaler.Name, resource, target)
 	}
-	return c
+	return condition(kind, "Resolved", "all targets exist and can be scaled")
 }
 
 // unrequested is the first target with a pod that lacks a request which the Balancer's autoscaler needs.
@@ -145,50 +151,49 @@ func unrequested(v View) (target, resource string) {
 }
 
 func ready(v View, p Plan) metav1.Condition {
+	const kind = v1alpha1.ConditionReady
 	b := balancing(p)
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Stop.Reason, Message: b.Message}
 	switch {
 	case p.Stop != (Hold{}):
+		return condition(kind, p.Stop.Reason, "%s", b.Message)
 	case b.Status == metav1.ConditionFalse:
-		c.Reason = "TargetsUnresolved"
+		return condition(kind, "TargetsUnresolved", "%s", b.Message)
 	case v.Balancer.Spec.Paused:
-		c.Reason, c.Message = "Paused", "spec.paused is set: targets are not scaled"
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "UnderControl", "the Balancer manages all targets"
+		return condition(kind, "Paused", "spec.paused is set: targets are not scaled")
 	}
-	return c
+	return condition(kind, "UnderControl", "the Balancer manages all targets")
 }
 
 func balanced(v View, p Plan, o Outcome) metav1.Condition {
+	const kind = v1alpha1.ConditionBalanced
+	moving := false
 	for i, s := range p.Shares {
-		if v.Targets[i].Known && o[i] != s.Desired {
-			c := metav1.Condition{Type: v1alpha1.ConditionBalanced, Status: metav1.ConditionFalse, Reason: "Moving", Message: "targets change to the desired replicas step by step, as replicas become ready"}
-			if v.Balancer.Spec.Paused {
-				c.Reason, c.Message = "Paused", "spec.paused is set: status.targets shows the desired replicas"
-			}
-			return c
-		}
+		moving = moving || v.Targets[i].Known && o[i] != s.Desired
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionBalanced, Status: metav1.ConditionTrue, Reason: "AtGoal", Message: "all targets have the desired replicas"}
+	switch {
+	case !moving:
+		return condition(kind, "AtGoal", "all targets have the desired replicas")
+	case v.Balancer.Spec.Paused:
+		return condition(kind, "Paused", "spec.paused is set: status.targets shows the desired replicas")
+	}
+	return condition(kind, "Moving", "targets change to the desired replicas step by step, as replicas become ready")
 }
 
 func withinLimits(p Plan) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionWithinLimits, Status: metav1.ConditionFalse}
+	const kind = v1alpha1.ConditionWithinLimits
 	switch {
 	case p.Deficit > 0 && p.Overflow > 0:
-		c.Reason = "TooFewAndNoRoom"
-		c.Message = fmt.Sprintf("the minimums of the targets exceed %d replicas by %d, and no target has room for %d replicas that fail to start elsewhere", p.Total, p.Deficit, p.Overflow)
+		return condition(kind, "TooFewAndNoRoom", "the minimums of the targets exceed %d replicas by %d, and no target has room for %d replicas that fail to start elsewhere", p.Total, p.Deficit, p.Overflow)
 	case p.Deficit > 0:
-		c.Reason, c.Message = "BelowMinimums", fmt.Sprintf("the minimums of the targets exceed %d replicas by %d: raise spec.replicas or lower minReplicas", p.Total, p.Deficit)
+		return condition(kind, "BelowMinimums", "the minimums of the targets exceed %d replicas by %d: raise spec.replicas or lower minReplicas", p.Total, p.Deficit)
 	case p.Overflow > 0:
-		c.Reason, c.Message = "NoRoom", fmt.Sprintf("no target has room for %d of the %d replicas, additional ones included: raise maxReplicas or lower spec.replicas", p.Overflow, p.Total)
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Room", "the bounds of the targets fit spec.replicas"
+		return condition(kind, "NoRoom", "no target has room for %d of the %d replicas, additional ones included: raise maxReplicas or lower spec.replicas", p.Overflow, p.Total)
 	}
-	return c
+	return condition(kind, "Room", "the bounds of the targets fit spec.replicas")
 }
 
 func fallbackActive(p Plan) metav1.Condition {
+	const kind = v1alpha1.ConditionFallbackActive
 	var blocked []string
 	for _, s := range p.Shares {
 		if s.health.blocked {
@@ -196,10 +201,9 @@ func fallbackActive(p Plan) metav1.Condition {
 		}
 	}
 	if len(blocked) == 0 {
-		return metav1.Condition{Type: v1alpha1.ConditionFallbackActive, Status: metav1.ConditionFalse, Reason: "NotNeeded", Message: "no target is blocked"}
+		return condition(kind, "NotNeeded", "no target is blocked")
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionFallbackActive, Status: metav1.ConditionTrue, Reason: "TargetsBlocked",
-		Message: "replicas fail to start in " + strings.Join(blocked, ", ") + ", so other targets run more"}
+	return condition(kind, "TargetsBlocked", "replicas fail to start in %s, so other targets run more", strings.Join(blocked, ", "))
 }
 
 func stamp(t time.Time) *metav1.Time {

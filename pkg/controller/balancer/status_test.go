@@ -24,7 +24,7 @@ func told(v View) v1alpha1.BalancerStatus {
 	for _, s := range p.Shares {
 		o = append(o, s.Next)
 	}
-	return NewStatus(v, p, o)
+	return status(v, p, o)
 }
 
 // says finds a condition, as in "False NoRoom", and what it says.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
 
@@ -140,6 +141,22 @@ func write(p Plan, number func(Share) int64) string {
 	return text
 }
 
+// status is that of a plan. Panics if the table of reasons does not explain it.
+func status(v View, p Plan, o Outcome) v1alpha1.BalancerStatus {
+	s := NewStatus(v, p, o)
+	for _, c := range s.Conditions {
+		if c.Status == metav1.ConditionUnknown && p.Stop == (Hold{}) {
+			panic(fmt.Sprintf("no table explains %s of condition %s", c.Reason, c.Type))
+		}
+	}
+	for _, t := range s.Targets {
+		if t.Reason != "" && reason.Targets.Find(t.Reason).Meaning == "" {
+			panic("no table explains " + t.Reason)
+		}
+	}
+	return s
+}
+
 // after has a plan carried out, and its status remembered, some time later.
 func after(v View, d time.Duration, change ...func(*View)) View {
 	p := NewPlan(v)
@@ -151,7 +168,7 @@ func after(v View, d time.Duration, change ...func(*View)) View {
 		}
 	}
 	v.Balancer = v.Balancer.DeepCopy()
-	v.Balancer.Status = NewStatus(v, p, o)
+	v.Balancer.Status = status(v, p, o)
 	v.Now = v.Now.Add(d)
 	for _, c := range change {
 		c(&v)

@@ -209,7 +209,7 @@ var _ = Describe("Numbers that a cluster makes up", func() {
 				v.Clusters = append(v.Clusters, c)
 			}
 			p := NewPlan(v)
-			s := NewStatus(v, p)
+			s := status(v, p)
 			for _, n := range []int32{s.CurrentReplicas, s.DesiredReplicas, s.ReadyReplicas, s.MinReplicas, s.MaxReplicas, s.CountedReplicas} {
 				Expect(n).To(BeNumerically(">=", 0), "%+v", s)
 			}
@@ -244,7 +244,7 @@ var _ = Describe("More clusters than an object can hold", func() {
 		prefer("*", tier(1))(&v.Object.Spec)
 		v.Clusters = append(v.Clusters, has("zz", 1, 5, 5))
 		p := NewPlan(v)
-		s := NewStatus(v, p)
+		s := status(v, p)
 		Expect(s.Clusters).To(HaveLen(256))
 		names := []string{}
 		for _, c := range s.Clusters {

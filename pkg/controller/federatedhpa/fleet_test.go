@@ -137,7 +137,7 @@ func (f *fleet) sync(mayDie bool) (Plan, error) {
 		return p, nil
 	}
 	f.object = f.object.DeepCopy()
-	f.object.Status = NewStatus(v, p)
+	f.object.Status = status(v, p)
 	for i, o := range p.Orders {
 		if mayDie && f.random.IntN(20) == 0 {
 			f.crash()

@@ -42,7 +42,7 @@ func outstanding(lo, hi int32, base string) func(*v1alpha1.ClusterStatus) {
 }
 
 func condition(v View, kind string) string {
-	c := meta.FindStatusCondition(NewStatus(v, NewPlan(v)).Conditions, kind)
+	c := meta.FindStatusCondition(status(v, NewPlan(v)).Conditions, kind)
 	return string(c.Status) + " " + c.Reason
 }
 
@@ -101,7 +101,7 @@ var _ = Describe("Clusters", func() {
 		p := NewPlan(v)
 		Expect(aims(p)).To(Equal("5/5"))
 		Expect(p.Again).To(Equal(10 * time.Minute))
-		v.Object.Status = NewStatus(v, p)
+		v.Object.Status = status(v, p)
 		v.Now = noon.Add(10 * time.Minute)
 		Expect(orders(NewPlan(v))).To(Equal([]string{"b gone"}), "the rest goes to a once that is confirmed")
 	})
@@ -110,7 +110,7 @@ var _ = Describe("Clusters", func() {
 		v := view(federated(1, 10, strict, onDemand), has("a", 1, 5, 3), has("b", 1, 5, 2))
 		entry(&v, "b").OnDemand, entry(&v, "b").QuietSince = true, ago(time.Hour)
 		Expect(aims(NewPlan(v))).To(Equal("5/5"))
-		Expect(NewStatus(v, NewPlan(v)).Clusters[1].QuietSince).To(BeNil())
+		Expect(status(v, NewPlan(v)).Clusters[1].QuietSince).To(BeNil())
 	})
 
 	It("get zero where that is asked for", func() {
@@ -147,13 +147,13 @@ var _ = Describe("Escrow", func() {
 		v := view(federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 2, 1))
 		p := NewPlan(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..18"}))
-		s := NewStatus(v, p)
+		s := status(v, p)
 		Expect(s.Clusters[0].Outstanding).To(Equal(&v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 18, Base: "100"}))
 		Expect(s.Clusters[0].Epoch).To(BeEquivalentTo(1))
 		Expect(s.CountedReplicas).To(BeEquivalentTo(20))
 		v.Object.Status = s
 		v.Clusters[0].Reachable = false
-		Expect(NewStatus(v, NewPlan(v)).CountedReplicas).To(BeEquivalentTo(20), "it may have arrived")
+		Expect(status(v, NewPlan(v)).CountedReplicas).To(BeEquivalentTo(20), "it may have arrived")
 	})
 
 	It("does not take a raise of unknown end for lost because it is not there yet", func() {
@@ -161,7 +161,7 @@ var _ = Describe("Escrow", func() {
 		p := NewPlan(v)
 		Expect(p.Seats[0].Counted.Max).To(BeEquivalentTo(18))
 		Expect(orders(p)).To(Equal([]string{"a 1..10"}), "a write that lands makes sure of it; its bounds are counted")
-		s := NewStatus(v, p)
+		s := status(v, p)
 		Expect(s.Clusters[0].Outstanding).To(Equal(&v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 18, Base: "100", Repeated: true}))
 		Expect(s.Clusters[0].Epoch).To(BeEquivalentTo(5))
 	})
@@ -169,7 +169,7 @@ var _ = Describe("Escrow", func() {
 	It("takes it for lost as soon as the cluster shows a later version", func() {
 		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "99"))
 		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(10))
-		Expect(NewStatus(v, NewPlan(v)).Clusters[0].Outstanding).To(BeNil())
+		Expect(status(v, NewPlan(v)).Clusters[0].Outstanding).To(BeNil())
 	})
 
 	It("takes it for lost if it was refused, unless something was sent before on the same base", func() {
@@ -191,7 +191,7 @@ var _ = Describe("Escrow", func() {
 		v := remembers(view(federated(1, 12), c), "a", outstanding(1, 9, ""))
 		p := NewPlan(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..1"}))
-		v.Object.Status = NewStatus(v, p)
+		v.Object.Status = status(v, p)
 		obey(&v, p.Orders[0])
 		v.Now = noon.Add(time.Minute)
 		p = NewPlan(v)
@@ -207,7 +207,7 @@ var _ = Describe("Escrow", func() {
 		v.Clusters[1].Local.Bounds = Bounds{Min: 5, Max: 10}
 		p := NewPlan(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..10"}))
-		Expect(NewStatus(v, p).Clusters[0].Outstanding.MinReplicas).To(BeEquivalentTo(1), "it counts as lowered from now on")
+		Expect(status(v, p).Clusters[0].Outstanding.MinReplicas).To(BeEquivalentTo(1), "it counts as lowered from now on")
 	})
 
 	It("never grows a sum that is too high already", func() {

@@ -107,7 +107,7 @@ var _ = Describe("Fields that were created", func() {
 
 var _ = Describe("Status", func() {
 	state := func(v View, name string) string {
-		for _, c := range NewStatus(v, NewPlan(v)).Clusters {
+		for _, c := range status(v, NewPlan(v)).Clusters {
 			if c.Name == name {
 				return string(c.State) + " " + c.Reason
 			}
@@ -133,15 +133,15 @@ var _ = Describe("Status", func() {
 
 	It("adds up what is known, and lets no plan without change look like one", func() {
 		v := view(federated(2, 20), has("a", 1, 12, 5), has("b", 1, 8, 3, ready(2)))
-		v.Object.Status = NewStatus(v, NewPlan(v))
+		v.Object.Status = status(v, NewPlan(v))
 		s := v.Object.Status
 		Expect([]int32{s.CurrentReplicas, s.DesiredReplicas, s.ReadyReplicas, s.MinReplicas, s.MaxReplicas, s.CountedReplicas}).To(Equal([]int32{8, 8, 7, 2, 20, 20}))
 		v.Now = noon.Add(5e9)
-		Expect(NewStatus(v, NewPlan(v))).To(Equal(s), "time alone changes nothing")
+		Expect(status(v, NewPlan(v))).To(Equal(s), "time alone changes nothing")
 	})
 
 	It("has all conditions, sorted, with the generation", func() {
-		s := NewStatus(view(federated(2, 20), none("a")), NewPlan(view(federated(2, 20), none("a"))))
+		s := status(view(federated(2, 20), none("a")), NewPlan(view(federated(2, 20), none("a"))))
 		var types []string
 		for _, c := range s.Conditions {
 			Expect(c.ObservedGeneration).To(BeEquivalentTo(3))

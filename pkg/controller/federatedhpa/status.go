@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 // NewStatus is what a view and a plan come to: the ledger, which has to be written before the plan's orders are sent, and
@@ -127,13 +128,14 @@ func conditions(v View, p Plan, r rules) []metav1.Condition {
 	return append(all, balanced(p), limited(p), overCommitted(p, r), minExceeded(p, r), joiningBlocked(p))
 }
 
-// say is a condition that is true with one sentence, or false with another.
-func say(kind string, is bool, yes, no Hold) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: no.Reason, Message: no.Message}
+// condition has the reason yes or no, and the status that this reason has in the table of reasons.
+func condition(kind string, is bool, yes, no Hold) metav1.Condition {
+	why := no
 	if is {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, yes.Reason, yes.Message
+		why = yes
 	}
-	return c
+	status := metav1.ConditionStatus(reason.Federation[kind].Find(why.Reason).Status)
+	return metav1.Condition{Type: kind, Status: status, Reason: why.Reason, Message: why.Message}
 }
 
 func (p Plan) named(which func(*Seat) bool) []string {
@@ -175,24 +177,24 @@ func ready(v View, p Plan) metav1.Condition {
 	case len(inUse) == 0:
 		no = Hold{"NoClusters", "no selected cluster can be used: check spec.clusterSelector and status.clusters"}
 	}
-	return say(v1alpha1.ConditionReady, no == Hold{}, Hold{"UnderControl", "the hub manages all selected clusters"}, no)
+	return condition(v1alpha1.ConditionReady, no == Hold{}, Hold{"UnderControl", "the hub manages all selected clusters"}, no)
 }
 
 func unreachable(p Plan) metav1.Condition {
 	away := p.named(func(s *Seat) bool { return s.has() && !s.cluster.Reachable && !s.cluster.Starting })
-	return say(v1alpha1.ConditionClustersUnreachable, len(away) > 0,
+	return condition(v1alpha1.ConditionClustersUnreachable, len(away) > 0,
 		Hold{"OutOfReach", "these clusters do not answer and keep their bounds: " + listed(away)},
 		Hold{"AllReached", "all clusters with a share answer"})
 }
 
 func balanced(p Plan) metav1.Condition {
 	moving := p.named(func(s *Seat) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
-	return say(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "all clusters have their desired bounds"},
+	return condition(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "all clusters have their desired bounds"},
 		Hold{"Moving", "bounds are being changed in " + listed(moving)})
 }
 
 func limited(p Plan) metav1.Condition {
-	return say(v1alpha1.ConditionLimited, p.Missing > 0,
+	return condition(v1alpha1.ConditionLimited, p.Missing > 0,
 		Hold{"TooFewReplicas", fmt.Sprintf("clusters request %d more replicas than maxReplicas and their own limits allow", p.Missing)},
 		Hold{"Enough", "no cluster requests more than it may have"})
 }
@@ -205,7 +207,7 @@ func overCommitted(p Plan, r rules) metav1.Condition {
 		}
 	}
 	over := counted - r.max
-	return say(v1alpha1.ConditionOverCommitted, over > 0,
+	return condition(v1alpha1.ConditionOverCommitted, over > 0,
 		Hold{"MaximaExceedIt", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of these belong to unreachable clusters whose share is lent", over, lent)},
 		Hold{"Within", "the clusters' maxima do not add up to more than maxReplicas"})
 }
@@ -215,14 +217,14 @@ func minExceeded(p Plan, r rules) metav1.Condition {
 	for _, s := range p.seats() {
 		sum += s.Aim.Min
 	}
-	return say(v1alpha1.ConditionMinExceeded, sum > r.min,
+	return condition(v1alpha1.ConditionMinExceeded, sum > r.min,
 		Hold{"MinimaExceedIt", fmt.Sprintf("the clusters' minima add up to %d more than minReplicas", sum-r.min)},
 		Hold{"Within", "the clusters' minima do not add up to more than minReplicas"})
 }
 
 func joiningBlocked(p Plan) metav1.Condition {
 	blocked := p.named(func(s *Seat) bool { return s.role == waiting })
-	return say(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
+	return condition(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
 		Hold{"NoRoom", "other clusters use all of maxReplicas; these clusters wait: " + listed(blocked)},
 		Hold{"NotNeeded", "no cluster waits for a share"})
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
@@ -158,12 +159,29 @@ func orders(p Plan) []string {
 	return all
 }
 
+// status is that of a plan. Panics if the table of reasons does not explain it.
+func status(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
+	s := NewStatus(v, p)
+	for _, c := range s.Conditions {
+		if c.Status == metav1.ConditionUnknown && p.Stop == (Hold{}) && v.Object.DeletionTimestamp == nil {
+			panic(fmt.Sprintf("no table explains %s of condition %s", c.Reason, c.Type))
+		}
+	}
+	for _, c := range s.Clusters {
+		entry := reason.Clusters.Find(c.Reason)
+		if c.Reason != "" && c.State != v1alpha1.Frozen && entry.Meaning == "" && !strings.HasPrefix(c.Reason, "Refused") {
+			panic(fmt.Sprintf("no table explains %s of state %s", c.Reason, c.State))
+		}
+	}
+	return s
+}
+
 // carried carries orders out at once, remembers the status, and repeats that until there is nothing to do. It returns the
 // number of rounds.
 func carried(v *View) int {
 	for round := range 20 {
 		p := NewPlan(*v)
-		v.Object.Status = NewStatus(*v, p)
+		v.Object.Status = status(*v, p)
 		if len(p.Orders) == 0 {
 			return round
 		}

@@ -57,7 +57,7 @@ var _ = Describe("A workload that was deleted after it ran", func() {
 
 	It("is said, and counts as nothing that runs", func() {
 		v := since(view(federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 3)), "c1", time.Hour)
-		s := NewStatus(v, NewPlan(v))
+		s := status(v, NewPlan(v))
 		Expect(s.CurrentReplicas).To(BeEquivalentTo(3))
 		Expect(s.Clusters[0].State).To(Equal(v1alpha1.Used))
 		Expect(s.Clusters[0].Reason).To(Equal("NoWorkload"))

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 // The page for operators lists what the code says, and nothing that it does not say.

@@ -31,7 +31,7 @@ func (g *gates) enter(ctx context.Context, id string) (leave func(), err error) 
 		return func() { <-at.turn; g.depart(id) }, nil
 	case <-ctx.Done():
 		g.depart(id)
-		return nil, status.Errorf(codes.Unavailable, "change %s: others are under way", id)
+		return nil, status.Errorf(codes.Unavailable, "change %s: too many other changes are in progress", id)
 	}
 }
 

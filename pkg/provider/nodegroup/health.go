@@ -43,7 +43,7 @@ func (s *Server) remind() {
 			return NewReminder(g, s.memory.alive(g), s.options.Clock.Now()), nil
 		})
 		if err != nil {
-			klog.FromContext(s.life).Info("Cannot remind of machines that are named for deletion", "group", g.Deployment.Name, "because", err)
+			klog.FromContext(s.life).Info("Cannot repeat the request to delete named machines", "group", g.Deployment.Name, "because", err)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (s *Server) remind() {
 func (s *Server) sick() error {
 	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.kinds.Nodes)}
 	if key := s.memory.written.Behind(unseenFor); key != "" {
-		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show what was written of %s", key))
+		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show the last write to %s", key))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.options.Healthy)) {
 		if err := s.options.Healthy[name](); err != nil {

@@ -105,11 +105,11 @@ func (m *memory) alive(g Group) map[string]bool {
 func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
 	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
 	if set == nil {
-		return Group{}, status.Errorf(codes.NotFound, "machine %s is of no MachineSet", machine.Name)
+		return Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineSet", machine.Name)
 	}
 	d := stores.Controller[v1alpha1.MachineDeployment](m.deployments, set)
 	if d == nil {
-		return Group{}, status.Errorf(codes.NotFound, "machine %s is of no MachineDeployment", machine.Name)
+		return Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineDeployment", machine.Name)
 	}
 	return m.group(d.Name)
 }
@@ -141,7 +141,7 @@ func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, 
 		}
 		if machine == nil {
 			if m.source.Node(node.GetName()) != nil {
-				return nil, status.Errorf(codes.NotFound, "no machine stands behind node %s", node.GetName())
+				return nil, status.Errorf(codes.NotFound, "node %s has no machine", node.GetName())
 			}
 			continue
 		}
@@ -150,7 +150,7 @@ func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, 
 			return nil, err
 		}
 		if home.Deployment.UID != g.Deployment.UID {
-			return nil, status.Errorf(codes.InvalidArgument, "machine %s is of %s and not of %s", machine.Name, home.Deployment.Name, g.Deployment.Name)
+			return nil, status.Errorf(codes.InvalidArgument, "machine %s belongs to %s, not to %s", machine.Name, home.Deployment.Name, g.Deployment.Name)
 		}
 		going[machine.Name] = true
 	}

@@ -62,7 +62,7 @@ func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done 
 	case live.Generation == base.Generation+1 && (live.Spec.Replicas != c.Replicas || c.dated(base)):
 		return false, nil
 	}
-	return false, status.Errorf(codes.Aborted, "change %s: the answer was lost, and others have written since; look at its target size", base.Name)
+	return false, status.Errorf(codes.Aborted, "change %s: write outcome unknown and the object has changed since; re-read the target size", base.Name)
 }
 
 // arrived tells whether what is stored names the machines that we named, or did.

@@ -72,9 +72,9 @@ func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, n
 	case spread:
 		// machine-controller-manager would spread the smaller number over its MachineSets, and so delete a machine that nobody named. In an
 		// in-place update it would neither take one away nor go on with the update.
-		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: its machines are being replaced, by a rollout", g.Deployment.Name)
+		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: a rollout is in progress", g.Deployment.Name)
 	case serving > 0 && replicas-serving < g.Bounds.Min:
-		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d machines of %s, which has %d: min is %d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
+		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d of the %[3]d machines of %[2]s: min is %[4]d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
 	}
 	after := resized(g, replicas-serving, workload(g)-serving)
 	c := newChange(g, after)

@@ -110,7 +110,7 @@ func (s *Server) change(caller context.Context, id string, decide func(context.C
 			return nil
 		}
 	}
-	return status.Errorf(codes.Aborted, "change %s: others write it all the time", id)
+	return status.Errorf(codes.Aborted, "change %s: too many conflicts with other writers", id)
 }
 
 // budget leaves the caller some time to hear the answer.

@@ -60,11 +60,11 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, secure credenti
 		<-ctx.Done()
 		server.Stop()
 	})
-	klog.FromContext(ctx).Info("Answering cluster-autoscaler", "address", listener.Addr().String(), "security", secure.Info().SecurityProtocol)
+	klog.FromContext(ctx).Info("Serving cluster-autoscaler", "address", listener.Addr().String(), "security", secure.Info().SecurityProtocol)
 	err := server.Serve(listener)
 	if ctx.Err() == nil {
 		cancel()
-		return fmt.Errorf("answer cluster-autoscaler on %s: %w", listener.Addr(), err)
+		return fmt.Errorf("serve cluster-autoscaler on %s: %w", listener.Addr(), err)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *Server) observed(ctx context.Context, request any, call *grpc.UnaryServ
 	method, code := path.Base(call.FullMethod), status.Code(err)
 	s.metrics.note(method, code, s.options.Clock.Since(begun))
 	if err != nil && code != codes.Unimplemented {
-		klog.FromContext(s.life).Info("Refused a call of cluster-autoscaler", "method", method, "code", code.String(), "because", status.Convert(err).Message())
+		klog.FromContext(s.life).Info("Rejected a call from cluster-autoscaler", "method", method, "code", code.String(), "because", status.Convert(err).Message())
 	}
 	return response, err
 }

@@ -187,7 +187,7 @@ var _ = Describe("On a socket", func() {
 		Entry("an address in clear text", "10.0.0.1:8086", TLS{}, "reachable from outside"),
 		Entry("a name in clear text", "example.org:8086", TLS{}, "reachable from outside"),
 		Entry("everywhere with certificates", "0.0.0.0:8086", TLS{"a", "b", "c"}, ""),
-		Entry("everywhere with a certificate that asks nobody for his", "0.0.0.0:8086", TLS{CertFile: "a", KeyFile: "b"}, "belong together"),
+		Entry("everywhere with a certificate that asks nobody for his", "0.0.0.0:8086", TLS{CertFile: "a", KeyFile: "b"}, "required together"),
 		Entry("no port", "127.0.0.1", TLS{}, "host:port"),
 	)
 

@@ -152,7 +152,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, request *pb.NodeGr
 	}
 	node, ok := s.memory.template(g, s.options.Reserved)
 	if !ok {
-		return nil, status.Errorf(codes.Unimplemented, "no node of %s was ever seen, and its MachineClass has no nodeTemplate", g.Deployment.Name)
+		return nil, status.Errorf(codes.Unimplemented, "no node template known for %s: it has not had a Node yet, and its MachineClass has no nodeTemplate", g.Deployment.Name)
 	}
 	body, err := node.Marshal()
 	if err != nil {
@@ -179,5 +179,5 @@ func (s *Server) Cleanup(context.Context, *pb.CleanupRequest) (*pb.CleanupRespon
 // NodeGroupGetOptions is unimplemented on purpose. Options are taken whole, and the caller has one that cannot be told over this
 // protocol; left out, it is 0, and every Node that boots counts as broken. So per-group options are no improvement.
 func (s *Server) NodeGroupGetOptions(context.Context, *pb.NodeGroupAutoscalingOptionsRequest) (*pb.NodeGroupAutoscalingOptionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "options are those of the flags")
+	return nil, status.Error(codes.Unimplemented, "options are set by the flags of cluster-autoscaler")
 }

@@ -45,11 +45,11 @@ func (t TLS) load() (*tls.Config, error) {
 	}
 	signers, err := os.ReadFile(t.ClientCAFile)
 	if err != nil {
-		return nil, fmt.Errorf("load certificates of signers: %w", err)
+		return nil, fmt.Errorf("load CA certificates for clients: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(signers) {
-		return nil, fmt.Errorf("load certificates of signers: %w in %s", errNoCertificate, t.ClientCAFile)
+		return nil, fmt.Errorf("load CA certificates for clients: %w in %s", errNoCertificate, t.ClientCAFile)
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
@@ -64,13 +64,13 @@ var errNoCertificate = errors.New("no certificate")
 func CheckAddress(address string, t TLS) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("address %q: write host:port, as in 127.0.0.1:8086: %w", address, err)
+		return fmt.Errorf("address %q: use host:port, for example 127.0.0.1:8086: %w", address, err)
 	}
 	if t.Given() && !t.Whole() {
-		return errors.New("a certificate, its key and the certificates of client signers belong together: name all three files")
+		return errors.New("the certificate, its key and the CA certificates for clients are required together: set all three files")
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !t.Given() {
-		return fmt.Errorf("address %q: reachable from outside, so it needs a certificate, its key and the certificates of client signers", address)
+		return fmt.Errorf("address %q is reachable from outside: it requires a certificate, its key and CA certificates for clients", address)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/reason"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reason explains the reasons of the conditions that Evenkeel sets on a MachineDeployment. Each has one entry. The controllers
-// take the status of a condition from it, kubectl evenkeel prints its meaning and its remedy, and the tables in docs/ are generated from
-// it.
+// Package reason explains the reasons of the conditions that Evenkeel sets. Each has one entry. The controllers take the status of a
+// condition from it, kubectl evenkeel prints its meaning and its remedy, and the tables in docs/ are generated from it.
 package reason
 
 import "strings"
 
-// Status of a condition.
+// Status of a condition, or the state that a reason belongs to.
 type Status string
 
 // A condition has one of these statuses.
@@ -35,6 +34,9 @@ type Reason struct {
 
 // Table has the reasons of one condition, those without a problem first.
 type Table []Reason
+
+// Conditions are the tables of all conditions of one kind, by type.
+type Conditions map[string]Table
 
 // Find returns the entry of a reason, or one that has only its name and the status Unknown.
 func (t Table) Find(name string) Reason {
