@@ -123,6 +123,7 @@ var stories = []story{
 		t.swap(ctx, stockAgain)
 		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
 		t.expect("no machine goes", t.gone(ctx, before))
+		t.expect("no Node keeps the reserve's taint", t.eventually(ctx, func() error { return t.tainted(ctx) }))
 	}},
 	{name: "the control plane migrates beside a reserve of two", act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
