@@ -148,7 +148,7 @@ var _ = Describe("A story", func() {
 	for i, story := range stories {
 		It(story.name, func(ctx context.Context) {
 			if os.Getenv("PEER") == "none" && !story.alone {
-				Expect(tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story).verdict()).To(BeEmpty())
+				Expect(tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story).wrong).To(BeEmpty())
 				return
 			}
 			peer := &row{}
@@ -158,7 +158,7 @@ var _ = Describe("A story", func() {
 			ours := tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story)
 			ours.expect("gardenlet finds nodes not ready no longer than with stock, and for no other reason", ours.nodes.beyond(peer.nodes))
 			ours.expect("the extension finds the Worker unhealthy no longer than with stock, and for no other reason", ours.worker.beyond(peer.worker))
-			Expect(slices.Concat(peer.wrong, ours.verdict())).To(BeEmpty())
+			Expect(slices.Concat(peer.wrong, ours.wrong)).To(BeEmpty())
 		})
 	}
 })

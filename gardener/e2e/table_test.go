@@ -20,9 +20,8 @@ type row struct {
 	most int
 	// notes are further measures, and the expectations that are pending, with what was seen.
 	notes []string
-	// wrong are the expectations that are not met, unmet counts those that are pending with their story.
+	// wrong are the expectations that are not met.
 	wrong []string
-	unmet int
 }
 
 var rows []*row
