@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // most is the max of the bounds in storms. Replicas stay below it; with the excess they reach it, or there would be nothing to see.
@@ -164,7 +165,7 @@ var _ = Describe("Storms", func() {
 	It("end as calm weather does, harm nobody meanwhile, and then nothing is written", func() {
 		redundant, lost, all, looked := 0, 0, 0, map[string]int{}
 		storm.Seeds(suite, 2, func(seed uint64) {
-			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour}})
+			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: counted(seed)})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 7))
 			g := newGuard(c)
@@ -203,19 +204,33 @@ var _ = Describe("Storms", func() {
 		AddReportEntry("writes that changed nothing", ReportEntryVisibilityAlways, fmt.Sprintf("%d of %d; %d answers were lost", redundant, all, lost))
 		AddReportEntry("invariants that were at stake", ReportEntryVisibilityAlways, fmt.Sprint(looked))
 		if !storm.Repeating() {
-			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("replaced whole"), HaveKey("late deletion")))
+			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("replaced whole"), HaveKey("late deletion"), HaveKey("another accounting")))
 		}
 		Expect((redundant-lost)*100).To(BeNumerically("<=", all), "a write whose answer is lost may be made again")
 	})
 })
 
+// counted are the settings of a storm: in every other one replicas include the reserve, unless the MachineDeployment says otherwise.
+func counted(seed uint64) machinetaint.Settings {
+	return machinetaint.Settings{SurplusPatience: time.Hour, Accounting: func(*api.MachineDeployment) api.Accounting {
+		if seed%2 == 0 {
+			return api.AccountingInclusive
+		}
+		return api.AccountingAdditive
+	}}
+}
+
 // expectReserve expects as many machines in reserve as are wanted, or as fit below most.
 func (c *cluster) expectReserve(wanted int) {
 	GinkgoHelper()
-	replicas := int(c.deployment().Spec.Replicas)
+	d := c.deployment()
+	replicas := int(pool.Workload(d, d.Spec.Replicas))
 	reserve, reason := min(wanted, most-replicas), "Complete"
 	if reserve < wanted {
 		reason = "AtMax"
+	}
+	if included := int(d.Spec.Replicas) - replicas; included > 0 {
+		Expect(included).To(Equal(reserve))
 	}
 	Expect(c.numbers()).To(Equal(fmt.Sprintf("%d+%d status %d/%d True %s", replicas, reserve, reserve, reserve, reason)))
 	serving, _ := c.names()
@@ -231,7 +246,7 @@ func (c *cluster) calm() {
 }
 
 // disturbances is how many kinds of them there are.
-const disturbances = 12
+const disturbances = 14
 
 // disturb does one thing that happens to clusters.
 func (c *cluster) disturb(kind int, random *rand.Rand, g *guard) {
@@ -287,7 +302,17 @@ func (c *cluster) disturb(kind int, random *rand.Rand, g *guard) {
 		c.want(0)
 		time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
 		c.work(2)
-		c.scale(int(c.deployment().Spec.Replicas) + 2)
+		c.scale(min(most, int(c.deployment().Spec.Replicas)+2))
+	case 12:
+		g.count("another accounting")
+		c.account([]api.Accounting{api.AccountingAdditive, api.AccountingInclusive}[random.IntN(2)])
+	case 13:
+		// One who computed replicas before they included the reserve, and names nobody.
+		d := c.deployment()
+		if workload := int(pool.Workload(d, d.Spec.Replicas)); workload < int(d.Spec.Replicas) {
+			g.count("reduction that names nobody")
+			c.scale(workload)
+		}
 	}
 	c.cloud.poke(c)
 }
@@ -310,9 +335,9 @@ func (c *cluster) split() (serving, reserve []string) {
 var _ = Describe("A crash between any two writes", func() {
 	end := func(w *storm.World) any {
 		c := &cluster{World: w}
-		return c.numbers() + " " + strings.Join(c.busy(), " ")
+		return c.totals() + ": " + c.numbers() + " " + strings.Join(c.busy(), " ")
 	}
-	crash := func(story func(c *cluster)) {
+	crash := func(story func(c *cluster), change ...func(*api.MachineDeployment)) {
 		GinkgoHelper()
 		Expect(storm.CrashPoints(suite, storm.Scenario{
 			Options: sim.Options{Seed: 1, Resources: served}, Apart: true,
@@ -320,7 +345,7 @@ var _ = Describe("A crash between any two writes", func() {
 				c := adoptAs(w, "before", machinetaint.Options{})
 				c.Latency(2 * time.Millisecond)
 				c.work(3)
-				c.pool(3, excess(2))
+				c.pool(3, append(change, excess(2))...)
 				c.settle()
 				Expect(c.process.Stop()).To(Succeed())
 				c.process = w.Start(evenkeel, program(machinetaint.Options{}))
@@ -343,6 +368,26 @@ var _ = Describe("A crash between any two writes", func() {
 			c.settle()
 			Expect(c.busy()).To(Equal(busy))
 		})
+	})
+
+	It("ends as without it when replicas that include the reserve grow, shrink by name, and are counted anew", func() {
+		crash(func(c *cluster) {
+			c.work(1)
+			c.scale(6)
+			time.Sleep(time.Minute)
+			c.name(5, c.busy()[0])
+			time.Sleep(time.Minute)
+			c.account(api.AccountingAdditive)
+		}, inclusive)
+	})
+
+	It("drains nothing when replicas that include the reserve fall and nobody is named", func() {
+		crash(func(c *cluster) {
+			busy := c.busy()
+			c.scale(3)
+			time.Sleep(30 * time.Second)
+			Expect(c.busy()).To(Equal(busy)) // the end is that the reserve is back
+		}, inclusive)
 	})
 
 	It("ends as without it when replicas grow, shrink by name, and the excess changes", func() {

@@ -82,8 +82,7 @@ func (g *guard) restart(machines []*mcmapi.Machine) (names []string) {
 var _ = Describe("Storms over two instances", func() {
 	It("end as calm weather does, also after a backup was restored, harm nobody meanwhile, and then nothing is written", func() {
 		storm.Seeds(suite, 1, func(seed uint64) {
-			settings := machinetaint.Settings{SurplusPatience: time.Hour}
-			c, processes := adoptTwins(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: settings})
+			c, processes := adoptTwins(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: counted(seed)})
 			defer c.End()
 			c.Require("lease lost", "restore")
 			random := rand.New(rand.NewPCG(seed, 8))

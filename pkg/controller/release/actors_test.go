@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // schedule binds pods that wait, the oldest first, to the node that has most left, and says so where there is none.
@@ -133,7 +134,7 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 func inReserve(m mcm.Machine) bool { return m.Annotations[v1alpha1.ReserveAnnotation] != "" }
 
 func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, d v1alpha1.MachineDeployment, machines []mcm.Machine) {
-	wanted := int(d.Spec.Replicas)
+	wanted := int(pool.Requested(&d))
 	for _, m := range machines {
 		if !inReserve(m) {
 			wanted--
@@ -160,9 +161,10 @@ func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours v
 }
 
 func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alpha1.MachineDeployment, there int) {
-	wanted := int(d.Spec.Replicas) + int(ptr.Deref(d.Spec.ExcessReplicas, 0))
+	r := int(pool.Requested(&d))
+	wanted := r + int(ptr.Deref(d.Spec.ExcessReplicas, 0))
 	if bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation]); err == nil {
-		wanted = max(int(d.Spec.Replicas), min(wanted, int(bounds.Max)))
+		wanted = max(r, min(wanted, int(bounds.Max)))
 	}
 	for range wanted - there {
 		_, _ = ours.MachineV1alpha1().Machines(ns).Create(ctx, c.machine(d.Name, true), metav1.CreateOptions{})

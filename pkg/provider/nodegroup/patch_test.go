@@ -116,6 +116,23 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("it took effect, terminates, and somebody lowered", true, unknown, nil, pruned, lowered),
 	)
 
+	It("of a raise that takes reserve machines which replicas include shows in the record of these", func() {
+		g := group("1:7", 7, excess+"2,max=7,counted=2,replicas=7")
+		base := g.Deployment
+		c, err := NewRaise(g, 5, 1)
+		Expect(err).NotTo(HaveOccurred())
+		Expect([]int32{c.From, c.To, c.Replicas}).To(Equal([]int32{5, 6, 7}))
+		Expect(verdict(c.settle(base, after(base, c, true, status_), true))).To(Equal(done))
+		Expect(verdict(c.settle(base, after(base, c, false, status_), true))).To(Equal(again))
+		taken, err := NewGroup(carriedOut(base, c))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(taken.Replicas()).To(BeEquivalentTo(6))
+		Expect(taken.Deployment.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedExcessAnnotation, "1,max=7,counted=1,replicas=7"))
+		once, err := NewRaise(taken, 5, 1)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(once.Empty()).To(BeTrue(), "a raise that is decided anew is not made twice")
+	})
+
 	It("of another object of that name never took effect", func() {
 		base, c := raise()
 		live := after(base, c, true)

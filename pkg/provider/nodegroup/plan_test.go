@@ -35,6 +35,8 @@ var _ = Describe("A raise", func() {
 		Entry("unsplit where the mode is the default and shows by its annotation alone", group("1:9", 3, unsplit+"3"), 2, "3>5 5"),
 		Entry("what is being split goes on being split", group("1:20", 9, unsplit+"3"), 2, "9>11 5"),
 		Entry("where the annotation is invalid, which counts as none", group("1:9", 3, unsplit+"x"), 1, "3>4"),
+		Entry("of workload alone, where replicas include the reserve", group("1:9", 7, included), 1, "5>6 of 8"),
+		Entry("up to max, where workload takes the reserve that replicas include", group("1:9", 7, included), 4, "5>9"),
 		Entry("of the largest number there is", group("0:2147483647", math.MaxInt32-1, unsplit+"2147483647"), 1, "2147483646>2147483647 2147483647"),
 	)
 
@@ -106,6 +108,8 @@ var _ = Describe("A removal", func() {
 		Entry("while growth is being split, where replicas would reach max and the machines do not", group("1:9:2", 8, unsplit+"5", excess+"2,max=9"), "SSSSSRR", "a",
 			"8>7 a~"+noonText+passed+" 4"),
 		Entry("where what may be acted on is out of date", group("1:9", 3, unsplit+"5"), "SSS", "a", "3>2 a~"+noonText+passed+" 2"),
+		Entry("of one, where replicas include the reserve", group("1:9", 7, included), "SSSSSRR", "a", "5>4 of 6 a~"+noonText+passed),
+		Entry("of one in reserve that replicas include", group("1:9", 7, included), "SSSSSRR", "f", "5>5 f~"+noonText+" "+noonText),
 		Entry("beside an old machine that leaves", group("1:5", 2), "SSL", "a", "2>1 a~"+noonText+passed),
 	)
 
@@ -273,12 +277,16 @@ var _ = Describe("Laws of changes", func() {
 // carriedOut is a MachineDeployment after a change.
 func carriedOut(d *v1alpha1.MachineDeployment, c Change) *v1alpha1.MachineDeployment {
 	d = d.DeepCopy()
-	if d.Spec.Replicas != c.To {
-		d.Generation++
+	if c.From != c.To {
+		if d.Spec.Replicas != c.Replicas {
+			d.Generation++
+		}
+		d.Spec.Replicas = c.Replicas
 	}
-	d.Spec.Replicas = c.To
 	for key, value := range c.Annotations {
-		d.Annotations[key] = value
+		if d.Annotations[key] = value; value == "" {
+			delete(d.Annotations, key)
+		}
 	}
 	return d
 }

@@ -56,6 +56,8 @@ const (
 	excess   = v1alpha1.AppliedExcessAnnotation + "="
 	unsplit  = v1alpha1.AppliedReplicasAnnotation + "="
 	balanced = v1alpha1.BalanceAnnotation + "="
+	// included is a reserve of two that replicas include, of seven.
+	included = excess + "2,max=9,counted=2,replicas=7"
 )
 
 func group(bounds string, replicas int32, annotations ...string) Group {
@@ -112,6 +114,9 @@ func going(list string) map[string]bool {
 // written is a change in a few words: replicas, and what the annotations say.
 func (c Change) String() string {
 	words := []string{fmt.Sprintf("%d>%d", c.From, c.To)}
+	if c.From != c.To && c.To != c.Replicas {
+		words = append(words, fmt.Sprintf("of %d", c.Replicas))
+	}
 	for _, key := range []string{trigger, scaled, unsplit} {
 		if value, ok := c.Annotations[strings.TrimSuffix(key, "=")]; ok {
 			words = append(words, value)
