@@ -109,8 +109,16 @@ storms: ## STORMS=300 storms of each controller, and half as many with seeds dra
 STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/federatedhpa \
 	./pkg/controller/machinetaint ./pkg/controller/release ./pkg/provider/nodegroup
 
+# How many faults may happen on one way, and how many states of each model are searched at most.
+FAULTS ?= 2
+STATES ?= 12000000
+
+.PHONY: explore
+explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults: the laws on each step, and rest at the end
+	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
+
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms test-race test-tools e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms explore test-race test-tools e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each

@@ -175,6 +175,7 @@ var _ = Describe("Settling", func() {
 
 var _ = Describe("Seeds", func() {
 	It("run one after the other", func() {
+		setenv("STORMS", "")
 		var seen []uint64
 		storm.Seeds(suite, 3, func(seed uint64) { seen = append(seen, seed) })
 		Expect(seen).To(HaveLen(4))

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// manager are the steps of machine-controller-manager. What it decides rests on what its stores show then, and is written later.
+func (k *walk) manager() {
+	k.resizes()
+	k.creates()
+	k.deletes()
+}
+
+// resizes gives the MachineSet the replicas of the MachineDeployment.
+func (k *walk) resizes() {
+	switch w := &k.from; {
+	case w.resizing > 0:
+		k.add("machine-controller-manager writes the MachineSet.", func(w *World) string { k.resized(w); return "" })
+	case w.deploymentShown != w.asksShown && w.asksShown == w.asks && !k.refusesResize(w, w.deploymentShown):
+		k.add("machine-controller-manager decides to resize the MachineSet.", func(w *World) string { w.resizing = w.deploymentShown + 1; return "" })
+	}
+}
+
+// resized writes the MachineSet, unless the guard refuses that.
+func (k *walk) resized(w *World) {
+	total := w.resizing - 1
+	w.resizing = 0
+	if !k.refusesResize(w, total) {
+		w.asks = total
+	}
+	w.settleLowest()
+}
+
+// refusesResize is the guard of resizes. Where nothing changes, it refuses again what it refuses now.
+func (k *walk) refusesResize(w *World, total uint8) bool {
+	visible := k.visible(w)
+	if total > w.asksShown {
+		return w.reduced && total > visible
+	}
+	return w.applied > 0 && total < visible
+}
+
+// settleLowest notes that nothing is under way any more that was decided for fewer replicas.
+func (w *World) settleLowest() {
+	if w.resizing > 0 || w.asks != w.asksShown {
+		return
+	}
+	for i := range w.machines {
+		if w.machines[i].chosen {
+			return
+		}
+	}
+	w.lowest = w.replicas
+}
+
+// decided reports whether the MachineSet's last creations and deletions have been seen.
+func (w *World) decided() bool {
+	if w.creating > 0 {
+		return false
+	}
+	for i := range w.machines {
+		if m := &w.machines[i]; m.there && (m.chosen || !m.shown.there || m.leaving() && !m.shown.going) {
+			return false
+		}
+	}
+	return true
+}
+
+// present are the machines that machine-controller-manager counts.
+func (w *World) present() []int {
+	var present []int
+	for i := range w.machines {
+		if m := &w.machines[i]; m.there && m.shown.there && m.shown.phase != terminating {
+			present = append(present, i)
+		}
+	}
+	return present
+}
+
+func (k *walk) creates() {
+	w := &k.from
+	switch missing := int(w.asksShown) - len(w.present()); {
+	case w.creating > 0 && w.machines[slots-1].there:
+		// No more machines are searched.
+	case w.creating > 0:
+		k.add("machine-controller-manager creates a machine.", func(w *World) string { return k.create(w) })
+	case missing > 0 && w.decided():
+		k.add(fmt.Sprintf("machine-controller-manager decides to create %d machines.", missing), func(w *World) string { w.creating = uint8(missing); return "" })
+	}
+}
+
+// create makes a machine, which serves or is in reserve from birth.
+func (k *walk) create(w *World) (broken string) {
+	w.creating--
+	m := machine{there: true, priority: reserve.PriorityServing}
+	if w.applied > 0 && !reserve.BornServing(k.view(w).Machines, 0, int(w.replicas)) {
+		m.marked, m.was = true, true
+	}
+	n, staying := 0, 1
+	for w.machines[n].there {
+		if !w.machines[n].leaving() {
+			staying++
+		}
+		n++
+	}
+	w.machines[n] = m
+	if k.Max > 0 && staying > k.Max {
+		return fmt.Sprintf("I1: There are %d machines that stay, and the maximum is %d.", staying, k.Max)
+	}
+	return ""
+}
+
+func (k *walk) deletes() {
+	k.machines(func(m *machine) bool { return m.chosen }, func(i int) {
+		k.add("machine-controller-manager deletes "+name(i)+".", func(w *World) string { return k.remove(w, i) })
+	})
+	w := &k.from
+	if !w.decided() {
+		return
+	}
+	chosen := w.tooMany()
+	if !slices.ContainsFunc(chosen, func(i int) bool { return !k.refuses(w, i) }) {
+		return
+	}
+	k.add(fmt.Sprintf("machine-controller-manager decides to delete %d machines.", len(chosen)), func(w *World) string {
+		for _, i := range chosen {
+			m := &w.machines[i]
+			m.chosen, m.excused = true, w.wronged(i) == ""
+		}
+		return ""
+	})
+}
+
+// tooMany are the machines that machine-controller-manager decides to delete: those beyond what the MachineSet asks for, in its own
+// order, and those that have failed.
+func (w *World) tooMany() []int {
+	present := w.present()
+	n := max(0, len(present)-int(w.asksShown))
+	order := deletedFirst(w, present)
+	chosen := order[:n:n]
+	for _, i := range order[n:] {
+		if w.machines[i].shown.phase == failed {
+			chosen = append(chosen, i)
+		}
+	}
+	return chosen
+}
+
+// remove deletes a machine, unless a guard refuses that.
+func (k *walk) remove(w *World, i int) (broken string) {
+	m := &w.machines[i]
+	defer w.settleLowest()
+	defer func() { w.machines[i].chosen, w.machines[i].excused = false, false }()
+	if m.leaving() || k.refuses(w, i) {
+		return ""
+	}
+	if broken := w.wronged(i); broken != "" {
+		return broken
+	}
+	m.phase, m.change = terminating, change{}
+	m.touch()
+	return ""
+}
+
+// refuses is the guard of deletions.
+func (k *walk) refuses(w *World, i int) bool {
+	m := &w.machines[i]
+	if m.shown.phase == failed {
+		return false
+	}
+	present, serving, spare := 0, 0, 0
+	for j := range w.machines {
+		if other := &w.machines[j]; other.there && other.shown.there && !other.leaving() {
+			present++
+			if other.marked {
+				spare++
+			} else {
+				serving++
+			}
+		}
+	}
+	visible := k.visible(w)
+	switch {
+	case k.Unguarded == GuardRemove:
+		return false
+	case m.change.begun && m.change.free:
+		return true
+	case w.applied > 0 || m.was:
+		lags := w.applied > 0 && w.asksShown > 0 && w.asksShown < visible
+		outdated := !m.shown.latest
+		needed := k.Unguarded != GuardNeeded && !m.marked && spare > 0 && serving <= int(w.replicas)
+		return present <= int(w.asksShown) || lags || outdated || needed
+	}
+	return spare > 0 && w.asksShown > 0
+}
+
+// sick reports whether the machine worked once and does not now.
+func (m *machine) sick() bool { return m.phase == unknown || m.phase == failed }
+
+// wronged returns the law that the deletion of a machine breaks: no busy machine goes in favor of one in reserve. A deletion that was
+// right when it was decided may come late.
+func (w *World) wronged(i int) string {
+	m := &w.machines[i]
+	if !m.busy || m.sick() || m.excused {
+		return ""
+	}
+	serving, spare := 0, 0
+	for j := range w.machines {
+		switch other := &w.machines[j]; {
+		case !other.there || other.leaving() || other.sick() && other.shown.phase != running:
+		case other.marked && !other.busy:
+			spare++
+		default:
+			serving++
+		}
+	}
+	if serving > int(min(w.lowest, w.replicas)) || spare == 0 {
+		return ""
+	}
+	return fmt.Sprintf("I3: %s is busy and is deleted, though %d are in reserve and %d serve of %d.", name(i), spare, serving, w.replicas)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/controller"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Reserve is the keeping of a reserve: the machine-taint controller's plans, carried out write by write, beside
+// machine-controller-manager, whose stores lag behind, and users, pods and clouds that do as they like.
+type Reserve struct {
+	// Max is the maximum number of machines; 0 is no maximum.
+	Max int
+	// Faults is how many faults may happen on one way.
+	Faults int
+	// From are the worlds to begin with; none means settled worlds of every small size.
+	From []World
+	// Unguarded takes a guard away, to see what it is there for.
+	Unguarded Guard
+}
+
+// Guard is a rule of the machine-taint controller for what machine-controller-manager writes.
+type Guard int
+
+// Guards that a search shows to be needed.
+const (
+	None Guard = iota
+	// GuardRemove refuses deletions of machines that have to stay.
+	GuardRemove
+	// GuardNeeded is the part of it about machines that serve and are needed while others are in reserve.
+	GuardNeeded
+	// GuardEmpty looks at a machine's pods again once its Node is closed.
+	GuardEmpty
+)
+
+// Times that plans tell apart.
+var (
+	now      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	patience = 10 * time.Minute
+)
+
+var phases = [...]mcm.MachinePhase{"", mcm.MachinePending, mcm.MachineRunning, mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineTerminating}
+
+// Begin returns settled worlds of every small size, with every number of busy machines.
+func (r Reserve) Begin() []World {
+	if len(r.From) > 0 {
+		return r.From
+	}
+	var all []World
+	for replicas := range 3 {
+		for excess := range 3 {
+			for busy := range replicas + 1 {
+				if r.Max == 0 || replicas+excess <= r.Max {
+					all = append(all, settled(replicas, excess, busy, r.Faults))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (r Reserve) max() int {
+	if r.Max == 0 {
+		return reserve.Unbounded
+	}
+	return r.Max
+}
+
+// wanted is X: what the maximum leaves of the excess.
+func (r Reserve) wanted(w *World) int { return max(0, min(int(w.excess), r.max()-int(w.replicas))) }
+
+// visible is how many machines machine-controller-manager is asked for.
+func (r Reserve) visible(w *World) uint8 {
+	return uint8(pool.VisibleReplicas(int(w.replicas), r.applied(w)))
+}
+
+func (r Reserve) applied(w *World) reserve.Applied {
+	return reserve.Applied{Excess: int(w.applied), Max: r.max()}
+}
+
+// view is what the controller looks at.
+func (r Reserve) view(w *World) reserve.View {
+	v := reserve.View{
+		Replicas: int(w.replicas), Wish: int(w.excess), Excess: r.wanted(w), Max: r.max(), Applied: r.applied(w), CurrentSet: "set",
+		Wanted: int(min(w.asks, w.asksShown)), Asked: int(max(w.asks, w.asksShown)), FreezeMargin: 3,
+		Now: now, Patience: patience, BootPatience: time.Hour,
+		SurplusSince: since(w.memory.surplus), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: until(w.memory.retry), Try: int(w.memory.try)},
+	}
+	for i := range w.machines {
+		m := &w.machines[i]
+		if !m.there {
+			continue
+		}
+		v.Machines = append(v.Machines, m.plain(i))
+		v.Behind = v.Behind || !m.shown.there || m.shown.going != m.leaving()
+	}
+	return v
+}
+
+func since(m moment) time.Time {
+	return map[moment]time.Time{never: {}, ahead: now, passed: now.Add(-patience)}[m]
+}
+
+func until(m moment) time.Time {
+	return map[moment]time.Time{never: {}, ahead: now.Add(time.Minute), passed: now.Add(-time.Second)}[m]
+}
+
+func momentOf(t time.Time, ahead moment) moment {
+	switch {
+	case t.IsZero():
+		return never
+	case t.Before(now):
+		return passed
+	}
+	return ahead
+}
+
+// plain is a machine as plans see it. One that workload runs on serves, whatever its mark.
+func (m *machine) plain(i int) reserve.Machine {
+	p := reserve.Machine{Name: name(i), Born: now.Add(time.Duration(i-slots) * time.Minute), Phase: phases[m.phase], Set: "set",
+		Reserve: m.marked && !m.busy, Made: m.made(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
+	if m.failing {
+		p.Phase = mcm.MachineCrashLoopBackOff
+	}
+	if m.shown.there {
+		p.SeenPriority = int(m.shown.priority)
+	}
+	if m.busy {
+		p.Pods = 1
+	}
+	return p
+}
+
+// Rest returns what is wrong with a world at rest.
+func (r Reserve) Rest(w World) string {
+	v := r.view(&w)
+	p := reserve.NewPlan(v)
+	if s := p.Standing; s.Serving != v.Replicas || s.Reserve != v.Excess || s.Ready != v.Excess {
+		return fmt.Sprintf("At rest with %d serving of %d, and %d in reserve, %d of them ready, of %d: %s", s.Serving, v.Replicas, s.Reserve, s.Ready, v.Excess, s.Message)
+	}
+	return ""
+}
+
+// deletedFirst sorts machines as machine-controller-manager does, by what its store shows.
+func deletedFirst(w *World, among []int) []int {
+	machines := make([]*mcm.Machine, len(among))
+	for k, i := range among {
+		m := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i), CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i) * time.Minute)),
+			Annotations: map[string]string{machineutils.MachinePriority: strconv.Itoa(int(w.machines[i].shown.priority))}}}
+		m.Status.CurrentStatus.Phase = phases[w.machines[i].shown.phase]
+		machines[k] = m
+	}
+	sort.Sort(stock.ActiveMachines(machines))
+	order := make([]int, len(machines))
+	for k, m := range machines {
+		order[k], _ = strconv.Atoi(m.Name)
+	}
+	return order
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Step is one thing that may happen in a state.
+type Step[S comparable] struct {
+	// What happens, in words.
+	What string
+	To   S
+	// Broken is the law that the step breaks; empty where it breaks none.
+	Broken string
+	// Fault reports whether the step need not happen: a failure, or something that a user or another controller decides.
+	Fault bool
+}
+
+// Model is what a search goes through.
+type Model[S comparable] interface {
+	// Begin returns the states to begin with.
+	Begin() []S
+	// Steps returns all that may happen next. A step to the same state is no step.
+	Steps(s S) []Step[S]
+	// Rest returns what is wrong with a state that only a fault can change; empty where nothing is.
+	Rest(s S) string
+}
+
+// Result is what a search found.
+type Result[S comparable] struct {
+	States, Edges int
+	// Exhausted reports whether no state was left out because there were too many.
+	Exhausted bool
+	// Story is the shortest way to the first thing that is wrong; nil where all is well.
+	Story *Story[S]
+}
+
+// Story is a way through a model.
+type Story[S comparable] struct {
+	Wrong string
+	Begin S
+	Steps []Step[S]
+}
+
+// String prints the story, one line for each step.
+func (s *Story[S]) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v\n", s.Begin)
+	for i, step := range s.Steps {
+		fmt.Fprintf(&b, "%3d. %s\n     %v\n", i+1, step.What, step.To)
+	}
+	fmt.Fprintf(&b, "%s\n", s.Wrong)
+	return b.String()
+}
+
+// Search visits every state that a model can reach, the nearest first, until a step breaks a law or there are more than most states.
+// Then it looks at the steps that are no faults: they must end, whatever their order, in a state at rest.
+func Search[S comparable](m Model[S], most int) Result[S] {
+	g := &graph[S]{model: m, index: map[S]int32{}}
+	for _, s := range m.Begin() {
+		g.add(s, -1)
+	}
+	for i := 0; i < len(g.states) && len(g.states) <= most; i++ {
+		if wrong := g.visit(int32(i)); wrong != nil {
+			return Result[S]{States: len(g.states), Edges: g.edges, Story: wrong}
+		}
+	}
+	r := Result[S]{States: len(g.states), Edges: g.edges, Exhausted: len(g.states) <= most}
+	if r.Exhausted {
+		r.Story = g.endless()
+	}
+	return r
+}
+
+// graph is what has been visited. States are known by their numbers, in the order in which they were found.
+type graph[S comparable] struct {
+	model  Model[S]
+	states []S
+	parent []int32
+	index  map[S]int32
+	// next are the states that the steps of each state lead to, without faults.
+	next  [][]int32
+	edges int
+}
+
+func (g *graph[S]) add(s S, parent int32) int32 {
+	if i, known := g.index[s]; known {
+		return i
+	}
+	i := int32(len(g.states))
+	g.index[s] = i
+	g.states, g.parent = append(g.states, s), append(g.parent, parent)
+	return i
+}
+
+// visit takes all steps of a state, and returns the story of what is wrong with one.
+func (g *graph[S]) visit(i int32) *Story[S] {
+	s := g.states[i]
+	var next []int32
+	for _, step := range g.model.Steps(s) {
+		if step.Broken != "" {
+			story := g.story(i, step.Broken)
+			story.Steps = append(story.Steps, step)
+			return story
+		}
+		if step.To == s {
+			continue
+		}
+		g.edges++
+		if j := g.add(step.To, i); !step.Fault {
+			next = append(next, j)
+		}
+	}
+	g.next = append(g.next, next)
+	if len(next) == 0 {
+		if wrong := g.model.Rest(s); wrong != "" {
+			return g.story(i, wrong)
+		}
+	}
+	return nil
+}
+
+// story is the shortest way to a state. The steps are found again by what they lead to.
+func (g *graph[S]) story(i int32, wrong string) *Story[S] {
+	var way []int32
+	for ; i >= 0; i = g.parent[i] {
+		way = append(way, i)
+	}
+	slices.Reverse(way)
+	story := &Story[S]{Wrong: wrong, Begin: g.states[way[0]]}
+	for k := range len(way) - 1 {
+		story.Steps = append(story.Steps, g.step(way[k], way[k+1]))
+	}
+	return story
+}
+
+func (g *graph[S]) step(from, to int32) Step[S] {
+	steps := g.model.Steps(g.states[from])
+	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == g.states[to] })]
+}
+
+// endless returns the story of steps that go round for ever though no fault happens; nil where all end. It removes states from which
+// nothing is left to happen, until only rounds and what leads to them remain.
+func (g *graph[S]) endless() *Story[S] {
+	left, before := make([]int32, len(g.states)), make([][]int32, len(g.states))
+	var ended []int32
+	for i, next := range g.next {
+		left[i] = int32(len(next))
+		if len(next) == 0 {
+			ended = append(ended, int32(i))
+		}
+		for _, j := range next {
+			before[j] = append(before[j], int32(i))
+		}
+	}
+	for len(ended) > 0 {
+		i := ended[len(ended)-1]
+		ended = ended[:len(ended)-1]
+		for _, j := range before[i] {
+			if left[j]--; left[j] == 0 {
+				ended = append(ended, j)
+			}
+		}
+	}
+	first := slices.IndexFunc(left, func(n int32) bool { return n > 0 })
+	if first < 0 {
+		return nil
+	}
+	return g.round(int32(first), left)
+}
+
+// round goes on from a state that leads to a round until it comes to a state for the second time.
+func (g *graph[S]) round(i int32, left []int32) *Story[S] {
+	seen, way := map[int32]int{}, []int32{}
+	for {
+		if at, known := seen[i]; known {
+			story := g.story(way[at], "")
+			story.Wrong = fmt.Sprintf("the last %d steps repeat for ever, though nothing fails", len(way)-at)
+			for k := at; k < len(way); k++ {
+				to := i
+				if k+1 < len(way) {
+					to = way[k+1]
+				}
+				story.Steps = append(story.Steps, g.step(way[k], to))
+			}
+			return story
+		}
+		seen[i] = len(way)
+		way = append(way, i)
+		i = g.next[i][slices.IndexFunc(g.next[i], func(j int32) bool { return left[j] > 0 })]
+	}
+}

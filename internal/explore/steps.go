@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// walk collects the steps from one world.
+type walk struct {
+	Reserve
+	from  World
+	steps []Step[World]
+}
+
+// Steps returns all that may happen next. What waits for time to pass happens where nothing else is left to happen.
+func (r Reserve) Steps(w World) []Step[World] {
+	k := &walk{Reserve: r, from: w}
+	k.ours()
+	k.stores()
+	k.manager()
+	k.cloud()
+	if k.quiet() {
+		k.time()
+	}
+	if w.faults > 0 {
+		k.disturb()
+	}
+	return k.steps
+}
+
+// quiet reports whether nothing is left to happen but for faults.
+func (k *walk) quiet() bool {
+	for _, step := range k.steps {
+		if step.To != k.from {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds a step that happens sooner or later. What it does returns the law that it breaks.
+func (k *walk) add(what string, do func(w *World) (broken string)) {
+	w := k.from
+	broken := do(&w)
+	k.steps = append(k.steps, Step[World]{What: what, To: w, Broken: broken})
+}
+
+// fault adds a step that need not happen.
+func (k *walk) fault(what string, do func(w *World)) {
+	w := k.from
+	w.faults--
+	do(&w)
+	k.steps = append(k.steps, Step[World]{What: what, To: w, Fault: true})
+}
+
+// machines calls f with each machine that fulfils a condition.
+func (k *walk) machines(is func(m *machine) bool, f func(i int)) {
+	for i := range k.from.machines {
+		if m := &k.from.machines[i]; m.there && is(m) {
+			f(i)
+		}
+	}
+}
+
+// ours are the steps of the machine-taint controller: it plans, makes the writes of the plan, the machines' in any order, and ends it.
+func (k *walk) ours() {
+	if !k.from.plan.pending {
+		k.add("The controller plans.", func(w *World) string { k.plan(w); return "" })
+		k.machines(func(m *machine) bool { return m.closed != m.marked && m.made() && !m.leaving() && !m.busy }, func(i int) {
+			k.add("The controller gives the Node of "+name(i)+" the mark of its Machine.", func(w *World) string { w.machines[i].closed = w.machines[i].marked; return "" })
+		})
+		return
+	}
+	written := true
+	k.machines(func(m *machine) bool { return m.change.pending }, func(i int) {
+		written = false
+		k.add("The controller writes "+name(i)+".", func(w *World) string { return k.write(w, i) })
+	})
+	if written {
+		k.add("The controller completes its plan.", func(w *World) string { return k.complete(w) })
+	}
+}
+
+// plan decides, and notes the writes that are to be made.
+func (k *walk) plan(w *World) {
+	p := reserve.NewPlan(k.view(w))
+	next := plan{pending: true, applied: uint8(p.Applied.Excess), asked: max(w.asks, w.asksShown), memory: memory{
+		surplus: momentOf(p.SurplusSince, ahead), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until, ahead), try: uint8(p.Retry.Try),
+	}}
+	changed := next.applied != w.applied || next.memory != w.memory
+	of := func(i int) *change { changed = true; w.machines[i].change.pending = true; return &w.machines[i].change }
+	for i := range w.machines {
+		if m := &w.machines[i]; m.there && m.marked && m.busy && !m.leaving() {
+			of(i).free, next.frees = true, true
+		}
+	}
+	for _, move := range p.Moves {
+		c := of(index(move.Name))
+		c.hold, c.free = move.Reserve, !move.Reserve
+		next.frees = next.frees || c.free
+	}
+	for _, priority := range p.Priorities {
+		of(index(priority.Name)).priority = uint8(priority.Priority)
+	}
+	if changed {
+		w.plan = next
+	}
+}
+
+func index(name string) int { return int(name[0] - 'a') }
+
+// write makes the next of the writes that a machine's change consists of.
+func (k *walk) write(w *World, i int) (broken string) {
+	m := &w.machines[i]
+	switch c := &m.change; {
+	case c.free && m.closed && !(m.priority <= reserve.PriorityVictim || m.leaving()):
+		m.closed, c.begun = false, true
+	case c.hold && !m.closed:
+		m.closed, c.begun = true, true
+	case c.hold && m.busy && k.Unguarded != GuardEmpty, c.outdated, m.leaving():
+		w.plan.failed = true
+		m.change = change{}
+	default:
+		if c.hold && m.busy {
+			return "I2: " + name(i) + " is busy and is put into reserve."
+		}
+		m.record()
+	}
+	return ""
+}
+
+// record writes what was decided to the Machine. The Node of one that was to be freed and may be being deleted follows.
+func (m *machine) record() {
+	c := m.change
+	m.change = change{}
+	if c.hold || c.free {
+		m.marked, m.was = c.hold, true
+	}
+	if c.free {
+		m.closed = false
+	}
+	if c.priority > 0 {
+		m.priority = c.priority
+	}
+	m.touch()
+}
+
+// complete writes the MachineDeployment, unless machines were freed: then that is left to the next plan.
+func (k *walk) complete(w *World) string {
+	p := w.plan
+	w.plan = plan{}
+	if p.applied != w.applied && (!p.frees || p.failed) {
+		shrinks := p.applied < w.applied
+		if p.outdated || shrinks && max(w.asks, w.asksShown) > p.asked {
+			return ""
+		}
+		w.applied, w.reduced = p.applied, w.reduced || shrinks
+	}
+	if w.applied == p.applied {
+		w.memory = p.memory
+	}
+	return ""
+}
+
+// stores are those of machine-controller-manager: each object of theirs catches up some time.
+func (k *walk) stores() {
+	k.machines(func(m *machine) bool { return !m.shown.latest }, func(i int) {
+		k.add("machine-controller-manager sees "+name(i)+".", func(w *World) string { w.machines[i].show(); return "" })
+	})
+	k.add("machine-controller-manager sees the MachineDeployment.", func(w *World) string { w.deploymentShown = k.visible(w); return "" })
+	k.add("machine-controller-manager sees the MachineSet.", func(w *World) string { w.asksShown = w.asks; return "" })
+}
+
+// cloud makes machines, boots them, gives up on sick ones, and removes those that leave.
+func (k *walk) cloud() {
+	k.machines(func(m *machine) bool { return m.phase == unmade }, func(i int) {
+		k.add(name(i)+" is made.", func(w *World) string {
+			m := &w.machines[i]
+			m.phase, m.failing, m.closed = pending, false, m.marked
+			m.touch()
+			return ""
+		})
+	})
+	become := func(from, to phase, what string) {
+		k.machines(func(m *machine) bool { return m.phase == from }, func(i int) {
+			k.add(name(i)+what, func(w *World) string { w.machines[i].phase = to; w.machines[i].touch(); return "" })
+		})
+	}
+	become(pending, running, " is ready.")
+	become(unknown, failed, " has been unhealthy for too long.")
+	k.machines((*machine).leaving, func(i int) {
+		k.add(name(i)+" is gone.", func(w *World) string { w.remove(i); return "" })
+	})
+}
+
+// remove closes the gap that a machine leaves.
+func (w *World) remove(i int) {
+	copy(w.machines[i:], w.machines[i+1:])
+	w.machines[slots-1] = machine{}
+}
+
+// time passes: what plans wait for.
+func (k *walk) time() {
+	if k.from.memory.surplus == ahead {
+		k.add("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
+	}
+	if k.from.memory.retry == ahead {
+		k.add("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
+	}
+	if k.from.reduced {
+		k.add("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
+	}
+}
+
+// disturb has users, pods, the cloud and the process itself do what need not happen.
+func (k *walk) disturb() {
+	k.resize("A user changes replicas", func(w *World) *uint8 { return &w.replicas })
+	k.resize("A user changes the excess", func(w *World) *uint8 { return &w.excess })
+	k.machines(func(m *machine) bool { return m.phase == running && !m.closed && !m.busy }, func(i int) {
+		k.fault("A pod is bound to "+name(i)+".", func(w *World) { w.machines[i].busy = true })
+	})
+	k.machines(func(m *machine) bool { return m.busy && !m.leaving() }, func(i int) {
+		k.fault("The pods of "+name(i)+" end.", func(w *World) { w.machines[i].busy = false })
+	})
+	k.machines(func(m *machine) bool { return m.phase == running }, func(i int) {
+		k.fault("The Node of "+name(i)+" is not ready.", func(w *World) { w.machines[i].phase = unknown; w.machines[i].touch() })
+	})
+	k.machines(func(m *machine) bool { return m.phase == unmade && !m.failing }, func(i int) {
+		k.fault(name(i)+" cannot be made.", func(w *World) { w.machines[i].failing = true; w.machines[i].touch() })
+	})
+	k.machines(func(m *machine) bool { return m.change.pending }, func(i int) {
+		k.fault("A write of "+name(i)+" fails.", func(w *World) { w.machines[i].change = change{}; w.plan.failed = true })
+	})
+	if k.from.plan.pending {
+		k.fault("The write of the MachineDeployment fails.", func(w *World) { w.plan.outdated = true })
+	}
+	k.fault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w)) })
+}
+
+// resize changes a number of the MachineDeployment by one, within what is searched.
+func (k *walk) resize(what string, of func(w *World) *uint8) {
+	for _, by := range []int{-1, 1} {
+		n := int(*of(&k.from)) + by
+		if n < 0 || n > 2 {
+			continue
+		}
+		k.fault(fmt.Sprintf("%s to %d.", what, n), func(w *World) {
+			*of(w) = uint8(n)
+			w.lowest = min(w.lowest, w.replicas)
+			w.plan.outdated = w.plan.pending
+		})
+	}
+}
+
+// restart is a process that forgets what it was about to write and what it remembered, and lists everything anew.
+func (w *World) restart(visible uint8) {
+	w.plan, w.memory, w.reduced, w.resizing, w.creating = plan{}, memory{}, false, 0, 0
+	w.deploymentShown, w.asksShown, w.lowest = visible, w.asks, w.replicas
+	for i := range w.machines {
+		if m := &w.machines[i]; m.there {
+			m.change, m.chosen, m.excused = change{}, false, false
+			m.show()
+		}
+	}
+}
