@@ -3,15 +3,19 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 
@@ -22,6 +26,8 @@ const (
 	// patience is what a reconcile of the extension gets here. Its own is five minutes, in looks of five seconds; nothing that
 	// makes progress takes that long here.
 	patience = 90 * time.Second
+	// rolling is the patience for a rollout. Machines go one after the other, and each takes half a minute.
+	rolling = 5 * time.Minute
 	// quiet is how long all is looked at once nothing moves any more: two rounds of machine-controller-manager.
 	quiet = 12 * time.Second
 	// spares are the machines that stories add: in reserve with ours, for workload with stock.
@@ -43,16 +49,91 @@ func (t *told) addReserve(ctx context.Context) {
 	t.expect("the reserve comes up", t.settling(ctx, t.n))
 }
 
+// askForReserve asks for it as addReserve does, and waits for no machine.
+func (t *told) askForReserve(ctx context.Context) {
+	GinkgoHelper()
+	t.ask(ctx, reserved(t.shoot.worker.Spec.Pools[0], spares))
+}
+
+// ask has the worker of the Shoot carry these annotations.
+func (t *told) ask(ctx context.Context, annotations map[string]string) {
+	GinkgoHelper()
+	t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { w.Pools[0].Annotations = annotations })
+	t.expect(fmt.Sprintf("the extension is content with %v", annotations), t.reconciled(ctx))
+}
+
+// faults are those of the provider in zone a from now on; see docs/virtual-provider.md.
+func (s *shoot) faults(ctx context.Context, fault string) {
+	GinkgoHelper()
+	Expect(createOrReplace(ctx, seed, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "virtual-provider"},
+		Data:       map[string]string{"faults.yaml": "zones: {a: {" + fault + "}}"},
+	})).To(Succeed())
+}
+
+// booting waits until so many machines boot.
+func (s *shoot) booting(ctx context.Context, n int) error {
+	return s.eventually(ctx, func() error {
+		boot := 0
+		for _, m := range s.machines(ctx) {
+			if phase := m.Status.CurrentStatus.Phase; phase == "" || phase == machinev1alpha1.MachinePending {
+				boot++
+			}
+		}
+		if boot != n {
+			return fmt.Errorf("%d machines boot; want %d", boot, n)
+		}
+		return nil
+	})
+}
+
+// says waits until a condition of a MachineDeployment has a reason.
+func (s *shoot) says(ctx context.Context, condition, reason string) error {
+	return s.eventually(ctx, func() error {
+		for _, c := range s.deployments(ctx)[0].Status.Conditions {
+			if string(c.Type) == condition && c.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("condition %s does not have the reason %s: %v", condition, reason, s.deployments(ctx)[0].Status.Conditions)
+	})
+}
+
+// eventually is what is wrong after the patience of a test.
+func (s *shoot) eventually(ctx context.Context, wrong func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := wrong()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(interval):
+		}
+	}
+}
+
 // reserved is the one annotation of a worker that asks for a reserve.
 func reserved(pool extensionsv1alpha1.WorkerPool, machines int) map[string]string {
 	return map[string]string{machine.BoundsAnnotation: fmt.Sprintf("%d:%d:%d", pool.Minimum, pool.Maximum, machines)}
 }
 
 // reconciled is a reconcile with the patience of a test.
-func (s *shoot) reconciled(ctx context.Context) error {
+func (s *shoot) reconciled(ctx context.Context) error { return s.reconciledWithin(ctx, patience) }
+
+func (s *shoot) reconciledWithin(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.reconcile(ctx)
+}
+
+// nights is how often a Shoot hibernates and wakes up: once, or as often as NIGHTS says.
+func nights() int {
+	GinkgoHelper()
+	return must(strconv.Atoi(cmp.Or(os.Getenv("NIGHTS"), "1")))
 }
 
 // hibernate does what gardenlet does, in its order: the manager stays while there are machines, the extension takes them, and the

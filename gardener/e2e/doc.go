@@ -18,4 +18,5 @@
 //   - gardener-resource-manager: it applies the ManagedResource once, and issues the tokens of accounts.
 //   - The provider: machines are those of our virtual provider, so what provider-local's delegate writes into a MachineClass is
 //     replaced by its providerSpec.
+//   - Gardener's fork of cluster-autoscaler, which cannot be imported: see the type fork.
 package e2e

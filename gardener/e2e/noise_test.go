@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ const listening = time.Minute
 // noise is what the process wrote to its log, and was refused by the API servers, while it was measured.
 type noise struct {
 	lines, errors int
+	// memory is what the process has to itself in the end, in KiB, and cpu what it computed.
+	memory int
+	cpu    time.Duration
 	// refused counts refusals for want of a right, by verb and resource.
 	refused map[string]int
 }
@@ -42,11 +46,13 @@ func (s *shoot) listen(ctx context.Context) noise {
 		defer log.Close()
 		s.refused(log)
 	}
+	_, before := usage(pods[0].process.PID())
 	select {
 	case <-ctx.Done():
 	case <-time.After(listening):
 	}
-	n := noise{refused: map[string]int{}}
+	memory, after := usage(pods[0].process.PID())
+	n := noise{memory: memory, cpu: after - before, refused: map[string]int{}}
 	for _, log := range logs {
 		for what, count := range s.refused(log) {
 			n.refused[what] += count
@@ -59,6 +65,20 @@ func (s *shoot) listen(ctx context.Context) noise {
 		}
 	}
 	return n
+}
+
+// usage is the memory that a process shares with no file, in KiB, and the CPU time that it has used.
+func usage(pid int) (memory int, cpu time.Duration) {
+	GinkgoHelper()
+	for line := range strings.Lines(string(must(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))))) {
+		if value, found := strings.CutPrefix(line, "RssAnon:"); found {
+			memory = must(strconv.Atoi(strings.Fields(value)[0]))
+		}
+	}
+	// After the name, which may hold blanks, come the state and eleven fields, then user and system time in hundredths.
+	_, stat, _ := strings.Cut(string(must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))), ") ")
+	fields := strings.Fields(stat)
+	return memory, time.Duration(must(strconv.Atoi(fields[11]))+must(strconv.Atoi(fields[12]))) * 10 * time.Millisecond
 }
 
 // refused are the requests of the manager's accounts since the last look that lacked a right.
@@ -76,7 +96,7 @@ func (s *shoot) refused(log *audit.Log) map[string]int {
 }
 
 func (n noise) String() string {
-	return fmt.Sprintf("in %v at rest %d lines of log, %d of them errors; refused: %s", listening, n.lines, n.errors, n.refusals())
+	return fmt.Sprintf("in %v at rest %d lines of log, %d of them errors; %d KiB of its own, %v of CPU; refused: %s", listening, n.lines, n.errors, n.memory, n.cpu, n.refusals())
 }
 
 func (n noise) refusals() string {

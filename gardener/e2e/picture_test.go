@@ -14,6 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // picture is what must not change when another binary takes over: each Machine with its class, each MachineSet with its replicas,
@@ -78,6 +80,22 @@ func (s *shoot) gone(ctx context.Context, before []string) error {
 	for _, name := range before {
 		if !slices.Contains(now, name) {
 			lines = append(lines, name+" is gone")
+		}
+	}
+	return joined(lines)
+}
+
+// tainted is an error that names Nodes with the taint of the reserve.
+func (s *shoot) tainted(ctx context.Context) error {
+	GinkgoHelper()
+	var nodes corev1.NodeList
+	Expect(target.List(ctx, &nodes)).To(Succeed())
+	var lines []string
+	for _, node := range nodes.Items {
+		for _, taint := range node.Spec.Taints {
+			if taint.Key == machine.ReserveTaintKey {
+				lines = append(lines, node.Name+" has the taint")
+			}
 		}
 	}
 	return joined(lines)

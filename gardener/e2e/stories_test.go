@@ -6,15 +6,24 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // story is something that happens to a Shoot with a pool of three machines in each of its zones.
 type story struct {
 	name string
+	// size is how many machines each zone has instead of three.
+	size int32
+	// alone has nothing to compare with: stock machine-controller-manager does not know what happens there.
+	alone bool
 	// zones of the pool; default: one.
 	zones []string
 	// from is the image that the story begins with; default: the one that it is about.
@@ -37,12 +46,69 @@ var stories = []story{
 		t.expect("it asks for nothing in vain", n.asksInVain())
 	}},
 	{name: "a reserve of two is added", act: func(ctx context.Context, t *told) { t.addReserve(ctx) }},
+	{name: "a reserve of two is added in two zones", zones: []string{"a", "b"}, act: func(ctx context.Context, t *told) { t.addReserve(ctx) }},
+	{name: "nodes are rolled beside a reserve of two", act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { *w.Pools[0].NodeAgentSecretName += "0" })
+		t.expect("the extension is content with the rollout", t.reconciledWithin(ctx, rolling))
+	}},
+	{name: "reserve machines cannot be made", alone: true, act: func(ctx context.Context, t *told) {
+		t.faults(ctx, "outage: true")
+		t.askForReserve(ctx)
+		t.expect("the extension is content while they cannot", t.reconciled(ctx))
+		t.expect("there is the machine for workload, and no other", t.settling(ctx, t.n))
+		t.faults(ctx, "")
+		t.n += spares
+		t.expect("the reserve comes up once they can", t.settling(ctx, t.n))
+	}},
+	{name: "reserve machines boot for ten minutes", alone: true, act: func(ctx context.Context, t *told) {
+		t.faults(ctx, "extraBootDelay: 10m")
+		t.askForReserve(ctx)
+		t.expect("they boot", t.booting(ctx, spares))
+		t.expect("the extension is content while they boot", t.reconciled(ctx))
+		t.faults(ctx, "")
+		t.n += spares
+		t.expect("the reserve comes up", t.settling(ctx, t.n))
+	}},
+	{name: "a Shoot's owner asks for what cannot be", alone: true, act: func(ctx context.Context, t *told) {
+		t.ask(ctx, map[string]string{machine.PoolExcessAnnotation: "2"})
+		t.expect("the condition says what to write without a maximum", t.says(ctx, "PoolExcessSpread", "MaximumUnknown"))
+		t.expect("the condition names the right that is missing", t.says(ctx, "RightsGranted", "Forbidden"))
+		for _, text := range []string{"3-9-2", "3:9:two"} {
+			t.ask(ctx, map[string]string{machine.BoundsAnnotation: text})
+			t.expect("the condition says what to write instead of "+text, t.says(ctx, "PoolExcessSpread", "Invalid"))
+		}
+		t.ask(ctx, map[string]string{machine.BoundsAnnotation: "3:3:2"})
+		t.expect("the condition says that there is no room", t.says(ctx, "PoolExcessSpread", "NoRoom"))
+	}},
+	{name: "a pool with a reserve is removed", act: func(ctx context.Context, t *told) {
+		t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) {
+			extra := newPool("extra", 1, 3, "a")
+			if extra.Annotations = reserved(extra, 1); t.shoot.image != evenkeel {
+				extra.Minimum++
+			}
+			w.Pools = append(w.Pools, extra)
+		})
+		t.expect("the extension is content with another pool", t.reconciled(ctx))
+		t.expect("it comes up", t.settling(ctx, t.n+2))
+		t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { w.Pools = w.Pools[:1] })
+		t.expect("the extension removes it", t.reconciled(ctx))
+	}},
+	{name: "the maximum falls below what there is", act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { w.Pools[0].Minimum, w.Pools[0].Maximum = 3, 4 })
+		t.expect("the extension is content with the new maximum", t.reconciled(ctx))
+		t.n = 4
+	}},
 	{name: "a Shoot with a reserve hibernates and wakes up", act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
-		t.expect("the extension hibernates it", t.hibernate(ctx))
-		t.expect("the extension wakes it up", t.wake(ctx))
+		for range nights() {
+			t.expect("the extension hibernates it", t.hibernate(ctx))
+			t.expect("the extension wakes it up", t.wake(ctx))
+			t.expect("all machines come back", t.settling(ctx, t.n))
+		}
 	}},
-	{name: "the image is swapped and swapped back", from: stock, act: func(ctx context.Context, t *told) {
+	{name: "the image is swapped under thirty machines and swapped back", from: stock, size: 30, act: func(ctx context.Context, t *told) {
 		before := t.picture(ctx)
 		t.swap(ctx, t.row.image)
 		t.expect("there are as many machines after the swap", t.settling(ctx, t.n))
@@ -51,12 +117,44 @@ var stories = []story{
 		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
 		t.expect("the swap back changes nothing", t.changed(ctx, before))
 	}},
+	{name: "the image is swapped back beside a reserve of two", act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		before := t.names(ctx)
+		t.swap(ctx, stockAgain)
+		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
+		t.expect("no machine goes", t.gone(ctx, before))
+		t.expect("no Node keeps the reserve's taint", t.eventually(ctx, func() error { return t.tainted(ctx) }))
+	}},
+	{name: "the control plane migrates beside a reserve of two", act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		before := t.names(ctx)
+		t.expect("the extension restores it", t.migrate(ctx))
+		t.expect("there are as many machines after the migration", t.settling(ctx, t.n))
+		t.expect("no machine goes", t.gone(ctx, before))
+	}},
+	{name: "Gardener's autoscaler adds two machines and takes them away, beside a reserve of two", act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		name := t.deployments(ctx)[0].Name
+		f := newFork(ctx, t.namespace)
+		t.note("the autoscaler counts %d instances, at a target size of %d", f.instances(ctx, name), f.read[name].Spec.Replicas)
+		t.expect("the autoscaler may add two", f.grow(ctx, name, 2, 9))
+		t.expect("there are two machines more", t.settling(ctx, t.n+2))
+		f = newFork(ctx, t.namespace)
+		t.expect("the autoscaler may take two away", f.shrink(ctx, name, t.serving(ctx)[:2]...))
+	}},
 }
 
 var _ = Describe("A story", func() {
 	for i, story := range stories {
 		It(story.name, func(ctx context.Context) {
-			peer := tell(ctx, fmt.Sprintf("stock%d", i), stock, story)
+			if os.Getenv("PEER") == "none" && !story.alone {
+				Expect(tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story).wrong).To(BeEmpty())
+				return
+			}
+			peer := &row{}
+			if !story.alone {
+				peer = tell(ctx, fmt.Sprintf("stock%d", i), stock, story)
+			}
 			ours := tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story)
 			ours.expect("gardenlet finds nodes not ready no longer than with stock, and for no other reason", ours.nodes.beyond(peer.nodes))
 			ours.expect("the extension finds the Worker unhealthy no longer than with stock, and for no other reason", ours.worker.beyond(peer.worker))
@@ -71,7 +169,7 @@ func tell(ctx context.Context, name, image string, story story) *row {
 	if len(story.zones) == 0 {
 		story.zones = []string{"a"}
 	}
-	minimum := int32(3 * len(story.zones))
+	minimum := cmp.Or(story.size, 3) * int32(len(story.zones))
 	s := newShoot(ctx, name, cmp.Or(story.from, image), newPool("pool", minimum, 3*minimum, story.zones...))
 	defer s.remove(ctx)
 	Expect(s.reconciled(ctx)).To(Succeed(), "the pool comes up")

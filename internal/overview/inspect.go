@@ -38,6 +38,9 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 		what, do := split(c.Message)
 		r.note(lacking, object, "pool's excess: "+what, cmp.Or(do, remedy(reason.PoolExcessSpread.Find(c.Reason), d)))
 	}
+	if c := conditionOf(d, "RightsGranted"); c.Status == "False" {
+		r.note(noted, object, "rights are missing: "+brief(c.Message), remedy(reason.RightsGranted.Find(c.Reason), d))
+	}
 	if c := conditionOf(d, "ZonesBalanced"); c.Status == "False" {
 		if known := reason.ZonesBalanced.Find(c.Reason); !known.Passing {
 			r.note(noted, object, "zones are not even: "+brief(c.Message), remedy(known, d))

@@ -94,6 +94,9 @@ var _ = DescribeTable("It is wrong",
 	Entry("that a pool has no room for its excess", func(w *world) {
 		w.pool("a", 1, conditioned("PoolExcessSpread", "NoRoom", "there is no room for 2 of the pool's 4: raise the max of bounds, or lower the excess"))
 	}, "machinedeployment/default/a: pool's excess: there is no room for 2 of the pool's 4 -> raise the max of bounds, or lower the excess"),
+	Entry("that rights are missing", func(w *world) {
+		w.pool("a", 1, conditioned("RightsGranted", "Forbidden", "Hibernation is guessed"))
+	}, "machinedeployment/default/a: rights are missing: Hibernation is guessed -> add the rules in the message to a Role, or do without"),
 	Entry("worst first", func(w *world) {
 		w.pool("a", 7, bounds("1:5"))
 		w.pool("b", 1, excess(1), ready("False", "Unhealthy", "no", time.Second))

@@ -11,7 +11,7 @@ func (r *round) asleep() bool {
 		return r.Garden.Hibernated
 	}
 	its := slices.DeleteFunc(slices.Clone(r.zones), func(z *zone) bool { return !z.gardeners() || z.Object.DeletionTimestamp != nil })
-	wants := slices.ContainsFunc(its, func(z *zone) bool { return z.replicas > 0 })
+	wants := slices.ContainsFunc(its, func(z *zone) bool { return z.Object.Spec.Replicas > 0 })
 	return len(its) > 0 && (!wants || condemned(its))
 }
 

@@ -48,4 +48,9 @@
 //  8. Bounds that a user wrote are left alone.
 //  9. At rest nothing is written.
 //  10. What cannot be understood concerns the member that says it, and a condition tells.
+//  11. A MachineDeployment of Gardener whose max is unknown gets no reserve, and no growth of others.
+//  12. Where the Worker cannot be read, bounds of a whole pool come from the annotation of its worker, split over its zones as Gardener
+//     splits minimum and maximum.
+//  13. A Shoot that is hibernated has no reserve. Where the Cluster cannot be read, the Shoot counts as hibernated while replicas
+//     of all its MachineDeployments are 0, or all its Machines are to be deleted by force.
 package balance

@@ -192,3 +192,9 @@ func stirring(v View) bool {
 	}
 	return most-fewest > 1
 }
+
+// skew is how far the replicas of a group are from even: the largest less the smallest.
+func skew(group []*zone) int {
+	byReplicas := func(a, b *zone) int { return a.replicas - b.replicas }
+	return slices.MaxFunc(group, byReplicas).replicas - slices.MinFunc(group, byReplicas).replicas
+}

@@ -271,11 +271,6 @@ func (r *round) plan() Plan {
 	return p
 }
 
-func skew(group []*zone) int {
-	byReplicas := func(a, b *zone) int { return a.replicas - b.replicas }
-	return slices.MaxFunc(group, byReplicas).replicas - slices.MinFunc(group, byReplicas).replicas
-}
-
 // again is the soonest time at which something changes by itself.
 func (r *round) again() time.Duration {
 	var soonest time.Duration

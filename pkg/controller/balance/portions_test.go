@@ -37,7 +37,7 @@ func stockRights(v View) View {
 func young(m *Member) { m.Object.CreationTimestamp = metav1.NewTime(noon.Add(-time.Second)) }
 
 var _ = Describe("Bounds of a pool by its worker's annotation", func() {
-	DescribeTable("are split over zones as Gardener splits", func(text, want string) {
+	DescribeTable("are split over zones as Gardener splits (law 12)", func(text, want string) {
 		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, text), 1, 1, 1)...))
 		Expect(after(v, NewPlan(v), v1alpha1.BoundsAnnotation)).To(Equal(want))
 		Expect(after(v, NewPlan(v), v1alpha1.GivenBoundsAnnotation)).To(Equal(want))
@@ -111,7 +111,7 @@ var _ = Describe("Bounds of a pool by its worker's annotation", func() {
 })
 
 var _ = Describe("A Gardener whose Worker may not be read", func() {
-	It("has no reserve without a max, and the condition says what to write", func() {
+	It("has no reserve without a max, and the condition says what to write (law 11)", func() {
 		v := stockRights(view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1, 1, 1)...))
 		p := NewPlan(v)
 		Expect(shares(v, p)).To(Equal("0/0/0"))
@@ -168,7 +168,7 @@ var _ = Describe("Hibernation without the right to read the Cluster", func() {
 		return members
 	}
 
-	DescribeTable("is recognized", func(want string, v View) { Expect(asleep(v)).To(Equal(want)) },
+	DescribeTable("is recognized (law 13)", func(want string, v View) { Expect(asleep(v)).To(Equal(want)) },
 		Entry("by replicas of 0", "True Hibernated", stockRights(view(shoot(reserve, 0, 0)...))),
 		Entry("not while a zone runs", "True Spread", stockRights(view(shoot(reserve, 0, 1)...))),
 		Entry("by machines that are to be deleted by force", "True Hibernated", stockRights(view(condemn(shoot(reserve, 1, 1))...))),

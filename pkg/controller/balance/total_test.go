@@ -81,6 +81,17 @@ var _ = Describe("A plan, by law", func() {
 		v := view(members...)
 		v.Garden.Known = rapid.Bool().Draw(t, "known")
 		v.Garden.Hibernated = rapid.IntRange(0, 9).Draw(t, "asleep") == 0
+		v.Garden.Here = rapid.Bool().Draw(t, "here")
+		v.Garden.Forbidden, v.Garden.ClusterKnown = rapid.Bool().Draw(t, "forbidden"), rapid.Bool().Draw(t, "cluster known")
+		whole := rapid.SampledFrom([]string{"", "3:9:4", "1:2:10%", "0:0", "x"}).Draw(t, "whole")
+		for i := range members {
+			if annotations := &members[i].Object.Spec.Template.Spec.NodeTemplateSpec.Annotations; whole != "" {
+				if *annotations == nil {
+					*annotations = map[string]string{}
+				}
+				(*annotations)[v1alpha1.BoundsAnnotation] = whole
+			}
+		}
 		if rapid.Bool().Draw(t, "worker") {
 			v.Garden.Bounds = map[string]v1alpha1.Bounds{"a": between(0, 2), "b": between(1, 1)}
 		}
@@ -105,6 +116,27 @@ var _ = Describe("A plan, by law", func() {
 				}
 			}
 		})
+	})
+
+	It("11: where a Gardener is, and no max is known, there is no reserve", func() {
+		seen := 0
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			v.Garden.Known, v.Garden.Here = true, true
+			p := NewPlan(v)
+			for i, m := range v.Members {
+				bounds := p.Outcomes[i].Write.Annotations[v1alpha1.BoundsAnnotation]
+				before := m.Object.Annotations[v1alpha1.BoundsAnnotation]
+				_, invalid := v1alpha1.ParseBounds(before)
+				if text, written := p.Outcomes[i].Write.Annotations[v1alpha1.ShareAnnotation]; written && text != "" && text != "0" &&
+					m.Object.Labels[poolLabel] != "" && bounds == "" && (before == "" || invalid != nil) && m.Object.Annotations[v1alpha1.ShareAnnotation] == "" {
+					t.Fatalf("%s gets a share of %s without a max", m.Object.Name, text)
+				} else if text == "0" {
+					seen++
+				}
+			}
+		})
+		Expect(seen).To(BeNumerically(">", 0))
 	})
 
 	It("9 and 10: it comes to rest from wherever it starts, and leaves no move behind", func() {
