@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// apply writes what the plan asks for, member by member; one that cannot be written keeps none of the others waiting.
+// apply writes what the plan changes, member by member. A member that cannot be written does not delay the others.
 func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 	var errs []error
 	for i, o := range p.Outcomes {
@@ -86,7 +86,7 @@ func patchOf(d *v1alpha1.MachineDeployment, w Write) map[string]any {
 	return body
 }
 
-// report writes our conditions if they have changed, and tells of what is blocked since.
+// report writes our conditions if they changed, and records an event for what is newly blocked.
 func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, o Outcome, blocked string, now time.Time) error {
 	if d.DeletionTimestamp != nil {
 		return nil
@@ -112,7 +112,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	return nil
 }
 
-// newlyBlocked is what the condition says of what is uneven, if that is new.
+// newlyBlocked returns the message of the condition if replicas have become uneven and blocked since the last status.
 func newlyBlocked(was []v1alpha1.MachineDeploymentCondition, wanted []Condition) string {
 	for _, w := range wanted {
 		if w.Type != ConditionBalanced || w.Status {

@@ -8,12 +8,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// users says that the bounds a member has are its user's.
+// users reports whether a user wrote the bounds of a member.
 func (z *zone) users() bool {
 	return z.next.bounds != "" && z.next.bounds != z.given
 }
 
-// offer is what bounds a member has from elsewhere: Gardener's Worker, the annotation of its worker where the Worker cannot be
+// offer returns the bounds of a member from another source: Gardener's Worker, the annotation of its worker if the Worker cannot be
 // read, or the flags.
 func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
 	if b, ok := r.Garden.Bounds[z.name]; ok {
@@ -26,7 +26,7 @@ func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
 	return b, ok
 }
 
-// readBounds has bounds from elsewhere count where a user wrote none: before they are written, and before those that were
+// readBounds uses bounds from another source if a user wrote none. They count before they are written, and before bounds that were
 // written for an older offer.
 func (r *round) readBounds() {
 	r.readPortions()
@@ -44,8 +44,8 @@ func (r *round) readBounds() {
 // keepsShare reports whether a member's share stays as it is, since its max is not known yet.
 func (r *round) keepsShare(z *zone) bool { return z.maxUnknown && (z.unsettled || !r.Garden.Known) }
 
-// giveBounds writes bounds from elsewhere where a user wrote none. Their third part is the member's share of its pool's
-// excess, so that whoever reads bounds reads the same as by the share.
+// giveBounds writes bounds from another source if a user wrote none. Their third part is the member's share of its pool's excess,
+// so that bounds and share agree.
 func (r *round) giveBounds() {
 	if !r.Garden.Known {
 		return
@@ -67,7 +67,7 @@ func (r *round) giveBounds() {
 	}
 }
 
-// complete puts its share into a member's bounds where its pool has an excess.
+// complete adds a member's share to its bounds if its pool has an excess.
 func (r *round) complete(z *zone, b v1alpha1.Bounds) string {
 	if z.pooled && z.next.share != nil {
 		return fmt.Sprintf("%d:%d:%d", b.Min, b.Max, max(0, *z.next.share-awaiting(z.next.move)))

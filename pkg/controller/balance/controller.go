@@ -36,7 +36,7 @@ const (
 // Clients reach the control cluster.
 type Clients struct {
 	Machines machineclient.MachineV1alpha1Interface
-	// Garden reads a Gardener's Worker and Cluster, as far as Discovery finds them; nil where there never is a Gardener.
+	// Garden reads Gardener's Worker and Cluster if Discovery finds these kinds. It is nil if there is never a Gardener.
 	Garden    dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
 }
@@ -54,9 +54,9 @@ type Options struct {
 	Settings  Settings
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
-	// Control and Target report whether the clusters answer; nil where that is not known.
+	// Control and Target report whether the clusters answer; nil if that is not known.
 	Control, Target *reachability.Cluster
-	// Rights that the process may lack; those of the controller alone unless set.
+	// Rights that the process may lack. Unless set, the controller has its own.
 	Rights *access.Rights
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
@@ -77,12 +77,12 @@ type Controller struct {
 	// moving reports whether some member is balanced or has a move under way, so that pods matter.
 	moving atomic.Bool
 
-	// The rest is the sync's alone.
+	// Only sync uses the rest.
 	memory    Memory
 	templates templates
 }
 
-// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
+// New returns a controller. Start the informers after New, and then call Run, always.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -147,7 +147,7 @@ func (c *Controller) podChanged(any) {
 // Filled are done when the shared caches are complete.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
-// Run works until ctx ends, and returns when all that it started has ended.
+// Run works until ctx ends, and returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) {
 	defer c.garden.wait()
 	c.garden.start(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// even moves one machine of a group from where there are too many to where there are too few, by way of the reserve.
+// even moves one machine of a group from the member with too many to the member with too few, by way of the reserve.
 func (r *round) even(group []*zone) {
 	goal := evened(group)
 	from, to := surplus(group, goal), deficit(group, goal)
@@ -57,7 +57,7 @@ func (r *round) even(group []*zone) {
 	}
 }
 
-// wait says why nothing moves.
+// wait records why nothing moves.
 func (r *round) wait(group []*zone, from *zone, reason, why string) {
 	for _, z := range group {
 		if z.verdict.reason == "" {
@@ -69,7 +69,7 @@ func (r *round) wait(group []*zone, from *zone, reason, why string) {
 	}
 }
 
-// evened is how many replicas each should have. Only they count: machines in reserve are no skew.
+// evened returns how many replicas each member should have. Machines in reserve do not count.
 func evened(group []*zone) map[*zone]int {
 	targets := make([]distribute.Target, len(group))
 	var total int64
@@ -90,7 +90,7 @@ func evened(group []*zone) map[*zone]int {
 	return goal
 }
 
-// surplus is the member with most beyond its goal, nil where there is none.
+// surplus returns the member that exceeds its goal most, nil if none does.
 func surplus(group []*zone, goal map[*zone]int) *zone {
 	return most(group, func(z *zone) int { return z.replicas - goal[z] })
 }
@@ -99,7 +99,7 @@ func deficit(group []*zone, goal map[*zone]int) *zone {
 	return most(group, func(z *zone) int { return goal[z] - z.replicas })
 }
 
-// most is the one with the largest positive gap, of equals the first by name.
+// most returns the member with the largest positive gap. Ties go to the first by name.
 func most(group []*zone, gap func(*zone) int) *zone {
 	best := slices.MaxFunc(group, func(a, b *zone) int { return cmp.Or(cmp.Compare(gap(a), gap(b)), byName(b, a)) })
 	if gap(best) <= 0 {
@@ -108,7 +108,7 @@ func most(group []*zone, gap func(*zone) int) *zone {
 	return best
 }
 
-// reserved is the member that has a machine made for a move, nil where there is none.
+// reserved returns the member that creates a machine for a move, nil if none does.
 func reserved(group []*zone) *zone {
 	for _, z := range group {
 		if z.move != nil && z.move.From != "" && z.move.Taken == 0 {
@@ -118,14 +118,14 @@ func reserved(group []*zone) *zone {
 	return nil
 }
 
-// drop gives a machine made for a move back to the reserve, and asks for no other for a while.
+// drop returns a machine that was created for a move to the reserve, and requests no other for a while.
 func (r *round) drop(z *zone) {
 	z.next.move = nil
 	z.next.why = "drop a move"
 	r.pause(z)
 }
 
-// obstacle is what has to pass before the next machine moves.
+// obstacle returns what must end before the next machine moves.
 func (r *round) obstacle(group []*zone, from, to *zone) string {
 	for _, z := range group {
 		if z.health.leaving > 0 {
@@ -151,7 +151,7 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	return ""
 }
 
-// askReserve has a machine made where a replica is to go. Where that would pass its bounds, the reserve it has will do.
+// askReserve requests a machine where a replica is to go. If that would exceed its bounds, its present reserve is used.
 func (r *round) askReserve(from, to *zone) {
 	has := to.own()
 	if to.share != nil {
@@ -168,7 +168,7 @@ func (r *round) askReserve(from, to *zone) {
 	to.next.why = "create a machine for a move from " + from.name
 }
 
-// wantsReserve is how many machines must be ready in reserve before one of them takes a replica.
+// wantsReserve returns how many machines must be ready in reserve before one of them takes a replica.
 func (z *zone) wantsReserve() int {
 	has := z.own()
 	if z.share != nil {
@@ -177,8 +177,8 @@ func (z *zone) wantsReserve() int {
 	return max(1, min(has, z.limit(z.replicas)-z.replicas))
 }
 
-// stirring tells whether pods may have to be looked at: somebody grows or cannot, is uneven, or has a move under way. It is
-// asked of a view without pods, and may say so once too often.
+// stirring reports whether pods may be needed: a member grows or cannot, is uneven, or has a move in progress. It reads a view
+// without pods, so it may report true without need.
 func stirring(v View) bool {
 	fewest, most := pool.Unbounded, 0
 	for _, m := range v.Members {

@@ -10,9 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// finish takes every move under way one step on, whatever became of the reason for it.
+// finish takes every move in progress one step further, even if its cause no longer exists.
 func (r *round) finish() {
-	// Those that promise a machine come first: nothing is given to one that may wait for days.
+	// Members that promise a machine come first: nothing is given to one that may wait for days.
 	for _, z := range r.zones {
 		if z.promises() {
 			r.finishPromise(z)
@@ -34,18 +34,18 @@ func (r *round) finish() {
 	}
 }
 
-// gives says that a member still has its half of a move.
+// gives reports whether a member still gives replicas in a move.
 func (r *round) gives(name, id string) bool {
 	from := r.byName[name]
 	return from != nil && from.Object.DeletionTimestamp == nil && from.move != nil && from.move.ID == id && len(from.move.To) > 0
 }
 
-// promises reports whether it gives a replica together with its machine.
+// promises reports whether a member gives a replica together with its machine.
 func (z *zone) promises() bool {
 	return z.Object.DeletionTimestamp == nil && z.move != nil && len(z.move.To) > 0 && z.move.Machine != ""
 }
 
-// finishPromise lets a machine go whose replica has arrived. Where replicas were set to 0 meanwhile, no machine is left to go.
+// finishPromise deletes a machine whose replica has arrived. If replicas were set to 0 meanwhile, no machine is left to delete.
 func (r *round) finishPromise(z *zone) {
 	switch {
 	case z.replicas == 0:
@@ -58,13 +58,13 @@ func (r *round) finishPromise(z *zone) {
 	}
 }
 
-// stall leaves a move as it is until a machine may go, which can take days. Growth is acted on where it is asked for meanwhile.
+// stall leaves a move as it is until a machine can be deleted, which can take days. Meanwhile, growth stays where it is requested.
 func (z *zone) stall(reason, why string) {
 	z.verdict, z.stalled = not(reason, why), true
 	z.next.applied = z.next.replicas
 }
 
-// arrived reports whether all that a member gives has arrived.
+// arrived reports whether everything that a member gives has arrived.
 func (r *round) arrived(z *zone) bool {
 	for name := range z.move.To {
 		if taker := r.byName[name]; taker == nil || taker.Object.DeletionTimestamp != nil || !taker.took(z) {
@@ -74,13 +74,13 @@ func (r *round) arrived(z *zone) bool {
 	return true
 }
 
-// took reports whether it has taken what another gives.
+// took reports whether a member has taken what another gives.
 func (z *zone) took(from *zone) bool {
 	return z.move != nil && z.move.ID == from.move.ID && z.move.From == from.name && z.move.Taken > 0
 }
 
-// finishGiving hands replicas to those that have not got them, and when all have, takes growth that was split from the member
-// that gives.
+// finishGiving gives replicas to the members that do not have them yet. After the last one, it removes the growth that was split from
+// the member that gives.
 func (r *round) finishGiving(z *zone) {
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		switch taker := r.byName[name]; {
@@ -97,8 +97,8 @@ func (r *round) finishGiving(z *zone) {
 	}
 }
 
-// waitsFor reports whether a member has to wait for the one of that name before it can take, itself or by way of others: for
-// those that it gives to, and for the one that it took from. If each waited for the other, neither would ever take.
+// waitsFor reports whether a member must wait for the one of that name before it can take, directly or through others: for those that
+// it gives to, and for the one that it took from. If two members waited for each other, neither would ever take.
 func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 	if z == nil || z.move == nil || z.waits() || asked[z.name] {
 		return false
@@ -113,7 +113,7 @@ func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 	})
 }
 
-// forget leaves a member out of a move that is gone.
+// forget removes a member that no longer exists from a move.
 func (z *zone) forget(name string) {
 	left := *z.move
 	left.To = maps.Clone(left.To)
@@ -124,7 +124,7 @@ func (z *zone) forget(name string) {
 	}
 }
 
-// take lets replicas arrive. One that has a part in another move gets them when that is over: what it took is on record there.
+// take gives replicas to members. A member with a part in another move gets them after that move, which records what it took.
 func (r *round) take(z, from *zone, n int) {
 	if z.next.move != z.move || z.move != nil && !z.waits() {
 		return
@@ -135,8 +135,8 @@ func (r *round) take(z, from *zone, n int) {
 	z.next.why = "take replicas from " + from.name
 }
 
-// settle takes replicas that have arrived elsewhere from what is not applied. Somebody may have lowered them meanwhile;
-// then what is applied stays.
+// settle removes replicas that have arrived elsewhere from those that are not applied. If a user lowered replicas meanwhile, what is
+// applied stays.
 func (r *round) settle(z *zone) {
 	moved := 0
 	for _, n := range z.move.To {
@@ -150,7 +150,7 @@ func (r *round) settle(z *zone) {
 	r.moves += moved
 }
 
-// targets is "pool-z2 (2), pool-z3 (2)".
+// targets returns, for example, "pool-z2 (2), pool-z3 (2)".
 func targets(to map[string]int32) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(to)) {
@@ -162,11 +162,11 @@ func targets(to map[string]int32) string {
 	return text
 }
 
-// settleMachine takes one replica, and names its machine, once the machine that stands in for it serves.
+// settleMachine removes one replica and names its machine for deletion, once the machine that replaces it serves.
 func (r *round) settleMachine(z *zone) {
 	var taker *zone
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
-		// Growth that was asked for there meanwhile is not applied, and has no machines yet.
+		// Growth that was requested meanwhile is not applied, and has no machines yet.
 		if taker = r.byName[name]; taker.health.serving < taker.applied {
 			z.await(taker)
 			return
@@ -199,7 +199,7 @@ func (r *round) settleMachine(z *zone) {
 	r.moves++
 }
 
-// await waits for the machine that stands in: some seconds, or days where its zone makes none.
+// await waits for the replacement: for seconds, or for days if its zone creates no machines.
 func (z *zone) await(taker *zone) {
 	why := "waiting until the machine in " + taker.name + " accepts pods"
 	if taker.health.blocked || taker.closed() || taker.Rollout.Spread {

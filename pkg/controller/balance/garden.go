@@ -31,11 +31,11 @@ var (
 	clusters      = gardenVersion.WithResource("clusters")
 )
 
-// gardenRetry is how often the API server is asked for a Gardener's kinds while it does not serve them: in most clusters
-// that stays so, and where there is a Gardener its kinds are there before we are.
+// gardenRetry is how often to look for Gardener's kinds while the API server does not serve them. Most clusters never do, and with
+// Gardener, they exist before this process.
 const gardenRetry = 5 * time.Minute
 
-// garden watches what a Gardener says of a namespace, from when its kinds are served.
+// garden watches Gardener's objects of a namespace, once their kinds are served.
 type garden struct {
 	clients   Clients
 	namespace string
@@ -47,7 +47,7 @@ type garden struct {
 	workersRule, clustersRule access.Rule
 
 	mu sync.Mutex
-	// absent says that the kinds were asked for and are not served.
+	// absent reports whether the API server does not serve the kinds.
 	absent            bool
 	workers, clusters cache.SharedIndexInformer
 }
@@ -72,10 +72,10 @@ func (g *garden) start(ctx context.Context) {
 	}
 }
 
-// wait returns when all that start has begun has ended.
+// wait returns after everything that start began has ended.
 func (g *garden) wait() { g.running.Wait() }
 
-// await asks for the kinds until they are served, and then watches them until ctx ends.
+// await looks for the kinds until they are served, and then watches them until ctx ends.
 func (g *garden) await(ctx context.Context) {
 	for {
 		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
@@ -134,7 +134,7 @@ func (g *garden) note(change func()) {
 	g.changed()
 }
 
-// look is what is known now.
+// look returns what is known now.
 func (g *garden) look() Garden {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,7 +157,7 @@ func (g *garden) look() Garden {
 	return view
 }
 
-// readWorker reads the bounds of MachineDeployments from a Worker's status. What makes no sense is not there.
+// readWorker reads the bounds of MachineDeployments from a Worker's status. It omits invalid entries.
 func readWorker(worker *unstructured.Unstructured, into map[string]v1alpha1.Bounds) {
 	if worker.GetDeletionTimestamp() != nil {
 		return

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// How long nothing is asked of a member that fails to make machines. It doubles with every failure in a row.
+	// How long a member that fails to create machines gets no requests. It doubles with each consecutive failure.
 	firstRetry = time.Minute
 	lastRetry  = 16 * time.Minute
-	// passing is how long an error in making a machine that is none of capacity is taken for one that passes.
+	// passing is how long a failure to create a machine counts as temporary, unless capacity is missing.
 	passing = 30 * time.Second
 )
 
-// health is what a member's machines tell.
+// health summarizes a member's machines.
 type health struct {
-	// blocked: it fails to make machines. probing: but one may be tried.
+	// blocked: the member fails to create machines. probing: one may be tried all the same.
 	blocked, probing bool
-	// serving and reserve are those that are ready, by what they do; working are all that serve, ready or on their way,
-	// but for those that are stuck, which cannot be made.
+	// serving and reserve are the ready machines; working are all that serve, ready or not, except stuck ones.
 	serving, reserve, working, stuck int
-	// leaving are on their way out.
+	// leaving are being deleted.
 	leaving int
 }
 
-// examine tells how a member is, and what to remember of that.
+// examine returns the health of a member, and what to remember about it.
 func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, Ill) {
 	var h health
 	bad, recovered := false, false
@@ -56,7 +55,7 @@ func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, I
 	return h, is
 }
 
-// count counts a machine that is ready.
+// count counts a ready machine.
 func (h *health) count(m Machine) {
 	if m.Reserve() {
 		h.reserve++
@@ -65,7 +64,7 @@ func (h *health) count(m Machine) {
 	}
 }
 
-// next is what to remember, where machines are bad or one has become ready since.
+// next returns what to remember if machines are bad, or if one has become ready since.
 func (i Ill) next(bad, recovered bool, now time.Time) Ill {
 	switch {
 	case bad && (i.Failures == 0 || i.Probing):
@@ -79,10 +78,10 @@ func (i Ill) next(bad, recovered bool, now time.Time) Ill {
 	return i
 }
 
-// unmade is how many of the replicas that count have no machine but one that is stuck.
+// unmade returns how many of the replicas have no machine, or only a stuck one.
 func (z *zone) unmade() int { return max(0, min(z.health.stuck, z.applied-z.health.working)) }
 
-// pause after so many failures before this one.
+// pause returns the delay after this number of earlier failures.
 func pause(failures int) time.Duration {
 	if failures > 5 {
 		return lastRetry
@@ -90,7 +89,7 @@ func pause(failures int) time.Duration {
 	return min(lastRetry, firstRetry<<failures)
 }
 
-// stuck says that it cannot be made, or is not made in time.
+// stuck reports whether a machine cannot be created, or is not ready in time.
 func (m Machine) stuck(now time.Time, patience time.Duration) bool {
 	o := m.Object
 	switch m.Phase() {
@@ -109,7 +108,7 @@ func (m Machine) stuck(now time.Time, patience time.Duration) bool {
 	return codes.StringToCode(last.ErrorCode) == codes.ResourceExhausted || age >= passing
 }
 
-// due is when a machine that is not ready will be stuck, the zero time where that is not known or it is.
+// due returns when a machine that is not ready will count as stuck; zero if that is unknown, or if it already does.
 func (m Machine) due(now time.Time, patience time.Duration) time.Time {
 	o := m.Object
 	if m.Ready() || m.stuck(now, patience) {
@@ -128,7 +127,7 @@ func (m Machine) due(now time.Time, patience time.Duration) time.Time {
 	return time.Time{}
 }
 
-// allocatable is what one machine has for pods, nil where that is not known.
+// allocatable returns what one machine offers to pods, nil if that is unknown.
 func (z *zone) allocatable() corev1.ResourceList {
 	if z.Template == nil {
 		return nil

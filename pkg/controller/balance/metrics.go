@@ -32,7 +32,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// planned shows what a plan that was carried out comes to.
+// planned records the results of a plan that was carried out.
 func (m *metrics) planned(p Plan) {
 	m.skew.Reset()
 	for group, n := range p.Skews {

@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// caches are what is known of both clusters. Those of the target cluster are nil where there is none.
+// caches of both clusters. Those of the target cluster are nil if there is none.
 type caches struct {
 	deployments, sets, machines, classes cache.Indexer
 	nodes, pods, budgets                 cache.Indexer
@@ -29,7 +29,7 @@ func (c caches) source() pool.Source {
 	return &stores.Source{Kinds: stores.Kinds{Sets: c.sets, Machines: c.machines, Classes: c.classes, Nodes: c.nodes, Pods: c.pods}}
 }
 
-// observe gathers the view. current is false while a cache does not show all that we wrote.
+// observe builds the view. current is false while a cache does not show all of our writes.
 func (c *Controller) observe() (v View, current bool) {
 	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
 	for _, rule := range c.options.Rights.Missing() {
@@ -69,8 +69,8 @@ func newMember(s pool.Snapshot) Member {
 	return m
 }
 
-// lookAround fills in pods, and where they are. That is much to read, and only done while somebody grows, is uneven or
-// has a move under way.
+// lookAround adds pods and their Nodes. This is expensive, so it happens only while a member grows, is uneven or has a move in
+// progress.
 func (c *Controller) lookAround(v *View) {
 	if !stirring(*v) {
 		return
@@ -101,7 +101,7 @@ func (c *Controller) lookAround(v *View) {
 	v.Budgets = budgets(c.stores)
 }
 
-// waits says that a pod found no node, and is not about to get one.
+// waits reports whether a pod is unschedulable and not nominated for a Node.
 func waits(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// outcome is the difference between what a member is and what it is to be.
+// outcome returns the difference between a member and its desired state.
 func (r *round) outcome(z *zone) Outcome {
 	o := Outcome{Name: z.name, News: z.next.news, Conditions: r.conditions(z)}
 	w := Write{Annotations: map[string]string{}, Gone: z.next.gone, Why: z.next.why}
@@ -55,7 +55,7 @@ func (r *round) outcome(z *zone) Outcome {
 	return o
 }
 
-// naming is what names a machine for deletion, or has those deleted that were named and stay.
+// naming returns the annotations that name a machine for deletion, or that repeat the deletion of machines that still exist.
 func (r *round) naming(z *zone) map[string]string {
 	if z.next.gone == "" {
 		return z.reminder
@@ -65,7 +65,7 @@ func (r *round) naming(z *zone) map[string]string {
 	return signs.Name(z.Object, []string{z.next.gone}, fewer, r.Now)
 }
 
-// remind looks for machines that were named and stay.
+// remind finds machines that were named for deletion and still exist.
 func (r *round) remind(z *zone) {
 	there := func(name string) bool {
 		return slices.ContainsFunc(z.Machines, func(m Machine) bool { return m.Object.Name == name && m.Object.DeletionTimestamp == nil })
@@ -75,8 +75,8 @@ func (r *round) remind(z *zone) {
 	}
 }
 
-// restored is what becomes of spec.excessReplicas, which shows what a share or bounds come to as long as they count: what it
-// held before is kept, and put back after them. The first result is nil where it stays as it is.
+// restored returns the next value of spec.excessReplicas. While a share or bounds determine the excess, the field shows that excess.
+// Its former value is kept, and restored afterwards. The first result is nil if the field does not change.
 func (z *zone) restored() (back *int32, kept string) {
 	field := 0
 	if z.field != nil {

@@ -16,23 +16,23 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// Bounds of what is looked at for one decision, since users of the target cluster make pods and budgets.
+// Bounds of one decision, since users of the target cluster create pods and budgets.
 const (
-	// maxShapes is how many kinds of waiting pods are asked about; where there are more, growth stays where it was asked for.
+	// maxShapes is how many kinds of waiting pods are considered. If there are more, growth stays where it was requested.
 	maxShapes = 500
-	// maxCandidates is how many machines are looked at to find one that may go.
+	// maxCandidates is how many machines are considered for deletion.
 	maxCandidates = 100
-	// maxBudgets is how many PodDisruptionBudgets of a namespace are looked at; where there are more, its pods stay.
+	// maxBudgets is how many PodDisruptionBudgets of a namespace are considered. If there are more, its pods stay.
 	maxBudgets = 1000
 )
 
-// places answers where pods could run. Rooms are made when they are first needed.
+// places determines where pods could run. Rooms are created on first use.
 type places struct {
 	nodes []fit.Node
 	rooms map[string]*fit.Room
 }
 
-// room is what there is and a fresh machine of a member; false where nobody knows what such a machine is like.
+// room returns the present Nodes and a fresh machine of a member; false if no node template is known for it.
 func (p *places) room(z *zone) (*fit.Room, bool) {
 	if z.Fresh == nil {
 		return nil, false
@@ -48,7 +48,7 @@ func (p *places) room(z *zone) (*fit.Room, bool) {
 	return room, true
 }
 
-// could says what keeps a pod from a fresh machine of a member.
+// could returns what prevents a pod from running on a fresh machine of a member.
 func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
 	room, ok := p.room(z)
 	if !ok {
@@ -57,8 +57,8 @@ func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
 	return room.Ask(pod, z.Fresh.Name)
 }
 
-// barred reports whether a pod that waits, and could run on a fresh machine of one member, could not on one of another. So
-// what was asked for here may have been asked for its sake. Where no such pod waits, growth comes before its pods.
+// barred reports whether a waiting pod could run on a fresh machine of one member, but not on one of another. The growth may have been
+// requested for this pod. If no such pod waits, growth comes before its pods.
 func (r *round) barred(from, to *zone) (string, bool) {
 	if len(r.shapes) > maxShapes {
 		return fmt.Sprintf("more than %d kinds of pods wait, too many to check where each of them could run", maxShapes), true
@@ -79,9 +79,9 @@ func (r *round) barred(from, to *zone) (string, bool) {
 	return r.tied(from, to)
 }
 
-// tied reports whether none of the pods that run on one member's machines could run on a fresh one of another. The pods that
-// growth is made for, and that are not there yet, will most likely be like them. Where a single one could, growth is
-// split: volumes tie some pods of nearly every pool to their zone.
+// tied reports whether none of the pods on one member's machines could run on a fresh machine of another. Pods that growth is meant for
+// and that do not exist yet are most likely similar. If a single pod could, growth is split: in nearly every pool, volumes bind some
+// pods to their zone.
 func (r *round) tied(from, to *zone) (string, bool) {
 	var pods []*fit.Pod
 	for _, m := range from.Machines {
@@ -96,7 +96,7 @@ func (r *round) tied(from, to *zone) (string, bool) {
 	return fmt.Sprintf("none of the pods in %s could run in %s", from.name, to.name), len(shapes) > 0
 }
 
-// shapesOf is one of each kind of pod, but not many more than are looked at.
+// shapesOf returns one pod of each kind, and not many more than are considered.
 func shapesOf(pods []*fit.Pod) []*fit.Pod {
 	asked := map[string]bool{}
 	var all []*fit.Pod
@@ -116,9 +116,9 @@ func spoken(o fit.Obstacle) string {
 	return string(o)
 }
 
-// victim chooses the machine that is to go from one member, its pods to run on a fresh one of another: the one that was
-// promised before, if any, else the emptiest, then the one whose pods have run longest, so that no pod is moved twice. Where
-// there is none, why says what is in the way.
+// victim chooses the machine of one member to delete, such that its pods can run on a fresh machine of another: the one that was
+// promised before, otherwise the emptiest, then the one whose pods have run longest, so that no pod moves twice. If there is none,
+// why describes the obstacle.
 func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
 		ranked := signs.Priority(m.Object) > 3
@@ -156,7 +156,7 @@ func (r *round) unhealthy() bool {
 	return signs.Unhealthy(unready, len(r.Nodes))
 }
 
-// first orders what holds before what does not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -177,7 +177,7 @@ func (m Machine) youngest() time.Time {
 	return at
 }
 
-// stays is why a machine cannot go, its pods to run on a fresh one of another member; empty where it can.
+// stays returns why a machine cannot be deleted and its pods run on a fresh machine of another member; empty if it can.
 func (r *round) stays(m Machine, to *zone) string {
 	if why := r.unmovable(m); why != "" || len(m.Workload) == 0 {
 		return why
@@ -209,7 +209,7 @@ func (r *round) stays(m Machine, to *zone) string {
 	return ""
 }
 
-// unmovable is why a machine's pods must not be evicted; empty where they may.
+// unmovable returns why a machine's pods must not be evicted; empty if they may be.
 func (r *round) unmovable(m Machine) string {
 	evicted := map[string]int{}
 	for _, pod := range m.Workload {
@@ -236,7 +236,7 @@ func (r *round) unmovable(m Machine) string {
 	return ""
 }
 
-// reasonOf is the first word of why something is blocked.
+// reasonOf returns the reason at the beginning of a message.
 func reasonOf(why string) string {
 	reason, _, found := strings.Cut(why, ":")
 	if !found || strings.Contains(reason, " ") {

@@ -12,57 +12,57 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// Plan is what to do about the MachineDeployments of a namespace. It is at rest where nothing has a Write.
+// Plan contains the changes to the MachineDeployments of a namespace. It is at rest if no outcome has a Write.
 type Plan struct {
-	// Outcomes are one per member, in their order.
+	// Outcomes has one entry per member, in the same order.
 	Outcomes []Outcome
-	// Skews are how far the replicas of groups are from even: the largest less the smallest.
+	// Skews are the differences between the largest and the smallest replicas of each group.
 	Skews map[string]int
-	// Moves is how many replicas this plan moves once it is carried out, Blocks why others cannot be, by name.
+	// Moves is how many replicas this plan moves. Blocks is why others cannot be moved, by name.
 	Moves  int
 	Blocks map[string]string
 	Memory Memory
-	// Again is when to look again though nothing happens; 0 is never.
+	// Again is when to plan again without an event; 0 means never.
 	Again time.Duration
 }
 
-// Outcome is what becomes of one member.
+// Outcome is the result for one member.
 type Outcome struct {
 	Name  string
 	Write Write
-	// Conditions are those that the member should have; all others of ours go.
+	// Conditions are the desired ones. All other conditions of this controller are removed.
 	Conditions []Condition
-	// News are told when the write has succeeded.
+	// News become events after the write has succeeded.
 	News []News
 }
 
 // Write is one write of a MachineDeployment.
 type Write struct {
 	Replicas, Excess *int32
-	// Annotations to set; those with an empty value are to be removed.
+	// Annotations to set; an empty value removes one.
 	Annotations map[string]string
-	// Gone is the machine that Annotations name for deletion.
+	// Gone is the machine that the annotations name for deletion.
 	Gone string
-	// Why is for the log.
+	// Why appears in the log.
 	Why string
 }
 
-// None says that there is nothing to write.
+// None reports whether there is nothing to write.
 func (w Write) None() bool {
 	return w.Replicas == nil && w.Excess == nil && len(w.Annotations) == 0
 }
 
-// round is one plan in the making.
+// round is a plan under construction.
 type round struct {
 	View
 	zones  []*zone
 	byName map[string]*zone
-	// pools share an excess, groups are similar and kept even.
+	// The members of a pool share an excess. Those of a group are similar and kept even.
 	pools, groups [][]*zone
 	places        places
-	// portions are bounds that a worker's annotation gives to members, by name.
+	// portions are the bounds of members from the annotation of their worker, by name.
 	portions map[string]v1alpha1.Bounds
-	// shapes are the kinds of pods that wait, budgets those of each namespace.
+	// shapes are the kinds of waiting pods; budgets are by namespace.
 	shapes  []*fit.Pod
 	budgets map[string][]Budget
 	ill     map[string]Ill
@@ -71,7 +71,7 @@ type round struct {
 	blocks  map[string]string
 }
 
-// NewPlan decides. It is total: whatever the objects say, there is a plan.
+// NewPlan decides. It returns a plan for any view.
 func NewPlan(v View) Plan {
 	r := &round{
 		View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, shapes: shapesOf(v.Waiting), budgets: map[string][]Budget{},
@@ -107,8 +107,7 @@ func NewPlan(v View) Plan {
 	return r.plan()
 }
 
-// gather finds groups: similar members of a pool, of which those that are balanced. Those that name no pool are looked at
-// together, and with none that does.
+// gather finds groups: the balanced members among similar members of a pool. Members without a pool form groups among themselves.
 func (r *round) gather() {
 	pools := map[string][]*zone{}
 	for _, z := range r.zones {
@@ -136,7 +135,7 @@ func (r *round) gather() {
 	}
 }
 
-// alike are members by who is similar; one of which nothing is known is similar to none.
+// alike groups members by similarity. A member without a known template is similar to none.
 func (r *round) alike(members []*zone) [][]*zone {
 	var templates []similar.Template
 	var all [][]*zone
@@ -157,8 +156,8 @@ func (r *round) alike(members []*zone) [][]*zone {
 	return all
 }
 
-// hold has machine-controller-manager act on what is applied, where growth may be split, and on replicas elsewhere. What
-// is lowered is applied at once, and so is growth of a member that gives nothing away.
+// hold lets machine-controller-manager act on applied replicas where growth may be split, and otherwise on replicas. Reductions apply at
+// once, and so does growth of a member that gives nothing away.
 func (r *round) hold() {
 	for _, z := range r.zones {
 		z.next.held = z.balanced() || z.move != nil && z.held
@@ -172,7 +171,7 @@ func (r *round) hold() {
 	}
 }
 
-// balance splits growth over a group, or else evens it out. Until a move has ended no other begins.
+// balance splits growth over a group, or evens the group out. No move begins before the last one has ended.
 func (r *round) balance(group []*zone) {
 	if slices.ContainsFunc(group, (*zone).moves) {
 		r.await(group)
@@ -180,7 +179,7 @@ func (r *round) balance(group []*zone) {
 	}
 	growing := slices.ContainsFunc(group, (*zone).loosens)
 	if growing {
-		// Growth does not wait for a machine: what was made for a move is dropped.
+		// Growth does not wait for a machine: one that was created for a move is dropped.
 		if pending := reserved(group); pending != nil {
 			r.drop(pending)
 			return
@@ -197,8 +196,8 @@ func (r *round) balance(group []*zone) {
 	}
 }
 
-// await says that a move is under way. While that waits for a machine that may go, which can take days, growth is acted on
-// where it is asked for.
+// await reports that a move is in progress. While it waits until a machine can be deleted, which can take days, growth stays where it
+// is requested.
 func (r *round) await(group []*zone) {
 	stalled := slices.ContainsFunc(group, r.stalled)
 	for _, z := range group {
@@ -211,7 +210,7 @@ func (r *round) await(group []*zone) {
 	}
 }
 
-// stalled reports whether its move, or the one that it has taken from, waits until some machine may go.
+// stalled reports whether the move of a member, or the one that it has taken from, waits until a machine can be deleted.
 func (r *round) stalled(z *zone) bool {
 	if z.move == nil {
 		return false
@@ -220,7 +219,7 @@ func (r *round) stalled(z *zone) bool {
 	return z.stalled || from != nil && from.stalled
 }
 
-// hush has nothing split or moved, since nothing is known of pods: growth is acted on where it is asked for.
+// hush prevents splits and moves while pods are unknown: growth stays where it is requested.
 func (r *round) hush(group []*zone) {
 	for _, z := range group {
 		if !z.closed() {
@@ -232,26 +231,26 @@ func (r *round) hush(group []*zone) {
 	}
 }
 
-// splitting reports whether replicas that it does not apply are promised to others.
+// splitting reports whether replicas that a member does not apply are promised to others.
 func (z *zone) splitting() bool { return z.move != nil && len(z.move.To) > 0 && z.move.Machine == "" }
 
-// moves reports whether it has a part in a move that has begun, or takes one now. One that is being deleted gives and takes
-// nothing any more.
+// moves reports whether a member has a part in a move that has begun, or takes a replica now. A member that is being deleted neither
+// gives nor takes.
 func (z *zone) moves() bool {
 	return z.Object.DeletionTimestamp == nil && (begun(z.move) || begun(z.next.move))
 }
 
 func begun(m *v1alpha1.Move) bool { return m != nil && (m.From == "" || m.Taken > 0) }
 
-// waits says that its move has not begun: nothing has been promised yet.
+// waits reports whether the move of a member has not begun: nothing has been promised yet.
 func (z *zone) waits() bool { return !begun(z.move) }
 
 func (r *round) pause(z *zone) { r.paused[z.name] = r.Now.Add(afterDrop) }
 
-// afterDrop is how long a member for which a machine was made in vain gets no other.
+// afterDrop is how long a member gets no other machine after one was created in vain.
 const afterDrop = 5 * time.Minute
 
-// plan puts together what the rules have decided.
+// plan collects the decisions of all rules.
 func (r *round) plan() Plan {
 	p := Plan{Skews: map[string]int{}, Moves: r.moves, Blocks: r.blocks, Memory: Memory{Ill: r.ill, Paused: r.paused}}
 	for name, ill := range r.ill {
@@ -271,7 +270,7 @@ func (r *round) plan() Plan {
 	return p
 }
 
-// again is the soonest time at which something changes by itself.
+// again returns the time until something changes without an event.
 func (r *round) again() time.Duration {
 	var soonest time.Duration
 	at := func(t time.Time) {

@@ -12,12 +12,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// settles is how old the newest MachineDeployment of a pool has to be before the pool's bounds are split over them. Gardener creates
-// those of one pool within a second, and a split over the first one alone would give it the max of all.
+// settles is how old the newest MachineDeployment of a pool must be before the pool's bounds are split. Gardener creates those of one
+// pool within a second, and a split with only the first one would give it the max of all.
 const settles = 10 * time.Second
 
-// readPortions splits the bounds that a worker's annotation gives to a whole pool over its zones. Where the Worker can be read, that
-// counts in its place.
+// readPortions splits the bounds of a whole pool, from its worker's annotation, over its zones. If the Worker can be read, it counts
+// instead.
 func (r *round) readPortions() {
 	r.portions = map[string]v1alpha1.Bounds{}
 	if r.Garden.Here && !r.Garden.Forbidden {
@@ -34,8 +34,8 @@ func (r *round) readPortions() {
 	}
 }
 
-// divide splits the bounds of one pool. Where its members say different things, while one after the other is changed, the smallest max
-// counts. They stay as they are while they cannot be understood, and while the pool is being created.
+// divide splits the bounds of one pool. If its members differ, while they are changed one after the other, the smallest max counts.
+// Shares stay as they are while the annotation is invalid, and while the pool is being created.
 func (r *round) divide(zones []*zone) {
 	said := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return z.whole == nil })
 	invalid := slices.ContainsFunc(zones, func(z *zone) bool { return z.whole == nil && z.worker()[v1alpha1.BoundsAnnotation] != "" })
@@ -87,5 +87,5 @@ func number(name string) (prefix string, n int) {
 // gardenPool is the label by which Gardener's MachineDeployments are known.
 const gardenPool = "worker.gardener.cloud/pool"
 
-// gardeners reports whether Gardener has made it, so that there is a max even where it cannot be read.
+// gardeners reports whether Gardener created a member, so that it has a max even if that cannot be read.
 func (z *zone) gardeners() bool { return z.Object.Labels[gardenPool] != "" }

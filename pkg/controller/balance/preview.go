@@ -22,14 +22,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
-// Preview is a controller that looks at objects which are given, and writes nothing. What its plans come to is for the
-// caller to show it: see [View.After]. It has been running for ever, so nothing was in reserve a moment ago that is not.
+// Preview is a controller over given objects that writes nothing. The caller applies its plans: see [View.After]. It assumes that no
+// machine has left the reserve recently.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
 }
 
-// Objects of one namespace, and of the target cluster, are all that there is to see. None of them is changed.
+// Objects of one namespace and of the target cluster. None of them is changed.
 type Objects struct {
 	Deployments []*v1alpha1.MachineDeployment
 	Sets        []*mcm.MachineSet
@@ -44,12 +44,12 @@ type Objects struct {
 	StorageClasses []*storagev1.StorageClass
 	Drivers        []*storagev1.CSIDriver
 
-	// Garden says that a Gardener's kinds are served.
+	// Garden reports whether Gardener's kinds are served.
 	Garden            bool
 	Workers, Clusters []*unstructured.Unstructured
 }
 
-// NewPreview returns a preview that has been shown nothing yet. Without hasTarget, there is no target cluster.
+// NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
 func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{Machines: stores.New(nil, namespace)}
 	if hasTarget {
@@ -65,7 +65,7 @@ func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) 
 	return p, nil
 }
 
-// Show has the preview see these objects and no others.
+// Show replaces the objects of the preview.
 func (p *Preview) Show(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := p.c.stores
@@ -91,7 +91,7 @@ func (g *garden) show(o Objects) error {
 	return errors.Join(errWorkers, errClusters)
 }
 
-// Plan is what the controller would do now. The next one remembers it.
+// Plan returns what the controller would do now. The next plan remembers it.
 func (p *Preview) Plan() (View, Plan) {
 	v, _ := p.c.observe() // with no writes of its own it is current
 	plan := NewPlan(v)
@@ -99,7 +99,7 @@ func (p *Preview) Plan() (View, Plan) {
 	return v, plan
 }
 
-// After is what MachineDeployments are when a plan has been carried out: those that differ, with their conditions.
+// After returns the MachineDeployments that a plan changes, as they are afterwards, with their conditions.
 func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
 	var all []*v1alpha1.MachineDeployment
 	for i, o := range p.Outcomes {

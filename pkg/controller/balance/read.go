@@ -15,51 +15,51 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// zone is a member as it is planned for: what it says, and what is to become of it.
+// zone is a member with its settings, and with the decisions about it.
 type zone struct {
 	Member
 	name string
 	mode v1alpha1.BalanceMode
-	// pool is its pool's name, empty where it has none.
+	// pool is the name of its pool, if any.
 	pool string
 	// replicas are those that are asked for as workload, applied those that may serve; see [pool.Requested] and [pool.Workload]. Held reports whether the
 	// latter are written down.
 	replicas, applied int
 	held              bool
 	share             *int
-	// field is the excess by spec, or what that said last where a client has removed it.
+	// field is the excess by spec, or its last value if a client has removed it.
 	field  *int32
 	move   *v1alpha1.Move
 	bounds *v1alpha1.Bounds
-	// given is the text of the bounds that were written in the place of a user.
+	// given is the text of bounds that this controller wrote.
 	given string
-	// derived says that the field for excess shows what a share or bounds come to; kept is what it held before.
+	// derived reports whether the field for excess shows the result of a share or of bounds; kept is its former value.
 	derived bool
 	kept    int
-	// excess is what its pool should have in reserve, nil where it does not say.
+	// excess is the excess of its pool by its own settings, nil if it has none.
 	excess *v1alpha1.Excess
-	// whole are the bounds of its whole pool, by an annotation of its worker. Nil where there is none, or an invalid one.
+	// whole are the bounds of its whole pool, by an annotation of its worker; nil without a valid one.
 	whole *v1alpha1.Bounds
-	// unsettled reports whether its share of those cannot be told yet, so that its bounds stay as they are. Without bounds its max is
-	// unknown: it is a Gardener's, and nothing that may be read contains it.
+	// unsettled reports whether its share of these is not known yet, so that its bounds stay as they are. Without bounds, its max is
+	// unknown: Gardener created it, and nothing that may be read contains its max.
 	unsettled, maxUnknown bool
-	// pooled reports whether its pool has an excess, or asks for one in a way that is invalid.
+	// pooled reports whether its pool has an excess, valid or not.
 	pooled bool
 	health health
-	// next is what is to be written.
+	// next is what to write.
 	next draft
-	// reminder has machines deleted that were named and stay; overdue is when there will be one.
+	// reminder repeats the deletion of named machines that still exist; overdue is when the next one is due.
 	reminder map[string]string
 	overdue  time.Time
-	// stalled reports whether its half of a move waits until some machine may go.
+	// stalled reports whether its part of a move waits until a machine can be deleted.
 	stalled bool
-	// troubles are what is wrong with its bounds and its pool's excess, verdict and spread how its replicas and its pool's excess are.
+	// troubles are errors in its bounds and its pool's excess; verdict is the state of its replicas, and spread that of its pool's excess.
 	troubles []string
 	verdict  verdict
 	spread   verdict
 }
 
-// draft is a member's state to be.
+// draft is the desired state of a member.
 type draft struct {
 	replicas, applied int
 	held              bool
@@ -72,7 +72,7 @@ type draft struct {
 	why  string
 }
 
-// read takes a member apart. What cannot be understood counts as not said; of what a user writes it is a trouble.
+// read reads the settings of a member. Invalid ones count as not set; those that a user wrote are troubles.
 func read(m Member, s Settings) *zone {
 	d := m.Object
 	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: int(pool.Requested(d))}
@@ -116,7 +116,7 @@ func (z *zone) readWishes(s Settings) {
 	z.readWorker()
 }
 
-// readWorker reads what the pool's worker says, which a Gardener writes into node templates.
+// readWorker reads the annotations of the pool's worker, which Gardener writes into node templates.
 func (z *zone) readWorker() {
 	annotations := z.worker()
 	var errs [2]error
@@ -136,7 +136,7 @@ func (z *zone) worker() map[string]string {
 	return z.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations
 }
 
-// poolOf is the pool that a MachineDeployment says it is of.
+// poolOf returns the name of a MachineDeployment's pool, if any.
 func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
 	for _, key := range keys {
 		if pool := cmp.Or(d.Labels[key], d.Spec.Template.Spec.NodeTemplateSpec.Labels[key]); pool != "" {
@@ -146,13 +146,13 @@ func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
 	return ""
 }
 
-// derived says that a share, or bounds with a third part, count before the field for excess.
+// derived reports whether a share, or bounds with a third part, take precedence over the field for excess.
 func derived(share *int, bounds string) bool {
 	b, err := v1alpha1.ParseBounds(bounds)
 	return share != nil || err == nil && b.Excess != nil
 }
 
-// limit is the most replicas it may have by its bounds; what it has already is never too many.
+// limit returns the most replicas that its bounds allow. The replicas that it has are always allowed.
 func (z *zone) limit(has int) int {
 	switch {
 	case z.maxUnknown:
@@ -163,7 +163,7 @@ func (z *zone) limit(has int) int {
 	return max(int(z.bounds.Max), has)
 }
 
-// floor is the fewest replicas it may have by its bounds.
+// floor returns the fewest replicas that its bounds allow.
 func (z *zone) floor() int {
 	if z.bounds == nil {
 		return 0
@@ -171,13 +171,13 @@ func (z *zone) floor() int {
 	return min(int(z.bounds.Min), z.replicas)
 }
 
-// closed reports whether nothing is given to it or taken from it: it is going, or may make no machines.
+// closed reports whether a member neither gives nor takes: it is being deleted, or cannot create machines.
 func (z *zone) closed() bool {
 	return z.Object.DeletionTimestamp != nil || z.halted() != verdict{}
 }
 
-// halted is why machine-controller-manager may make no machines for it, the zero verdict where it does. A pause alone holds
-// up rollouts, not scaling: the only MachineSet in use goes on following replicas.
+// halted returns why machine-controller-manager may create no machines for a member, or the zero verdict. A pause alone holds up
+// rollouts, not scaling: the only MachineSet in use follows replicas.
 func (z *zone) halted() verdict {
 	switch paused := z.Object.Spec.Paused; {
 	case frozen(z.Object):
@@ -196,13 +196,13 @@ func frozen(d *v1alpha1.MachineDeployment) bool {
 	})
 }
 
-// balanced says that its replicas are kept even with others.
+// balanced reports whether the replicas of a member are kept even with others.
 func (z *zone) balanced() bool { return z.mode != v1alpha1.BalanceOff }
 
-// growth is what was asked of it and is not applied yet.
+// growth returns the requested replicas that are not applied yet.
 func (z *zone) growth() int { return z.replicas - z.applied }
 
-// own is the excess that it wants by itself, without a pool.
+// own returns the excess of a member without regard to its pool.
 func (z *zone) own() int {
 	field := z.field
 	if z.derived {
@@ -215,7 +215,7 @@ func (z *zone) own() int {
 	return wanted.Excess
 }
 
-// awaiting is how many machines of its share are there for a move alone.
+// awaiting returns how many machines of its share exist only for a move.
 func awaiting(move *v1alpha1.Move) int {
 	if move == nil {
 		return 0
@@ -223,7 +223,7 @@ func awaiting(move *v1alpha1.Move) int {
 	return int(move.Reserve)
 }
 
-// names lists zones for people.
+// names returns the names of zones for a message.
 func names(zones []*zone) string {
 	all := make([]string, 0, len(zones))
 	for _, z := range zones {

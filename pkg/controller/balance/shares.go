@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// spreadShares gives each member its share of its pool's excess. Where there is none, a member has a share only while
-// the cluster sleeps, which is 0, or while a machine is made for a move to it.
+// spreadShares gives each member its share of its pool's excess. Without one, a member has a share only while the cluster is
+// hibernated, which is 0, or while a machine is created for a move to it.
 func (r *round) spreadShares() {
 	asleep := r.asleep()
 	for _, pool := range r.pools {
@@ -55,13 +55,13 @@ func sleep(pool []*zone) {
 	}
 }
 
-// reserves reports whether something asks for a reserve, or has done so.
+// reserves reports whether a member has, or has had, an excess.
 func (z *zone) reserves() bool { return z.pooled || z.share != nil || z.own() > 0 }
 
 func (z *zone) setShare(n int) { z.next.share = &n }
 
-// poolExcess is how many machines a pool wants in reserve. Where its members say different things, while one after the
-// other is changed, the largest counts. trouble is why it cannot be told.
+// poolExcess returns how many machines a pool wants in reserve. If its members differ, while they are changed one after the other, the
+// largest counts. trouble is why the excess cannot be determined.
 func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 	replicas := 0
 	for _, z := range pool {
@@ -83,14 +83,14 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 	return total, said, ""
 }
 
-// misread reports whether its worker's annotations are invalid, so that it is not known which excess they ask for.
+// misread reports whether the annotations of its worker are invalid, so that the excess is unknown.
 func (z *zone) misread() bool {
 	_, excess := z.worker()[v1alpha1.PoolExcessAnnotation]
 	_, bounds := z.worker()[v1alpha1.BoundsAnnotation]
 	return z.excess == nil && (excess || bounds && z.whole == nil)
 }
 
-// leastOf is what every machine of a pool has for pods, nil where that is not known of any.
+// leastOf returns what every machine of a pool offers to pods, nil if that is unknown for all of them.
 func leastOf(pool []*zone) corev1.ResourceList {
 	var least corev1.ResourceList
 	for _, z := range pool {
@@ -110,8 +110,8 @@ func leastOf(pool []*zone) corev1.ResourceList {
 	return least
 }
 
-// spread spreads so many machines over a pool, at once where more are wanted, and where they change places no ready one
-// goes before another is ready in its place.
+// spread spreads this number of machines over a pool. Shares grow at once. If a share moves to another member, no ready machine is
+// deleted before its replacement is ready.
 func (r *round) spread(pool []*zone, total int) {
 	goal, short := r.goals(pool, int64(total))
 	current, ready := make([]int64, len(pool)), make([]int64, len(pool))
@@ -139,8 +139,8 @@ func (r *round) spread(pool []*zone, total int) {
 	}
 }
 
-// goals are the shares that a pool should come to. Ties go to the member that has least in all; but one that has a share
-// keeps it as long as it has no more than one beyond another, so that machines do not follow every change of replicas.
+// goals returns the shares of a pool in the steady state. Ties go to the member with the fewest machines. But a member keeps its share
+// while it exceeds another by at most one, so that machines do not follow every change of replicas.
 func (r *round) goals(pool []*zone, total int64) (goal []int64, short int64) {
 	first := r.place(pool, total, func(*zone) bool { return false })
 	level := int64(0)
@@ -194,7 +194,7 @@ func spreadVerdict(pool []*zone, total int, short int64) verdict {
 	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
 }
 
-// ailing names those that fail to make machines, as the end of a sentence.
+// ailing names the members that fail to create machines, as the end of a sentence.
 func ailing(zones []*zone) string {
 	blocked := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return !z.health.blocked })
 	if len(blocked) == 0 {
@@ -203,5 +203,5 @@ func ailing(zones []*zone) string {
 	return ", because machines cannot be created in " + names(blocked)
 }
 
-// byName is for orders that must not depend on how things are given.
+// byName orders members independently of the input.
 func byName(a, b *zone) int { return cmp.Compare(a.name, b.name) }

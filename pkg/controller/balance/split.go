@@ -7,18 +7,17 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/distribute"
 )
 
-// Group is one of similar MachineDeployments, as growth is split over it.
+// Group is one of several similar MachineDeployments over which growth is split.
 type Group struct {
 	Name string
-	// Replicas are those it has now, and is not to lose.
+	// Replicas are those that it has now, and keeps.
 	Replicas int
-	// Max is the most it may have; it may have more already.
+	// Max is the most that it may get; it may already have more.
 	Max int
 }
 
-// Split adds machines to groups so that they become as even as they can: the smallest grow first, none passes its max,
-// none loses any. Where groups are equal, the one named first grows first, but favoured before others. The second result
-// is what nobody had room for.
+// Split adds machines to groups so that they become as even as possible: the smallest grow first, none exceeds its max, and none
+// loses any. Ties go to favoured groups, then to the first by name. The second result is the number without room.
 func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
 	targets := make([]distribute.Target, len(groups))
 	total := int64(more)
@@ -44,7 +43,7 @@ func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
 	return sizes, int(result.Overflow)
 }
 
-// split splits one member's growth, and what it cannot make, over its group. It tells whether it began a move.
+// split splits one member's growth, and what it cannot create, over its group. It reports whether it began a move.
 func (r *round) split(group []*zone) bool {
 	for _, z := range group {
 		if !z.loosens() {
@@ -73,12 +72,12 @@ func (r *round) split(group []*zone) bool {
 	return false
 }
 
-// loosens says that it has replicas that no machine stands for, and that others may take.
+// loosens reports whether a member has replicas without machines that others may take.
 func (z *zone) loosens() bool {
 	return !z.closed() && (z.growth() > 0 || z.health.blocked && z.unmade() > 0)
 }
 
-// loose is what a member has that no machine stands for yet: beyond base, so many more.
+// loose returns the replicas of a member that have no machine yet: beyond base, this number more.
 func (z *zone) loose() (base, more int) {
 	base = min(z.applied, z.replicas)
 	if z.health.blocked {
@@ -87,7 +86,8 @@ func (z *zone) loose() (base, more int) {
 	return base, z.replicas - base
 }
 
-// room is the most that it may have, if it has so many now. One that fails to make machines gets one at most, to try.
+// room returns the most that a member may have, if it has this number now. A member that fails to create machines gets at most one,
+// as a probe.
 func (z *zone) room(has int) int {
 	switch {
 	case z.health.blocked && z.health.probing:
@@ -98,8 +98,7 @@ func (z *zone) room(has int) int {
 	return z.limit(has)
 }
 
-// give writes down what a member is to give to others, and applies what it keeps. What nobody has room for stays with
-// whoever asked.
+// give records what a member gives to others, and applies what it keeps. What no member has room for stays where it was requested.
 func (r *round) give(z *zone, takers []*zone, sizes []int, left int) bool {
 	to, moved := map[string]int32{}, 0
 	for i, taker := range takers {

@@ -14,37 +14,36 @@ import (
 
 // Conditions of a MachineDeployment that this controller writes.
 const (
-	// ConditionBalanced says whether its replicas are as even with those of similar ones as they can be; there only
-	// where it has a mode.
+	// ConditionBalanced reports whether replicas are balanced across similar MachineDeployments. It exists only with a mode.
 	ConditionBalanced mcm.MachineDeploymentConditionType = "ZonesBalanced"
-	// ConditionShare says how its pool's excess is spread; there only where its pool has one.
+	// ConditionShare reports how the excess of the pool is spread. It exists only if the pool has one.
 	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
-	// ConditionRights reports which rights the process lacks; there only where a reserve is wanted, while some are missing.
+	// ConditionRights reports which rights the process lacks. It exists only while some are missing and a reserve is wanted.
 	ConditionRights mcm.MachineDeploymentConditionType = "RightsGranted"
 )
 
-// ReasonUnreachable is why nothing is decided on pods: the target cluster does not answer.
+// ReasonUnreachable: the target cluster does not answer, so nothing is decided that depends on pods.
 const ReasonUnreachable = "ClusterUnreachable"
 
 // Reasons of events.
 const (
-	// EventMoved: replicas went from one MachineDeployment to others.
+	// EventMoved: replicas moved from one MachineDeployment to others.
 	EventMoved = "BalanceMoved"
-	// EventBlocked: something is uneven, and what keeps it so does not pass by itself.
+	// EventBlocked: replicas are uneven, and a person must act.
 	EventBlocked = "BalanceBlocked"
 )
 
-// Condition is one to be.
+// Condition is a desired condition.
 type Condition struct {
 	Type            mcm.MachineDeploymentConditionType
 	Status          bool
 	Reason, Message string
 }
 
-// News is an event to be.
+// News is an event to record.
 type News struct{ Reason, Message string }
 
-// verdict is how something is; the zero value is that there is nothing to say.
+// verdict is the content of a condition; the zero value means no condition.
 type verdict struct {
 	status          bool
 	reason, message string
@@ -52,7 +51,7 @@ type verdict struct {
 
 func not(reason, message string) verdict { return verdict{reason: reason, message: message} }
 
-// conditions are those that a member should have.
+// conditions returns the desired conditions of a member.
 func (r *round) conditions(z *zone) []Condition {
 	var all []Condition
 	if z.balanced() || z.verdict.reason != "" {
@@ -75,8 +74,7 @@ func (r *round) conditions(z *zone) []Condition {
 	return all
 }
 
-// NewConditions are the conditions of a status with ours in their places, and whether they differ. Others stay as they
-// are.
+// NewConditions returns the conditions of a status with ours, and whether they differ. It does not change others.
 func NewConditions(was []v1alpha1.MachineDeploymentCondition, wanted []Condition, now metav1.Time) ([]v1alpha1.MachineDeploymentCondition, bool) {
 	is, differs := []v1alpha1.MachineDeploymentCondition{}, false
 	for _, c := range was {
@@ -100,7 +98,7 @@ func NewConditions(was []v1alpha1.MachineDeploymentCondition, wanted []Condition
 	return is, differs
 }
 
-// over is the condition in the place of an older one, which stays if nothing changes.
+// over returns the condition that replaces an older one, or the older one if nothing changes.
 func (c Condition) over(was v1alpha1.MachineDeploymentCondition, now metav1.Time) v1alpha1.MachineDeploymentCondition {
 	status := mcm.ConditionFalse
 	if c.Status {

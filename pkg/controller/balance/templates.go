@@ -13,12 +13,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// templates remember what machines of MachineDeployments are like.
+// templates remembers the properties of MachineDeployments' machines.
 type templates struct {
 	began time.Time
 	// held is when a Machine was last seen in reserve, by name.
 	held map[string]time.Time
-	// last is what a Node of a MachineDeployment last showed, with the class its machines are made of.
+	// last is the last known template from a Node of a MachineDeployment, with the class of its machines.
 	last map[string]remembered
 }
 
@@ -31,7 +31,7 @@ func newTemplates(now time.Time) templates {
 	return templates{began: now, held: map[string]time.Time{}, last: map[string]remembered{}}
 }
 
-// fill says of each member what a fresh machine of it offers, and what Node it would be.
+// fill sets for each member what a fresh machine offers, and its Node.
 func (t *templates) fill(members []Member, source pool.Source, now time.Time, o similar.Options) {
 	t.notice(members, now)
 	var known []similar.Template
@@ -49,7 +49,7 @@ func (t *templates) fill(members []Member, source pool.Source, now time.Time, o 
 	}
 }
 
-// notice remembers which machines are in reserve, and forgets those that are gone.
+// notice remembers which machines are in reserve, and forgets those that no longer exist.
 func (t *templates) notice(members []Member, now time.Time) {
 	held, last := map[string]time.Time{}, map[string]remembered{}
 	for _, m := range members {
@@ -68,7 +68,7 @@ func (t *templates) notice(members []Member, now time.Time) {
 	t.held, t.last = held, last
 }
 
-// of is by a Node, else as one of the same class last showed it, else by the class.
+// of returns the template from a Node, otherwise the last known one of the same class, otherwise from the class.
 func (t *templates) of(m Member, source pool.Source, now time.Time) (similar.Template, bool) {
 	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
 	if template, ok := similar.Choose(name, t.candidates(m, source), now); ok {
@@ -85,7 +85,7 @@ func (t *templates) of(m Member, source pool.Source, now time.Time) (similar.Tem
 	return similar.FromClass(name, c.NodeTemplate, m.Object.Spec.Template.Spec.NodeTemplateSpec.Labels)
 }
 
-// candidates are the Nodes of the MachineSet whose machines stay the longest: others may be made of something else.
+// candidates returns the Nodes of the MachineSet whose machines stay the longest: others may have another template.
 func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate {
 	var all []similar.Candidate
 	for _, machine := range m.Machines {
@@ -101,8 +101,7 @@ func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate
 	return all
 }
 
-// fresh is the Node that a machine made now would be: all that a pod finds free there, the taints of the pool, and no
-// more.
+// fresh returns the Node of a machine that is created now: what is free for pods there, and the taints of the pool.
 func fresh(m Member, t similar.Template) *corev1.Node {
 	name := "fresh." + m.Object.Name
 	own := m.Object.Spec.Template.Spec.NodeTemplateSpec

@@ -14,17 +14,17 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// View is all that is known of the MachineDeployments of a namespace. Nothing in it is changed.
+// View is everything that is known about the MachineDeployments of a namespace. Nothing in it is changed.
 type View struct {
 	Now      time.Time
 	Settings Settings
 	// Members are sorted by name.
 	Members []Member
-	// Waiting are the pods that found no node. Nodes are all nodes with their pods. Both are empty where Places says so.
+	// Waiting are the unschedulable pods. Nodes are all Nodes with their pods. Both are empty if no pods are needed.
 	Waiting []*fit.Pod
 	Nodes   []fit.Node
 	Budgets []Budget
-	// Unreachable is why Nodes, pods and budgets may be out of date; empty where they are not.
+	// Unreachable is why Nodes, pods and budgets may be out of date, if they may.
 	Unreachable string
 	Garden      Garden
 	// Missing describes the rights that the process lacks.
@@ -35,9 +35,9 @@ type View struct {
 // Member is one MachineDeployment with what belongs to it.
 type Member struct {
 	Object *v1alpha1.MachineDeployment
-	// Template is what a fresh machine of it offers, nil where that is not known.
+	// Template is what a fresh machine offers, nil if that is unknown.
 	Template *similar.Template
-	// Fresh is the Node that a fresh machine would be, nil where that is not known.
+	// Fresh is the Node of a fresh machine, nil if that is unknown.
 	Fresh    *corev1.Node
 	Machines []Machine
 	Rollout  pool.Rollout
@@ -59,7 +59,7 @@ type Budget struct {
 	Allowed int
 }
 
-// Garden is what Gardener says about this namespace.
+// Garden is what is known from Gardener about this namespace.
 type Garden struct {
 	// Known is false until it is known whether there is a Gardener and which bounds its Worker contains. Bounds stay as they are
 	// until then.
@@ -76,35 +76,35 @@ type Garden struct {
 
 // Settings are the same for all MachineDeployments.
 type Settings struct {
-	// Enabled is false where nobody's replicas are touched, whatever annotations say.
+	// Enabled is false if replicas are never changed, whatever annotations say.
 	Enabled bool
-	// Mode of those that do not say.
+	// Mode of MachineDeployments without the annotation.
 	Mode    v1alpha1.BalanceMode
 	Similar similar.Options
 	// BootPatience is how long a machine may take to become ready.
 	BootPatience time.Duration
-	// Bounds by name, for those that have no others.
+	// Bounds by name, for MachineDeployments that have no others.
 	Bounds map[string]v1alpha1.Bounds
-	// PoolLabels name pools; the first that a MachineDeployment has counts.
+	// PoolLabels are labels with the name of the pool. The first one that a MachineDeployment has counts.
 	PoolLabels []string
 }
 
-// Memory is what is known from plan to plan. Without it some zone is tried once more than need be.
+// Memory is kept from plan to plan. Without it, a zone is tried once more than necessary.
 type Memory struct {
-	// Ill are the members that fail to make machines, by name.
+	// Ill are the members that fail to create machines, by name.
 	Ill map[string]Ill
-	// Paused members take no machine until then, by name.
+	// Paused members take no machine until this time, by name.
 	Paused map[string]time.Time
 }
 
-// Ill is what is known of a member that fails to make machines.
+// Ill describes a member that fails to create machines.
 type Ill struct {
-	// Since is when it began to fail, the last time.
+	// Since is when it last began to fail.
 	Since time.Time
-	// Failures in a row.
+	// Failures is the number of consecutive failures.
 	Failures int
-	// Until then nothing new is asked of it. After that one machine is.
+	// Until this time, it gets no requests. After that, it gets one machine.
 	Until time.Time
-	// Probing says that this machine may be asked for.
+	// Probing reports whether this machine may be requested.
 	Probing bool
 }

@@ -7,24 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// slice is a part of a machine of which some is kept back.
+// slice is a part of a machine's capacity, and the percentage of it that is reserved.
 type slice struct {
 	size     int64
 	promille int64
 }
 
-// What kubelets of managed clusters usually keep back: much of a small machine, little of a large one. A template that
-// promises too much makes the caller raise a group for pods that do not fit, so in doubt it promises too little.
+// What kubelets of managed clusters usually reserve: much of a small machine, little of a large one. If a template promises too much,
+// the caller raises a group for pods that do not fit. In doubt, it promises too little.
 var (
 	cpuSlices    = []slice{{1000, 60}, {1000, 10}, {2000, 5}, {1 << 40, 2}} // millicores
 	memorySlices = []slice{{4 << 30, 250}, {4 << 30, 200}, {8 << 30, 100}, {112 << 30, 60}, {1 << 60, 20}}
 	diskSlices   = []slice{{1 << 60, 100}} // below that a kubelet evicts pods
 )
 
-// evictionMemory is what a kubelet keeps free by evicting pods, unless told otherwise.
+// evictionMemory is what a kubelet keeps free by evicting pods, by default.
 const evictionMemory = 100 << 20
 
-// allocatable is what pods can have of a capacity: all but what is reserved, or but the usual, for what nothing is said of.
+// allocatable returns what pods can use of a capacity: all except what is reserved, or what is usually reserved.
 func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	all := capacity.DeepCopy()
 	for name, q := range all {
@@ -52,7 +52,7 @@ func usual(name corev1.ResourceName, capacity resource.Quantity) resource.Quanti
 	return resource.Quantity{}
 }
 
-// keep is what is kept back of an amount, slice by slice.
+// keep returns what is reserved of an amount, slice by slice.
 func keep(amount int64, slices []slice) int64 {
 	kept := int64(0)
 	for _, s := range slices {

@@ -16,14 +16,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// readers is how many machines are read at a time.
+// readers is how many machines are read concurrently.
 const readers = 10
 
-// confirmed are the members with those that are to go as the API server has them now. The watch of Machines may be late by any
-// time, after a restart as well. Where it still shows a machine whose name machine-controller-manager has taken out, because
-// it terminates, replicas would be lowered for it a second time, and another machine would go.
+// confirmed returns the members, with those to delete as the API server has them now. The watch of Machines may be late by any time,
+// also after a restart. If it still shows a machine that terminates and whose name machine-controller-manager has removed, replicas
+// would be lowered for it a second time, and another machine would be deleted.
 //
-// What is read here is no older than the MachineDeployment that the decision is made on, so one of the two shows each removal.
+// What is read here is no older than the MachineDeployment of the decision, so one of the two shows each removal.
 func (s *Server) confirmed(ctx context.Context, members []Member, going map[string]bool) ([]Member, error) {
 	errs := make([]error, len(members))
 	slots := make(chan struct{}, readers)
@@ -41,7 +41,7 @@ func (s *Server) confirmed(ctx context.Context, members []Member, going map[stri
 	return members, errors.Join(errs...)
 }
 
-// confirm updates a member to what the API server has of its Machine.
+// confirm updates a member with its Machine from the API server.
 func (s *Server) confirm(ctx context.Context, member *Member) error {
 	ctx, cancel := context.WithTimeout(ctx, spell)
 	defer cancel()

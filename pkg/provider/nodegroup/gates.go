@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// gates let one call at a time write to each group: calls that come together, as deletions do, would only make each other's patches
-// conflict. A gate is kept for as long as a call is at it.
+// gates let one call at a time write to each group. The patches of concurrent calls, such as deletions, would only conflict. A gate
+// exists while a call uses it.
 type gates struct {
 	mu   sync.Mutex
 	open map[string]*gate
@@ -19,7 +19,7 @@ type gates struct {
 
 type gate struct {
 	turn chan struct{}
-	// calls are those that wait and the one that writes.
+	// calls counts the waiting ones and the one that writes.
 	calls int
 }
 

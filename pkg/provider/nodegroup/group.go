@@ -19,7 +19,7 @@ type Group struct {
 	Bounds     v1alpha1.Bounds
 }
 
-// NewGroup is an error, fit to be answered to a call, where the MachineDeployment is no group.
+// NewGroup returns an error, with a gRPC code, if the MachineDeployment is not a group.
 func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 	text, bounded := d.Annotations[v1alpha1.BoundsAnnotation]
 	switch {
@@ -35,11 +35,11 @@ func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 	return Group{Deployment: d, Bounds: bounds}, nil
 }
 
-// Replicas is the target size: machines for workload, with the growth that waits to be split over zones.
+// Replicas is the target size: machines for workload, including growth that is still to be split over zones.
 func (g Group) Replicas() int32 { return pool.Requested(g.Deployment) }
 
-// message is the group as it is told. It always has both bounds, since the caller takes them from wherever it met the
-// group last, and a group without a min could be emptied.
+// message returns the group for the protocol. It always has both bounds, since the caller takes them from any answer, and could empty a
+// group without a min.
 func (g Group) message() *pb.NodeGroup {
 	return &pb.NodeGroup{
 		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Bounds.Max,

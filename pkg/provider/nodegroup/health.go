@@ -15,10 +15,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// remindEvery is how often machines that were named are looked after.
+// remindEvery is how often the server checks for named machines that still exist.
 const remindEvery = 10 * time.Second
 
-// attend reminds of machines that were named until ctx ends.
+// attend repeats the deletion of named machines until ctx ends.
 func (s *Server) attend(ctx context.Context) {
 	ticker := s.options.Clock.NewTicker(remindEvery)
 	defer ticker.Stop()
@@ -33,7 +33,7 @@ func (s *Server) attend(ctx context.Context) {
 	}
 }
 
-// remind sees to machines that were named and do not go.
+// remind repeats the deletion of named machines that still exist.
 func (s *Server) remind() {
 	for _, g := range s.memory.groups() {
 		if len(signs.Named(g.Deployment)) == 0 {
@@ -48,7 +48,7 @@ func (s *Server) remind() {
 	}
 }
 
-// sick says what keeps answers from being right, nil where nothing does.
+// sick returns why answers may be wrong, if they may.
 func (s *Server) sick() error {
 	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.kinds.Nodes)}
 	if key := s.memory.written.Behind(unseenFor); key != "" {

@@ -13,10 +13,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// placeholder begins the id of an instance whose Node has not registered; the name of its Machine follows.
+// placeholder is the prefix of the id of an instance whose Node has not registered. The name of its Machine follows.
 const placeholder = "requested://"
 
-// Classes of errors that cluster-autoscaler tells apart.
+// Classes of errors that cluster-autoscaler distinguishes.
 const (
 	classExhausted int32 = 1
 	classOther     int32 = 99
@@ -25,14 +25,14 @@ const (
 // Member is one machine of a group.
 type Member struct {
 	pool.Machine
-	// Gone reports whether the machine goes, though what the stores hold does not show that yet.
+	// Gone reports whether the machine is being deleted, even if the stores do not show that yet.
 	Gone bool
 }
 
-// Name is that of the Machine.
+// Name returns the name of the Machine.
 func (m Member) Name() string { return m.Object.Name }
 
-// ID is the provider id of its Node, or a placeholder.
+// ID returns the provider id of its Node, or a placeholder.
 func (m Member) ID() string {
 	if m.Node != nil && m.Node.Spec.ProviderID != "" {
 		return m.Node.Spec.ProviderID
@@ -40,8 +40,8 @@ func (m Member) ID() string {
 	return placeholder + m.Name()
 }
 
-// Leaving reports whether replicas do not count the machine any more: it is on its way out, or has failed. Unless it is preserved,
-// machine-controller-manager replaces a failed one, whatever replicas are.
+// Leaving reports whether replicas no longer count the machine: it is being deleted, or has failed. Unless it is preserved,
+// machine-controller-manager replaces a failed machine, whatever replicas are.
 func (m Member) Leaving() bool {
 	return m.Gone || m.Machine.Leaving() || m.Phase() == mcm.MachineFailed && !m.Preserved
 }
@@ -52,7 +52,7 @@ func (m Member) Serves() bool { return !m.Reserve() && !m.Leaving() }
 // Counted reports whether machine-controller-manager counts the machine as one of its MachineSet.
 func (m Member) Counted() bool { return m.Phase() != mcm.MachineTerminating }
 
-// Up reports whether its Node has registered, or did once.
+// Up reports whether its Node has ever registered.
 func (m Member) Up() bool {
 	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
@@ -61,7 +61,7 @@ func (m Member) Up() bool {
 	return true
 }
 
-// instance is the machine as the caller gets it.
+// instance returns the machine for the protocol.
 func (m Member) instance() *pb.Instance {
 	status := &pb.InstanceStatus{}
 	switch {
@@ -75,8 +75,8 @@ func (m Member) instance() *pb.Instance {
 	return &pb.Instance{Id: m.ID(), Status: status}
 }
 
-// failure is why the machine cannot be made. It is nil for what machine-controller-manager tries again within seconds: the caller
-// would give up a group for it.
+// failure returns why the machine cannot be created. It is nil if machine-controller-manager tries again within seconds, because the
+// caller would give up the group.
 func (m Member) failure() *pb.InstanceErrorInfo {
 	code, failed := signs.Failure(m.Object)
 	if !failed {

@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// memory is all that answers are made of: what the informers hold, and over it what we wrote and they have not seen.
+// memory is the source of all answers: what the informers hold, and our writes that they have not seen.
 type memory struct {
 	namespace   string
 	deployments cache.Indexer
@@ -33,7 +33,7 @@ type memory struct {
 	freed       freed
 }
 
-// group is the MachineDeployment of that name, as new as it is known.
+// group returns the newest known MachineDeployment with this name.
 func (m *memory) group(id string) (Group, error) {
 	d := stores.Find[v1alpha1.MachineDeployment](m.deployments, m.namespace+"/"+id)
 	if d == nil {
@@ -42,7 +42,7 @@ func (m *memory) group(id string) (Group, error) {
 	return NewGroup(m.written.Newest(d))
 }
 
-// groups are all of them, always in the same order: where the caller finds two alike, it takes the first.
+// groups returns all groups, always in the same order: of two equal ones, the caller takes the first.
 func (m *memory) groups() []Group {
 	var all []Group
 	for _, o := range m.deployments.List() {
@@ -54,14 +54,14 @@ func (m *memory) groups() []Group {
 	return all
 }
 
-// outline reads a group and its machines, and read also its rollout. There are no pods in either.
+// outline reads a group and its machines; read also reads its rollout. Neither reads pods.
 func (m *memory) outline(g Group) pool.Snapshot {
 	return pool.Outline(g.Deployment, m.source, m.clock.Now())
 }
 
 func (m *memory) read(g Group) pool.Snapshot { return pool.Read(g.Deployment, m.source, m.clock.Now()) }
 
-// members are the machines of a group, sorted by name.
+// members returns the machines of a group, sorted by name.
 func (m *memory) members(s pool.Snapshot) []Member {
 	all := make([]Member, 0, len(s.Machines))
 	for _, machine := range s.Machines {
@@ -76,7 +76,8 @@ func (m *memory) wrote(d *v1alpha1.MachineDeployment) {
 	m.named.note(signs.Named(d), m.clock.Now())
 }
 
-// forget what is known of objects that are gone. It is called again and again: what a call under way has noted since goes the next time.
+// forget removes what is known about objects that no longer exist. It runs repeatedly, so the next run removes what a concurrent call
+// noted.
 func (m *memory) forget() {
 	missing := func(store cache.Indexer) func(string) bool {
 		return func(name string) bool {
@@ -90,7 +91,7 @@ func (m *memory) forget() {
 	m.named.note(nil, m.clock.Now())
 }
 
-// alive are the names of those machines of a group that nobody has begun to delete.
+// alive returns the names of the machines of a group that are not being deleted.
 func (m *memory) alive(g Group) map[string]bool {
 	all := map[string]bool{}
 	for _, machine := range m.outline(g).Machines {
@@ -101,7 +102,7 @@ func (m *memory) alive(g Group) map[string]bool {
 	return all
 }
 
-// home is the group that a Machine belongs to; an error where it is none.
+// home returns the group of a Machine, or an error if it has none.
 func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
 	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
 	if set == nil {
@@ -114,7 +115,7 @@ func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
 	return m.group(d.Name)
 }
 
-// homeOf is the group that a call's Node belongs to, false where it belongs to none: it is unknown, or in reserve.
+// homeOf returns the group of a call's Node. It is false if the Node is unknown or in reserve.
 func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
 	machine, err := m.machine(node.GetProviderID(), node.GetName())
 	if machine == nil || err != nil {
@@ -131,7 +132,7 @@ func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
 	return g, err == nil
 }
 
-// going are the names of the machines behind the Nodes that a call wants deleted. Of what is gone there is no name.
+// going returns the names of the machines of the Nodes that a call deletes. Machines that no longer exist have no name.
 func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, error) {
 	going := map[string]bool{}
 	for _, node := range nodes {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// metrics tell of calls.
+// metrics of calls.
 type metrics struct {
 	calls *prometheus.CounterVec
 	took  *prometheus.HistogramVec

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// template is a fresh Node of a group, false where nobody knows what that looks like.
+// template returns a fresh Node of a group, false if no template is known.
 func (m *memory) template(g Group, reserved corev1.ResourceList) (*corev1.Node, bool) {
 	own := m.model(g)
 	var others []Model
@@ -36,8 +36,7 @@ func (m *memory) model(g Group) Model {
 	return model
 }
 
-// example is a Node of a group's present class that shows what a fresh one is like: the last one of which something was
-// heard, else the oldest.
+// example returns a Node of a group's present class that can serve as a template: the most recently changed one, otherwise the oldest.
 func (m *memory) example(g Group) *corev1.Node {
 	class, now := g.Deployment.Spec.Template.Spec.Class.Name, m.clock.Now()
 	if node := m.shown.of(g.Deployment.Name, class); node != nil {
@@ -57,7 +56,7 @@ func (m *memory) example(g Group) *corev1.Node {
 	})
 }
 
-// remember a Node that shows what those of its group are like, for when the group has none.
+// remember keeps a Node as the template of its group, for the time when the group has no Node.
 func (m *memory) remember(o any) {
 	node, ok := o.(*corev1.Node)
 	if !ok || !(similar.Candidate{Node: node}).Fit(m.clock.Now()) {
@@ -72,7 +71,7 @@ func (m *memory) remember(o any) {
 	}
 }
 
-// watch keeps what has to be remembered of what passes through the informers.
+// watch remembers names and templates from events.
 func (m *memory) watch(deployments, nodes cache.SharedIndexInformer) error {
 	noteNames := func(o any) {
 		if d, ok := o.(*v1alpha1.MachineDeployment); ok {

@@ -14,10 +14,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// changedAt is when an autoscaler changed replicas last.
+// changedAt is the annotation with the time when an autoscaler last changed replicas.
 const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 
-// patch is the change as one merge patch that takes effect on the version it was decided on, and on no other.
+// patch returns the change as one merge patch that takes effect only on the version that it was decided on.
 func (c Change) patch(base *v1alpha1.MachineDeployment) ([]byte, error) {
 	metadata := map[string]any{"resourceVersion": base.ResourceVersion, "uid": base.UID}
 	if len(c.Annotations) > 0 {
@@ -30,7 +30,7 @@ func (c Change) patch(base *v1alpha1.MachineDeployment) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// annotationsOf has null, which removes, for those without a value.
+// annotationsOf has null, which removes an annotation, for an empty value.
 func annotationsOf(set map[string]string) map[string]any {
 	annotations := map[string]any{}
 	for key, value := range set {
@@ -41,13 +41,13 @@ func annotationsOf(set map[string]string) map[string]any {
 	return annotations
 }
 
-// settle tells what became of a patch, by what is stored now that the version it was decided on is not any more: it took
-// effect and is done, or it never will and may be decided anew. Lost says that an answer to it was lost; without that a
-// conflict means that it did not.
+// settle determines the outcome of a patch from the stored object, which is no longer the version that it was decided on: either it
+// took effect, or it never will and may be decided again. Lost reports whether an answer to it was lost; otherwise, a conflict means
+// that it did not take effect.
 //
-// Each write of the spec counts the generation up by one. So where it has not moved nothing of ours is in it; where
-// it has moved by one, that was ours if it shows what we wanted. Where it has moved further and shows something else nobody can
-// tell, and trying again could change the group twice.
+// Each write of the spec increments the generation by one. If it has not changed, our write did not take effect. If it is one higher, our
+// write took effect if the object shows it. If it is higher still and the object shows something else, the outcome is unknown, and
+// trying again could change the group twice.
 func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
 	switch {
 	case !lost, live.UID != base.UID:
@@ -65,14 +65,15 @@ func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done 
 	return false, status.Errorf(codes.Aborted, "change %s: write outcome unknown and the object has changed since; re-read the target size", base.Name)
 }
 
-// arrived tells whether what is stored names the machines that we named, or did.
+// arrived reports whether the stored object names our machines, or did.
 func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
 	there := signs.Named(live)
 	missing := slices.ContainsFunc(c.Names, func(name string) bool { _, is := there[name]; return !is })
 	return !missing || c.dated(base) && live.Annotations[changedAt] == c.Annotations[changedAt]
 }
 
-// dated tells whether our write would show by its time: machine-controller-manager takes names out as soon as their machines terminate.
+// dated reports whether the time in the object proves our write: machine-controller-manager removes names as soon as their machines
+// terminate.
 func (c Change) dated(base *v1alpha1.MachineDeployment) bool {
 	at, ours := c.Annotations[changedAt]
 	return ours && base.Annotations[changedAt] != at

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// Change is one patch of a MachineDeployment. Errors of the functions that make one are answers to a call.
+// Change is one patch of a MachineDeployment. The functions that return one return errors with gRPC codes.
 type Change struct {
 	// From and To are the target size before and after, and Replicas is spec.replicas then: it may include reserve machines.
 	From, To, Replicas int32
@@ -27,11 +27,11 @@ type Change struct {
 	meant int32
 }
 
-// Empty says that there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (c Change) Empty() bool { return c.From == c.To && len(c.Annotations) == 0 }
 
-// NewRaise gives a group so many machines more than the caller has seen when its loop began. What others have raised since is a part of it: they
-// look at the same pods.
+// NewRaise gives a group this number of machines more than the caller saw when its loop began. It includes what others have raised
+// since, because they act on the same pods.
 func NewRaise(g Group, seen, delta int32) (Change, error) {
 	replicas := g.Replicas()
 	if delta <= 0 {
@@ -49,7 +49,7 @@ func NewRaise(g Group, seen, delta int32) (Change, error) {
 	return c, nil
 }
 
-// NewRemoval names machines of a group for deletion. Those that leave already, or are no members any more, change nothing. Spread
+// NewRemoval names machines of a group for deletion. Machines that are already leaving, or are no longer members, change nothing. Spread
 // reports whether the machines belong to more than one MachineSet; see [pool.Rollout].
 func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, now time.Time) (Change, error) {
 	var leave []string
@@ -70,8 +70,8 @@ func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, n
 	case len(leave) == 0:
 		return Change{From: replicas, To: replicas}, nil
 	case spread:
-		// machine-controller-manager would spread the smaller number over its MachineSets, and so delete a machine that nobody named. In an
-		// in-place update it would neither take one away nor go on with the update.
+		// machine-controller-manager would spread the smaller number over its MachineSets, and delete a machine that was not named. During an
+		// in-place update, it would neither delete a machine nor continue the update.
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: a rollout is in progress", g.Deployment.Name)
 	case serving > 0 && replicas-serving < g.Bounds.Min:
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d of the %[3]d machines of %[2]s: min is %[4]d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
@@ -84,8 +84,7 @@ func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, n
 	return c, nil
 }
 
-// NewWithdrawal takes back what does not exist yet of the machines that were asked for. It never fails: the caller would
-// fail with it, for all groups, again and again.
+// NewWithdrawal withdraws requested machines that do not exist yet. It never fails: the caller would fail repeatedly, for all groups.
 func NewWithdrawal(g Group, members []Member, delta int32) Change {
 	counted, serving := 0, 0
 	for _, m := range members {
@@ -97,17 +96,17 @@ func NewWithdrawal(g Group, members []Member, delta int32) Change {
 		}
 	}
 	replicas, r := int(g.Replicas()), int(workload(g))
-	// The first keeps a placeholder from being withdrawn here and deleted later. The second leaves machine-controller-manager
-	// no machine too many: it would take one that serves. Growth that waits to be split has no machines at all.
+	// The first condition prevents that a placeholder is withdrawn here and deleted later. The second one leaves machine-controller-manager
+	// no excess machine: it would delete one that serves. Growth that is still to be split has no machines.
 	missing := max(0, min(r-serving, pool.Visible(g.Deployment)-counted))
 	back := max(0, min(-int(delta), missing+replicas-r, replicas-int(g.Bounds.Min)))
 	return newChange(g, resized(g, int32(replicas-back), int32(r-min(back, missing))))
 }
 
-// workload is how many machines the group may have for workload now.
+// workload returns how many machines the group may have for workload now.
 func workload(g Group) int32 { return max(0, pool.Workload(g.Deployment, g.Deployment.Spec.Replicas)) }
 
-// resized is the MachineDeployment with so many replicas, r of them for workload at once.
+// resized returns the MachineDeployment with these replicas, r of them for workload at once.
 func resized(g Group, replicas, r int32) *v1alpha1.MachineDeployment {
 	after := *g.Deployment
 	r = min(max(0, r), replicas)
@@ -115,7 +114,7 @@ func resized(g Group, replicas, r int32) *v1alpha1.MachineDeployment {
 	return &after
 }
 
-// newChange is the change of a group to what it is after it.
+// newChange returns the change from a group to its next state.
 func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
 	c := Change{From: g.Replicas(), To: pool.Requested(after), Replicas: after.Spec.Replicas, Annotations: map[string]string{}}
 	c.meant = c.To - c.From
@@ -128,8 +127,8 @@ func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
 	return c
 }
 
-// NewReminder writes the time of the change where machines are overdue that were named before it: somebody has raised replicas
-// since, so that there are none too many.
+// NewReminder updates the time of the change if machines that were named before it are overdue: replicas have been raised since, so
+// that none are in excess.
 func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
 	c := Change{From: g.Replicas(), To: g.Replicas()}
 	c.Annotations, _ = signs.Remind(g.Deployment, func(name string) bool { return machines[name] }, now)

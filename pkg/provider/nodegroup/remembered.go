@@ -11,12 +11,11 @@ import (
 )
 
 const (
-	// namedFor is how long a machine counts as named after its name has left the annotation. machine-controller-manager takes it out
-	// when it sees the machine terminate, and our store of Machines may be that much behind.
+	// namedFor is how long a machine counts as named after its name was removed from the annotation. machine-controller-manager removes it
+	// when it sees the machine terminate, and our store of Machines may lag behind.
 	namedFor = time.Minute
-	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it, until it counts as a member all
-	// the same. A Node that is never a member makes the caller shrink the group and do nothing else, after 15 minutes and
-	// in every loop.
+	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it. Then it counts as a member all the same: for a
+	// Node that is never a member, the caller shrinks the group in every loop after 15 minutes, and does nothing else.
 	stuckAfter = 10 * time.Minute
 	// unseenFor is how long our own write may be missing from the informer until its watch counts as broken.
 	unseenFor = 30 * time.Second
@@ -28,7 +27,7 @@ type recent struct {
 	last map[string]time.Time
 }
 
-// note names that are there now, and forget others that have not been for long.
+// note adds the present names, and removes names that disappeared some time ago.
 func (r *recent) note(all map[string]time.Time, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,13 +51,13 @@ func (r *recent) has(name string, now time.Time) bool {
 	return ok && now.Sub(at) < namedFor
 }
 
-// freed remembers since when Machines are known to be free of the mark that their Nodes still carry.
+// freed remembers since when Machines have had no mark although their Nodes still carry it.
 type freed struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// stuck says that a Machine's Node has kept its mark for too long.
+// stuck reports whether a Machine's Node has kept its mark for too long.
 func (f *freed) stuck(machine string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,13 +83,13 @@ func (f *freed) forgetIf(gone func(string) bool) {
 	maps.DeleteFunc(f.since, func(machine string, _ time.Time) bool { return gone(machine) })
 }
 
-// shown remembers the last Node of each group that could be its template: what a group without Nodes looks like.
+// shown remembers the last Node of each group that could be its template, for the time when the group has no Node.
 type shown struct {
 	mu   sync.Mutex
 	last map[string]model
 }
 
-// model is a Node and the class it was made of.
+// model is a Node and the class of its machine.
 type model struct {
 	node  *corev1.Node
 	class string
@@ -105,7 +104,7 @@ func (s *shown) note(group string, m model) {
 	s.last[group] = m
 }
 
-// of is the Node last seen of a group, nil where it had none of its present class.
+// of returns the last known Node of a group, nil if it had none of its present class.
 func (s *shown) of(group, class string) *corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()

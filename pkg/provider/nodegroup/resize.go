@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// attempts bounds how often a call decides anew because somebody else wrote meanwhile: who writes as fast as he can wins most
-	// rounds, but not so many. The time that the call may take is bounded besides.
+	// attempts bounds how often a call decides again because of a concurrent write. A client that writes as fast as it can wins most
+	// attempts, but not all of these. The duration of the call is bounded, too.
 	attempts = 200
-	// usualBudget is how long a call without a deadline of its own may take; longestBudget is for one that has a distant one.
+	// usualBudget is how long a call without a deadline may take; longestBudget applies to a call with a distant one.
 	usualBudget, longestBudget = 4 * time.Second, 10 * time.Second
-	// spell is how long one request to the API server may take: then its outcome is asked for.
+	// spell is how long one request to the API server may take. After that, the outcome is read.
 	spell = 2 * time.Second
-	// breath is how long to wait before an API server is asked again that did not answer.
+	// breath is the delay before the next request to an API server that did not answer.
 	breath = 100 * time.Millisecond
 )
 
-// NodeGroupIncreaseSize raises replicas, within max, to what the caller has in mind.
+// NodeGroupIncreaseSize raises replicas, within max, to the number that the caller expects.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGroupIncreaseSizeRequest) (*pb.NodeGroupIncreaseSizeResponse, error) {
 	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
 		return NewRaise(g, s.memory.sighted.of(request.GetId(), g.Replicas()), request.GetDelta())
@@ -75,8 +75,8 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 	return &pb.NodeGroupDecreaseTargetSizeResponse{}, nil
 }
 
-// change decides and writes until a write has been answered. It goes on although the caller has given up: then at least it is
-// known here what happened.
+// change decides and writes until a write has been answered. It continues after the caller has given up, so that the outcome is known
+// here.
 func (s *Server) change(caller context.Context, id string, decide func(context.Context, Group) (Change, error)) error {
 	if _, err := s.memory.group(id); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Server) change(caller context.Context, id string, decide func(context.C
 	return status.Errorf(codes.Aborted, "change %s: too many conflicts with other writers", id)
 }
 
-// budget leaves the caller some time to hear the answer.
+// budget leaves some time for the answer to reach the caller.
 func budget(caller context.Context, now time.Time) time.Duration {
 	deadline, ok := caller.Deadline()
 	if !ok {
@@ -122,8 +122,8 @@ func budget(caller context.Context, now time.Time) time.Duration {
 	return min(deadline.Sub(now)*4/5, longestBudget)
 }
 
-// write makes one patch, and finds out what became of it if it is not answered. It is not done where it did not take effect and the
-// decision has to be made anew.
+// write sends one patch, and determines its outcome if the answer is lost. It reports false if the patch did not take effect and the
+// decision must be made again.
 func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c Change) (done bool, err error) {
 	body, err := c.patch(base)
 	if err != nil {
@@ -149,14 +149,14 @@ func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c 
 		case unread != nil && written.Answered(unread): // it is gone
 			return false, answer(base.Name, unread)
 		}
-		// Nothing is known, or nothing has happened yet. The same patch takes effect once, however often it is made.
+		// The outcome is unknown, or nothing has happened yet. The same patch takes effect once, however often it is sent.
 		if s.pause(ctx) != nil {
 			return false, status.Errorf(codes.Unavailable, "change %s: %v; it may still take effect", base.Name, err)
 		}
 	}
 }
 
-// patch makes one attempt. A server that hangs must not use up all the time there is.
+// patch makes one attempt. A server that hangs must not use up all the time.
 func (s *Server) patch(ctx context.Context, name string, body []byte) (*v1alpha1.MachineDeployment, error) {
 	ctx, cancel := context.WithTimeout(ctx, spell)
 	defer cancel()
@@ -178,7 +178,7 @@ func (s *Server) pause(ctx context.Context) error {
 	}
 }
 
-// answer is what a caller is told of an error of the API server.
+// answer returns the gRPC error for an error of the API server.
 func answer(name string, err error) error {
 	code := codes.FailedPrecondition
 	switch {

@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// greeting is how long who connects may take until it speaks the protocol.
+	// greeting is how long a client may take from connecting to speaking the protocol.
 	greeting = 10 * time.Second
-	// A connection that is silent for that long is asked whether somebody is there: the caller may be gone without a word.
+	// A connection that is silent for this time is probed: the caller may have disappeared.
 	silent, unanswered = time.Minute, 20 * time.Second
-	// largest is the size of a request in bytes: 1 MiB names some thousand Nodes.
+	// largest is the maximum size of a request in bytes: 1 MiB can name some thousand Nodes.
 	largest = 1 << 20
-	// streams is how many calls of one connection may be under way: the caller makes ten at a time.
+	// streams is how many calls of one connection may be in progress: the caller makes ten at a time.
 	streams = 100
 )
 
-// Run answers on the listener, once the caches are filled, until ctx ends; then it closes every connection. Without
-// credentials it answers in clear text.
+// Run serves on the listener from when the caches are filled until ctx ends; then it closes every connection. Without credentials, it
+// serves in clear text.
 func (s *Server) Run(ctx context.Context, listener net.Listener, secure credentials.TransportCredentials) error {
 	defer listener.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (s *Server) observed(ctx context.Context, request any, call *grpc.UnaryServ
 	return response, err
 }
 
-// guarded keeps a panic to the call that it happened in.
+// guarded limits a panic to its call.
 func guarded(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -40,14 +40,13 @@ type Informers struct {
 type Options struct {
 	// Namespace holds the MachineDeployments.
 	Namespace string
-	// GPULabel is what cluster-autoscaler is told to look for.
+	// GPULabel is the label of Nodes with GPUs for cluster-autoscaler.
 	GPULabel string
-	// Reserved is what a machine keeps back from pods, for groups of which no Node was ever seen. Of what it does not name, the usual is
-	// kept back.
+	// Reserved is what a machine reserves, for groups that have had no Node yet. For other resources, an estimate is used.
 	Reserved corev1.ResourceList
-	// Control and Target report whether the two clusters answer. Where they are nil, that is taken for granted.
+	// Control and Target report whether the two clusters answer. If nil, they are assumed to answer.
 	Control, Target *reachability.Cluster
-	// Healthy, by name, are asked by each Refresh, beside the server's own checks.
+	// Healthy are checks by name that each Refresh makes, in addition to the server's own.
 	Healthy map[string]func() error
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
@@ -55,7 +54,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Server answers cluster-autoscaler. Its methods may be called once the caches are filled.
+// Server serves cluster-autoscaler. Its methods may be called once the caches are filled.
 type Server struct {
 	pb.UnimplementedCloudProviderServer
 	clients Clients
@@ -64,11 +63,11 @@ type Server struct {
 	synced  []cache.DoneChecker
 	gates   gates
 	metrics metrics
-	// life ends all that is under way; it is there while Run is.
+	// life ends everything in progress. It is set while Run runs.
 	life context.Context
 }
 
-// New starts nothing. Start the informers after it.
+// New returns a server. Start the informers after New.
 func New(c Clients, i Informers, o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -92,7 +91,7 @@ func New(c Clients, i Informers, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Refresh begins each loop of the caller. It is the one call whose error does nothing but end the loop.
+// Refresh begins each loop of the caller. It is the only call whose error just ends the loop.
 func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshResponse, error) {
 	if err := s.sick(); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "not healthy: %v", err)
@@ -101,7 +100,7 @@ func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshRespon
 	return &pb.RefreshResponse{}, nil
 }
 
-// NodeGroups are all MachineDeployments with bounds.
+// NodeGroups returns all MachineDeployments with bounds.
 func (s *Server) NodeGroups(context.Context, *pb.NodeGroupsRequest) (*pb.NodeGroupsResponse, error) {
 	response := &pb.NodeGroupsResponse{}
 	for _, g := range s.memory.groups() {
@@ -110,7 +109,7 @@ func (s *Server) NodeGroups(context.Context, *pb.NodeGroupsRequest) (*pb.NodeGro
 	return response, nil
 }
 
-// NodeGroupForNode has a group without id for a Node of none.
+// NodeGroupForNode returns a group without an id for a Node without a group.
 func (s *Server) NodeGroupForNode(_ context.Context, request *pb.NodeGroupForNodeRequest) (*pb.NodeGroupForNodeResponse, error) {
 	g, ok := s.memory.homeOf(request.GetNode())
 	if !ok {
@@ -119,7 +118,7 @@ func (s *Server) NodeGroupForNode(_ context.Context, request *pb.NodeGroupForNod
 	return &pb.NodeGroupForNodeResponse{NodeGroup: g.message()}, nil
 }
 
-// NodeGroupTargetSize is replicas.
+// NodeGroupTargetSize returns the replicas of a group.
 func (s *Server) NodeGroupTargetSize(_ context.Context, request *pb.NodeGroupTargetSizeRequest) (*pb.NodeGroupTargetSizeResponse, error) {
 	g, err := s.memory.group(request.GetId())
 	if err != nil {
@@ -128,7 +127,7 @@ func (s *Server) NodeGroupTargetSize(_ context.Context, request *pb.NodeGroupTar
 	return &pb.NodeGroupTargetSizeResponse{TargetSize: g.Replicas()}, nil
 }
 
-// NodeGroupNodes are the machines of a group that are not in reserve.
+// NodeGroupNodes returns the machines of a group that are not in reserve.
 func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesRequest) (*pb.NodeGroupNodesResponse, error) {
 	g, err := s.memory.group(request.GetId())
 	if err != nil {
@@ -143,8 +142,8 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 	return response, nil
 }
 
-// NodeGroupTemplateNodeInfo is Unimplemented for a group of which nobody knows what its Nodes are like: with an empty answer the caller
-// would crash, and any other error ends its loop.
+// NodeGroupTemplateNodeInfo returns Unimplemented if no node template is known: with an empty answer, the caller would crash, and any
+// other error ends its loop.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, request *pb.NodeGroupTemplateNodeInfoRequest) (*pb.NodeGroupTemplateNodeInfoResponse, error) {
 	g, err := s.memory.group(request.GetId())
 	if err != nil {
@@ -161,12 +160,12 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, request *pb.NodeGr
 	return &pb.NodeGroupTemplateNodeInfoResponse{NodeBytes: body}, nil
 }
 
-// GPULabel is what tells Nodes with graphics processors.
+// GPULabel returns the label of Nodes with GPUs.
 func (s *Server) GPULabel(context.Context, *pb.GPULabelRequest) (*pb.GPULabelResponse, error) {
 	return &pb.GPULabelResponse{Label: s.options.GPULabel}, nil
 }
 
-// GetAvailableGPUTypes is empty: which there are, nobody has said.
+// GetAvailableGPUTypes returns nothing: the types are unknown.
 func (s *Server) GetAvailableGPUTypes(context.Context, *pb.GetAvailableGPUTypesRequest) (*pb.GetAvailableGPUTypesResponse, error) {
 	return &pb.GetAvailableGPUTypesResponse{}, nil
 }
@@ -176,8 +175,8 @@ func (s *Server) Cleanup(context.Context, *pb.CleanupRequest) (*pb.CleanupRespon
 	return &pb.CleanupResponse{}, nil
 }
 
-// NodeGroupGetOptions is unimplemented on purpose. Options are taken whole, and the caller has one that cannot be told over this
-// protocol; left out, it is 0, and every Node that boots counts as broken. So per-group options are no improvement.
+// NodeGroupGetOptions is intentionally unimplemented. The caller takes options as a whole, and the protocol lacks one of them. It would
+// be 0, and every booting Node would count as broken.
 func (s *Server) NodeGroupGetOptions(context.Context, *pb.NodeGroupAutoscalingOptionsRequest) (*pb.NodeGroupAutoscalingOptionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "options are set by the flags of cluster-autoscaler")
 }

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// sighted are the replicas of each group as the caller has them in mind: what there were when its loop began, and its own changes since.
+// sighted contains the replicas of each group that the caller expects: those when its loop began, with its own changes since.
 type sighted struct {
 	mu       sync.Mutex
 	replicas map[string]int32
 }
 
-// begin a loop of the caller.
+// begin starts a loop of the caller.
 func (s *sighted) begin(groups []Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s *sighted) begin(groups []Group) {
 	}
 }
 
-// of a group that has so many replicas now: no more than these.
+// of returns the expected replicas of a group, at most the present ones.
 func (s *sighted) of(group string, now int32) int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *sighted) of(group string, now int32) int32 {
 	return now
 }
 
-// move by a change that the caller made.
+// move adds a change that the caller made.
 func (s *sighted) move(group string, by int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,20 +16,20 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// Model is what is known of the machines of one group.
+// Model is what is known about the machines of one group.
 type Model struct {
 	Group string
-	// Class is the nodeTemplate of the MachineClass, nil where it has none.
+	// Class is the nodeTemplate of the MachineClass, if any.
 	Class *v1alpha1.NodeTemplate
-	// Extra is the MachineDeployment's own node template: what it gives Nodes beyond the class.
+	// Extra is the node template of the MachineDeployment, which adds to the class.
 	Extra v1alpha1.NodeTemplateSpec
-	// Node is one of the group's that shows what they are like, nil where none does.
+	// Node is an existing Node of the group that can serve as a template, if any.
 	Node *corev1.Node
 }
 
-// NewTemplate is a fresh Node of a group: like one of its own Nodes, else like one of a group that differs in nothing but the
-// zone, else as its class has it. It is false where there is none of these. The caller compares templates of different
-// groups, and those that come from Nodes with those that come from here: so the second way is better than the third.
+// NewTemplate returns a fresh Node of a group: like one of its own Nodes, otherwise like one of a group that differs only in the zone,
+// otherwise from its class. It is false if none of these exists. The caller compares templates of different groups, whether they come
+// from Nodes or from here, so the second way is better than the third.
 func NewTemplate(m Model, others []Model, reserved corev1.ResourceList) (*corev1.Node, bool) {
 	if m.Node != nil {
 		return m.like(m.Node, m.zone()), true
@@ -54,7 +54,7 @@ func (m Model) zone() string {
 	return m.Class.Zone
 }
 
-// alike says that the machines of two groups are made alike, but for the zone.
+// alike reports whether the machines of two groups differ only in the zone.
 func alike(a, b Model) bool {
 	if a.Class == nil || b.Class == nil || a.Class.Zone == "" || b.Class.Zone == "" {
 		return false
@@ -65,7 +65,7 @@ func alike(a, b Model) bool {
 		maps.Equal(moved(a.Extra.Labels, a.zone(), ""), moved(b.Extra.Labels, b.zone(), ""))
 }
 
-// moved are labels with one zone in the place of another, whatever they call it.
+// moved returns labels in which one zone replaces another, whatever the label.
 func moved(labels map[string]string, from, to string) map[string]string {
 	all := map[string]string{}
 	for label, value := range labels {
@@ -77,20 +77,20 @@ func moved(labels map[string]string, from, to string) map[string]string {
 	return all
 }
 
-// like is a fresh Node that resembles one of a zone.
+// like returns a fresh Node that resembles a Node of a zone.
 func (m Model) like(node *corev1.Node, zone string) *corev1.Node {
 	labels := moved(node.Labels, zone, m.zone())
 	maps.DeleteFunc(labels, func(label, _ string) bool { return single(label) })
 	return m.fresh(node.Status.Capacity, node.Status.Allocatable, labels)
 }
 
-// single tells whether a label says which machine a Node is, or what is being done to it.
+// single reports whether a label identifies the machine of a Node, or its state.
 func single(label string) bool {
 	return label == "node.gardener.cloud/machine-name" || label == "alpha.eksctl.io/instance-id" || strings.HasPrefix(label, "node.machine.sapcloud.io/")
 }
 
-// withFormerNames adds two labels under the names that they once had: kube-controller-manager does so on every Node, and pods may
-// select by them. The third of their kind, of the instance type, is the caller's to add.
+// withFormerNames adds two labels under their former names: kube-controller-manager does so on every Node, and pods may select by them.
+// The caller adds the third one, of the instance type.
 func withFormerNames(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	for former, label := range map[string]string{"beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable} {
@@ -101,7 +101,7 @@ func withFormerNames(labels map[string]string) map[string]string {
 	return all
 }
 
-// fresh is a Node that is ready for pods.
+// fresh returns a Node that is ready for pods.
 func (m Model) fresh(capacity, allocatable corev1.ResourceList, labels map[string]string) *corev1.Node {
 	labels = maps.Clone(labels)
 	maps.Copy(labels, m.Extra.Labels)
@@ -115,7 +115,7 @@ func (m Model) fresh(capacity, allocatable corev1.ResourceList, labels map[strin
 	}
 }
 
-// healthy are the conditions of a Node to which nothing is wrong.
+// healthy returns the conditions of a Node without problems.
 func healthy() []corev1.NodeCondition {
 	all := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable} {
@@ -124,7 +124,7 @@ func healthy() []corev1.NodeCondition {
 	return all
 }
 
-// withHugePages adds what a Node of that architecture reports where it has none set aside: the caller finds two groups alike only if
+// withHugePages adds what a Node of that architecture reports if it has no huge pages: the caller considers two groups similar only if
 // they have the same resources.
 func withHugePages(capacity corev1.ResourceList, arch string) corev1.ResourceList {
 	all := capacity.DeepCopy()

@@ -13,21 +13,21 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TLS are files in PEM form: what the server shows, and who may call it.
+// TLS are files in PEM format: the certificate of the server, and the CA certificates for clients.
 type TLS struct {
 	CertFile, KeyFile string
-	// ClientCAFile holds the certificates of those who sign for callers.
+	// ClientCAFile contains the CA certificates for clients.
 	ClientCAFile string
 }
 
-// Given says that any of the files is named.
+// Given reports whether any of the files is set.
 func (t TLS) Given() bool { return t != TLS{} }
 
-// Whole says that all of them are.
+// Whole reports whether all of them are.
 func (t TLS) Whole() bool { return t.CertFile != "" && t.KeyFile != "" && t.ClientCAFile != "" }
 
-// Credentials are those of a server that takes callers with a certificate and no others. The files are read again for each
-// connection, so that renewed certificates need no restart.
+// Credentials returns those of a server that requires a certificate from clients. It reads the files again for each connection, so that
+// renewed certificates need no restart.
 func (t TLS) Credentials() (credentials.TransportCredentials, error) {
 	if _, err := t.load(); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (t TLS) load() (*tls.Config, error) {
 
 var errNoCertificate = errors.New("no certificate")
 
-// CheckAddress says whether a server may listen there: without certificates on nothing but loopback, since who reaches it
-// can add and remove machines.
+// CheckAddress returns an error if a server must not listen there. Without certificates, it must be loopback, since clients can add and
+// remove machines.
 func CheckAddress(address string, t TLS) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
