@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxShapes is how many shapes of pods are remembered. Where there are more, all are forgotten and remembered anew.
+const maxShapes = 2_000
+
+// sharing has pods of one owner share what they have in common. There may be hundreds of thousands of them, most of which differ in
+// nothing but their names.
+type sharing struct {
+	mu    sync.Mutex
+	known map[shape]*corev1.Pod
+}
+
+// shape is what pods that may have most in common have in common: their owner, and whether they have a Node.
+type shape struct {
+	owner types.UID
+	bound bool
+}
+
+// strip is [Strip], and has pods share what they can.
+func (s *sharing) strip(item any) (any, error) {
+	item, err := Strip(item)
+	if pod, ok := item.(*corev1.Pod); ok {
+		s.share(pod)
+	}
+	return item, err
+}
+
+// share replaces parts of a slim pod by the same parts of one that was seen before. Nobody changes either.
+func (s *sharing) share(pod *corev1.Pod) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := shape{owner.UID, pod.Spec.NodeName != ""}
+	known := s.known[at]
+	if known == nil || !alike(known, pod) {
+		if len(s.known) >= maxShapes {
+			clear(s.known)
+		}
+		s.known[at] = pod
+		return
+	}
+	node := pod.Spec.NodeName
+	pod.Namespace, pod.Labels, pod.OwnerReferences, pod.Annotations = known.Namespace, known.Labels, known.OwnerReferences, known.Annotations
+	pod.Spec = known.Spec
+	pod.Spec.NodeName = node
+	if equality.Semantic.DeepEqual(known.Status, pod.Status) {
+		pod.Status = known.Status
+	}
+}
+
+// alike reports whether two slim pods of one owner differ only in their names, Nodes and states.
+func alike(a, b *corev1.Pod) bool {
+	x, y := a.Spec, b.Spec
+	x.NodeName, y.NodeName = "", ""
+	return a.Namespace == b.Namespace && equality.Semantic.DeepEqual(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
+		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) && equality.Semantic.DeepEqual(x, y)
+}

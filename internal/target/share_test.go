@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target_test
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/target"
+)
+
+// ownedBy makes a pod one of those of an owner.
+func ownedBy(owner types.UID) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Labels = map[string]string{"app": "web"}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: owner, Controller: ptr.To(true)}}
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	}
+}
+
+var _ = Describe("Pods of one owner", func() {
+	var transform func(any) (any, error)
+	var remembered func() int
+	BeforeEach(func() { transform, remembered = target.Sharing() })
+
+	keep := func(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+		GinkgoHelper()
+		pod := gen.Pod(name, change...)
+		kept, err := transform(pod)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kept).To(Equal(target.StripPod(pod)), "a pod is the same whether or not it shares anything")
+		return kept.(*corev1.Pod)
+	}
+	share := func(a, b *corev1.Pod) bool { return &a.Spec.Containers[0] == &b.Spec.Containers[0] }
+
+	It("share what they have in common, and keep their names, Nodes and states", func() {
+		a, b := keep("a", ownedBy("web")), keep("b", ownedBy("web"))
+		Expect(share(a, b)).To(BeTrue())
+		Expect(&a.OwnerReferences[0]).To(BeIdenticalTo(&b.OwnerReferences[0]))
+		on := func(node string, phase corev1.PodPhase) func(*corev1.Pod) {
+			return func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = node, phase }
+		}
+		c, d := keep("c", ownedBy("web"), on("n", corev1.PodRunning)), keep("d", ownedBy("web"), on("m", corev1.PodPending))
+		Expect(share(c, d)).To(BeTrue())
+		Expect(share(a, keep("e", ownedBy("web")))).To(BeTrue(), "those that wait still do")
+	})
+
+	DescribeTable("share nothing with one that differs", func(change func(*corev1.Pod)) {
+		first := keep("a", ownedBy("web"))
+		other := keep("b", ownedBy("web"), change)
+		Expect(share(first, other)).To(BeFalse())
+		Expect(share(other, keep("c", ownedBy("web"), change))).To(BeTrue(), "the newest shape is remembered")
+	},
+		Entry("in its requests", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
+		}),
+		Entry("in its labels", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "canary": "true"} }),
+		Entry("in its priority", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }),
+		Entry("in whether it may be evicted", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+		}),
+		Entry("in its namespace", func(p *corev1.Pod) { p.Namespace = "other" }),
+		Entry("in a second owner", func(p *corev1.Pod) { p.OwnerReferences[0].Name = "shop" }),
+	)
+
+	It("share nothing without an owner, and with pods of another one", func() {
+		a := keep("a", ownedBy("web"))
+		Expect(share(a, keep("b", ownedBy("shop")))).To(BeFalse())
+		none := func(p *corev1.Pod) { ownedBy("web")(p); p.OwnerReferences = nil }
+		Expect(share(keep("c", none), keep("d", none))).To(BeFalse())
+	})
+
+	It("are not remembered beyond a bound", func() {
+		for i := range 3 * target.MaxShapes {
+			keep(fmt.Sprint("pod-", i), ownedBy(types.UID(fmt.Sprint(i))))
+			Expect(remembered()).To(BeNumerically("<=", target.MaxShapes))
+		}
+	})
+})
