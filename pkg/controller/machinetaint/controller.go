@@ -157,7 +157,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	p := NewPlan(v)
 	if p.Idle {
 		c.forget(key)
-		return 0, nil
+		return p.Again, nil
 	}
 	if left := c.hurry(key); left > 0 && p.canWait() {
 		return left, nil

@@ -17,7 +17,8 @@ import (
 
 // Plan is what to do about a View. It is carried out as apply says, and may be carried out in part.
 type Plan struct {
-	// Idle says that no excess is wanted and none is left: nothing is written, as if this controller did not exist.
+	// Idle says that no excess is wanted and none is left, or that it is not known yet: nothing is written, as if this controller did
+	// not exist.
 	Idle bool
 	// Rule is what the rule of the reserve decided.
 	Rule reserve.Plan
@@ -96,6 +97,9 @@ func NewPlan(v View) Plan {
 	w := wishOf(v)
 	if idle(v, w) {
 		return Plan{Idle: true}
+	}
+	if wait := awaitsShare(v, w); wait > 0 {
+		return Plan{Idle: true, Again: wait}
 	}
 	if text := recovered(v, w); text != "" {
 		v.Memory.Applied, v.Memory.UID = text, v.Deployment.UID

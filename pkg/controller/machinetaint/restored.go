@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// shareArrives is how old a MachineDeployment can be before it no longer waits for its share.
+const shareArrives = 5 * time.Minute
+
+// awaitsShare is how long a MachineDeployment waits for its share of its pool's excess, 0 where it does not. Gardener moves a control
+// plane to another seed with Machines and their annotations, and without those of MachineDeployments. Until the share is written again,
+// no reserve seems to be wanted, and machines in reserve would be given to workload.
+func awaitsShare(v View, w wish) time.Duration {
+	d := v.Deployment
+	_, shared := d.Annotations[v1alpha1.ShareAnnotation]
+	_, applied := d.Annotations[v1alpha1.AppliedExcessAnnotation]
+	if shared || applied || w.Wish > 0 || w.trouble != nil || v.Memory.UID == d.UID && v.Memory.Applied != "" {
+		return 0
+	}
+	worker := d.Spec.Template.Spec.NodeTemplateSpec.Annotations
+	if worker[v1alpha1.PoolExcessAnnotation] == "" && worker[v1alpha1.BoundsAnnotation] == "" {
+		return 0
+	}
+	if !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Marked() }) {
+		return 0
+	}
+	return max(0, d.CreationTimestamp.Add(shareArrives).Sub(v.Now))
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"fmt"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// restored is a pool of three with two in reserve as Gardener restores it in another seed: replicas, the template, and Machines with
+// their annotations are there, and annotations of the MachineDeployment are lost.
+func restored() machinetaint.View {
+	v := owned(-1, "", "")
+	v.Now = v.Deployment.CreationTimestamp.Add(time.Hour)
+	v.Deployment.CreationTimestamp = metav1.NewTime(v.Now.Add(-3 * time.Second))
+	v.Deployment.UID = "restored"
+	v.Deployment.Spec.Replicas = 5
+	v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.BoundsAnnotation: "3:9:2"}
+	v.Accounting = pool.Inclusive
+	for i := range 5 {
+		m := gen.Machine(fmt.Sprintf("m%d", i))
+		m.Annotations = map[string]string{}
+		if i > 2 {
+			m.Annotations[api.ReserveAnnotation] = api.Reserve{Since: v.Now.Add(-time.Hour)}.String()
+		}
+		m.Status.CurrentStatus.Phase = mcmapi.MachineRunning
+		v.Machines = append(v.Machines, machinetaint.Machine{Machine: pool.Machine{Object: m}})
+	}
+	return v
+}
+
+var _ = Describe("A MachineDeployment that was restored without annotations", func() {
+	It("keeps its reserve until its share of the pool's excess is written, and then has as much", func() {
+		v := restored()
+		p := machinetaint.NewPlan(v)
+		Expect(p.Idle).To(BeTrue())
+		Expect(p.Again).To(Equal(5*time.Minute - 3*time.Second))
+		v.Deployment.Annotations[api.ShareAnnotation] = "2"
+		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
+		p = machinetaint.NewPlan(v)
+		Expect(p.Idle).To(BeFalse())
+		Expect(p.Deployment.Replicas).To(BeZero())
+		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2,max=9,counted=2,replicas=5"))
+		for _, m := range p.Machines {
+			Expect(m.Mark).NotTo(Equal(machinetaint.Free), m.Name)
+		}
+	})
+
+	DescribeTable("waits for no share", func(change func(*machinetaint.View)) {
+		v := restored()
+		change(&v)
+		Expect(machinetaint.NewPlan(v).Idle).To(BeFalse())
+	},
+		Entry("that has not come for minutes", func(v *machinetaint.View) { v.Now = v.Now.Add(5 * time.Minute) }),
+		Entry("that its pool does not have", func(v *machinetaint.View) {
+			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
+		}),
+		Entry("where its reserve is on record", func(v *machinetaint.View) {
+			v.Deployment.Annotations[api.AppliedExcessAnnotation] = "2,max=9,counted=2,replicas=5"
+		}),
+		Entry("where it asks for a reserve itself", func(v *machinetaint.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
+	)
+})
