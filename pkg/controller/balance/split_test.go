@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // ng1 and the others are the groups of cluster-autoscaler's own tests, by replicas and max.
@@ -177,6 +178,21 @@ var _ = Describe("A member that was asked to grow", func() {
 		Expect(w.moves()).To(ContainSubstring("to"))
 		w.ask("a", 4)
 		Expect(of(NewPlan(w.View), "a").Write.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "4"))
+	})
+
+	It("is split as workload where replicas include the reserve, which stays where it is", func() {
+		included := annotate(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=4")
+		w := newWorld(member("a", 4, scaleUp, applied(2), included), member("b", 4, scaleUp, applied(2), included))
+		w.ask("a", 8)
+		for range 9 {
+			w.carry()
+		}
+		for _, name := range []string{"a", "b"} {
+			d := w.member(name).Object
+			Expect(d.Spec.Replicas).To(BeEquivalentTo(6), name)
+			Expect(machinepool.Workload(d, d.Spec.Replicas)).To(BeEquivalentTo(4), name)
+			Expect(d.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=6"), name)
+		}
 	})
 
 	It("has nothing split that is lowered", func() {

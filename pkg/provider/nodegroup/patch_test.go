@@ -22,6 +22,21 @@ var _ = Describe("A patch", func() {
 			"node.machine.sapcloud.io/trigger-deletion-by-mcm": "b~2026-03-01T12:00:00Z"}}, "spec": {"replicas": 2}}`))
 	})
 
+	It("writes replicas with the reserve that they include, and its record", func() {
+		body := func(delta int32) string {
+			g := group("1:9", 7, included)
+			c, err := NewRaise(g, 5, delta)
+			Expect(err).NotTo(HaveOccurred())
+			raw, err := c.patch(g.Deployment)
+			Expect(err).NotTo(HaveOccurred())
+			return string(raw)
+		}
+		Expect(body(1)).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
+			"evenkeel.machine.sapcloud.io/applied-excess": "2,max=9,counted=2,replicas=8"}}, "spec": {"replicas": 8}}`))
+		Expect(body(4)).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
+			"evenkeel.machine.sapcloud.io/applied-excess": null}}, "spec": {"replicas": 9}}`))
+	})
+
 	It("leaves replicas alone where they stay", func() {
 		c, err := NewRemoval(group("1:5", 3), members("SSSR"), false, going("d"), noon)
 		Expect(err).NotTo(HaveOccurred())
