@@ -271,6 +271,15 @@ var _ = Describe("A snapshot", func() {
 		Expect(w.one("a").Pinned).To(BeTrue())
 	})
 
+	It("leaves out pods that are promised a place on a Node and are not there", func() {
+		w := newWorld()
+		w.machine("new", "a")
+		w.node("a")
+		promised := gen.Pod("promised", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" })
+		snapshot := pool.Read(w.deployment, promising{pool.NewList(w.Objects), promised}, noon)
+		Expect(snapshot.Machines[0].Pods).To(BeZero())
+	})
+
 	It("has the rollout of its machines that stay", func() {
 		w := newWorld()
 		w.machine("old", "a")
@@ -280,3 +289,11 @@ var _ = Describe("A snapshot", func() {
 		Expect(w.read().Rollout).To(Equal(pool.Rollout{Set: "new"}))
 	})
 })
+
+// promising is a source that has a pod for every Node, as an index by promised places has it.
+type promising struct {
+	pool.Source
+	pod *corev1.Pod
+}
+
+func (p promising) Pods(string) []*corev1.Pod { return []*corev1.Pod{p.pod} }

@@ -57,3 +57,10 @@ func LateLook(pod *corev1.Pod) int {
 	r.of(pod)
 	return len(r.pods)
 }
+
+// Look is the version of a pod that a decision goes by where the store has a later one than was noted.
+func Look(noted, stored *corev1.Pod) *corev1.Pod {
+	r := &reading{lookups: &fit.Lookups{}}
+	r.note(noted)
+	return r.of(stored).Object
+}

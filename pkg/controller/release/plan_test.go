@@ -96,6 +96,11 @@ var _ = DescribeTable("A plan",
 		s.Nodes[1].Object.Status.Conditions = nil
 		return s
 	}()),
+	Entry("a reserve of two, of which the first to be released has a Node that is not ready", "", "NoReserve:1", func() *story {
+		s := tell().pool("a", 1, 2, 10).full().waits(pod("p", 1000))
+		s.Nodes[1].Object.Status.Conditions = nil
+		return s
+	}()),
 	Entry("no pool", "", "NoReserve:1", tell().waits(pod("p", 1000))),
 
 	// Law 4: who is no reason.

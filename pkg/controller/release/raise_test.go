@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -66,4 +67,20 @@ var _ = Describe("A raise", func() {
 		Entry("that are 0", `[{"op":"add","path":"/spec/replicas","value":0}]`),
 		Entry("that a client left out", `[{"op":"add","path":"/spec/replicas","value":0},{"op":"remove","path":"/spec/replicas"}]`),
 	)
+})
+
+var _ = Describe("A Node of the reserve", func() {
+	It("is looked at again when it gets the label that a pod waits for", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "picky", 1000, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "fast"} })...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", types.MergePatchType, []byte(`{"metadata":{"labels":{"disk":"fast"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
 })

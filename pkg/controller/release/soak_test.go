@@ -107,6 +107,11 @@ var _ = Describe("What the controller holds", func() {
 		})
 	})
 
+	It("goes by what the store has of a pod, also before its event has come", func() {
+		stored := pod("p", 2000)
+		Expect(Look(pod("p", 1000), stored)).To(BeIdenticalTo(stored))
+	})
+
 	It("keeps no pod that went between being listed and being read", func() {
 		Expect(LateLook(pod("p", 1000))).To(BeZero())
 	})
