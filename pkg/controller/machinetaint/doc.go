@@ -13,8 +13,8 @@
 // metadata, status and replicas are read, since those controllers write into the rest.
 //
 // Writes: the reserve mark and the deletion priority of Machines; the reserve mark of Nodes; of a MachineDeployment the annotations applied-excess, wanted-excess and
-// returned, spec.excessReplicas where it shows what was derived or was wiped, spec.replicas where it is given back,
-// and the reserve's part of the status.
+// returned, spec.excessReplicas where it shows what was derived or was wiped, spec.replicas where it is given back
+// or includes the reserve, and the reserve's part of the status.
 //
 // Never: anything of a MachineDeployment without excess, past or present; a Machine that has no provider id yet, or that
 // leaves; a priority of 1.

@@ -21,9 +21,9 @@
 //     the mark gives it up in the same write: it is the template's from then on, and is shown. Where another has put a
 //     taint of the same key and effect beside the added one, the mark gives that up with the next write, because a Node
 //     cannot have both.
-//   - V5 (L3) A MachineDeployment shows replicas (applied replicas where those are set and smaller) plus the applied excess. That sum
-//     stops at the maximum recorded with the applied excess, but never below replicas. What cannot be understood
-//     is none.
+//   - V5 (L3) A MachineDeployment shows replicas (applied replicas where those are set and smaller) plus what of the applied excess these
+//     do not include. That sum stops at the maximum recorded with the applied excess, but never below replicas. What cannot be
+//     understood is none. A reduction of replicas that include reserve machines does not show as far as these absorb it.
 //   - V6 A view is a function of one stored version and has its resourceVersion. A write decided on another version is a
 //     conflict, also if only what is hidden has changed since.
 //   - V7 (L5) Where nothing of ours is stored views are what is stored, and writes are those that

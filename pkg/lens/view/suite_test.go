@@ -186,7 +186,7 @@ func (a arbitrary) deployment() *v1alpha1.MachineDeployment {
 	}
 	d.Status.Replicas = rapid.Int32Range(0, 9).Draw(a.T, "status")
 	for key, values := range map[string][]string{
-		machine.AppliedExcessAnnotation:   {"", "0", "2", "3,max=6", "99,max=1", "x"},
+		machine.AppliedExcessAnnotation:   {"", "0", "2", "3,max=6", "99,max=1", "2,counted=2,replicas=3", "3,max=6,counted=1,replicas=9", "x"},
 		machine.AppliedReplicasAnnotation: {"0", "4", "-2", "x"},
 	} {
 		if a.chance(50) {
