@@ -160,6 +160,13 @@ var _ = Describe("A field that shows what bounds come to", func() {
 		Expect(writes).To(Equal([]int{0, 60, 180, 420, 900, 1860, 3780, 7380, 10980}))
 	})
 
+	It("is written over once an hour, however often it was before", func() {
+		for _, writes := range []int{6, 30, 60, 100, 1000} {
+			p := machinetaint.NewPlan(contested(5, machinetaint.Memory{Contest: machinetaint.Contest{Writes: writes}}, 0))
+			Expect(p.Memory.Contest.Until).To(BeTemporally("==", at(3600).Time), "%d", writes)
+		}
+	})
+
 	It("is at peace again once nobody has written it for as long", func() {
 		p := machinetaint.NewPlan(contested(5, machinetaint.Memory{}, 0))
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
