@@ -53,10 +53,18 @@ type paging struct {
 	more   string // what metadata says of the next page
 }
 
-// token is where a list goes on.
+// token is where a list goes on: with the state of a version, or with the present one where that is 0.
 type token struct {
 	Version         uint64
 	Namespace, Name string
+}
+
+func (t token) String() string {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // it is text
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
 // page finds the state that a list is to show, and where in it the page begins.
@@ -83,7 +91,7 @@ func (s *Server) page(r *request) (*paging, error) {
 		case rv > s.version:
 			return nil, tooLarge(rv, s.version)
 		case match == metav1.ResourceVersionMatchExact && rv < r.table.forgotten:
-			return nil, expiredToken("The provided resource version is too old.")
+			return nil, apierrors.NewResourceExpired("The provided resource version is too old.")
 		case match == metav1.ResourceVersionMatchExact:
 			state = r.table.undo(rv, func(e *event) bool { return e.rv > rv })
 			state.rv = rv
@@ -109,9 +117,14 @@ func (s *Server) resume(r *request, p *paging, text string) error {
 	switch {
 	case err != nil:
 		return apierrors.NewBadRequest("continue key is not valid: " + err.Error())
+	case from.Version == 0:
+		from.Version = s.version
 	case from.Version < r.table.forgotten || from.Version > s.version:
 		s.struck["expired token"]++
-		return expiredToken("The provided continue parameter is too old to display a consistent list result.")
+		from.Version = 0
+		expired := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result.")
+		expired.ErrStatus.Continue = from.String()
+		return expired
 	}
 	p.rv = from.Version
 	all := sortedIn(r.table.undo(p.rv, func(e *event) bool { return e.rv > from.Version }).objects, r.Namespace)
@@ -122,11 +135,7 @@ func (s *Server) resume(r *request, p *paging, text string) error {
 
 // next adds the token with which the list continues at the nth object.
 func (p *paging) next(n int, chosen selection) {
-	raw, err := json.Marshal(token{p.rv, p.all[n].key.namespace, p.all[n].key.name})
-	if err != nil {
-		panic(err) // it is text
-	}
-	p.more = fmt.Sprintf(`,"continue":%q`, base64.RawURLEncoding.EncodeToString(raw))
+	p.more = fmt.Sprintf(`,"continue":%q`, token{p.rv, p.all[n].key.namespace, p.all[n].key.name})
 	if chosen.labels.Empty() && chosen.fields.Empty() {
 		p.more += fmt.Sprintf(`,"remainingItemCount":%d`, len(p.all)-n)
 	}
@@ -137,8 +146,6 @@ func tooLarge(wanted, is uint64) error {
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err
 }
-
-func expiredToken(message string) error { return apierrors.NewResourceExpired(message) }
 
 // Stale makes lists and reads at resourceVersion 0 show a state as old as that, as far as history reaches. Zero ends it.
 func (s *Server) Stale(resource string, behind time.Duration, users ...string) {

@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 
@@ -29,6 +30,23 @@ var _ = Describe("The simulated API server", func() {
 		checks, err := checks()
 		Expect(err).NotTo(HaveOccurred())
 		checks.Enforce(s)
+		return s.ConfigFor("conformance")
+	})
+	conformance.Ages(func() conformance.Keeper {
+		s := sim.New(sim.Options{Seed: uint64(GinkgoRandomSeed())})
+		DeferCleanup(s.Close)
+		return conformance.Keeper{
+			Config: s.ConfigFor("conformance"), Forget: s.Compact,
+			Backup: func() func() {
+				backup := s.Snapshot()
+				return func() { s.Restore(backup) }
+			},
+		}
+	})
+	conformance.Answers(func(code int) *rest.Config {
+		s := sim.New(sim.Options{Seed: uint64(GinkgoRandomSeed())})
+		DeferCleanup(s.Close)
+		s.Trouble("", sim.Trouble{Reads: 1, Writes: 1, Only: []sim.Answer{sim.Answer(strconv.Itoa(code))}})
 		return s.ConfigFor("conformance")
 	})
 })

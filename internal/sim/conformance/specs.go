@@ -36,13 +36,7 @@ import (
 func Specs(config func() *rest.Config) {
 	c := &cluster{}
 	ginkgo.BeforeEach(func() {
-		config := config()
-		*c = cluster{
-			config:   config,
-			core:     kubernetes.NewForConfigOrDie(config),
-			machines: machineclient.NewForConfigOrDie(config),
-			any:      dynamic.NewForConfigOrDie(config),
-		}
+		*c = *connect(config())
 	})
 	ginkgo.Describe("Versions", c.versions)
 	ginkgo.Describe("Names", c.names)
@@ -58,6 +52,12 @@ func Specs(config func() *rest.Config) {
 	ginkgo.Describe("Evictions", c.evictions)
 	ginkgo.Describe("Pages", c.pages)
 	ginkgo.Describe("Discovery", c.discovery)
+}
+
+func connect(config *rest.Config) *cluster {
+	return &cluster{
+		config: config, core: kubernetes.NewForConfigOrDie(config), machines: machineclient.NewForConfigOrDie(config), any: dynamic.NewForConfigOrDie(config),
+	}
 }
 
 // cluster is the server under test.

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/gen"
+)
+
+// Keeper is a server with somebody who looks after its storage.
+type Keeper struct {
+	Config *rest.Config
+	// Forget returns when the server has forgotten the history of all kinds until now.
+	Forget func()
+	// Backup keeps what is stored now. What it returns puts that in the place of what is stored then.
+	Backup func() (restore func())
+}
+
+// Ages registers the specs about history that is forgotten and about backups. The function is called before each of them.
+func Ages(keeper func() Keeper) {
+	c, k := &cluster{}, Keeper{}
+	BeforeEach(func() {
+		k = keeper()
+		*c = *connect(k.Config)
+	})
+	Describe("Forgotten history", func() { c.forgotten(func() { k.Forget() }) })
+	Describe("A restored backup", func() { c.restored(func() func() { return k.Backup() }) })
+}
+
+// gone reports whether an answer, or an event of a watch, is that history is forgotten.
+func gone(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == 410 && status.Status().Reason == metav1.StatusReasonExpired
+}
+
+// labelled makes machines that only a spec knows.
+func (c *cluster) labelled(n int) (all []*unstructured.Unstructured, of metav1.ListOptions) {
+	GinkgoHelper()
+	name := c.unused()
+	for range n {
+		m := gen.Machine("conformance")
+		m.Labels = map[string]string{"conformance": name}
+		all = append(all, c.made(machines, m))
+	}
+	return all, metav1.ListOptions{LabelSelector: "conformance=" + name}
+}
+
+// forgotten specifies what becomes of versions that the server does not remember.
+func (c *cluster) forgotten(forget func()) {
+	It("is no beginning for a watch", func() {
+		u := c.machine()
+		_, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
+		Expect(err).NotTo(HaveOccurred())
+		forget()
+		w, err := c.of(machines).Watch(ctx, only(u))
+		if err == nil {
+			defer w.Stop()
+			var e watch.Event
+			Eventually(w.ResultChan(), patience).Should(Receive(&e))
+			Expect(e.Type).To(Equal(watch.Error))
+			err = apierrors.FromObject(e.Object)
+		}
+		Expect(err).To(Satisfy(gone))
+	})
+
+	It("ends lists that go on, and those of an exact version", func() {
+		all, of := c.labelled(3)
+		of.Limit = 2
+		first, err := c.of(machines).List(ctx, of)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = c.of(machines).Update(ctx, set(all[2], "b", "metadata", "labels", "a"), update)
+		Expect(err).NotTo(HaveOccurred())
+		forget()
+		next := of
+		next.Continue = first.GetContinue()
+		_, err = c.of(machines).List(ctx, next)
+		Expect(err).To(Satisfy(gone))
+		of.Limit, of.ResourceVersion, of.ResourceVersionMatch = 0, first.GetResourceVersion(), metav1.ResourceVersionMatchExact
+		_, err = c.of(machines).List(ctx, of)
+		Expect(err).To(Satisfy(gone))
+	})
+
+	It("lets a list go on with the present state, by a token that comes with the refusal", func() {
+		all, of := c.labelled(3)
+		of.Limit = 2
+		first, err := c.of(machines).List(ctx, of)
+		Expect(err).NotTo(HaveOccurred())
+		late := c.made(machines, gen.Machine("conformance-zzz"))
+		_, err = c.of(machines).Update(ctx, set(late, of.LabelSelector[len("conformance="):], "metadata", "labels", "conformance"), update)
+		Expect(err).NotTo(HaveOccurred())
+		forget()
+		of.Continue = first.GetContinue()
+		_, err = c.of(machines).List(ctx, of)
+		var status apierrors.APIStatus
+		Expect(errors.As(err, &status)).To(BeTrue(), "%v", err)
+		of.Continue = status.Status().Continue
+		Expect(of.Continue).NotTo(BeEmpty())
+		rest, err := c.of(machines).List(ctx, of)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(rest.Items).To(HaveLen(2))
+		Expect(rest.Items[1].GetName()).To(Equal(late.GetName()), "which the first page's state did not have")
+		Expect(all).To(HaveLen(3))
+	})
+
+	It("does not concern lists of the present, nor watches from there", func() {
+		u := c.machine()
+		forget()
+		list, err := c.of(machines).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(list.Items).To(HaveLen(1))
+		w := c.watch(machines, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName(), ResourceVersion: list.GetResourceVersion()})
+		two, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
+		Expect(err).NotTo(HaveOccurred())
+		w.expect(watch.Modified, two)
+	})
+}
+
+// restored specifies what clients see of a backup that was restored.
+func (c *cluster) restored(backup func() (restore func())) {
+	It("has the objects of its time, which are the same objects, and repeats generations", func() {
+		u := c.made(deployments, gen.MachineDeployment("conformance", 1))
+		restore := backup()
+		later := c.machine()
+		changed, err := c.of(deployments).Update(ctx, set(u, int64(2), "spec", "replicas"), update)
+		Expect(err).NotTo(HaveOccurred())
+		restore()
+		_, err = c.of(machines).Get(ctx, later.GetName(), get)
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+		is, err := c.of(deployments).Get(ctx, u.GetName(), get)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(is).To(Equal(u))
+		is, err = c.of(deployments).Update(ctx, set(is, int64(5), "spec", "replicas"), update)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(is.GetGeneration()).To(Equal(changed.GetGeneration()))
+		Expect(is.GetUID()).To(Equal(changed.GetUID()))
+	})
+
+	It("takes versions back; a list that goes on from a later one is refused, and a watch is silent until that version comes", func() {
+		u, of := c.labelled(2)
+		restore := backup()
+		one := u[0]
+		for i := range 20 {
+			var err error
+			one, err = c.of(machines).Update(ctx, set(one, string(rune('a'+i)), "metadata", "labels", "step"), update)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		of.Limit = 1
+		page, err := c.of(machines).List(ctx, of)
+		Expect(err).NotTo(HaveOccurred())
+		restore()
+		is, err := c.of(machines).Get(ctx, one.GetName(), get)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(version(is)).To(BeNumerically("<", version(one)))
+		of.Continue = page.GetContinue()
+		_, err = c.of(machines).List(ctx, of)
+		Expect(err).To(HaveOccurred())
+		AddReportEntry("list that goes on from a later version", err.Error())
+
+		w := c.watch(machines, only(one))
+		for i := 0; version(is) <= version(one); i++ {
+			is, err = c.of(machines).Update(ctx, set(is, string(rune('a'+i%26)), "metadata", "labels", "again"), update)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		w.expect(watch.Modified, is)
+	})
+}
