@@ -32,7 +32,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 			}
 			d = written
 			for _, n := range o.News {
-				c.recorder.Event(reference(d), corev1.EventTypeNormal, n.Reason, n.Message)
+				c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, n.Reason, n.Message)
 			}
 		}
 		errs = append(errs, c.report(ctx, d, o, p.Blocks[o.Name], v.Now))
@@ -107,7 +107,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	}
 	if message := newlyBlocked(d.Status.Conditions, o.Conditions); blocked != "" && message != "" {
 		c.metrics.blocked(blocked)
-		c.recorder.Event(reference(d), corev1.EventTypeWarning, EventBlocked, blocked+": "+message)
+		c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeWarning, EventBlocked, blocked+": "+message)
 	}
 	return nil
 }
@@ -126,11 +126,4 @@ func newlyBlocked(was []v1alpha1.MachineDeploymentCondition, wanted []Condition)
 		return w.Message
 	}
 	return ""
-}
-
-func reference(d *v1alpha1.MachineDeployment) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment",
-		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
-	}
 }

@@ -198,10 +198,10 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 		c.loop.Add(key) // now that this is known there is something to say
 	case change.Restored:
 		c.metrics.restored.Inc()
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ExcessRestored",
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRestored",
 			"spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", *change.Field)
 	case change.LetGo != "":
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ExcessLetGo",
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessLetGo",
 			"%s owned spec.excessReplicas and removed it, so there is no reserve", change.LetGo)
 	}
 	return answer, nil

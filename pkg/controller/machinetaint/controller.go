@@ -223,6 +223,6 @@ func (c *Controller) forget(key string) {
 
 func (c *Controller) panicked(key string, value any) {
 	if d, ok := c.stores.deployment(key); ok {
-		c.recorder.Eventf(reference(d), corev1.EventTypeWarning, "ReserveUnattended", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeWarning, "ReserveUnattended", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }

@@ -58,7 +58,7 @@ func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []Machin
 		if key.mark == Free {
 			reason, did = reserveReleased, "left the reserve"
 		}
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, reason, "%s %s (%s)", listed(machines), did, key.why)
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, reason, "%s %s (%s)", listed(machines), did, key.why)
 	}
 }
 
@@ -77,6 +77,6 @@ func listed(machines []string) string {
 
 func (c *Controller) announceShrink(d *v1alpha1.MachineDeployment, was, is reserve.Applied) {
 	if is.Excess < was.Excess {
-		c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveShrunk", "Applied excess reduced from %d to %d", was.Excess, is.Excess)
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ReserveShrunk", "Applied excess reduced from %d to %d", was.Excess, is.Excess)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -32,13 +33,13 @@ func (c *Controller) guardResize(after *mcm.MachineSet) (func(*mcm.MachineSet, e
 	nothing := func(*mcm.MachineSet, error) {}
 	id := setID(after)
 	key, owned := keyOfSet(after)
-	before, found := find[*mcm.MachineSet](c.stores.seenSets, id)
-	if !owned || found && after.Spec.Replicas == before.Spec.Replicas {
+	before := stores.Find[mcm.MachineSet](c.stores.seenSets, id)
+	if !owned || before != nil && after.Spec.Replicas == before.Spec.Replicas {
 		return nothing, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.outdated(key, after, found && after.Spec.Replicas > before.Spec.Replicas); err != nil {
+	if err := c.outdated(key, after, before != nil && after.Spec.Replicas > before.Spec.Replicas); err != nil {
 		return nil, err
 	}
 	c.beginResize(id, int(after.Spec.Replicas))
@@ -80,16 +81,16 @@ func (c *Controller) lags(key string, d *v1alpha1.MachineDeployment, set *mcm.Ma
 // goes at the version that was seen: a request may wait for seconds, and meanwhile the machine may leave the reserve and get pods.
 func (c *Controller) guardRemove(namespace, name string) (version string, ended func(error), err error) {
 	nothing := func(error) {}
-	m, found := find[*mcm.Machine](c.stores.seenMachines, namespace+"/"+name)
-	if !found {
+	m := stores.Find[mcm.Machine](c.stores.seenMachines, namespace+"/"+name)
+	if m == nil {
 		return "", nothing, nil
 	}
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil {
 		return "", nothing, nil
 	}
-	set, found := find[*mcm.MachineSet](c.stores.seenSets, namespace+"/"+owner.Name)
-	if !found || set.DeletionTimestamp != nil {
+	set := stores.Find[mcm.MachineSet](c.stores.seenSets, namespace+"/"+owner.Name)
+	if set == nil || set.DeletionTimestamp != nil {
 		return "", nothing, nil
 	}
 	key, found := keyOfSet(set)
@@ -149,14 +150,14 @@ func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, res
 
 // isMarked looks at the Machine as it is: the one that machine-controller-manager sees lacks its mark.
 func (c *Controller) isMarked(shown *mcm.Machine) bool {
-	m, found := find[*mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
-	return found && pool.Marked(m)
+	m := stores.Find[mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
+	return m != nil && pool.Marked(m)
 }
 
 // wasMarked reports whether a Machine is in reserve, or was.
 func (c *Controller) wasMarked(shown *mcm.Machine) bool {
-	m, found := find[*mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
-	return found && (pool.Marked(m) || m.Annotations[v1alpha1.ReserveStateAnnotation] != "")
+	m := stores.Find[mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
+	return m != nil && (pool.Marked(m) || m.Annotations[v1alpha1.ReserveStateAnnotation] != "")
 }
 
 // InReserve reports whether a Machine that machine-controller-manager sees is in reserve.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -59,8 +60,8 @@ func withoutPriorities(machines []pool.Machine) []Machine {
 // behindSeen reports whether machine-controller-manager has seen a later version of a MachineDeployment: it may have acted on that, and
 // the machines that it deletes for lower replicas are not to be replaced. The event of that version brings the next look.
 func (c *Controller) behindSeen(key string, d *v1alpha1.MachineDeployment) bool {
-	seen, found := find[*mcm.MachineDeployment](c.stores.seenDeployments, key)
-	if !found {
+	seen := stores.Find[mcm.MachineDeployment](c.stores.seenDeployments, key)
+	if seen == nil {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, seen.ResourceVersion)
@@ -72,7 +73,7 @@ func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
 	all := withoutPriorities(machines)
 	for i, m := range all {
 		shown := m.Object
-		if seen, found := find[*mcm.Machine](c.stores.seenMachines, shown.Namespace+"/"+shown.Name); found {
+		if seen := stores.Find[mcm.Machine](c.stores.seenMachines, shown.Namespace+"/"+shown.Name); seen != nil {
 			shown = seen
 		}
 		all[i].SeenPriority = signs.Priority(shown)

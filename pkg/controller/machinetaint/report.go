@@ -33,7 +33,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
 	if kind, event := news(condition(d), p.Report); event != "" {
-		c.recorder.Event(reference(d), kind, event, p.Report.Message)
+		c.recorder.Event(v1alpha1.ReferenceTo(d), kind, event, p.Report.Message)
 	}
 	return nil
 }
@@ -48,12 +48,4 @@ func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, event strin
 		return corev1.EventTypeNormal, now.Event
 	}
 	return corev1.EventTypeWarning, now.Event
-}
-
-// reference names a MachineDeployment for an event.
-func reference(d *v1alpha1.MachineDeployment) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment",
-		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
-	}
 }

@@ -117,18 +117,9 @@ func owned[T metav1.Object](store cache.Indexer, owner metav1.Object) []T {
 	return stores.Indexed[T](store, stores.ByOwner, string(owner.GetUID()))
 }
 
-func find[T any](store cache.Indexer, key string) (T, bool) {
-	var none T
-	item, found, err := store.GetByKey(key)
-	if err != nil || !found {
-		return none, false
-	}
-	object, ok := item.(T)
-	return object, ok
-}
-
 func (s caches) deployment(key string) (*v1alpha1.MachineDeployment, bool) {
-	return find[*v1alpha1.MachineDeployment](s.deployments, key)
+	d := stores.Find[v1alpha1.MachineDeployment](s.deployments, key)
+	return d, d != nil
 }
 
 // deploymentOf finds the key of the MachineDeployment of a Machine by way of its MachineSet.
@@ -137,8 +128,8 @@ func (s caches) deploymentOf(m *mcm.Machine) (string, bool) {
 	if owner == nil || owner.Kind != "MachineSet" {
 		return "", false
 	}
-	set, found := find[*mcm.MachineSet](s.sets, m.Namespace+"/"+owner.Name)
-	if !found {
+	set := stores.Find[mcm.MachineSet](s.sets, m.Namespace+"/"+owner.Name)
+	if set == nil {
 		return "", false
 	}
 	return keyOfSet(set)

@@ -63,7 +63,7 @@ func (c *Controller) send(ctx context.Context, namespace, name string, patches [
 func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
 	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
 		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
-	c.recorder.Eventf(reference(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
+	c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
 		r.Pool.Replicas, r.Pool.Replicas+r.By, r.whom(), some(r.Machines, "machine"))
 }
 
@@ -88,12 +88,4 @@ func some(names []string, noun string) string {
 		return noun + "s " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%d %ss (%s, ...)", len(names), noun, strings.Join(names[:few], ", "))
-}
-
-// reference names a MachineDeployment to an event, as decoded objects do not know their kind.
-func reference(d *v1alpha1.MachineDeployment) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment",
-		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
-	}
 }

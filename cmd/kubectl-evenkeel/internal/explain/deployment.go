@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
-	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 

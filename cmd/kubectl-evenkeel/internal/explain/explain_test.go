@@ -20,8 +20,8 @@ import (
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
 	"github.com/evenkeel/evenkeel/internal/gen"
 	"github.com/evenkeel/evenkeel/internal/overview"
-	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 func TestExplain(t *testing.T) {

@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +25,14 @@ var (
 // Resource qualifies a resource name with the group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
+}
+
+// ReferenceTo returns a reference to a MachineDeployment, for events. Decoded objects lack their kind.
+func ReferenceTo(d *MachineDeployment) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: SchemeGroupVersion.String(), Kind: "MachineDeployment",
+		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion,
+	}
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
