@@ -157,10 +157,10 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("takes reserve machines that replicas include, at max too, once though an answer is lost, and replicas stay", func() {
+	It("takes reserve machines that replicas include, once though an answer is lost, and replicas stay", func() {
 		play(func(c *cluster) {
-			c.grow("a", 1, 2, "1:3")
-			c.patch("a", `{"spec":{"replicas":3},"metadata":{"annotations":{%q:"2,max=3,counted=2,replicas=3"}}}`, v1alpha1.AppliedExcessAnnotation)
+			c.grow("a", 1, 2, "1:9")
+			c.patch("a", `{"spec":{"replicas":3,"excessReplicas":0},"metadata":{"annotations":{%q:"2,max=9,counted=2,replicas=3"}}}`, v1alpha1.AppliedExcessAnnotation)
 			c.Start("release", controller(usual))
 			c.settle()
 			lost := false
@@ -171,7 +171,7 @@ var _ = Describe("The controller", func() {
 				lost = true
 				return errors.New("the answer is lost")
 			})
-			for _, left := range []string{"1,max=3,counted=1,replicas=3", ""} {
+			for _, left := range []string{"1,max=9,counted=1,replicas=3", ""} {
 				c.create(fresh(1, "p"+left[:min(1, len(left))], 4000)...)
 				time.Sleep(time.Second)
 				Expect(c.waiting()).To(BeZero())
@@ -225,6 +225,24 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=4"))
 			Expect(c.waiting()).To(Equal(1))
+		})
+	})
+
+	It("decides anew where somebody else took the reserve machines that replicas include", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:9")
+			c.patch("a", `{"spec":{"replicas":3,"excessReplicas":0},"metadata":{"annotations":{%q:"2,max=9,counted=2,replicas=3"}}}`, v1alpha1.AppliedExcessAnnotation)
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, resource := range []string{"machinedeployments", "machines", "nodes"} {
+				c.Lag(resource, sim.Constantly(2*time.Second), "release")
+			}
+			c.patch("a", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AppliedExcessAnnotation)
+			time.Sleep(500 * time.Millisecond)
+			c.create(fresh(1, "picky", 1000)...)
+			c.settle()
+			Expect(c.deployments()[0].Annotations).NotTo(HaveKey(v1alpha1.AppliedExcessAnnotation), "what was decided on two was not written over none")
+			Expect(c.replicas()).To(Equal("a=3"))
 		})
 	})
 
