@@ -171,9 +171,10 @@ var _ = Describe("Any other refusal", func() {
 			ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, busy },
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, busy },
 		}, nil)
-		_, err := lw.List(metav1.ListOptions{})
+		contextual := cache.ToListerWatcherWithContext(lw)
+		_, err := contextual.ListWithContext(ctx, metav1.ListOptions{})
 		Expect(err).To(MatchError(busy))
-		_, err = lw.Watch(metav1.ListOptions{})
+		_, err = contextual.WatchWithContext(ctx, metav1.ListOptions{})
 		Expect(err).To(MatchError(busy))
 		Expect(rights.Missing()).To(BeEmpty())
 	})

@@ -11,8 +11,8 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
 // attendance is how long an object may be without any answer of its controller.
