@@ -15,9 +15,9 @@ import (
 func main() {
 	options := app.NewOptions()
 	flags := options.Flags()
-	daemon.Main(daemon.Program{
+	os.Exit(daemon.Main(daemon.Program{
 		Name: "machine-controller-manager", Flags: flags, Help: func() { app.PrintUsage(os.Stdout, flags) },
 		PrintVersion: &options.PrintVersion, Version: app.Version(), Validate: options.Validate,
 		Run: func(ctx context.Context) error { return app.Run(ctx, options) },
-	})
+	}))
 }

@@ -27,15 +27,16 @@ type Program struct {
 	Run func(ctx context.Context) error
 }
 
-// Main runs a program with the arguments of the process until a signal ends it. If it fails, Main prints the error and exits the
-// process.
-func Main(p Program) {
+// Main runs a program with the arguments of the process until a signal ends it, and returns the exit code of the process. If the
+// program fails, Main prints the error.
+func Main(p Program) (exitCode int) {
 	err := p.run(Signals(), os.Args[1:])
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func (p Program) run(ctx context.Context, arguments []string) error {
