@@ -87,6 +87,11 @@ func run(reached bool, reach *reachability.Cluster, show func(*Controller), chan
 		for _, c := range change {
 			c(&s)
 		}
+		// Another controller of the process has started some informers already.
+		machines.Deployments()
+		machines.Start(ctx)
+		nodes.Pods()
+		nodes.Start(ctx)
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(storm.Control(config)), Discovery: discovery.NewDiscoveryClientForConfigOrDie(storm.Control(config))},
 			informers, &scribe{core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach, Rights: rights})

@@ -82,7 +82,7 @@ type Controller struct {
 	templates templates
 }
 
-// New returns a controller. Start the informers after New, and then call Run, always.
+// New returns a controller. The informers may run already. Start them after New, and then call Run, always.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -96,11 +96,11 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{clients: clients, options: o, recorder: recorder, clock: o.Clock, metrics: newMetrics(o.Registerer)}
 	c.templates = newTemplates(o.Clock.Now())
 	c.garden = newGarden(clients, o, func() { c.loop.Add(o.Namespace) })
+	// One worker: all MachineDeployments of the namespace are one key.
+	c.loop = loop.New("balance", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	if err := c.attach(informers); err != nil {
 		return nil, err
 	}
-	// One worker: all MachineDeployments of the namespace are one key.
-	c.loop = loop.New("balance", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {
 		cluster.Subscribe(func() { c.loop.Add(o.Namespace) })
 	}

@@ -44,7 +44,7 @@ func (c *Controller) attach(i Informers) error {
 	}
 	var errs []error
 	for _, s := range all {
-		errs = append(errs, s.attach())
+		errs = append(errs, s.open())
 		c.filled = append(c.filled, s.informer.HasSyncedChecker())
 		if s.store != &c.stores.seenDeployments && s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets {
 			c.raw = append(c.raw, s.informer.HasSyncedChecker())
@@ -58,6 +58,10 @@ func (c *Controller) attach(i Informers) error {
 		c.nodes = written.NewCache[*corev1.Node](s.nodes, c.clock)
 	}
 	c.source = newest{stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.classes, Nodes: s.nodes, Pods: s.pods}}, c}
+	// Handlers come last: they look into the stores, and are called at once by informers that run already.
+	for _, s := range all {
+		errs = append(errs, s.listen())
+	}
 	return errors.Join(errs...)
 }
 
@@ -90,26 +94,29 @@ type subscription struct {
 	store    *cache.Indexer
 }
 
-func (s subscription) attach() error {
+func (s subscription) open() error {
 	*s.store = s.informer.GetIndexer()
-	var errs []error
-	if s.indexers != nil {
-		errs = append(errs, s.informer.AddIndexers(s.indexers))
+	if s.indexers == nil {
+		return nil
 	}
-	if s.changed != nil {
-		_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(is any) { s.changed(nil, is) },
-			UpdateFunc: s.changed,
-			DeleteFunc: func(was any) {
-				if gone, ok := was.(cache.DeletedFinalStateUnknown); ok {
-					was = gone.Obj
-				}
-				s.changed(was, nil)
-			},
-		})
-		errs = append(errs, err)
+	return s.informer.AddIndexers(s.indexers)
+}
+
+func (s subscription) listen() error {
+	if s.changed == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(is any) { s.changed(nil, is) },
+		UpdateFunc: s.changed,
+		DeleteFunc: func(was any) {
+			if gone, ok := was.(cache.DeletedFinalStateUnknown); ok {
+				was = gone.Obj
+			}
+			s.changed(was, nil)
+		},
+	})
+	return err
 }
 
 // owned returns what an object controls.

@@ -23,8 +23,7 @@ type caches struct {
 // attach reads and listens to the informers.
 func (c *Controller) attach(i Informers) error {
 	s := &c.stores
-	var errs []error
-	for _, a := range []struct {
+	all := []struct {
 		informer cache.SharedIndexInformer
 		store    *cache.Indexer
 		changed  func(was, is any)
@@ -38,17 +37,22 @@ func (c *Controller) attach(i Informers) error {
 		{i.Target.Claims(), &s.storage.Claims, c.somethingChanged},
 		{i.Target.Volumes(), &s.storage.Volumes, c.somethingChanged},
 		{i.Target.DaemonSets(), &s.daemons, nil},
-	} {
+	}
+	for _, a := range all {
 		*a.store = a.informer.GetIndexer()
-		if a.changed != nil {
-			_, err := a.informer.AddEventHandler(handler(a.changed))
-			errs = append(errs, err)
-		}
 		c.filled = append(c.filled, a.informer.HasSyncedChecker())
 	}
 	s.storage = i.Target.Storage()
 	s.replicaSets = i.Target.ReplicaSets().GetIndexer() // not waited for: some clusters do not let us read them
 	c.source = &stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.machineClasses, Nodes: s.nodes, Pods: s.pods}}
+	// Handlers come last: they look into the stores, and are called at once by informers that run already.
+	var errs []error
+	for _, a := range all {
+		if a.changed != nil {
+			_, err := a.informer.AddEventHandler(handler(a.changed))
+			errs = append(errs, err)
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -54,6 +54,11 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		nodes, machines := target.New(core, nil), stores.New(ours, metav1.NamespaceAll)
+		// Another controller of the process has started some informers already.
+		machines.Deployments()
+		machines.Start(ctx)
+		nodes.Pods()
+		nodes.Start(ctx)
 		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &scribe{core: core}, o)
 		if err != nil {
 			return err
