@@ -37,13 +37,15 @@ var _ = Describe("Every interleaving", func() {
 		Expect(r.Story).To(BeNil(), "%s", r.Story)
 		Expect(r.Exhausted).To(BeTrue(), "more states than -explore.states")
 	},
-		Entry("without a maximum", Reserve{}),
-		Entry("with a maximum of 3", Reserve{Max: 3}),
+		Entry("beyond replicas, without a maximum", Reserve{}),
+		Entry("beyond replicas, with a maximum of 3", Reserve{Max: 3}),
+		Entry("within replicas, without a maximum", Reserve{Inclusive: true}),
+		Entry("within replicas, with a maximum of 3", Reserve{Inclusive: true, Max: 3}),
 	)
 
 	DescribeTable("breaks a law without each of the guards", func(without Guard, replicas, excess, busy, faults int, law string) {
 		began := time.Now()
-		r := Search[World](Reserve{From: []World{settled(replicas, excess, busy, faults)}, Unguarded: without}, *most)
+		r := Search[World](Reserve{From: []World{settled(replicas, excess, busy, faults, false)}, Unguarded: without}, *most)
 		report("searched", r, began)
 		Expect(r.Story).NotTo(BeNil())
 		Expect(r.Story.Wrong).To(HavePrefix(law), "%s", r.Story)

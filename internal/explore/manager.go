@@ -33,7 +33,7 @@ func (k *walk) resized(w *World) {
 	if !k.refusesResize(w, total) {
 		w.asks = total
 	}
-	w.settleLowest()
+	k.settleLowest(w)
 }
 
 // refusesResize is the guard of resizes. Where nothing changes, it refuses again what it refuses now.
@@ -42,11 +42,11 @@ func (k *walk) refusesResize(w *World, total uint8) bool {
 	if total > w.asksShown {
 		return w.reduced && total > visible
 	}
-	return w.applied > 0 && total < visible
+	return w.record.excess > 0 && total < visible
 }
 
 // settleLowest notes that nothing is under way any more that was decided for fewer replicas.
-func (w *World) settleLowest() {
+func (k *walk) settleLowest(w *World) {
 	if w.resizing > 0 || w.asks != w.asksShown {
 		return
 	}
@@ -55,7 +55,7 @@ func (w *World) settleLowest() {
 			return
 		}
 	}
-	w.lowest = w.replicas
+	w.lowest = uint8(k.workload(w))
 }
 
 // decided reports whether the MachineSet's last creations and deletions have been seen.
@@ -98,7 +98,7 @@ func (k *walk) creates() {
 func (k *walk) create(w *World) (broken string) {
 	w.creating--
 	m := machine{there: true, priority: reserve.PriorityServing}
-	if w.applied > 0 && !reserve.BornServing(k.view(w).Machines, 0, int(w.replicas)) {
+	if w.record.excess > 0 && !reserve.BornServing(k.view(w).Machines, 0, k.workload(w)) {
 		m.marked, m.was = true, true
 	}
 	n, staying := 0, 1
@@ -130,7 +130,7 @@ func (k *walk) deletes() {
 	k.add(fmt.Sprintf("machine-controller-manager decides to delete %d machines.", len(chosen)), func(w *World) string {
 		for _, i := range chosen {
 			m := &w.machines[i]
-			m.chosen, m.excused = true, w.wronged(i) == ""
+			m.chosen, m.excused = true, k.wronged(w, i) == ""
 		}
 		return ""
 	})
@@ -154,12 +154,12 @@ func (w *World) tooMany() []int {
 // remove deletes a machine, unless a guard refuses that.
 func (k *walk) remove(w *World, i int) (broken string) {
 	m := &w.machines[i]
-	defer w.settleLowest()
+	defer k.settleLowest(w)
 	defer func() { w.machines[i].chosen, w.machines[i].excused = false, false }()
 	if m.leaving() || k.refuses(w, i) {
 		return ""
 	}
-	if broken := w.wronged(i); broken != "" {
+	if broken := k.wronged(w, i); broken != "" {
 		return broken
 	}
 	m.phase, m.change = terminating, change{}
@@ -190,10 +190,10 @@ func (k *walk) refuses(w *World, i int) bool {
 		return false
 	case m.change.begun && m.change.free:
 		return true
-	case w.applied > 0 || m.was:
-		lags := w.applied > 0 && w.asksShown > 0 && w.asksShown < visible
+	case w.record.excess > 0 || m.was:
+		lags := w.record.excess > 0 && w.asksShown > 0 && w.asksShown < visible
 		outdated := !m.shown.latest
-		needed := k.Unguarded != GuardNeeded && !m.marked && spare > 0 && serving <= int(w.replicas)
+		needed := k.Unguarded != GuardNeeded && !m.marked && spare > 0 && serving <= k.workload(w)
 		return present <= int(w.asksShown) || lags || outdated || needed
 	}
 	return spare > 0 && w.asksShown > 0
@@ -204,7 +204,7 @@ func (m *machine) sick() bool { return m.phase == unknown || m.phase == failed }
 
 // wronged returns the law that the deletion of a machine breaks: no busy machine goes in favor of one in reserve. A deletion that was
 // right when it was decided may come late.
-func (w *World) wronged(i int) string {
+func (k *walk) wronged(w *World, i int) string {
 	m := &w.machines[i]
 	if !m.busy || m.sick() || m.excused {
 		return ""
@@ -219,8 +219,9 @@ func (w *World) wronged(i int) string {
 			serving++
 		}
 	}
-	if serving > int(min(w.lowest, w.replicas)) || spare == 0 {
+	workload := k.workload(w)
+	if serving > min(int(w.lowest), workload) || spare == 0 {
 		return ""
 	}
-	return fmt.Sprintf("I3: %s is busy and is deleted, though %d are in reserve and %d serve of %d.", name(i), spare, serving, w.replicas)
+	return fmt.Sprintf("I3: %s is busy and is deleted, though %d are in reserve and %d serve of %d.", name(i), spare, serving, workload)
 }

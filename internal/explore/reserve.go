@@ -12,7 +12,9 @@ import (
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -22,6 +24,8 @@ import (
 type Reserve struct {
 	// Max is the maximum number of machines; 0 is no maximum.
 	Max int
+	// Inclusive reports whether replicas include the reserve in the beginning. To change that is one of the faults.
+	Inclusive bool
 	// Faults is how many faults may happen on one way.
 	Faults int
 	// From are the worlds to begin with; none means settled worlds of every small size.
@@ -62,7 +66,7 @@ func (r Reserve) Begin() []World {
 		for excess := range 3 {
 			for busy := range replicas + 1 {
 				if r.Max == 0 || replicas+excess <= r.Max {
-					all = append(all, settled(replicas, excess, busy, r.Faults))
+					all = append(all, settled(replicas, excess, busy, r.Faults, r.Inclusive))
 				}
 			}
 		}
@@ -77,25 +81,55 @@ func (r Reserve) max() int {
 	return r.Max
 }
 
-// wanted is X: what the maximum leaves of the excess.
-func (r Reserve) wanted(w *World) int { return max(0, min(int(w.excess), r.max()-int(w.replicas))) }
-
-// visible is how many machines machine-controller-manager is asked for.
-func (r Reserve) visible(w *World) uint8 {
-	return uint8(pool.VisibleReplicas(int(w.replicas), r.applied(w)))
+// deployment is the MachineDeployment.
+func (r Reserve) deployment(w *World) *machineapi.MachineDeployment {
+	d := &machineapi.MachineDeployment{}
+	d.Spec.Replicas = int32(w.replicas)
+	if a := w.record; a.excess > 0 {
+		text := machineapi.AppliedExcess{Machines: int32(a.excess), Counted: int32(a.counted), Replicas: int32(a.replicas)}
+		if r.Max > 0 {
+			text.Max = ptr.To(int32(r.Max))
+		}
+		d.Annotations = map[string]string{machineapi.AppliedExcessAnnotation: text.String()}
+	}
+	return d
 }
 
-func (r Reserve) applied(w *World) reserve.Applied {
-	return reserve.Applied{Excess: int(w.applied), Max: r.max()}
+// workload is R, and visible is how many machines machine-controller-manager is asked for.
+func (r Reserve) workload(w *World) int {
+	d := r.deployment(w)
+	return max(0, int(pool.Workload(d, d.Spec.Replicas)))
+}
+
+func (r Reserve) visible(w *World) uint8 { return uint8(pool.Visible(r.deployment(w))) }
+
+// lay writes the numbers of a plan to replicas and the record.
+func (r Reserve) lay(w *World, p reserve.Plan) (replicas uint8, recorded record) {
+	d := r.deployment(w)
+	pool.Apply(d, int32(p.Replicas), p.Applied)
+	if text, set := d.Annotations[machineapi.AppliedExcessAnnotation]; set {
+		a, err := machineapi.ParseAppliedExcess(text)
+		if err != nil {
+			panic(err) // it has just been written
+		}
+		recorded = record{uint8(a.Machines), uint8(a.Counted), uint8(a.Replicas)}
+	}
+	return uint8(d.Spec.Replicas), recorded
 }
 
 // view is what the controller looks at.
 func (r Reserve) view(w *World) reserve.View {
+	d, workload, accounting := r.deployment(w), r.workload(w), pool.Additive
+	if w.inclusive {
+		accounting = pool.Inclusive
+	}
 	v := reserve.View{
-		Replicas: int(w.replicas), Wish: int(w.excess), Excess: r.wanted(w), Max: r.max(), Applied: r.applied(w), CurrentSet: "set",
+		Replicas: workload, Wish: int(w.excess), Excess: max(0, min(int(w.excess), r.max()-workload)), Max: r.max(), CurrentSet: "set",
+		Accounting: accounting, Applied: pool.AppliedOf(d, d.Spec.Replicas),
 		Wanted: int(min(w.asks, w.asksShown)), Asked: int(max(w.asks, w.asksShown)), FreezeMargin: 3,
 		Now: now, Patience: patience, BootPatience: time.Hour,
 		SurplusSince: since(w.memory.surplus), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: until(w.memory.retry), Try: int(w.memory.try)},
+		Lowered: reserve.Lowered{Times: int(w.memory.reductions), Until: until(w.memory.lowered)},
 	}
 	for i := range w.machines {
 		m := &w.machines[i]
@@ -129,7 +163,7 @@ func momentOf(t time.Time, ahead moment) moment {
 // plain is a machine as plans see it. One that workload runs on serves, whatever its mark.
 func (m *machine) plain(i int) reserve.Machine {
 	p := reserve.Machine{Name: name(i), Born: now.Add(time.Duration(i-slots) * time.Minute), Phase: phases[m.phase], Set: "set",
-		Reserve: m.marked && !m.busy, Made: m.made(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
+		Reserve: m.marked && !m.busy, Made: m.made(), Registered: m.phase >= running && !m.leaving(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
 	if m.failing {
 		p.Phase = mcm.MachineCrashLoopBackOff
 	}
@@ -146,6 +180,13 @@ func (m *machine) plain(i int) reserve.Machine {
 func (r Reserve) Rest(w World) string {
 	v := r.view(&w)
 	p := reserve.NewPlan(v)
+	counted := 0
+	if w.inclusive {
+		counted = v.Excess
+	}
+	if int(w.record.counted) != counted {
+		return fmt.Sprintf("At rest with %d machines of the reserve counted, of %d", w.record.counted, counted)
+	}
 	if s := p.Standing; s.Serving != v.Replicas || s.Reserve != v.Excess || s.Ready != v.Excess {
 		return fmt.Sprintf("At rest with %d serving of %d, and %d in reserve, %d of them ready, of %d: %s", s.Serving, v.Replicas, s.Reserve, s.Ready, v.Excess, s.Message)
 	}

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -87,10 +88,12 @@ func (k *walk) ours() {
 // plan decides, and notes the writes that are to be made.
 func (k *walk) plan(w *World) {
 	p := reserve.NewPlan(k.view(w))
-	next := plan{pending: true, applied: uint8(p.Applied.Excess), asked: max(w.asks, w.asksShown), memory: memory{
+	next := plan{pending: true, asked: max(w.asks, w.asksShown), memory: memory{
 		surplus: momentOf(p.SurplusSince, ahead), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until, ahead), try: uint8(p.Retry.Try),
+		lowered: momentOf(p.Lowered.Until, ahead), reductions: uint8(min(p.Lowered.Times, 2)),
 	}}
-	changed := next.applied != w.applied || next.memory != w.memory
+	next.replicas, next.record = k.lay(w, p)
+	changed := next.replicas != w.replicas || next.record != w.record || next.memory != w.memory
 	of := func(i int) *change { changed = true; w.machines[i].change.pending = true; return &w.machines[i].change }
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there && m.marked && m.busy && !m.leaving() {
@@ -152,14 +155,16 @@ func (m *machine) record() {
 func (k *walk) complete(w *World) string {
 	p := w.plan
 	w.plan = plan{}
-	if p.applied != w.applied && (!p.frees || p.failed) {
-		shrinks := p.applied < w.applied
+	if (p.replicas != w.replicas || p.record != w.record) && (!p.frees || p.failed) {
+		next := *w
+		next.replicas, next.record = p.replicas, p.record
+		shrinks := k.visible(&next) < k.visible(w)
 		if p.outdated || shrinks && max(w.asks, w.asksShown) > p.asked {
 			return ""
 		}
-		w.applied, w.reduced = p.applied, w.reduced || shrinks
+		w.replicas, w.record, w.reduced = p.replicas, p.record, w.reduced || shrinks
 	}
-	if w.applied == p.applied {
+	if w.replicas == p.replicas && w.record == p.record {
 		w.memory = p.memory
 	}
 	return ""
@@ -210,6 +215,9 @@ func (k *walk) time() {
 	if k.from.memory.retry == ahead {
 		k.add("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
 	}
+	if k.from.memory.lowered == ahead {
+		k.add("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })
+	}
 	if k.from.reduced {
 		k.add("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
 	}
@@ -217,8 +225,13 @@ func (k *walk) time() {
 
 // disturb has users, pods, the cloud and the process itself do what need not happen.
 func (k *walk) disturb() {
-	k.resize("A user changes replicas", func(w *World) *uint8 { return &w.replicas })
-	k.resize("A user changes the excess", func(w *World) *uint8 { return &w.excess })
+	most := 2
+	if k.from.record.counted > 0 {
+		most = cmp.Or(k.Max, 4)
+	}
+	k.resize("A user changes replicas", most, func(w *World) *uint8 { return &w.replicas })
+	k.resize("A user changes the excess", 2, func(w *World) *uint8 { return &w.excess })
+	k.fault("A user changes the accounting.", func(w *World) { w.inclusive, w.plan.outdated = !w.inclusive, w.plan.pending })
 	k.machines(func(m *machine) bool { return m.phase == running && !m.closed && !m.busy }, func(i int) {
 		k.fault("A pod is bound to "+name(i)+".", func(w *World) { w.machines[i].busy = true })
 	})
@@ -237,28 +250,28 @@ func (k *walk) disturb() {
 	if k.from.plan.pending {
 		k.fault("The write of the MachineDeployment fails.", func(w *World) { w.plan.outdated = true })
 	}
-	k.fault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w)) })
+	k.fault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w), k.workload(w)) })
 }
 
 // resize changes a number of the MachineDeployment by one, within what is searched.
-func (k *walk) resize(what string, of func(w *World) *uint8) {
+func (k *walk) resize(what string, most int, of func(w *World) *uint8) {
 	for _, by := range []int{-1, 1} {
 		n := int(*of(&k.from)) + by
-		if n < 0 || n > 2 {
+		if n < 0 || n > most {
 			continue
 		}
 		k.fault(fmt.Sprintf("%s to %d.", what, n), func(w *World) {
 			*of(w) = uint8(n)
-			w.lowest = min(w.lowest, w.replicas)
+			w.lowest = min(w.lowest, uint8(k.workload(w)))
 			w.plan.outdated = w.plan.pending
 		})
 	}
 }
 
 // restart is a process that forgets what it was about to write and what it remembered, and lists everything anew.
-func (w *World) restart(visible uint8) {
+func (w *World) restart(visible uint8, workload int) {
 	w.plan, w.memory, w.reduced, w.resizing, w.creating = plan{}, memory{}, false, 0, 0
-	w.deploymentShown, w.asksShown, w.lowest = visible, w.asks, w.replicas
+	w.deploymentShown, w.asksShown, w.lowest = visible, w.asks, uint8(workload)
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there {
 			m.change, m.chosen, m.excused = change{}, false, false

@@ -74,6 +74,14 @@ type memory struct {
 	failures uint8
 	retry    moment
 	try      uint8
+	// lowered is until when replicas that somebody lowered limit the reserve, and reductions how often that happened.
+	lowered    moment
+	reductions uint8
+}
+
+// record is the annotation applied-excess.
+type record struct {
+	excess, counted, replicas uint8
 }
 
 // moment is a time that a plan waits for.
@@ -88,9 +96,11 @@ const (
 // plan is one that is being carried out.
 type plan struct {
 	pending bool
-	// applied is the excess that is to be applied in the end, and asked what the MachineSet asked for when that was decided.
-	applied, asked uint8
-	frees, failed  bool
+	// replicas and record are to be written in the end. The MachineSet asked for so many when that was decided.
+	replicas      uint8
+	record        record
+	asked         uint8
+	frees, failed bool
 	// outdated reports whether the MachineDeployment has changed since.
 	outdated bool
 	memory   memory
@@ -98,8 +108,11 @@ type plan struct {
 
 // World is one MachineDeployment, its one MachineSet and their machines, with what each party has seen and is about to write.
 type World struct {
-	replicas, excess, applied uint8
-	machines                  [slots]machine
+	replicas, excess uint8
+	record           record
+	// inclusive reports whether replicas are to include the reserve.
+	inclusive bool
+	machines  [slots]machine
 	// asks is how many machines the MachineSet asks for.
 	asks uint8
 	// deploymentShown, with the number that replicas and the excess applied come to, and asksShown are what machine-controller-manager's
@@ -111,7 +124,7 @@ type World struct {
 	creating uint8
 	// reduced reports whether the excess applied has fallen lately.
 	reduced bool
-	// lowest is the smallest number of replicas for which machine-controller-manager may still be about to delete.
+	// lowest is the smallest number of machines for workload for which machine-controller-manager may still be about to delete.
 	lowest uint8
 	memory memory
 	plan   plan
@@ -120,13 +133,17 @@ type World struct {
 }
 
 // settled returns a world at rest: machines that serve, the first of them busy, and more in reserve.
-func settled(replicas, excess, busy, faults int) World {
-	w := World{replicas: uint8(replicas), excess: uint8(excess), applied: uint8(excess), faults: uint8(faults), lowest: uint8(replicas)}
-	w.asks = w.replicas + w.excess
+func settled(serving, excess, busy, faults int, inclusive bool) World {
+	w := World{replicas: uint8(serving), excess: uint8(excess), record: record{excess: uint8(excess)}, inclusive: inclusive, faults: uint8(faults), lowest: uint8(serving)}
+	w.asks = uint8(serving + excess)
+	if inclusive && excess > 0 {
+		w.replicas = w.asks
+		w.record.counted, w.record.replicas = uint8(excess), w.asks
+	}
 	w.deploymentShown, w.asksShown = w.asks, w.asks
-	for i := range replicas + excess {
+	for i := range serving + excess {
 		m := machine{there: true, phase: running, priority: 3, busy: i < busy}
-		if i >= replicas {
+		if i >= serving {
 			m.marked, m.closed, m.was, m.priority = true, true, true, 5
 		}
 		m.show()
@@ -143,8 +160,12 @@ func (m *machine) show() {
 // String says what the world is like, in one line.
 func (w World) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "R=%d X=%d A=%d set=%d", w.replicas, w.excess, w.applied, w.asks)
-	if w.deploymentShown != w.replicas+w.applied || w.asksShown != w.asks {
+	fmt.Fprintf(&b, "replicas=%d X=%d A=%d", w.replicas, w.excess, w.record.excess)
+	if w.inclusive || w.record.counted > 0 {
+		fmt.Fprintf(&b, " inclusive=%t counted=%d of %d", w.inclusive, w.record.counted, w.record.replicas)
+	}
+	fmt.Fprintf(&b, " set=%d", w.asks)
+	if w.deploymentShown != w.asks || w.asksShown != w.asks {
 		fmt.Fprintf(&b, " (seen: %d, set=%d)", w.deploymentShown, w.asksShown)
 	}
 	if w.resizing > 0 {
@@ -154,7 +175,7 @@ func (w World) String() string {
 		fmt.Fprintf(&b, " creating %d", w.creating)
 	}
 	if w.plan.pending {
-		fmt.Fprintf(&b, " planned A=%d", w.plan.applied)
+		fmt.Fprintf(&b, " planned replicas=%d A=%d", w.plan.replicas, w.plan.record.excess)
 	}
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there {
