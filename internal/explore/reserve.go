@@ -50,8 +50,9 @@ const (
 
 // Times that plans tell apart.
 var (
-	now      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	patience = 10 * time.Minute
+	now            = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	later, earlier = now.Add(time.Minute), now.Add(-time.Second)
+	patience       = 10 * time.Minute
 )
 
 var phases = [...]mcm.MachinePhase{"", mcm.MachinePending, mcm.MachineRunning, mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineTerminating}
@@ -128,8 +129,8 @@ func (r Reserve) view(w *World) reserve.View {
 		Accounting: accounting, Applied: pool.AppliedOf(d, d.Spec.Replicas),
 		Wanted: int(min(w.asks, w.asksShown)), Asked: int(max(w.asks, w.asksShown)), FreezeMargin: 3,
 		Now: now, Patience: patience, BootPatience: time.Hour,
-		SurplusSince: since(w.memory.surplus), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: until(w.memory.retry), Try: int(w.memory.try)},
-		Lowered: reserve.Lowered{Times: int(w.memory.reductions), Until: until(w.memory.lowered)},
+		SurplusSince: w.memory.surplus.time(now, now.Add(-patience)), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: w.memory.retry.time(later, earlier), Try: int(w.memory.try)},
+		Lowered: reserve.Lowered{Times: int(w.memory.reductions), Until: w.memory.lowered.time(later, earlier)},
 	}
 	for i := range w.machines {
 		m := &w.machines[i]
@@ -142,15 +143,12 @@ func (r Reserve) view(w *World) reserve.View {
 	return v
 }
 
-func since(m moment) time.Time {
-	return map[moment]time.Time{never: {}, ahead: now, passed: now.Add(-patience)}[m]
+// time is a time that a plan tells from others: ahead and passed are the times that mean so.
+func (m moment) time(ahead, passed time.Time) time.Time {
+	return [...]time.Time{{}, ahead, passed}[m]
 }
 
-func until(m moment) time.Time {
-	return map[moment]time.Time{never: {}, ahead: now.Add(time.Minute), passed: now.Add(-time.Second)}[m]
-}
-
-func momentOf(t time.Time, ahead moment) moment {
+func momentOf(t time.Time) moment {
 	switch {
 	case t.IsZero():
 		return never

@@ -89,8 +89,8 @@ func (k *walk) ours() {
 func (k *walk) plan(w *World) {
 	p := reserve.NewPlan(k.view(w))
 	next := plan{pending: true, asked: max(w.asks, w.asksShown), memory: memory{
-		surplus: momentOf(p.SurplusSince, ahead), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until, ahead), try: uint8(p.Retry.Try),
-		lowered: momentOf(p.Lowered.Until, ahead), reductions: uint8(min(p.Lowered.Times, 2)),
+		surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), try: uint8(p.Retry.Try),
+		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)),
 	}}
 	next.replicas, next.record = k.lay(w, p)
 	changed := next.replicas != w.replicas || next.record != w.record || next.memory != w.memory

@@ -157,7 +157,7 @@ func (m *machine) show() {
 	m.shown = shown{there: true, latest: true, going: m.leaving(), phase: m.phase, priority: m.priority}
 }
 
-// String says what the world is like, in one line.
+// String describes the world in one line.
 func (w World) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "replicas=%d X=%d A=%d", w.replicas, w.excess, w.record.excess)

@@ -7,8 +7,8 @@
 // user can create, it bounds the size. If a controller is to read another field, add it to the transform of its kind and to the test
 // that compares what controllers read with and without the transform.
 //
-// Pods of one owner share what they have in common: with the largest workloads, a pod takes less than half as much. Objects in the cache
-// and their parts are shared. Never change one.
+// Pods of one owner share what they have in common, which halves the memory of large workloads. Objects in the cache and their
+// parts are shared. Never change one.
 package target
 
 import (

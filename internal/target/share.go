@@ -14,20 +14,20 @@ import (
 // maxShapes is how many shapes of pods are remembered. Where there are more, all are forgotten and remembered anew.
 const maxShapes = 2_000
 
-// sharing has pods of one owner share what they have in common. There may be hundreds of thousands of them, most of which differ in
-// nothing but their names.
+// sharing lets pods of one owner share what they have in common. An owner may have hundreds of thousands of pods, and most of them
+// differ only in their names.
 type sharing struct {
 	mu    sync.Mutex
 	known map[shape]*corev1.Pod
 }
 
-// shape is what pods that may have most in common have in common: their owner, and whether they have a Node.
+// shape identifies pods that may have most in common: those of one owner, with or without a Node.
 type shape struct {
 	owner types.UID
 	bound bool
 }
 
-// strip is [Strip], and has pods share what they can.
+// strip is [Strip], and lets pods share what they can.
 func (s *sharing) strip(item any) (any, error) {
 	item, err := Strip(item)
 	if pod, ok := item.(*corev1.Pod); ok {
@@ -36,7 +36,7 @@ func (s *sharing) strip(item any) (any, error) {
 	return item, err
 }
 
-// share replaces parts of a slim pod by the same parts of one that was seen before. Nobody changes either.
+// share replaces parts of a slim pod by the same parts of one that was seen before. Neither is ever changed.
 func (s *sharing) share(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

@@ -67,7 +67,8 @@ func VisibleReplicas(r int, a Applied) int {
 
 // Visible is the number of replicas that machine-controller-manager sees of a MachineDeployment.
 func Visible(d *machine.MachineDeployment) int {
-	return VisibleReplicas(max(0, int(Workload(d, d.Spec.Replicas))), AppliedOf(d, d.Spec.Replicas))
+	a := AppliedOf(d, d.Spec.Replicas)
+	return VisibleReplicas(max(0, int(a.Workload(d, d.Spec.Replicas))), a)
 }
 
 // String is the value of the annotation applied-excess for a MachineDeployment with so many replicas; empty where nothing is applied.

@@ -54,10 +54,11 @@ func Read(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
 // Outline reads what it takes to see whether there is anything of a reserve. Most MachineDeployments of most clusters have none,
 // and a controller looks at them whenever something of them changes.
 func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
+	a := AppliedOf(d, d.Spec.Replicas)
 	s := Snapshot{
 		Now: now, Deployment: d, Accounting: Additive,
-		Replicas: max(0, int(d.Spec.Replicas)), Workload: max(0, int(Workload(d, d.Spec.Replicas))),
-		Requested: int(Requested(d)), Applied: AppliedOf(d, d.Spec.Replicas), Sets: slices.Clone(source.Sets(d.UID)),
+		Replicas: max(0, int(d.Spec.Replicas)), Workload: max(0, int(a.Workload(d, d.Spec.Replicas))),
+		Requested: int(a.requested(d)), Applied: a, Sets: slices.Clone(source.Sets(d.UID)),
 	}
 	if s.Applied.Counted > 0 {
 		s.Accounting = Inclusive

@@ -31,7 +31,7 @@ func Resize(d *machine.MachineDeployment, r, waiting int32) {
 // stays as it is while there are any.
 func Release(d *machine.MachineDeployment, machines int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
-	r, waits := Workload(d, d.Spec.Replicas)+machines, waiting(d)
+	r, waits := a.Workload(d, d.Spec.Replicas)+machines, waiting(d)
 	a.serve(int(machines))
 	lay(d, r, waits, a)
 }
@@ -49,7 +49,8 @@ func (a *Applied) serve(machines int) {
 
 // waiting is the growth that waits to be split over zones.
 func waiting(d *machine.MachineDeployment) int32 {
-	return Requested(d) - max(0, Workload(d, d.Spec.Replicas))
+	a := AppliedOf(d, d.Spec.Replicas)
+	return a.requested(d) - max(0, a.Workload(d, d.Spec.Replicas))
 }
 
 // lay writes all numbers of a MachineDeployment. No other code turns R into spec.replicas. Applied replicas, where they are set, change

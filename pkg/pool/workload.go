@@ -26,7 +26,11 @@ func (a Applied) Workload(d metav1.Object, replicas int32) int32 {
 
 // Requested is the number of machines that are asked for as workload: R, and the growth that waits to be split over zones.
 func Requested(d *machine.MachineDeployment) int32 {
-	return max(0, d.Spec.Replicas-int32(AppliedOf(d, d.Spec.Replicas).Counted))
+	return AppliedOf(d, d.Spec.Replicas).requested(d)
+}
+
+func (a Applied) requested(d *machine.MachineDeployment) int32 {
+	return max(0, d.Spec.Replicas-int32(a.Counted))
 }
 
 // AppliedReplicas is the annotation applied-replicas; false where it is missing or invalid.

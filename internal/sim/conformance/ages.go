@@ -56,6 +56,8 @@ func (c *cluster) labelled(n int) (all []*unstructured.Unstructured, of metav1.L
 
 // forgotten specifies what becomes of versions that the server does not remember.
 func (c *cluster) forgotten(forget func()) {
+	c.forgottenLists(forget)
+
 	It("is no beginning for a watch", func() {
 		u := c.machine()
 		_, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
@@ -72,6 +74,21 @@ func (c *cluster) forgotten(forget func()) {
 		Expect(err).To(Satisfy(gone))
 	})
 
+	It("does not concern lists of the present, nor watches from there", func() {
+		u := c.machine()
+		forget()
+		list, err := c.of(machines).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(list.Items).To(HaveLen(1))
+		w := c.watch(machines, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName(), ResourceVersion: list.GetResourceVersion()})
+		two, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
+		Expect(err).NotTo(HaveOccurred())
+		w.expect(watch.Modified, two)
+	})
+}
+
+// forgottenLists specifies it of lists that come in pages, or of an exact version.
+func (c *cluster) forgottenLists(forget func()) {
 	It("ends lists that go on, and those of an exact version", func() {
 		all, of := c.labelled(3)
 		of.Limit = 2
@@ -109,18 +126,6 @@ func (c *cluster) forgotten(forget func()) {
 		Expect(rest.Items).To(HaveLen(2))
 		Expect(rest.Items[1].GetName()).To(Equal(late.GetName()), "which the first page's state did not have")
 		Expect(all).To(HaveLen(3))
-	})
-
-	It("does not concern lists of the present, nor watches from there", func() {
-		u := c.machine()
-		forget()
-		list, err := c.of(machines).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName()})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(list.Items).To(HaveLen(1))
-		w := c.watch(machines, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName(), ResourceVersion: list.GetResourceVersion()})
-		two, err := c.of(machines).Update(ctx, set(u, "b", "metadata", "labels", "a"), update)
-		Expect(err).NotTo(HaveOccurred())
-		w.expect(watch.Modified, two)
 	})
 }
 

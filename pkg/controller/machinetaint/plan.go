@@ -17,8 +17,8 @@ import (
 
 // Plan is what to do about a View. It is carried out as apply says, and may be carried out in part.
 type Plan struct {
-	// Idle says that no excess is wanted and none is left, or that it is not known yet: nothing is written, as if this controller did
-	// not exist.
+	// Idle reports whether the MachineDeployment has no reserve and none is desired, or whether that is not known yet. Nothing is
+	// written then.
 	Idle bool
 	// Rule is what the rule of the reserve decided.
 	Rule reserve.Plan

@@ -228,7 +228,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("decides anew where somebody else took the reserve machines that replicas include", func() {
+	It("decides again if another client took the reserve machines that replicas include", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:9")
 			c.patch("a", `{"spec":{"replicas":3,"excessReplicas":0},"metadata":{"annotations":{%q:"2,max=9,counted=2,replicas=3"}}}`, v1alpha1.AppliedExcessAnnotation)

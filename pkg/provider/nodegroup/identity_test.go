@@ -89,7 +89,7 @@ var _ = Describe("A Node name that was another machine's before (law 13)", func(
 		Entry("a name alone", both, "", "ip-1", codes.OK, "successor"),
 		Entry("a name alone that two machines without Nodes share", unregistered, "", "ip-1", codes.FailedPrecondition),
 		Entry("neither is known: the machine is gone", both, "aws:///eu-west-1a/i-7", "ip-7", codes.OK),
-		Entry("a provider id of which another machine has the last part", twins, "cloud:///b/i-7", "", codes.OK, "twin-b"),
+		Entry("a provider id whose last part belongs to another machine", twins, "cloud:///b/i-7", "", codes.OK, "twin-b"),
 		Entry("Machine and Node write provider ids that cannot be compared", foreign, "cloud-b/7", "ip-1", codes.OK, "odd"),
 	)
 
