@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -68,7 +68,7 @@ func everything() *recorder {
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
 	}
 	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.balancer, h.federatedhpa} {
-		h.machines, h.target = stores.New(h.client, gen.Namespace), target.New(h.core, nil)
+		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
 		register()
@@ -90,12 +90,12 @@ func (h *house) machinetaint() {
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(m.Deployments(), &machine.MachineDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: gen.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace},
 		Spec:       machine.MachineDeploymentSpec{ExcessReplicas: ptr.To[int32](1)},
 		Status:     machine.MachineDeploymentStatus{StockMachineDeploymentStatus: mcm.MachineDeploymentStatus{Conditions: []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady}}}},
 	})
 	put(m.Sets(), &mcm.MachineSet{ObjectMeta: owned("set", "MachineDeployment", "pool")})
-	put(m.Machines(), gen.Machine("a", func(m *mcm.Machine) {
+	put(m.Machines(), fixture.Machine("a", func(m *mcm.Machine) {
 		m.ObjectMeta = owned("a", "MachineSet", "set")
 		m.Annotations = map[string]string{machine.ReserveAnnotation: "{}"}
 	}))
@@ -127,16 +127,16 @@ func (h *house) balancer() {
 		h.events, balancer.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
-	put(all.Informer(), &balancerapi.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace}})
+	put(all.Informer(), &balancerapi.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}})
 }
 
 func (h *house) federatedhpa() {
 	all := h.ours.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
-	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, gen.Namespace, nil), h.events, federatedhpa.Options{Registerer: h.registry})
+	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, fixture.Namespace, nil), h.events, federatedhpa.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(all.Informer(), &autoscaling.FederatedHorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace},
 		Status:     autoscaling.FederatedHorizontalPodAutoscalerStatus{Clusters: []autoscaling.ClusterStatus{{Name: "east"}}},
 	})
 }
@@ -147,5 +147,5 @@ func put(informer cache.SharedIndexInformer, object runtime.Object) {
 }
 
 func owned(name, kind, owner string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: gen.Namespace, OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: owner, UID: "1", Controller: ptr.To(true)}}}
+	return metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: owner, UID: "1", Controller: ptr.To(true)}}}
 }

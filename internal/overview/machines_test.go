@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -95,7 +95,7 @@ var _ = Describe("Machines", func() {
 			m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "ip-1", "aws:///r/i-gone", mcm.MachineUnknown
 		})
 		w.machine("a", "successor", func(m *mcm.Machine) { m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID = "ip-1", "aws:///r/i-successor" })
-		w.Nodes = []*corev1.Node{gen.Node("ip-1", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///z/i-successor" })}
+		w.Nodes = []*corev1.Node{fixture.Node("ip-1", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///z/i-successor" })}
 		w.pod("p", "ip-1")
 		pods := map[string]int{}
 		for _, m := range New(w.Objects).Pools[0].Zones[0].Machines {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -24,7 +24,7 @@ func classed(name string) func(*v1alpha1.MachineDeployment) {
 
 // class adds a MachineClass that says what its machines are.
 func (w *world) class(name, place, cpu string) {
-	w.Classes = append(w.Classes, gen.MachineClass(name, func(c *mcm.MachineClass) {
+	w.Classes = append(w.Classes, fixture.MachineClass(name, func(c *mcm.MachineClass) {
 		c.NodeTemplate = &mcm.NodeTemplate{
 			Capacity:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("16Gi")},
 			InstanceType: "large", Region: "r", Zone: place,

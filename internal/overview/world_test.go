@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -29,7 +29,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
 // pool adds a MachineDeployment with a label for its pool and a MachineSet.
 func (w *world) pool(name string, replicas int32, change ...func(*v1alpha1.MachineDeployment)) *v1alpha1.MachineDeployment {
-	plain := gen.MachineDeployment(name, replicas)
+	plain := fixture.MachineDeployment(name, replicas)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
 	d.UID, d.CreationTimestamp = types.UID(name), ago(24*time.Hour)
@@ -55,7 +55,7 @@ func owned(kind string, uid types.UID) []metav1.OwnerReference {
 
 // machine adds one that runs and has a Node, an hour old.
 func (w *world) machine(set, name string, change ...func(*mcm.Machine)) *mcm.Machine {
-	m := gen.Machine(name, func(m *mcm.Machine) {
+	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.OwnerReferences = owned("MachineSet", types.UID(set+"-set"))
 		m.CreationTimestamp = ago(time.Hour)
 		m.Labels = map[string]string{mcm.NodeLabelKey: name}
@@ -66,7 +66,7 @@ func (w *world) machine(set, name string, change ...func(*mcm.Machine)) *mcm.Mac
 		c(m)
 	}
 	w.Machines = append(w.Machines, m)
-	w.Nodes = append(w.Nodes, gen.Node(name, func(n *corev1.Node) {
+	w.Nodes = append(w.Nodes, fixture.Node(name, func(n *corev1.Node) {
 		n.Labels[corev1.LabelTopologyZone] = "zone-of-" + set
 		n.CreationTimestamp = m.CreationTimestamp
 	}))
@@ -75,14 +75,14 @@ func (w *world) machine(set, name string, change ...func(*mcm.Machine)) *mcm.Mac
 
 // pod adds one that runs on a Node.
 func (w *world) pod(name, node string, change ...func(*corev1.Pod)) {
-	p := gen.Pod(name, change...)
+	p := fixture.Pod(name, change...)
 	p.Spec.NodeName = node
 	w.Pods = append(w.Pods, p)
 }
 
 // waiter adds a pod that found no room.
 func (w *world) waiter(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	p := gen.Pod(name, change...)
+	p := fixture.Pod(name, change...)
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	w.Pods = append(w.Pods, p)
 	return p

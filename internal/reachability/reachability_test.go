@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -177,7 +177,7 @@ var _ = Describe("A cluster and an informer", func() {
 			config.QPS = -1
 			core, ours := kubernetes.NewForConfigOrDie(config), machines.NewForConfigOrDie(config)
 			target := reachability.New("target", reachability.Nodes(core), reachability.Options{})
-			control := reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), gen.Namespace), reachability.Options{})
+			control := reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), fixture.Namespace), reachability.Options{})
 			factory := informers.NewSharedInformerFactory(core, 0)
 			nodes := factory.Core().V1().Nodes().Informer()
 			ctx, cancel := context.WithCancel(context.Background())
@@ -193,7 +193,7 @@ var _ = Describe("A cluster and an informer", func() {
 			Expect(target.Silent()).To(BeTrue())
 			Expect(control.Silent()).To(BeTrue())
 			user := kubernetes.NewForConfigOrDie(world.ConfigFor("user"))
-			_, err := user.CoreV1().Nodes().Create(context.Background(), gen.Node("new"), metav1.CreateOptions{})
+			_, err := user.CoreV1().Nodes().Create(context.Background(), fixture.Node("new"), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			world.Hold("nodes", "ours")
 			world.Down(false, "ours")
@@ -203,7 +203,7 @@ var _ = Describe("A cluster and an informer", func() {
 			world.Release("nodes", "ours")
 			pass(time.Minute)
 			Expect(target.Silent(nodes.GetIndexer())).To(BeFalse())
-			_, shown, _ := nodes.GetIndexer().Get(&corev1.Node{ObjectMeta: gen.Node("new").ObjectMeta})
+			_, shown, _ := nodes.GetIndexer().Get(&corev1.Node{ObjectMeta: fixture.Node("new").ObjectMeta})
 			Expect(shown).To(BeTrue())
 			cancel()
 			Expect(<-ended).To(Succeed())

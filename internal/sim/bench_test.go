@@ -11,7 +11,7 @@ import (
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkUpdate(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	client := machineclient.NewForConfigOrDie(s.Config())
-	all := client.MachineV1alpha1().Machines(gen.Namespace)
+	all := client.MachineV1alpha1().Machines(fixture.Namespace)
 	for range 3 {
 		factory := machineinformers.NewSharedInformerFactory(client, 0)
 		factory.Machine().V1alpha1().Machines().Informer()
@@ -32,7 +32,7 @@ func BenchmarkUpdate(b *testing.B) {
 	var names []string
 	for i := range 500 {
 		names = append(names, "machine-"+strconv.Itoa(i))
-		if _, err := all.Create(ctx, gen.Machine(names[i]), metav1.CreateOptions{}); err != nil {
+		if _, err := all.Create(ctx, fixture.Machine(names[i]), metav1.CreateOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}

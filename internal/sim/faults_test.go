@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -26,11 +26,11 @@ func (s scene) try(user, name string) error {
 }
 
 func attempt(ctx context.Context, c *sim.Client, name string) error {
-	_, err := machineclient.NewForConfigOrDie(c.Config()).MachineV1alpha1().Machines(gen.Namespace).Create(ctx, gen.Machine(name), metav1.CreateOptions{})
+	_, err := machineclient.NewForConfigOrDie(c.Config()).MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, fixture.Machine(name), metav1.CreateOptions{})
 	return err
 }
 
-func (s scene) exists(name string) bool { return s.Get(machines, gen.Namespace, name) != nil }
+func (s scene) exists(name string) bool { return s.Get(machines, fixture.Namespace, name) != nil }
 
 var _ = Describe("Latency", func() {
 	It("passes half before the effect and half after it", func() {
@@ -105,7 +105,7 @@ var _ = Describe("Failing writes", func() {
 			s.FailWrites(1, sim.Before, "unlucky")
 			Expect(s.try("lucky", "one")).To(Succeed())
 			Expect(s.try("unlucky", "two")).NotTo(Succeed())
-			unlucky := machineclient.NewForConfigOrDie(s.ConfigFor("unlucky")).MachineV1alpha1().Machines(gen.Namespace)
+			unlucky := machineclient.NewForConfigOrDie(s.ConfigFor("unlucky")).MachineV1alpha1().Machines(fixture.Namespace)
 			_, err := unlucky.Get(s, "one", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		})
@@ -158,7 +158,7 @@ var _ = Describe("Hooks", func() {
 			})
 			one := s.create("one")
 			one.Status.LastKnownState = "x"
-			all := s.machine.MachineV1alpha1().Machines(gen.Namespace)
+			all := s.machine.MachineV1alpha1().Machines(fixture.Namespace)
 			_, err := all.UpdateStatus(s, one, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(all.Delete(s, "one", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsForbidden))
@@ -167,10 +167,10 @@ var _ = Describe("Hooks", func() {
 			_, err = all.Update(s, one, metav1.UpdateOptions{})
 			Expect(err).To(MatchError(io.ErrUnexpectedEOF))
 			Expect(seen).To(Equal([]sim.Request{
-				{User: "writer", Verb: "create", Resource: "machines", Namespace: gen.Namespace},
-				{User: "writer", Verb: "update", Resource: "machines", Subresource: "status", Namespace: gen.Namespace, Name: "one"},
-				{User: "writer", Verb: "delete", Resource: "machines", Namespace: gen.Namespace, Name: "one"},
-				{User: "writer", Verb: "update", Resource: "machines", Namespace: gen.Namespace, Name: "broken"},
+				{User: "writer", Verb: "create", Resource: "machines", Namespace: fixture.Namespace},
+				{User: "writer", Verb: "update", Resource: "machines", Subresource: "status", Namespace: fixture.Namespace, Name: "one"},
+				{User: "writer", Verb: "delete", Resource: "machines", Namespace: fixture.Namespace, Name: "one"},
+				{User: "writer", Verb: "update", Resource: "machines", Namespace: fixture.Namespace, Name: "broken"},
 			}))
 		})
 	})
@@ -189,7 +189,7 @@ var _ = Describe("Hooks", func() {
 			one := s.create("one")
 			one.Labels = map[string]string{"a": "b"}
 			s.update(s.update(one))
-			all := s.machine.MachineV1alpha1().Machines(gen.Namespace)
+			all := s.machine.MachineV1alpha1().Machines(fixture.Namespace)
 			Expect(all.Delete(s, "one", metav1.DeleteOptions{})).To(MatchError(cause))
 			Expect(s.exists("one")).To(BeFalse())
 			Expect(effects).To(Equal([]sim.Effect{sim.Added, sim.Modified, "", sim.Deleted}))
@@ -234,7 +234,7 @@ var _ = Describe("A client that is cut", func() {
 	It("loses its watches", func() {
 		play(sim.Options{}, func(s scene) {
 			c := s.Client("doomed")
-			w, err := machineclient.NewForConfigOrDie(c.Config()).MachineV1alpha1().Machines(gen.Namespace).Watch(s, metav1.ListOptions{})
+			w, err := machineclient.NewForConfigOrDie(c.Config()).MachineV1alpha1().Machines(fixture.Namespace).Watch(s, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.Cut()
 			s.create("one")
@@ -247,7 +247,7 @@ var _ = Describe("A client that is cut", func() {
 var _ = Describe("A server that is closed", func() {
 	It("refuses requests and ends watches", func() {
 		play(sim.Options{}, func(s scene) {
-			w, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Watch(s, metav1.ListOptions{})
+			w, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Watch(s, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			s.Close()
 			s.Close()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
@@ -49,14 +49,14 @@ func play(o sim.Options, body func(scene)) {
 
 func (s scene) create(name string) *machinev1alpha1.Machine {
 	GinkgoHelper()
-	m, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Create(s, gen.Machine(name), metav1.CreateOptions{})
+	m, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Create(s, fixture.Machine(name), metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return m
 }
 
 func (s scene) update(m *machinev1alpha1.Machine) *machinev1alpha1.Machine {
 	GinkgoHelper()
-	m, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Update(s, m, metav1.UpdateOptions{})
+	m, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Update(s, m, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return m
 }
@@ -69,7 +69,7 @@ func labelled(m *machinev1alpha1.Machine) *machinev1alpha1.Machine {
 
 func (s scene) delete(name string) {
 	GinkgoHelper()
-	Expect(s.machine.MachineV1alpha1().Machines(gen.Namespace).Delete(s, name, metav1.DeleteOptions{})).To(Succeed())
+	Expect(s.machine.MachineV1alpha1().Machines(fixture.Namespace).Delete(s, name, metav1.DeleteOptions{})).To(Succeed())
 }
 
 // mirror is an informer's view of the machines, and how it came about.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -26,10 +26,10 @@ var _ = Describe("A server", func() {
 		play(sim.Options{}, func(s scene) {
 			config := s.Config()
 			config.ContentType = "application/vnd.kubernetes.protobuf"
-			pods := kubernetes.NewForConfigOrDie(config).CoreV1().Pods(gen.Namespace)
-			pod, err := pods.Create(s, gen.Pod("one"), metav1.CreateOptions{})
+			pods := kubernetes.NewForConfigOrDie(config).CoreV1().Pods(fixture.Namespace)
+			pod, err := pods.Create(s, fixture.Pod("one"), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(pod.Spec).To(Equal(gen.Pod("one").Spec))
+			Expect(pod.Spec).To(Equal(fixture.Pod("one").Spec))
 			gone := metav1.Preconditions{UID: ptr.To(pod.UID + "x")}
 			Expect(pods.Delete(s, "one", metav1.DeleteOptions{Preconditions: &gone})).To(Satisfy(apierrors.IsConflict))
 			Expect(pods.Delete(s, "one", metav1.DeleteOptions{})).To(Succeed())
@@ -39,11 +39,11 @@ var _ = Describe("A server", func() {
 	It("keeps managed fields from the first apply on, unless they are kept from creation on", func() {
 		for _, all := range []bool{false, true} {
 			play(sim.Options{ManagedFields: all}, func(s scene) {
-				maps := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().ConfigMaps(gen.Namespace)
+				maps := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().ConfigMaps(fixture.Namespace)
 				one, err := maps.Create(s, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"a": "1"}}, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(one.ManagedFields != nil).To(Equal(all))
-				one, err = maps.Apply(s, corev1apply.ConfigMap("one", gen.Namespace).WithData(map[string]string{"b": "2"}), metav1.ApplyOptions{FieldManager: "x"})
+				one, err = maps.Apply(s, corev1apply.ConfigMap("one", fixture.Namespace).WithData(map[string]string{"b": "2"}), metav1.ApplyOptions{FieldManager: "x"})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(one.Data).To(Equal(map[string]string{"a": "1", "b": "2"}))
 				Expect(one.ManagedFields).To(HaveLen(2))
@@ -62,8 +62,8 @@ var _ = Describe("A server", func() {
 		Expect(resources[0].Kind).To(Equal("MachineDeployment"))
 		resources[0].Known = &sim.Known{Spec: []string{"replicas"}, Status: []string{"replicas"}}
 		play(sim.Options{Resources: resources}, func(s scene) {
-			all := dynamic.NewForConfigOrDie(s.Config()).Resource(deployments).Namespace(gen.Namespace)
-			_, err := s.machine.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(s, gen.MachineDeployment("pool", 3), metav1.CreateOptions{})
+			all := dynamic.NewForConfigOrDie(s.Config()).Resource(deployments).Namespace(fixture.Namespace)
+			_, err := s.machine.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(s, fixture.MachineDeployment("pool", 3), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			body := []byte(`{"spec":{"replicas":4,"excessReplicas":2},"status":{"replicas":1}}`)
 			d, err := all.Patch(s, "pool", "application/merge-patch+json", body, metav1.PatchOptions{})
@@ -79,22 +79,22 @@ var _ = Describe("A server", func() {
 
 	It("keeps unknown fields of custom resources otherwise", func() {
 		play(sim.Options{}, func(s scene) {
-			d, err := s.machine.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(s, gen.MachineDeployment("pool", 3), metav1.CreateOptions{})
+			d, err := s.machine.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(s, fixture.MachineDeployment("pool", 3), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			excess := []byte(`{"spec":{"excessReplicas":2}}`)
-			_, err = s.machine.MachineV1alpha1().MachineDeployments(gen.Namespace).Patch(s, "pool", "application/merge-patch+json", excess, metav1.PatchOptions{})
+			_, err = s.machine.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(s, "pool", "application/merge-patch+json", excess, metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(s.Get(deployments, gen.Namespace, "pool").Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("excessReplicas", int64(2))))
+			Expect(s.Get(deployments, fixture.Namespace, "pool").Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("excessReplicas", int64(2))))
 			d.ResourceVersion = s.Version()
-			_, err = s.machine.MachineV1alpha1().MachineDeployments(gen.Namespace).Update(s, d, metav1.UpdateOptions{})
+			_, err = s.machine.MachineV1alpha1().MachineDeployments(fixture.Namespace).Update(s, d, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(s.Get(deployments, gen.Namespace, "pool").Object).To(HaveKeyWithValue("spec", Not(HaveKey("excessReplicas"))), "a typed PUT wipes them, as ever")
+			Expect(s.Get(deployments, fixture.Namespace, "pool").Object).To(HaveKeyWithValue("spec", Not(HaveKey("excessReplicas"))), "a typed PUT wipes them, as ever")
 		})
 	})
 
 	It("shows built-in workloads through their scale, selector included", func() {
 		play(sim.Options{Resources: sim.Workloads}, func(s scene) {
-			apps := kubernetes.NewForConfigOrDie(s.Config()).AppsV1().Deployments(gen.Namespace)
+			apps := kubernetes.NewForConfigOrDie(s.Config()).AppsV1().Deployments(fixture.Namespace)
 			labels := map[string]string{"app": "web"}
 			_, err := apps.Create(s, &appsv1.Deployment{
 				ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -120,11 +120,11 @@ var _ = Describe("A server", func() {
 	It("gives out copies: nobody can change what is stored", func() {
 		play(sim.Options{}, func(s scene) {
 			s.create("one")
-			s.Get(machines, gen.Namespace, "one").Object["spec"] = "broken"
+			s.Get(machines, fixture.Namespace, "one").Object["spec"] = "broken"
 			s.Objects(machines)[0].SetName("broken")
-			Expect(s.Get(machines, gen.Namespace, "one").Object).To(HaveKeyWithValue("spec", Not(Equal("broken"))))
+			Expect(s.Get(machines, fixture.Namespace, "one").Object).To(HaveKeyWithValue("spec", Not(Equal("broken"))))
 			Expect(s.Objects(machines)[0].GetName()).To(Equal("one"))
-			Expect(s.Get(machines, gen.Namespace, "two")).To(BeNil())
+			Expect(s.Get(machines, fixture.Namespace, "two")).To(BeNil())
 		})
 	})
 
@@ -144,18 +144,18 @@ var _ = Describe("Garbage", func() {
 			go s.CollectGarbage(ctx, time.Second)
 			owner, other := s.create("owner"), s.create("other")
 			owned := func(name string, by ...*metav1.OwnerReference) {
-				m := gen.Machine(name)
+				m := fixture.Machine(name)
 				for _, reference := range by {
 					m.OwnerReferences = append(m.OwnerReferences, *reference)
 				}
-				_, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Create(s, m, metav1.CreateOptions{})
+				_, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Create(s, m, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 			}
 			kind := machines.GroupVersion().WithKind("Machine")
 			byOwner, byOther := metav1.NewControllerRef(owner, kind), metav1.NewControllerRef(other, kind)
 			byOther.Controller = nil
 			owned("child", byOwner)
-			child, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Get(s, "child", metav1.GetOptions{})
+			child, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Get(s, "child", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			owned("grandchild", metav1.NewControllerRef(child, kind))
 			owned("shared", byOwner, byOther)

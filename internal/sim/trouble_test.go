@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -28,11 +28,11 @@ func (s scene) once(user, verb string) rest.Result {
 	config := s.ConfigFor(user)
 	all := machineclient.NewForConfigOrDie(config).MachineV1alpha1().RESTClient()
 	if verb == "POST" {
-		m := gen.Machine("")
+		m := fixture.Machine("")
 		m.GenerateName = "x-"
-		return all.Post().MaxRetries(0).Namespace(gen.Namespace).Resource("machines").Body(m).Do(s)
+		return all.Post().MaxRetries(0).Namespace(fixture.Namespace).Resource("machines").Body(m).Do(s)
 	}
-	return all.Get().MaxRetries(0).Namespace(gen.Namespace).Resource("machines").Do(s)
+	return all.Get().MaxRetries(0).Namespace(fixture.Namespace).Resource("machines").Do(s)
 }
 
 var _ = Describe("Trouble", func() {
@@ -134,7 +134,7 @@ func code(n int32) func(error) bool {
 var _ = Describe("Silence", func() {
 	It("answers nothing, delivers nothing, and is given up after a while", func() {
 		play(sim.Options{}, func(s scene) {
-			w, err := machineclient.NewForConfigOrDie(s.ConfigFor("lonely")).MachineV1alpha1().Machines(gen.Namespace).Watch(s, metav1.ListOptions{})
+			w, err := machineclient.NewForConfigOrDie(s.ConfigFor("lonely")).MachineV1alpha1().Machines(fixture.Namespace).Watch(s, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			s.Silence(true, "lonely")
 			begun := time.Now()
@@ -152,7 +152,7 @@ var _ = Describe("Silence", func() {
 
 	It("that is short delays", func() {
 		play(sim.Options{}, func(s scene) {
-			w, err := machineclient.NewForConfigOrDie(s.ConfigFor("lonely")).MachineV1alpha1().Machines(gen.Namespace).Watch(s, metav1.ListOptions{})
+			w, err := machineclient.NewForConfigOrDie(s.ConfigFor("lonely")).MachineV1alpha1().Machines(fixture.Namespace).Watch(s, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			defer w.Stop()
 			s.Silence(true, "lonely")
@@ -172,7 +172,7 @@ var _ = Describe("Silence", func() {
 var _ = Describe("A server without watch lists", func() {
 	It("refuses a watch that is to begin with what is stored, until it has them", func() {
 		play(sim.Options{}, func(s scene) {
-			all := machineclient.NewForConfigOrDie(s.ConfigFor("lister")).MachineV1alpha1().Machines(gen.Namespace)
+			all := machineclient.NewForConfigOrDie(s.ConfigFor("lister")).MachineV1alpha1().Machines(fixture.Namespace)
 			yes := true
 			begin := func() error {
 				w, err := all.Watch(s, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
@@ -202,8 +202,8 @@ var _ = Describe("A restore", func() {
 			s.Restore(backup)
 			Expect(s.Version()).To(Equal(before))
 			Expect(s.exists("two")).To(BeFalse())
-			Expect(s.Get(machines, gen.Namespace, "one").GetLabels()).To(BeEmpty())
-			Expect(s.Get(machines, gen.Namespace, "one").GetUID()).To(Equal(one.UID))
+			Expect(s.Get(machines, fixture.Namespace, "one").GetLabels()).To(BeEmpty())
+			Expect(s.Get(machines, fixture.Namespace, "one").GetUID()).To(Equal(one.UID))
 			s.create("three")
 			one.Labels = map[string]string{"c": "d"}
 			Expect(s.update(one).ResourceVersion).To(Equal(later.ResourceVersion), "of another state")
@@ -213,7 +213,7 @@ var _ = Describe("A restore", func() {
 
 	It("ends watches; those that start at a version that is yet to come are silent until it has come", func() {
 		play(sim.Options{}, func(s scene) {
-			all := s.machine.MachineV1alpha1().Machines(gen.Namespace)
+			all := s.machine.MachineV1alpha1().Machines(fixture.Namespace)
 			backup := s.Snapshot()
 			s.create("one")
 			two := s.create("two")

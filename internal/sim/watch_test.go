@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -56,7 +56,7 @@ func (f *follower) now() said {
 // follow begins a watch from a version.
 func (s scene) follow(version string) *follower {
 	GinkgoHelper()
-	w, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Watch(s, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+	w, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Watch(s, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 	Expect(err).NotTo(HaveOccurred())
 	f := &follower{}
 	go func() {
@@ -108,7 +108,7 @@ var _ = Describe("Watches", func() {
 			var versions []string
 			for range 10 {
 				set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{GenerateName: "set-"}} // another kind
-				_, err := s.machine.MachineV1alpha1().MachineSets(gen.Namespace).Create(s, set, metav1.CreateOptions{})
+				_, err := s.machine.MachineV1alpha1().MachineSets(fixture.Namespace).Create(s, set, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				versions = append(versions, s.Version())
 				time.Sleep(time.Minute)
@@ -139,7 +139,7 @@ var _ = Describe("Watches", func() {
 
 	It("refuse a version that is none", func() {
 		play(sim.Options{}, func(s scene) {
-			_, err := s.machine.MachineV1alpha1().Machines(gen.Namespace).Watch(s, metav1.ListOptions{ResourceVersion: "yesterday"})
+			_, err := s.machine.MachineV1alpha1().Machines(fixture.Namespace).Watch(s, metav1.ListOptions{ResourceVersion: "yesterday"})
 			Expect(err).To(Satisfy(apierrors.IsBadRequest))
 		})
 	})

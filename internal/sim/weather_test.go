@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -29,7 +29,7 @@ func weather(s scene, seed uint64) {
 
 // turn is one thing that happens. Writes may fail; that is part of it.
 func turn(s scene, random *rand.Rand) {
-	all := s.machine.MachineV1alpha1().Machines(gen.Namespace)
+	all := s.machine.MachineV1alpha1().Machines(fixture.Namespace)
 	name := fmt.Sprint("m", random.IntN(6))
 	switch random.IntN(10) {
 	case 0:
@@ -48,6 +48,6 @@ func turn(s scene, random *rand.Rand) {
 			_, _ = all.Update(s, m, metav1.UpdateOptions{})
 			return
 		}
-		_, _ = all.Create(s, gen.Machine(name), metav1.CreateOptions{})
+		_, _ = all.Create(s, fixture.Machine(name), metav1.CreateOptions{})
 	}
 }

@@ -13,14 +13,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 )
 
 var _ = Describe("Informers", func() {
 	It("list each kind once, however many controllers ask for it, and only kinds that one asks for", func(ctx SpecContext) {
-		core := fake.NewClientset(gen.Node("n"), gen.Pod("p"))
+		core := fake.NewClientset(fixture.Node("n"), fixture.Pod("p"))
 		var mu sync.Mutex
 		lists := map[string]int{}
 		core.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -54,10 +54,10 @@ var _ = Describe("Informers", func() {
 			"nominated": func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" },
 			"ended":     func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 		} {
-			Expect(pods.Add(gen.Pod(name, change))).To(Succeed())
+			Expect(pods.Add(fixture.Pod(name, change))).To(Succeed())
 		}
 		for name, ready := range map[string]corev1.ConditionStatus{"ready": corev1.ConditionTrue, "silent": corev1.ConditionUnknown} {
-			Expect(nodes.Add(gen.Node(name, func(n *corev1.Node) {
+			Expect(nodes.Add(fixture.Node(name, func(n *corev1.Node) {
 				n.Spec.ProviderID = "id-" + name
 				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
 			}))).To(Succeed())

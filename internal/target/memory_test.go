@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkMemory(b *testing.B) {
 			before := allocated()
 			for i := range b.N {
 				// What is decoded from an answer shares nothing.
-				text, err := gen.Pod(fmt.Sprint("web-", i), ownedBy("web")).Marshal()
+				text, err := fixture.Pod(fmt.Sprint("web-", i), ownedBy("web")).Marshal()
 				if err != nil {
 					b.Fatal(err)
 				}

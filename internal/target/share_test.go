@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
 )
 
@@ -33,7 +33,7 @@ var _ = Describe("Pods of one owner", func() {
 
 	keep := func(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 		GinkgoHelper()
-		pod := gen.Pod(name, change...)
+		pod := fixture.Pod(name, change...)
 		kept, err := transform(pod)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kept).To(Equal(target.StripPod(pod)), "a pod is the same whether or not it shares anything")

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -86,7 +86,7 @@ var podReaders = map[string]func(*corev1.Pod) any{
 func drawPod(t *rapid.T) *corev1.Pod {
 	pick := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
 	now := metav1.NewTime(time.Unix(1e9, 0))
-	return gen.Pod("p", func(p *corev1.Pod) {
+	return fixture.Pod("p", func(p *corev1.Pod) {
 		p.UID, p.ResourceVersion, p.CreationTimestamp = "uid", "7", now
 		p.Labels = map[string]string{"app": pick("app", "a", "b")}
 		p.Annotations = map[string]string{"note": "x"}
@@ -135,7 +135,7 @@ var _ = Describe("A stripped pod", func() {
 	})
 
 	DescribeTable("is small, whatever its author wrote", func(node string, change func(*corev1.Pod)) {
-		slim := strip(GinkgoT(), gen.Pod("p", func(p *corev1.Pod) { p.Spec.NodeName = node }, change))
+		slim := strip(GinkgoT(), fixture.Pod("p", func(p *corev1.Pod) { p.Spec.NodeName = node }, change))
 		Expect(slim.Size()).To(BeNumerically("<", fit.MaxBytes+1<<10))
 		Expect(slim.Spec.NodeName).To(Equal(node))
 	},
@@ -161,7 +161,7 @@ var _ = Describe("A stripped pod", func() {
 	)
 
 	It("tolerates the reserve taint also if it has more tolerations than are kept", func() {
-		slim := strip(GinkgoT(), gen.Pod("p", func(p *corev1.Pod) {
+		slim := strip(GinkgoT(), fixture.Pod("p", func(p *corev1.Pod) {
 			p.Spec.NodeName = "n"
 			for i := range 1000 {
 				p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", i), Operator: corev1.TolerationOpExists})
@@ -175,7 +175,7 @@ var _ = Describe("A stripped pod", func() {
 
 var _ = Describe("What is kept", func() {
 	It("of a Node is all that machine-controller-manager writes back or reads, and no more of its status", func() {
-		whole := gen.Node("n", func(n *corev1.Node) {
+		whole := fixture.Node("n", func(n *corev1.Node) {
 			n.Labels, n.Annotations, n.Finalizers = map[string]string{"a": "b"}, map[string]string{"c": "d"}, []string{"e"}
 			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 			n.Spec = corev1.NodeSpec{ProviderID: "f", PodCIDR: "g", Unschedulable: true, Taints: []corev1.Taint{{Key: "h"}}}

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
@@ -67,7 +67,7 @@ var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 				Expect(p.Objects(machinesResource)).To(HaveLen(wanted))
 			}
 
-			_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), gen.MachineDeployment("pool", 4), metav1.CreateOptions{})
+			_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", 4), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			settled(4)
 			for _, wanted := range []int{7, 2, 5} {
@@ -103,7 +103,7 @@ var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 				w.AfterWrite(c.follow)
 				defer func() { made = c.made }()
 				w.Lag("machines", sim.Constantly(3*time.Second), "controllers")
-				_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), gen.MachineDeployment("pool", 4), metav1.CreateOptions{})
+				_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", 4), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(w.Settle(quiet, 12*time.Hour)).To(Succeed())
 				p.scale(7)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -130,7 +130,7 @@ func scaleRounds(rounds int, late time.Duration, write time.Duration, wrap func(
 		defer p.End()
 		p.capAt(limit)
 		p.Latency(write / 2)
-		_, err := p.user.MachineV1alpha1().MachineDeployments(mcm.Namespace).Create(context.Background(), gen.MachineDeployment("pool", few), metav1.CreateOptions{})
+		_, err := p.user.MachineV1alpha1().MachineDeployments(mcm.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", few), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		p.settle()
 		if late > 0 {

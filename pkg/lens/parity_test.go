@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -79,7 +79,7 @@ func ordinary(wrap func(context.Context, versioned.Interface) mcm.Lens) (steps [
 			steps = append(steps, historyOf(p.Writes()[since:]))
 			since = len(p.Writes())
 		}
-		_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), gen.MachineDeployment("pool", 1), metav1.CreateOptions{})
+		_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", 1), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		settled()
 		for _, patch := range []string{
@@ -93,7 +93,7 @@ func ordinary(wrap func(context.Context, versioned.Interface) mcm.Lens) (steps [
 			p.patch(patch)
 			settled()
 		}
-		Expect(p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+		Expect(p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
 		settled()
 		Expect(p.Objects(machinesResource)).To(BeEmpty())
 	})

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -118,7 +118,7 @@ func (p *reservePool) machines() (all []machinev1alpha1.Machine) {
 }
 
 func (p *reservePool) replicas() int {
-	d := p.Get(deploymentsResource, gen.Namespace, "pool")
+	d := p.Get(deploymentsResource, fixture.Namespace, "pool")
 	if d == nil {
 		return 0
 	}
@@ -146,18 +146,18 @@ func (p *reservePool) names() (serving, reserve []string) {
 // create makes the pool, with so much excess applied.
 func (p *reservePool) create(replicas int32, excess string, change ...func(*machinev1alpha1.MachineDeployment)) {
 	GinkgoHelper()
-	d := gen.MachineDeployment("pool", replicas, change...)
+	d := fixture.MachineDeployment("pool", replicas, change...)
 	if excess != "" {
 		d.Annotations = map[string]string{api.AppliedExcessAnnotation: excess}
 	}
-	_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
+	_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	p.settle()
 }
 
 func (p *reservePool) change(name string, change func(*machinev1alpha1.Machine) *machinev1alpha1.Machine) {
 	GinkgoHelper()
-	machines := p.user.MachineV1alpha1().Machines(gen.Namespace)
+	machines := p.user.MachineV1alpha1().Machines(fixture.Namespace)
 	m, err := machines.Get(context.Background(), name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = machines.Update(context.Background(), change(m), metav1.UpdateOptions{})

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -49,7 +49,7 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 				}
 			}
 			Expect(nodes).To(Equal(2), "nodes with the taint from their registration on")
-			d := p.Get(deploymentsResource, gen.Namespace, "pool")
+			d := p.Get(deploymentsResource, fixture.Namespace, "pool")
 			Expect(d.Object["spec"].(map[string]any)["replicas"]).To(BeEquivalentTo(3))
 			Expect(d.Object["status"].(map[string]any)["replicas"]).To(BeEquivalentTo(5))
 			for _, set := range p.Objects(setsResource) {
@@ -156,7 +156,7 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 					Expect(m.Name).NotTo(Equal(gone.Name))
 				}
 			}
-			Expect(p.Get(deploymentsResource, gen.Namespace, "pool").Object["status"].(map[string]any)["updatedReplicas"]).To(BeEquivalentTo(5))
+			Expect(p.Get(deploymentsResource, fixture.Namespace, "pool").Object["status"].(map[string]any)["updatedReplicas"]).To(BeEquivalentTo(5))
 		})
 	})
 
@@ -164,7 +164,7 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 		story(func(p *reservePool) {
 			serving, reserve := p.names()
 			for _, name := range []string{serving[0], reserve[0]} {
-				machines := p.user.MachineV1alpha1().Machines(gen.Namespace)
+				machines := p.user.MachineV1alpha1().Machines(fixture.Namespace)
 				m, err := machines.Get(context.Background(), name, metav1.GetOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				m.Status.CurrentStatus.Phase = machinev1alpha1.MachineFailed
@@ -181,7 +181,7 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 
 	It("end with their MachineDeployment", func() {
 		story(func(p *reservePool) {
-			Expect(p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+			Expect(p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
 			p.settle()
 			Expect(p.machines()).To(BeEmpty())
 			Expect(p.Objects(deploymentsResource)).To(BeEmpty())
@@ -191,12 +191,12 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 	It("leave what others wrote into fields they do not know", func() {
 		story(func(p *reservePool) {
 			p.patch(`{"spec":{"excessReplicas":2},"metadata":{"annotations":{"` + api.BoundsAnnotation + `":"1:9:2"}}}`)
-			_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Patch(context.Background(), "pool", types.MergePatchType,
+			_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "pool", types.MergePatchType,
 				[]byte(`{"status":{"excessReplicas":2,"readyExcessReplicas":1}}`), metav1.PatchOptions{}, "status")
 			Expect(err).NotTo(HaveOccurred())
 			p.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			p.settle()
-			d := p.Get(deploymentsResource, gen.Namespace, "pool").Object
+			d := p.Get(deploymentsResource, fixture.Namespace, "pool").Object
 			Expect(d["spec"].(map[string]any)["excessReplicas"]).To(BeEquivalentTo(2))
 			Expect(d["status"].(map[string]any)["excessReplicas"]).To(BeEquivalentTo(2))
 			Expect(d["status"].(map[string]any)["readyExcessReplicas"]).To(BeEquivalentTo(1))

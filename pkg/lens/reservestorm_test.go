@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -33,9 +33,9 @@ var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 				serving, reserve := p.names()
 				Expect(len(serving) + len(reserve)).To(Equal(wanted))
 			}
-			d := gen.MachineDeployment("pool", 3)
+			d := fixture.MachineDeployment("pool", 3)
 			d.Annotations = map[string]string{api.AppliedExcessAnnotation: "2"}
-			_, err := p.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
+			_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			settled(5)
 			Expect(c.made).To(Equal(5))

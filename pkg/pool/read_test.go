@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -149,7 +149,7 @@ func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 var _ = DescribeTable("What a machine has for pods is what", func(want string, change func(*world)) {
 	w := newWorld()
 	w.Sets[0].Spec.Replicas = 3
-	w.Classes = []*mcm.MachineClass{gen.MachineClass("new", func(c *mcm.MachineClass) {
+	w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", func(c *mcm.MachineClass) {
 		c.NodeTemplate = &mcm.NodeTemplate{
 			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}, VirtualCapacity: corev1.ResourceList{"x/y": resource.MustParse("1")},
 		}
@@ -275,7 +275,7 @@ var _ = Describe("A snapshot", func() {
 		w := newWorld()
 		w.machine("new", "a")
 		w.node("a")
-		promised := gen.Pod("promised", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" })
+		promised := fixture.Pod("promised", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" })
 		snapshot := pool.Read(w.deployment, promising{pool.NewList(w.Objects), promised}, noon)
 		Expect(snapshot.Machines[0].Pods).To(BeZero())
 	})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -29,11 +29,11 @@ type world struct {
 
 // newWorld has a MachineDeployment "pool" whose template is of the MachineClass "new", and its MachineSets "new" and "old".
 func newWorld() *world {
-	d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "pool", UID: "pool", Annotations: map[string]string{}}}
+	d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "pool", UID: "pool", Annotations: map[string]string{}}}
 	d.Spec.Template.Spec.Class.Name = "new"
 	w := &world{deployment: d}
 	for _, name := range []string{"new", "old"} {
-		set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: name, UID: types.UID(name), OwnerReferences: ownedBy("MachineDeployment", "pool")}}
+		set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name, UID: types.UID(name), OwnerReferences: ownedBy("MachineDeployment", "pool")}}
 		set.Spec.Template.Spec.Class.Name = name
 		w.Sets = append(w.Sets, set)
 	}
@@ -46,7 +46,7 @@ func ownedBy(kind, uid string) []metav1.OwnerReference {
 
 // machine of a MachineSet: it runs, and its Node has its name.
 func (w *world) machine(set, name string, change ...func(*mcm.Machine)) *mcm.Machine {
-	m := gen.Machine(name, func(m *mcm.Machine) {
+	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.UID, m.OwnerReferences, m.Labels = types.UID(name), ownedBy("MachineSet", set), map[string]string{mcm.NodeLabelKey: name}
 		m.Annotations, m.Spec.ProviderID, m.Status.CurrentStatus.Phase = map[string]string{}, "virtual:///"+name, mcm.MachineRunning
 	})
@@ -58,11 +58,11 @@ func (w *world) machine(set, name string, change ...func(*mcm.Machine)) *mcm.Mac
 }
 
 func (w *world) node(name string, change ...func(*corev1.Node)) {
-	w.Nodes = append(w.Nodes, gen.Node(name, change...))
+	w.Nodes = append(w.Nodes, fixture.Node(name, change...))
 }
 
 func (w *world) pod(node string, change ...func(*corev1.Pod)) {
-	w.Pods = append(w.Pods, gen.Pod(fmt.Sprint("pod-", len(w.Pods)), append([]func(*corev1.Pod){func(p *corev1.Pod) {
+	w.Pods = append(w.Pods, fixture.Pod(fmt.Sprint("pod-", len(w.Pods)), append([]func(*corev1.Pod){func(p *corev1.Pod) {
 		p.Spec.NodeName, p.OwnerReferences = node, ownedBy("ReplicaSet", "app")
 	}}, change...)...))
 }
@@ -131,7 +131,7 @@ func drawWorld(t *rapid.T) *world {
 		})
 	}
 	if rapid.Bool().Draw(t, "class") {
-		w.Classes = append(w.Classes, gen.MachineClass("new", func(c *mcm.MachineClass) {
+		w.Classes = append(w.Classes, fixture.MachineClass("new", func(c *mcm.MachineClass) {
 			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{}}
 		}))
 	}

@@ -12,14 +12,14 @@ import (
 	. "github.com/onsi/gomega"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 var _ = Describe("A view of a snapshot", func() {
-	read := pool.Machine{Object: gen.Machine("m", func(m *mcm.Machine) {
+	read := pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
 		m.Annotations = map[string]string{machine.ReserveAnnotation: "marked", machineutils.MachinePriority: "5"}
 		m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "virtual:///m", mcm.MachineRunning
 	}), Set: "set", Pods: 2, Pinned: true, Preserved: true, Named: true}

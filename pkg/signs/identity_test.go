@@ -8,17 +8,17 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 var _ = DescribeTable("A Node is that of a Machine",
 	func(label, machineID, nodeID string, is bool) {
-		m := gen.Machine("m", func(m *mcm.Machine) {
+		m := fixture.Machine("m", func(m *mcm.Machine) {
 			m.Labels = map[string]string{mcm.NodeLabelKey: label}
 			m.Spec.ProviderID = machineID
 		})
-		n := gen.Node("ip-10-0-0-1", func(n *corev1.Node) { n.Spec.ProviderID = nodeID })
+		n := fixture.Node("ip-10-0-0-1", func(n *corev1.Node) { n.Spec.ProviderID = nodeID })
 		Expect(signs.IsNodeOf(m, n)).To(Equal(is))
 	},
 	Entry("that names it and has its id", "ip-10-0-0-1", "aws:///eu-west-1/i-1", "aws:///eu-west-1/i-1", true),

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -46,7 +46,7 @@ var _ = Describe("A write through a proxy", func() {
 			dealt := newDealer()
 			config, err := clientcmd.BuildConfigFromFlags("", faultyProxy(func(*http.Request) *fault { return dealt.next("write", []fault{f}) }))
 			Expect(err).NotTo(HaveOccurred())
-			m := gen.Machine("written")
+			m := fixture.Machine("written")
 			_, err = versioned.NewForConfigOrDie(config).MachineV1alpha1().Machines("default").Create(ctx, m, metav1.CreateOptions{})
 			_, found := direct.Get(ctx, m.Name, metav1.GetOptions{})
 			By(f.String() + ": " + string(written.Outcome(err)))
@@ -81,7 +81,7 @@ var _ = Describe("A write through a proxy", func() {
 		client := versioned.NewForConfigOrDie(cluster.Config()).MachineV1alpha1()
 		seen := seenMachines(ctx)
 		ends := runManager("--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--namespace=default", "--controllers=mcm", "--leader-elect=false")
-		_, err := client.MachineDeployments("default").Create(ctx, gen.MachineDeployment(pool, wanted, func(d *v1alpha1.MachineDeployment) { d.Namespace = "default" }), metav1.CreateOptions{})
+		_, err := client.MachineDeployments("default").Create(ctx, fixture.MachineDeployment(pool, wanted, func(d *v1alpha1.MachineDeployment) { d.Namespace = "default" }), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() int { return seen().Len() }, 3*time.Minute).Should(BeNumerically(">=", wanted))
 		Consistently(func() []string { return sets.List(seen()) }, 10*time.Second, time.Second).Should(HaveLen(wanted))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/settings"
 )
 
@@ -41,9 +41,9 @@ var _ = Describe("The settings of the manager", func() {
 		Expect(err).NotTo(HaveOccurred())
 		flags := manager.NewOptions().Flags()
 		Expect(flags.Parse([]string{"--balance-mode=nonsense"})).To(Succeed())
-		config, err := settings.Publication(gen.Namespace, "me", flags)
+		config, err := settings.Publication(fixture.Namespace, "me", flags)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(gen.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
+		_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = s.answer("", "plan")
 		Expect(err).To(MatchError(ContainSubstring("nonsense")), "what the manager has counts")

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -36,9 +36,9 @@ func fleet() scene {
 	o := &autoscaling.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	o.Spec.ScaleTargetRef = autoscaling.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
 	o.Spec.MaxReplicas = 9
-	_, err := versioned.NewForConfigOrDie(s.ConfigFor("writer")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(gen.Namespace).Create(ctx, o, metav1.CreateOptions{})
+	_, err := versioned.NewForConfigOrDie(s.ConfigFor("writer")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(fixture.Namespace).Create(ctx, o, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	client := dynamic.NewForConfigOrDie(s.ConfigFor("writer")).Resource(federatedhpa.ProfileResource).Namespace(gen.Namespace)
+	client := dynamic.NewForConfigOrDie(s.ConfigFor("writer")).Resource(federatedhpa.ProfileResource).Namespace(fixture.Namespace)
 	profile := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile", "metadata": map[string]any{"name": "munich"},
 	}}

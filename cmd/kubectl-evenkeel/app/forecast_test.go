@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
@@ -45,7 +45,7 @@ func (s scene) written() (n int) {
 
 func (s scene) drained(name string) bool {
 	GinkgoHelper()
-	d, err := versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1().MachineDeployments(gen.Namespace).Get(GinkgoT().Context(), name, metav1.GetOptions{})
+	d, err := versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(GinkgoT().Context(), name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return d.Annotations[v1alpha1.DrainReserveAnnotation] == "true"
 }

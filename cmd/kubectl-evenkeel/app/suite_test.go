@@ -20,7 +20,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -46,7 +46,7 @@ func newScene(resources []sim.Resource) scene {
 	GinkgoHelper()
 	s := sim.New(sim.Options{Resources: resources})
 	DeferCleanup(s.Close)
-	c, err := read.New(s.ConfigFor("plugin"), s.ConfigFor("plugin"), gen.Namespace)
+	c, err := read.New(s.ConfigFor("plugin"), s.ConfigFor("plugin"), fixture.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return scene{s, c}
 }
@@ -66,19 +66,19 @@ func (s scene) pool(name string) {
 	ctx := GinkgoT().Context()
 	ours := versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1()
 	core := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1()
-	plain := gen.MachineDeployment(name, 1)
+	plain := fixture.MachineDeployment(name, 1)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
 	d.Spec.ExcessReplicas = ptr.To(int32(1))
 	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "1", v1alpha1.WantedExcessAnnotation: "1"}
-	d, err := ours.MachineDeployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	d, err := ours.MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owned("MachineDeployment", name, d.UID)}}
 	set.Spec = mcm.MachineSetSpec{Replicas: 2, Selector: d.Spec.Selector, Template: d.Spec.Template}
-	set, err = ours.MachineSets(gen.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	set, err = ours.MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	for _, machine := range []string{name + "-serves", name + "-waits"} {
-		m, err := ours.Machines(gen.Namespace).Create(ctx, gen.Machine(machine, func(m *mcm.Machine) {
+		m, err := ours.Machines(fixture.Namespace).Create(ctx, fixture.Machine(machine, func(m *mcm.Machine) {
 			m.OwnerReferences = owned("MachineSet", name, set.UID)
 			m.Labels = map[string]string{"name": name, mcm.NodeLabelKey: machine}
 			m.Spec.ProviderID = "virtual:///" + machine
@@ -91,9 +91,9 @@ func (s scene) pool(name string) {
 		}), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		m.Status.CurrentStatus.Phase = mcm.MachineRunning
-		_, err = ours.Machines(gen.Namespace).UpdateStatus(ctx, m, metav1.UpdateOptions{})
+		_, err = ours.Machines(fixture.Namespace).UpdateStatus(ctx, m, metav1.UpdateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = core.Nodes().Create(ctx, gen.Node(machine, func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "z1" }), metav1.CreateOptions{})
+		_, err = core.Nodes().Create(ctx, fixture.Node(machine, func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "z1" }), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 }

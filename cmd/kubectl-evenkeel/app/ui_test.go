@@ -19,7 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // served runs ui until the spec has ended or calls stop, and returns the address that it prints and how it ends.
@@ -64,12 +64,12 @@ var _ = Describe("ui", func() {
 		Expect(address).To(MatchRegexp(`^http://127\.0\.0\.1:\d+/\?key=[\w-]{43}$`))
 		page, err := io.ReadAll(load(ctx, address))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(page)).To(And(ContainSubstring("namespace "+gen.Namespace), ContainSubstring(`href="/zone/default/pool"`)))
+		Expect(string(page)).To(And(ContainSubstring("namespace "+fixture.Namespace), ContainSubstring(`href="/zone/default/pool"`)))
 
 		root, _, _ := strings.Cut(address, "?")
 		stream := load(ctx, root+"events")
 		Expect(stream.ReadString('\n')).To(ContainSubstring("pool/default/"))
-		err = s.clusters.Control.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})
+		err = s.clusters.Control.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for line := ""; !strings.Contains(line, "There are no MachineDeployments"); {
 			line, err = stream.ReadString('\n')

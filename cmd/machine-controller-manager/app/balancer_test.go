@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -34,27 +34,27 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--controllers=balancer")
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
 		Eventually(func() any {
-			return server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, "balancer")
+			return server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), fixture.Namespace, "balancer")
 		}, eventually).ShouldNot(BeNil())
-		Expect(server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, name)).To(BeNil())
+		Expect(server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), fixture.Namespace, name)).To(BeNil())
 
 		ctx := context.Background()
 		user := server.ConfigFor("user")
-		b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace}}
+		b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}}
 		b.Spec.Replicas, b.Spec.Policy.PolicyName = ptr.To[int32](9), v1alpha1.Even
 		b.Spec.Selector.MatchLabels = map[string]string{"app": "shop"}
 		for _, target := range []string{"a", "b"} {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: target, Namespace: gen.Namespace}}
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: target, Namespace: fixture.Namespace}}
 			d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](0), &metav1.LabelSelector{MatchLabels: map[string]string{"run": target}}
-			_, err := kubernetes.NewForConfigOrDie(user).AppsV1().Deployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+			_, err := kubernetes.NewForConfigOrDie(user).AppsV1().Deployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			b.Spec.Targets = append(b.Spec.Targets, v1alpha1.BalancerTarget{Name: target, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}})
 		}
-		_, err := versioned.NewForConfigOrDie(user).BalancerV1alpha1().Balancers(gen.Namespace).Create(ctx, b, metav1.CreateOptions{})
+		_, err := versioned.NewForConfigOrDie(user).BalancerV1alpha1().Balancers(fixture.Namespace).Create(ctx, b, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		size := func(target string) func() int64 {
 			return func() int64 {
-				n, _, _ := unstructured.NestedInt64(server.Get(appsv1.SchemeGroupVersion.WithResource("deployments"), gen.Namespace, target).Object, "spec", "replicas")
+				n, _, _ := unstructured.NestedInt64(server.Get(appsv1.SchemeGroupVersion.WithResource("deployments"), fixture.Namespace, target).Object, "spec", "replicas")
 				return n
 			}
 		}

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -50,12 +50,12 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 		return start(hub, append(flags, "--control-kubeconfig="+onSocket(hub, "federatedhpa"), "--target-kubeconfig=none", "--controllers=federatedhpa")...)
 	}
 	autoscale := func() {
-		o := &v1alpha1.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: gen.Namespace}}
+		o := &v1alpha1.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}}
 		o.Spec.ScaleTargetRef, o.Spec.MaxReplicas = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}, 7
-		_, err := versioned.NewForConfigOrDie(hub.ConfigFor("user")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(gen.Namespace).Create(ctx, o, metav1.CreateOptions{})
+		_, err := versioned.NewForConfigOrDie(hub.ConfigFor("user")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(fixture.Namespace).Create(ctx, o, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() int64 {
-			hpa := member.Get(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), gen.Namespace, "shop")
+			hpa := member.Get(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), fixture.Namespace, "shop")
 			if hpa == nil {
 				return 0
 			}
@@ -67,15 +67,15 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 	It("finds clusters by Secrets, and works with its own lease", func() {
 		text, err := os.ReadFile(onSocket(member, "hub"))
 		Expect(err).NotTo(HaveOccurred())
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "munich", Namespace: gen.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "munich", Namespace: fixture.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
 		secret.Data = map[string][]byte{"kubeconfig": text}
-		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(gen.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(fixture.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		r := begin("--federation-allow-in-kubeconfigs=http") // as the simulated cluster speaks
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
 		leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
-		Eventually(func() any { return hub.Get(leases, gen.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
-		Expect(hub.Get(leases, gen.Namespace, name)).To(BeNil())
+		Eventually(func() any { return hub.Get(leases, fixture.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
+		Expect(hub.Get(leases, fixture.Namespace, name)).To(BeNil())
 		autoscale()
 	})
 
@@ -85,7 +85,7 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 		Expect(os.WriteFile(file, []byte(`{"providers":[{"name":"shell","execConfig":{"apiVersion":"client.authentication.k8s.io/v1","command":"echo","args":
 			["{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"open sesame\"}}"],"env":[],"provideClusterInfo":true}}]}`), 0o600)).To(Succeed())
 		profiles := dynamic.NewForConfigOrDie(hub.ConfigFor("user")).Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"})
-		_, err := profiles.Namespace(gen.Namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		_, err := profiles.Namespace(fixture.Namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile", "metadata": map[string]any{"name": "munich"},
 			"status": map[string]any{"accessProviders": []any{map[string]any{"name": "shell", "cluster": map[string]any{"server": server, "certificate-authority-data": authority}}}},
 		}}, metav1.CreateOptions{})

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -52,7 +52,7 @@ var _ = Describe("The server of node groups", Serial, func() {
 		Eventually(reached, eventually).Should(Succeed())
 		_, err := client.Refresh(context.Background(), &pb.RefreshRequest{})
 		Expect(err).NotTo(HaveOccurred())
-		r.create(gen.MachineDeployment("pool", 2, func(d *machinev1alpha1.MachineDeployment) {
+		r.create(fixture.MachineDeployment("pool", 2, func(d *machinev1alpha1.MachineDeployment) {
 			d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: "1:5"}
 		}))
 		Eventually(r.machines, eventually).Should(Equal(2))

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/front"
@@ -90,7 +90,7 @@ func (r *running) holder() string { return r.holderOf(name)() }
 
 func (r *running) holderOf(lease string) func() string {
 	return func() string {
-		lease := r.server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), gen.Namespace, lease)
+		lease := r.server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), fixture.Namespace, lease)
 		if lease == nil {
 			return ""
 		}
@@ -104,7 +104,7 @@ func (r *running) machines() int {
 }
 
 func (r *running) create(d *machinev1alpha1.MachineDeployment) {
-	_, err := versioned.NewForConfigOrDie(r.server.ConfigFor("user")).MachineV1alpha1().MachineDeployments(gen.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
+	_, err := versioned.NewForConfigOrDie(r.server.ConfigFor("user")).MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -117,7 +117,7 @@ var _ = Describe("The binary", Serial, func() {
 		Expect(r.status("/healthz")()).To(Equal(http.StatusOK))
 		Eventually(r.holder, eventually).ShouldNot(BeEmpty())
 
-		r.create(gen.MachineDeployment("pool", 5))
+		r.create(fixture.MachineDeployment("pool", 5))
 		Eventually(r.machines, eventually).Should(Equal(5))
 		_, metrics := r.get("/metrics")
 		for _, name := range []string{"evenkeel_lens_write_wait_seconds", "mcm_machine_deployment_info_spec_replicas", "go_goroutines"} {
@@ -130,7 +130,7 @@ var _ = Describe("The binary", Serial, func() {
 		Expect(time.Since(begun)).To(BeNumerically("<", 5*time.Second))
 		Expect(r.holder()).To(BeEmpty())
 
-		r.create(gen.MachineDeployment("late", 5))
+		r.create(fixture.MachineDeployment("late", 5))
 		since := len(server.Writes())
 		Consistently(func() []sim.Write { return server.Writes()[since:] }, time.Second).Should(BeEmpty())
 	})
@@ -147,7 +147,7 @@ var _ = Describe("The binary", Serial, func() {
 		first.stop()
 		Eventually(first.ended, 5*time.Second).Should(Receive(BeNil()))
 		Eventually(second.holder, eventually).ShouldNot(BeElementOf("", holder))
-		second.create(gen.MachineDeployment("pool", 2))
+		second.create(fixture.MachineDeployment("pool", 2))
 		Eventually(second.machines, eventually).Should(Equal(2))
 		second.stop()
 		Eventually(second.ended, 5*time.Second).Should(Receive(BeNil()))
@@ -157,10 +157,10 @@ var _ = Describe("The binary", Serial, func() {
 		server := sim.New(sim.Options{})
 		flags := []string{"--control-kubeconfig=" + onSocket(server, "mcm"), "--target-kubeconfig=none"}
 		first := start(server, flags...)
-		first.create(gen.MachineDeployment("kept", 2))
+		first.create(fixture.MachineDeployment("kept", 2))
 		Eventually(first.machines, eventually).Should(Equal(2))
 		backup := server.Snapshot()
-		first.create(gen.MachineDeployment("lost", 5))
+		first.create(fixture.MachineDeployment("lost", 5))
 		Eventually(first.machines, eventually).Should(Equal(7))
 		others := kubernetes.NewForConfigOrDie(server.ConfigFor("others")).CoreV1().ConfigMaps("default")
 		for i := range 500 { // as much as a cluster writes between two backups
@@ -176,7 +176,7 @@ var _ = Describe("The binary", Serial, func() {
 			WithTransform(func(e *unstructured.Unstructured) any { return e.Object["reason"] }, Equal("StorageRestored"))))
 
 		second := start(server, flags...)
-		second.create(gen.MachineDeployment("new", 3))
+		second.create(fixture.MachineDeployment("new", 3))
 		Eventually(second.machines, eventually).Should(Equal(5))
 		second.stop()
 		Eventually(second.ended, 5*time.Second).Should(Receive(BeNil()))

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/front"
 )
@@ -52,7 +52,7 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 				control, fronts, flags := twoClusters()
 				r := start(control, append(flags, "--controllers=*")...)
 				Eventually(r.status("/readyz"), eventually).Should(Equal(200))
-				r.create(gen.MachineDeployment("pool", 50))
+				r.create(fixture.MachineDeployment("pool", 50))
 				Eventually(r.machines, eventually).ShouldNot(BeZero())
 				hang(fronts, manner, nil)
 				r.endsInTime()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // Keeper is a server with somebody who looks after its storage.
@@ -47,7 +47,7 @@ func (c *cluster) labelled(n int) (all []*unstructured.Unstructured, of metav1.L
 	GinkgoHelper()
 	name := c.unused()
 	for range n {
-		m := gen.Machine("conformance")
+		m := fixture.Machine("conformance")
 		m.Labels = map[string]string{"conformance": name}
 		all = append(all, c.made(machines, m))
 	}
@@ -111,7 +111,7 @@ func (c *cluster) forgottenLists(forget func()) {
 		of.Limit = 2
 		first, err := c.of(machines).List(ctx, of)
 		Expect(err).NotTo(HaveOccurred())
-		late := c.made(machines, gen.Machine("conformance-zzz"))
+		late := c.made(machines, fixture.Machine("conformance-zzz"))
 		_, err = c.of(machines).Update(ctx, set(late, of.LabelSelector[len("conformance="):], "metadata", "labels", "conformance"), update)
 		Expect(err).NotTo(HaveOccurred())
 		forget()
@@ -132,7 +132,7 @@ func (c *cluster) forgottenLists(forget func()) {
 // restored specifies what clients see of a backup that was restored.
 func (c *cluster) restored(backup func() (restore func())) {
 	It("has the objects of its time, which are the same objects, and repeats generations", func() {
-		u := c.made(deployments, gen.MachineDeployment("conformance", 1))
+		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
 		restore := backup()
 		later := c.machine()
 		changed, err := c.of(deployments).Update(ctx, set(u, int64(2), "spec", "replicas"), update)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // Codes are the answers of an API server that has not looked at the object.
@@ -34,7 +34,7 @@ func answers(unlucky func() *rest.Config, code int) {
 		Expect(err).NotTo(HaveOccurred())
 		header, body := http.Header{}, ""
 		Eventually(func(g Gomega) { // a rule of a real API server is in force a moment later, and proxies leave the delay out
-			response, err := client.Get(config.Host + "/api/v1/namespaces/" + gen.Namespace + "/configmaps")
+			response, err := client.Get(config.Host + "/api/v1/namespaces/" + fixture.Namespace + "/configmaps")
 			g.Expect(err).NotTo(HaveOccurred())
 			defer response.Body.Close()
 			text, err := io.ReadAll(response.Body)
@@ -63,10 +63,10 @@ func answers(unlucky func() *rest.Config, code int) {
 		}[code]
 		write := func() error {
 			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-"}}
-			return c.core.CoreV1().RESTClient().Post().MaxRetries(0).Namespace(gen.Namespace).Resource("configmaps").Body(m).Do(ctx).Error()
+			return c.core.CoreV1().RESTClient().Post().MaxRetries(0).Namespace(fixture.Namespace).Resource("configmaps").Body(m).Do(ctx).Error()
 		}
 		Eventually(write, patience, 50*time.Millisecond).Should(Satisfy(is))
-		_, err := c.core.CoreV1().RESTClient().Get().MaxRetries(0).Namespace(gen.Namespace).Resource("configmaps").DoRaw(ctx)
+		_, err := c.core.CoreV1().RESTClient().Get().MaxRetries(0).Namespace(fixture.Namespace).Resource("configmaps").DoRaw(ctx)
 		Expect(err).To(Satisfy(is))
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // configured is a ConfigMap as one manager applies it.
@@ -22,7 +22,7 @@ func configured(name string, data map[string]any) *unstructured.Unstructured {
 	u.SetAPIVersion("v1")
 	u.SetKind("ConfigMap")
 	u.SetName(name)
-	u.SetNamespace(gen.Namespace)
+	u.SetNamespace(fixture.Namespace)
 	return u
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 const finalizer = "evenkeel.dev/conformance"
@@ -18,7 +18,7 @@ const finalizer = "evenkeel.dev/conformance"
 // going is a deleted machine that its finalizer keeps.
 func (c *cluster) going() *unstructured.Unstructured {
 	GinkgoHelper()
-	m := gen.Machine("conformance")
+	m := fixture.Machine("conformance")
 	m.Finalizers = []string{finalizer}
 	u := c.made(machines, m)
 	background := metav1.DeletePropagationBackground

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // runningPod is a pod that says of itself that it runs and is ready, with a label of its own.
 func (c *cluster) runningPod() *corev1.Pod {
 	GinkgoHelper()
 	name := c.pod().GetName()
-	all := c.core.CoreV1().Pods(gen.Namespace)
+	all := c.core.CoreV1().Pods(fixture.Namespace)
 	p, err := all.Get(ctx, name, get)
 	Expect(err).NotTo(HaveOccurred())
 	p.Labels = map[string]string{"conformance": name}
@@ -35,7 +35,7 @@ func (c *cluster) runningPod() *corev1.Pod {
 // budget protects pods of a label. Its status is what a controller would have written.
 func (c *cluster) budget(label string, allowed int32, observed bool) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
-	all := c.core.PolicyV1().PodDisruptionBudgets(gen.Namespace)
+	all := c.core.PolicyV1().PodDisruptionBudgets(fixture.Namespace)
 	b, err := all.Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-"},
 		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"conformance": label}}},
@@ -52,8 +52,8 @@ func (c *cluster) budget(label string, allowed int32, observed bool) *policyv1.P
 }
 
 func (c *cluster) evict(name string) error {
-	return c.core.CoreV1().Pods(gen.Namespace).EvictV1(ctx, &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: gen.Namespace}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
+	return c.core.CoreV1().Pods(fixture.Namespace).EvictV1(ctx, &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
 	})
 }
 
@@ -62,9 +62,9 @@ func (c *cluster) evictions() {
 		p := c.runningPod()
 		b := c.budget(p.Name, 1, true)
 		Expect(c.evict(p.Name)).To(Succeed())
-		_, err := c.core.CoreV1().Pods(gen.Namespace).Get(ctx, p.Name, get)
+		_, err := c.core.CoreV1().Pods(fixture.Namespace).Get(ctx, p.Name, get)
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
-		b, err = c.core.PolicyV1().PodDisruptionBudgets(gen.Namespace).Get(ctx, b.Name, get)
+		b, err = c.core.PolicyV1().PodDisruptionBudgets(fixture.Namespace).Get(ctx, b.Name, get)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(b.Status.DisruptionsAllowed).To(BeZero())
 		Expect(b.Status.DisruptedPods).To(HaveKey(p.Name))
@@ -76,7 +76,7 @@ func (c *cluster) evictions() {
 		err := c.evict(p.Name)
 		Expect(err).To(Satisfy(apierrors.IsTooManyRequests))
 		Expect(apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)).To(BeTrue())
-		_, err = c.core.CoreV1().Pods(gen.Namespace).Get(ctx, p.Name, get)
+		_, err = c.core.CoreV1().Pods(fixture.Namespace).Get(ctx, p.Name, get)
 		Expect(err).NotTo(HaveOccurred())
 	},
 		Entry("where the budget is spent", int32(0), true),
@@ -86,7 +86,7 @@ func (c *cluster) evictions() {
 		p := c.runningPod()
 		c.budget(p.Name, 0, true)
 		p.Status.Phase = corev1.PodFailed
-		_, err := c.core.CoreV1().Pods(gen.Namespace).UpdateStatus(ctx, p, update)
+		_, err := c.core.CoreV1().Pods(fixture.Namespace).UpdateStatus(ctx, p, update)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.evict(p.Name)).To(Succeed())
 	})

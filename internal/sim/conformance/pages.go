@@ -8,13 +8,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 func (c *cluster) pages() {
 	labelled := func(name string) string {
 		GinkgoHelper()
-		m := gen.Machine("conformance")
+		m := fixture.Machine("conformance")
 		m.Labels = map[string]string{"conformance": name}
 		return c.made(machines, m).GetName()
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 func (c *cluster) patches() {
@@ -21,7 +21,7 @@ func (c *cluster) patches() {
 // patchTypes specifies merge, JSON and strategic merge patches.
 func (c *cluster) patchTypes() {
 	It("merge: maps are merged, null removes, lists are replaced", func() {
-		m := gen.Machine("conformance")
+		m := fixture.Machine("conformance")
 		m.Labels = map[string]string{"a": "1", "b": "2"}
 		m.Finalizers = []string{"evenkeel.dev/one", "evenkeel.dev/two"}
 		u := c.made(machines, m)
@@ -59,7 +59,7 @@ func (c *cluster) patchTypes() {
 	})
 
 	It("strategic: lists of built-in kinds are merged by their key", func() {
-		u := c.made(nodes, gen.Node("conformance"))
+		u := c.made(nodes, fixture.Node("conformance"))
 		body := []byte(`{"status":{"conditions":[{"type":"Terminating","status":"True"}]}}`)
 		_, err := c.of(nodes).Patch(ctx, u.GetName(), types.StrategicMergePatchType, body, patch, "status")
 		Expect(err).NotTo(HaveOccurred())
@@ -107,7 +107,7 @@ func (c *cluster) patchedObjects() {
 	})
 
 	It("keep numbers as they are", func() {
-		u := c.made(deployments, gen.MachineDeployment("conformance", 2147483647))
+		u := c.made(deployments, fixture.MachineDeployment("conformance", 2147483647))
 		u, err := c.of(deployments).Patch(ctx, u.GetName(), types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`), patch)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(field(u, "spec", "replicas")).To(Equal(int64(2147483647)))

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // Specs registers the specs. The function is called before each of them.
@@ -93,7 +93,7 @@ func (c *cluster) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface 
 	if gvr == nodes {
 		return c.any.Resource(gvr)
 	}
-	return c.any.Resource(gvr).Namespace(gen.Namespace)
+	return c.any.Resource(gvr).Namespace(fixture.Namespace)
 }
 
 // made creates an object under a generated name, and has it removed afterwards.
@@ -131,16 +131,16 @@ func (c *cluster) configMap() *unstructured.Unstructured {
 
 func (c *cluster) machine() *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
-	return c.made(machines, gen.Machine("conformance"))
+	return c.made(machines, fixture.Machine("conformance"))
 }
 
 // pod makes the service account that an API server alone lacks.
 func (c *cluster) pod() *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	_, err := c.core.CoreV1().ServiceAccounts(gen.Namespace).Create(ctx, account, create)
+	_, err := c.core.CoreV1().ServiceAccounts(fixture.Namespace).Create(ctx, account, create)
 	gomega.Expect(err).To(gomega.Or(gomega.Succeed(), gomega.Satisfy(apierrors.IsAlreadyExists)))
-	return c.made(pods, gen.Pod("conformance", func(p *corev1.Pod) {
+	return c.made(pods, fixture.Pod("conformance", func(p *corev1.Pod) {
 		no := false
 		p.Spec.AutomountServiceAccountToken = &no
 		p.Spec.SchedulerName = "nobody"

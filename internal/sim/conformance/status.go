@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 func (c *cluster) generation() {
 	It("counts changes of what is wanted", func() {
-		u := c.made(deployments, gen.MachineDeployment("conformance", 1))
+		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
 		Expect(u.GetGeneration()).To(BeEquivalentTo(1))
 		u, err := c.of(deployments).Update(ctx, set(u, int64(2), "spec", "replicas"), update)
 		Expect(err).NotTo(HaveOccurred())
@@ -41,7 +41,7 @@ func (c *cluster) generation() {
 	})
 
 	It("counts all changes but metadata's where there is no status subresource", func() {
-		u := c.made(machineclasses, gen.MachineClass("conformance"))
+		u := c.made(machineclasses, fixture.MachineClass("conformance"))
 		u, err := c.of(machineclasses).Update(ctx, set(u, "other", "provider"), update)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetGeneration()).To(BeEquivalentTo(2))
@@ -71,7 +71,7 @@ func (c *cluster) status() {
 // statusWrites specifies writes of the status of custom resources.
 func (c *cluster) statusWrites() {
 	It("is dropped when an object is created or updated as a whole", func() {
-		m := gen.Machine("conformance")
+		m := fixture.Machine("conformance")
 		m.Status.CurrentStatus.Phase = phase
 		u := c.made(machines, m)
 		Expect(field(u, "status", "currentStatus", "phase")).To(BeNil())
@@ -115,7 +115,7 @@ func (c *cluster) statusWrites() {
 // builtInStatus specifies the status of built-in kinds.
 func (c *cluster) builtInStatus() {
 	It("of a Node is there from birth, and its writes reach metadata too", func() {
-		u := c.made(nodes, gen.Node("conformance"))
+		u := c.made(nodes, fixture.Node("conformance"))
 		Expect(field(u, "status", "allocatable", "cpu")).To(Equal("4"))
 		wish := set(u, true, "spec", "unschedulable")
 		wish.SetAnnotations(map[string]string{"a": "b"})
@@ -139,7 +139,7 @@ func (c *cluster) builtInStatus() {
 // storedForms specifies how the server normalizes what it stores.
 func (c *cluster) storedForms() {
 	It("and spec of built-in kinds have the form of their type", func() {
-		u := c.made(nodes, gen.Node("conformance"))
+		u := c.made(nodes, fixture.Node("conformance"))
 		wish := set(u, "nonsense", "spec", "unknownField")
 		stored, err := c.of(nodes).Update(ctx, wish, update)
 		Expect(err).NotTo(HaveOccurred())
@@ -164,7 +164,7 @@ func (c *cluster) storedForms() {
 	})
 
 	It("of a Secret holds texts as data", func() {
-		secrets := c.core.CoreV1().Secrets(gen.Namespace)
+		secrets := c.core.CoreV1().Secrets(fixture.Namespace)
 		secret, err := secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-"}, StringData: map[string]string{"userData": "hello"},
 		}, create)

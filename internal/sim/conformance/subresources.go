@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 func (c *cluster) bind(pod, node string) {
@@ -26,7 +26,7 @@ func (c *cluster) bind(pod, node string) {
 }
 
 func (c *cluster) assign(pod, node string) error {
-	return c.core.CoreV1().Pods(gen.Namespace).Bind(ctx, &corev1.Binding{
+	return c.core.CoreV1().Pods(fixture.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
 	}, create)
 }
@@ -48,10 +48,10 @@ func (c *cluster) subresources() {
 // scaleSubresource specifies scale.
 func (c *cluster) scaleSubresource() {
 	It("scale shows and changes the replicas of an object", func() {
-		u := c.made(deployments, gen.MachineDeployment("conformance", 3))
+		u := c.made(deployments, fixture.MachineDeployment("conformance", 3))
 		u, err := c.of(deployments).UpdateStatus(ctx, set(u, int64(2), "status", "replicas"), update)
 		Expect(err).NotTo(HaveOccurred())
-		scales := c.scales().Scales(gen.Namespace)
+		scales := c.scales().Scales(fixture.Namespace)
 		s, err := scales.Get(ctx, deployments.GroupResource(), u.GetName(), get)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.Spec.Replicas).To(BeEquivalentTo(3))
@@ -70,8 +70,8 @@ func (c *cluster) scaleSubresource() {
 	})
 
 	It("scale is guarded by the resourceVersion", func() {
-		u := c.made(deployments, gen.MachineDeployment("conformance", 3))
-		scales := c.scales().Scales(gen.Namespace)
+		u := c.made(deployments, fixture.MachineDeployment("conformance", 3))
+		scales := c.scales().Scales(fixture.Namespace)
 		s, err := scales.Get(ctx, deployments.GroupResource(), u.GetName(), get)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = scales.Patch(ctx, deployments, u.GetName(), types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), patch)
@@ -98,9 +98,9 @@ func (c *cluster) scaleSubresource() {
 func (c *cluster) podSubresources() {
 	It("binding gives a pod its node, once", func() {
 		u := c.pod()
-		node := c.made(nodes, gen.Node("conformance"))
+		node := c.made(nodes, fixture.Node("conformance"))
 		c.bind(u.GetName(), node.GetName())
-		pod, err := c.core.CoreV1().Pods(gen.Namespace).Get(ctx, u.GetName(), get)
+		pod, err := c.core.CoreV1().Pods(fixture.Namespace).Get(ctx, u.GetName(), get)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pod.Spec.NodeName).To(Equal(node.GetName()))
 		Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.PodScheduled), HaveField("Status", corev1.ConditionTrue))))
@@ -111,9 +111,9 @@ func (c *cluster) podSubresources() {
 	It("eviction deletes a pod", func() {
 		u := c.pod()
 		eviction := &policyv1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Name: u.GetName(), Namespace: gen.Namespace}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
+			ObjectMeta: metav1.ObjectMeta{Name: u.GetName(), Namespace: fixture.Namespace}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64)},
 		}
-		Expect(c.core.PolicyV1().Evictions(gen.Namespace).Evict(ctx, eviction)).To(Succeed())
+		Expect(c.core.PolicyV1().Evictions(fixture.Namespace).Evict(ctx, eviction)).To(Succeed())
 		_, err := c.of(pods).Get(ctx, u.GetName(), get)
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	})

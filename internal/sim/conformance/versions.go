@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 func version(u interface{ GetResourceVersion() string }) int {
@@ -106,7 +106,7 @@ func (c *cluster) versionConflicts() {
 
 	It("guard leases, whose times keep their microseconds", func() {
 		now := metav1.NewMicroTime(time.Date(2030, 1, 2, 3, 4, 5, 678901000, time.UTC))
-		leases := c.core.CoordinationV1().Leases(gen.Namespace)
+		leases := c.core.CoordinationV1().Leases(fixture.Namespace)
 		lease, err := leases.Create(ctx, &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-"},
 			Spec:       coordinationv1.LeaseSpec{RenewTime: &now},
@@ -155,8 +155,8 @@ func (c *cluster) namesInRequests() {
 
 	It("must be there and well formed", func() {
 		for _, m := range []metav1.ObjectMeta{{}, {Name: "No_Name"}, {GenerateName: "x-", Labels: map[string]string{"a b": "c"}}} {
-			m.Namespace = gen.Namespace
-			_, err := c.core.CoreV1().ConfigMaps(gen.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: m}, create)
+			m.Namespace = fixture.Namespace
+			_, err := c.core.CoreV1().ConfigMaps(fixture.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: m}, create)
 			Expect(err).To(Satisfy(apierrors.IsInvalid), "%+v", m)
 		}
 	})
@@ -164,10 +164,10 @@ func (c *cluster) namesInRequests() {
 	It("agree with the address", func() {
 		u := c.configMap()
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "conformance-other", ResourceVersion: u.GetResourceVersion()}}
-		err := c.core.CoreV1().RESTClient().Put().Namespace(gen.Namespace).Resource("configmaps").Name(u.GetName()).Body(other).Do(ctx).Error()
+		err := c.core.CoreV1().RESTClient().Put().Namespace(fixture.Namespace).Resource("configmaps").Name(u.GetName()).Body(other).Do(ctx).Error()
 		Expect(err).To(Satisfy(apierrors.IsBadRequest))
 		other.Namespace = "elsewhere"
-		_, err = c.core.CoreV1().ConfigMaps(gen.Namespace).Create(ctx, other, create)
+		_, err = c.core.CoreV1().ConfigMaps(fixture.Namespace).Create(ctx, other, create)
 		Expect(err).To(Satisfy(apierrors.IsBadRequest))
 	})
 }
@@ -176,7 +176,7 @@ func (c *cluster) namesInRequests() {
 func (c *cluster) identities() {
 	It("are completed by the server, which also stamps the object", func() {
 		before := time.Now().Add(-2 * time.Second)
-		m := gen.Machine("")
+		m := fixture.Machine("")
 		m.GenerateName, m.UID, m.Generation = "conformance-", "mine", 7
 		m.CreationTimestamp = metav1.NewTime(time.Unix(0, 0))
 		u := c.made(machines, m)
@@ -203,9 +203,9 @@ func (c *cluster) identities() {
 	})
 
 	It("are not created with a resourceVersion", func() {
-		m := gen.Machine("")
+		m := fixture.Machine("")
 		m.GenerateName, m.ResourceVersion = "conformance-", "1"
-		_, err := c.machines.MachineV1alpha1().Machines(gen.Namespace).Create(ctx, m, create)
+		_, err := c.machines.MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, m, create)
 		Expect(err).To(MatchError(ContainSubstring("resourceVersion should not be set on objects to be created")))
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // stream is a watch under test.
@@ -170,7 +170,7 @@ func (c *cluster) watchBounds() {
 		w := c.watch(deployments, options)
 		_, err := c.of(machines).Update(ctx, set(u, u.GetName(), "metadata", "labels", "name"), update)
 		Expect(err).NotTo(HaveOccurred())
-		d := gen.MachineDeployment("conformance", 1)
+		d := fixture.MachineDeployment("conformance", 1)
 		d.Labels = map[string]string{"name": u.GetName()}
 		w.expect(watch.Added, c.made(deployments, d))
 	})

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -103,7 +103,7 @@ var _ = Describe("machine-controller-manager's own controllers", func() {
 			defer w.End()
 			begin(w)
 			u := as(w)
-			u.create(gen.MachineDeployment("pool", 0))
+			u.create(fixture.MachineDeployment("pool", 0))
 			for _, n := range []int{0, 4, 7, 2} {
 				u.scale(n)
 				Expect(w.Settle(2*time.Minute, time.Hour)).To(Succeed())
@@ -123,7 +123,7 @@ var _ = Describe("machine-controller-manager's own controllers", func() {
 			w := storm.NewWorld(sim.Options{Seed: 1})
 			defer w.End()
 			begin(w)
-			as(w).create(gen.MachineDeployment("pool", 3))
+			as(w).create(fixture.MachineDeployment("pool", 3))
 			time.Sleep(boot - time.Second)
 			Expect(w.Objects(machines)).To(HaveLen(3))
 			Expect(running(w)).To(Equal(0))
@@ -138,7 +138,7 @@ var _ = Describe("machine-controller-manager's own controllers", func() {
 			defer w.End()
 			begin(w)
 			u := as(w)
-			u.create(gen.MachineDeployment("pool", 3))
+			u.create(fixture.MachineDeployment("pool", 3))
 			Expect(w.Settle(2*time.Minute, time.Hour)).To(Succeed())
 			u.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			Expect(w.Settle(2*time.Minute, time.Hour)).To(Succeed())
@@ -162,7 +162,7 @@ var _ = Describe("machine-controller-manager's own controllers", func() {
 			defer w.End()
 			begin(w)
 			w.Lag("machines", sim.Constantly(50*time.Millisecond), "controllers")
-			as(w).create(gen.MachineDeployment("pool", 4))
+			as(w).create(fixture.MachineDeployment("pool", 4))
 			Expect(w.Settle(2*time.Minute, time.Hour)).To(Succeed())
 			made := 0
 			for _, write := range w.Writes() {
@@ -181,7 +181,7 @@ var _ = Describe("machine-controller-manager's own controllers", func() {
 			Story: func(w *storm.World) {
 				begin(w)
 				u := as(w)
-				u.create(gen.MachineDeployment("pool", 3))
+				u.create(fixture.MachineDeployment("pool", 3))
 				Expect(w.Settle(2*time.Minute, time.Hour)).To(Succeed())
 				u.scale(1)
 				Expect(w.Settle(12*time.Minute, 3*time.Hour)).To(Succeed())

@@ -18,7 +18,7 @@ import (
 
 	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
@@ -26,8 +26,8 @@ import (
 var _ = Describe("Two clusters", func() {
 	nodes := corev1.SchemeGroupVersion.WithResource("nodes")
 	makeBoth := func(config *rest.Config, name string) (machine, node error) {
-		_, machine = machineclient.NewForConfigOrDie(config).MachineV1alpha1().Machines("default").Create(context.Background(), gen.Machine(name), metav1.CreateOptions{})
-		_, node = kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Create(context.Background(), gen.Node(name), metav1.CreateOptions{})
+		_, machine = machineclient.NewForConfigOrDie(config).MachineV1alpha1().Machines("default").Create(context.Background(), fixture.Machine(name), metav1.CreateOptions{})
+		_, node = kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Create(context.Background(), fixture.Node(name), metav1.CreateOptions{})
 		return machine, node
 	}
 	apart := func(body func(w *storm.World)) {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/signs"
@@ -203,7 +203,7 @@ func (a actor) make(ctx context.Context, d *v1alpha1.MachineDeployment, reserve 
 	if err != nil {
 		return err
 	}
-	m := gen.Machine(name, func(m *mcm.Machine) {
+	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.Labels = map[string]string{"name": d.Name, mcm.NodeLabelKey: name}
 		m.OwnerReferences = owned("MachineSet", set)
 		m.Finalizers = []string{"machine.sapcloud.io/machine-controller-manager"}
@@ -234,7 +234,7 @@ func (a actor) step(ctx context.Context, d *v1alpha1.MachineDeployment, m *mcm.M
 	case phase != mcm.MachinePending:
 		return false, a.report(ctx, m, mcm.MachinePending, "")
 	case time.Since(m.Status.CurrentStatus.LastUpdateTime.Time) >= bootTime:
-		node := gen.Node(m.Name, func(n *corev1.Node) {
+		node := fixture.Node(m.Name, func(n *corev1.Node) {
 			maps.Copy(n.Labels, map[string]string{
 				corev1.LabelTopologyZone: d.Name, corev1.LabelTopologyRegion: "here", corev1.LabelInstanceTypeStable: "large",
 				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",

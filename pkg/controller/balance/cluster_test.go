@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/access"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -38,7 +38,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
 
-const ns = gen.Namespace
+const ns = fixture.Namespace
 
 var (
 	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
@@ -217,7 +217,7 @@ func (c *cluster) deploy(m Member) {
 	d := m.Object.DeepCopy()
 	d.ResourceVersion = ""
 	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: d.Name}
-	class := gen.MachineClass(d.Name, func(k *mcm.MachineClass) {
+	class := fixture.MachineClass(d.Name, func(k *mcm.MachineClass) {
 		k.NodeTemplate = &mcm.NodeTemplate{Capacity: m.Template.Capacity, InstanceType: "large", Region: "here", Zone: d.Name}
 	})
 	ctx := context.Background()
@@ -348,7 +348,7 @@ func (c *cluster) run(names ...string) {
 }
 
 func (c *cluster) pod(name string, change func(*corev1.Pod)) {
-	p := gen.Pod(name)
+	p := fixture.Pod(name)
 	large(p)
 	yes := true
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app", UID: "app", Controller: &yes}}

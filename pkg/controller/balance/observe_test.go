@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
@@ -32,7 +32,7 @@ func newScene() *scene {
 	s.set = s.add("new")
 	s.machine, s.node = s.run(s.set, "m")
 	for class, cpu := range map[string]string{"large": "4", "huge": "16"} {
-		s.Classes = append(s.Classes, gen.MachineClass(class, func(k *mcm.MachineClass) {
+		s.Classes = append(s.Classes, fixture.MachineClass(class, func(k *mcm.MachineClass) {
 			k.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
 		}))
 	}
@@ -41,7 +41,7 @@ func newScene() *scene {
 
 // add makes a MachineSet by the template of now.
 func (s *scene) add(name string) *mcm.MachineSet {
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: gen.Namespace, UID: types.UID(name), OwnerReferences: owned("MachineDeployment", s.d)}}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, UID: types.UID(name), OwnerReferences: owned("MachineDeployment", s.d)}}
 	set.Spec.Template = s.d.Spec.Template
 	s.Sets = append(s.Sets, set)
 	return set
@@ -50,8 +50,8 @@ func (s *scene) add(name string) *mcm.MachineSet {
 // run makes a Machine of a MachineSet with its Node.
 func (s *scene) run(set *mcm.MachineSet, name string) (*mcm.Machine, *corev1.Node) {
 	m := machine(name).Object
-	m.Namespace, m.OwnerReferences, m.Spec.ProviderID = gen.Namespace, owned("MachineSet", set), "aws:///here/"+name
-	n := gen.Node(name, func(n *corev1.Node) {
+	m.Namespace, m.OwnerReferences, m.Spec.ProviderID = fixture.Namespace, owned("MachineSet", set), "aws:///here/"+name
+	n := fixture.Node(name, func(n *corev1.Node) {
 		n.Spec.ProviderID = "aws:///here-1/" + name
 		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("3")}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(born)}}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
@@ -16,7 +16,7 @@ import (
 // shown are the MachineDeployments of members, in the namespace of all.
 func shown(members ...Member) (o Objects) {
 	for _, m := range members {
-		m.Object.Namespace, m.Object.ResourceVersion = gen.Namespace, "7"
+		m.Object.Namespace, m.Object.ResourceVersion = fixture.Namespace, "7"
 		o.Deployments = append(o.Deployments, m.Object)
 	}
 	return o
@@ -25,7 +25,7 @@ func shown(members ...Member) (o Objects) {
 // watched is a preview that sees some objects, its view and its plan.
 func watched(o Objects, target bool) (*Preview, View, Plan) {
 	GinkgoHelper()
-	preview, err := NewPreview(gen.Namespace, settings(), target)
+	preview, err := NewPreview(fixture.Namespace, settings(), target)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(preview.Show(o, noon)).To(Succeed())
 	v, p := preview.Plan()
@@ -68,7 +68,7 @@ var _ = Describe("A preview", func() {
 	It("takes bounds of a Gardener where there is one", func() {
 		o := shown(member("z1", 1))
 		o.Garden = true
-		o.Workers = []*unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": gen.Namespace},
+		o.Workers = []*unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": fixture.Namespace},
 			"status": map[string]any{"machineDeployments": []any{map[string]any{"name": "z1", "minimum": int64(1), "maximum": int64(4)}}}}}}
 		_, v, p := watched(o, true)
 		Expect(v.Garden.Known).To(BeTrue())

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -94,7 +94,7 @@ func excess(text string) change {
 
 // member has so many replicas, each with a machine that is ready, in a zone of its own.
 func member(name string, replicas int, changes ...change) Member {
-	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: gen.Namespace, ResourceVersion: "1" + strconv.Itoa(len(name))}}
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, ResourceVersion: "1" + strconv.Itoa(len(name))}}
 	d.Spec.Replicas = int32(replicas)
 	room := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
 	labels := func() map[string]string {
@@ -103,7 +103,7 @@ func member(name string, replicas int, changes ...change) Member {
 	m := Member{
 		Object:   d,
 		Template: &similar.Template{Name: name, Capacity: room, Allocatable: room, Free: room, Labels: labels()},
-		Fresh:    gen.Node("fresh."+name, func(n *corev1.Node) { n.Labels = labels() }),
+		Fresh:    fixture.Node("fresh."+name, func(n *corev1.Node) { n.Labels = labels() }),
 	}
 	for i := range replicas {
 		m.Machines = append(m.Machines, machine(fmt.Sprintf("%s-%d", name, i)))
@@ -116,7 +116,7 @@ func member(name string, replicas int, changes ...change) Member {
 
 // machine runs, and has for an hour.
 func machine(name string, changes ...func(*Machine)) Machine {
-	o := gen.Machine(name)
+	o := fixture.Machine(name)
 	o.CreationTimestamp = metav1.NewTime(born)
 	o.Labels = map[string]string{mcm.NodeLabelKey: name}
 	o.Annotations = map[string]string{}
@@ -185,7 +185,7 @@ func pod(name, node string, changes ...func(*corev1.Pod)) *fit.Pod {
 // stored is such a pod as the controller's cache has it.
 func stored(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	controller := true
-	p := gen.Pod(name, func(p *corev1.Pod) {
+	p := fixture.Pod(name, func(p *corev1.Pod) {
 		p.Spec.NodeName = node
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "app", Controller: &controller}}
 		p.CreationTimestamp = metav1.NewTime(born)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -45,7 +45,7 @@ func inZones(replicas int32, change func(*v1alpha1.Balancer, map[string]*mcm.Mac
 		for i := range b.Spec.Targets {
 			name := b.Spec.Targets[i].Name
 			b.Spec.Targets[i].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "machine.sapcloud.io/v1alpha1", Kind: "MachineDeployment", Name: name}
-			mds[name] = gen.MachineDeployment(name, 0)
+			mds[name] = fixture.MachineDeployment(name, 0)
 		}
 		change(b, mds)
 		for _, md := range mds {
@@ -73,7 +73,7 @@ func (z zones) sizes() string {
 
 // machine makes one of a zone, in a phase.
 func (z zones) machine(zone string, phase mcm.MachinePhase, code string) {
-	m := gen.Machine("", func(m *mcm.Machine) { m.Name, m.GenerateName, m.Labels = "", zone+"-", map[string]string{"name": zone} })
+	m := fixture.Machine("", func(m *mcm.Machine) { m.Name, m.GenerateName, m.Labels = "", zone+"-", map[string]string{"name": zone} })
 	m, err := z.machines.MachineV1alpha1().Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	m.Status.CurrentStatus = mcm.CurrentStatus{Phase: phase, LastUpdateTime: metav1.Now()}

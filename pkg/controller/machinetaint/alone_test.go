@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -117,21 +117,21 @@ const (
 func (a *alone) pool(serving, reserve int) {
 	GinkgoHelper()
 	ctx := context.Background()
-	plain := gen.MachineDeployment("pool", int32(serving))
+	plain := fixture.MachineDeployment("pool", int32(serving))
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	if reserve > 0 {
 		d.Spec.ExcessReplicas = ptr.To(int32(reserve))
 		d.Annotations = map[string]string{api.AppliedExcessAnnotation: fmt.Sprint(reserve), api.WantedExcessAnnotation: fmt.Sprint(reserve)}
 	}
-	d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	set := &mcmapi.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-1", Namespace: gen.Namespace, Labels: plain.Spec.Template.Labels, OwnerReferences: ownedBy("MachineDeployment", d.Name, d.UID)}}
+	set := &mcmapi.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-1", Namespace: fixture.Namespace, Labels: plain.Spec.Template.Labels, OwnerReferences: ownedBy("MachineDeployment", d.Name, d.UID)}}
 	set.Spec.Replicas, set.Spec.Template, set.Spec.Selector = int32(serving+reserve), plain.Spec.Template, plain.Spec.Selector
-	set, err = a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	set, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	for range serving {
 		name := a.machine(set, false)
-		_, err := a.core.CoreV1().Pods(gen.Namespace).Create(ctx, gen.Pod("on-"+name, func(p *corev1.Pod) { p.Spec.NodeName = name }), metav1.CreateOptions{})
+		_, err := a.core.CoreV1().Pods(fixture.Namespace).Create(ctx, fixture.Pod("on-"+name, func(p *corev1.Pod) { p.Spec.NodeName = name }), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 	for range reserve {
@@ -154,13 +154,13 @@ func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 		name = fmt.Sprintf("m-%d", a.machines)
 	}
 	a.machines++
-	m := gen.Machine(name, func(m *mcmapi.Machine) {
+	m := fixture.Machine(name, func(m *mcmapi.Machine) {
 		m.Labels = map[string]string{"name": "pool", "node": name}
 		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "3"}
 		m.OwnerReferences = ownedBy("MachineSet", set.Name, set.UID)
 		m.Spec.ProviderID = "sim:///" + name
 	})
-	node := gen.Node(name, func(n *corev1.Node) { n.Spec.ProviderID = "sim:///" + name })
+	node := fixture.Node(name, func(n *corev1.Node) { n.Spec.ProviderID = "sim:///" + name })
 	if reserve {
 		taint := corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}
 		now := time.Now().UTC().Truncate(time.Second)
@@ -171,9 +171,9 @@ func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 		m.Spec.NodeTemplateSpec.Annotations, m.Spec.NodeTemplateSpec.Spec.Taints = mark.Annotations, mark.Taints
 		node.Annotations, node.Spec.Taints = mark.Annotations, mark.Taints
 	}
-	_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Create(ctx, m, metav1.CreateOptions{})
+	_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, m, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	_, err = a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Running"}}}`), metav1.PatchOptions{}, "status")
+	_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(ctx, name, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Running"}}}`), metav1.PatchOptions{}, "status")
 	Expect(err).NotTo(HaveOccurred())
 	_, err = a.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -182,7 +182,7 @@ func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 
 func (a *alone) patch(format string, args ...any) {
 	GinkgoHelper()
-	_, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Patch(context.Background(), "pool", types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	_, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "pool", types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
@@ -201,7 +201,7 @@ func (c *cloud) boot(ctx context.Context, m *mcmapi.Machine) error {
 	c.mu.Lock()
 	bare := c.bare
 	c.mu.Unlock()
-	node := gen.Node(m.Name)
+	node := fixture.Node(m.Name)
 	if !bare {
 		var noted mcmapi.NodeTemplateSpec
 		noted.Spec.Taints = m.Spec.NodeTemplateSpec.Spec.Taints
@@ -361,6 +361,6 @@ func reschedule(ctx context.Context, core kubernetes.Interface, pod corev1.Pod, 
 	if err := core.CoreV1().Pods(ns).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, err := core.CoreV1().Pods(ns).Create(ctx, gen.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano()), replicated), metav1.CreateOptions{})
+	_, err := core.CoreV1().Pods(ns).Create(ctx, fixture.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano()), replicated), metav1.CreateOptions{})
 	return err
 }

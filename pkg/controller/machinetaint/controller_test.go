@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -85,7 +85,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()
 			state := func() string {
-				m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(ctx, "c", metav1.GetOptions{})
+				m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(ctx, "c", metav1.GetOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				return m.Annotations[api.ReserveStateAnnotation]
 			}
@@ -97,7 +97,7 @@ var _ = Describe("The controller", func() {
 			Expect(state()).To(BeEmpty())
 			Expect(a.heard()).NotTo(ContainElement(MatchRegexp(aboutMachine)))
 			since := len(a.Writes())
-			_, err := a.core.CoreV1().Nodes().Create(ctx, gen.Node("c", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///c" }), metav1.CreateOptions{})
+			_, err := a.core.CoreV1().Nodes().Create(ctx, fixture.Node("c", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///c" }), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c"))
 			Expect(state()).To(Equal(held))
@@ -112,7 +112,7 @@ var _ = Describe("The controller", func() {
 			since := len(a.Writes())
 			a.patch(`{"spec":{"replicas":2}}`)
 			time.Sleep(time.Second)
-			_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(context.Background(), "b", types.MergePatchType, fmt.Appendf(nil,
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "b", types.MergePatchType, fmt.Appendf(nil,
 				`{"metadata":{"annotations":{%q:"1",%q:"2000-01-01T00:00:00Z"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(a.wrote(since)).To(BeEmpty())
@@ -193,7 +193,7 @@ var _ = Describe("The controller", func() {
 			ctx := context.Background()
 			a.wrote(0)
 			a.Hold("machinedeployments", controllerUser)
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Patch(ctx, "pool", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(ctx, "pool", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			before := len(a.Writes())
 			time.Sleep(time.Minute)
@@ -235,7 +235,7 @@ var _ = Describe("The controller", func() {
 			time.Sleep(50 * time.Millisecond)
 			a.patch(`{"spec":{"excessReplicas":0}}`)
 			a.wrote(0)
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(0)))
 		})
@@ -247,14 +247,14 @@ var _ = Describe("The controller", func() {
 			a.heard()
 			a.patch(`{"spec":{"excessReplicas":null}}`)
 			a.wrote(0)
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)))
 			Expect(a.heard()).To(ContainElement(ContainSubstring("Normal ExcessRestored spec.excessReplicas was removed and has been restored to 1")))
 			Expect(a.counted("evenkeel_reserve_restorations_total")).To(BeEquivalentTo(1))
 			a.patch(`{"spec":{"excessReplicas":0}}`)
 			a.wrote(0)
-			d, err = a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err = a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(0)))
 			Expect(d.Annotations).NotTo(HaveKey(api.WantedExcessAnnotation))
@@ -264,7 +264,7 @@ var _ = Describe("The controller", func() {
 	It("works from what it remembers where the API server drops the field, and says so", func() {
 		onServer(pruning(), 2, 1, none, func(a *alone) {
 			a.wrote(0)
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(BeNil())
 			Expect(d.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
@@ -279,7 +279,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
 			since := len(a.Writes())
-			_, err := a.core.CoreV1().Pods(gen.Namespace).Create(context.Background(), gen.Pod("stray", func(p *corev1.Pod) { p.Spec.NodeName = "c" }), metav1.CreateOptions{})
+			_, err := a.core.CoreV1().Pods(fixture.Namespace).Create(context.Background(), fixture.Pod("stray", func(p *corev1.Pod) { p.Spec.NodeName = "c" }), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
 		})
@@ -295,8 +295,8 @@ var _ = Describe("The controller", func() {
 				"mirror":   func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
 				"finished": func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
 			} {
-				ctx, pods := context.Background(), a.core.CoreV1().Pods(gen.Namespace)
-				made, err := pods.Create(ctx, gen.Pod(name, change), metav1.CreateOptions{})
+				ctx, pods := context.Background(), a.core.CoreV1().Pods(fixture.Namespace)
+				made, err := pods.Create(ctx, fixture.Pod(name, change), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				change(made)
 				made, err = pods.UpdateStatus(ctx, made, metav1.UpdateOptions{})
@@ -316,7 +316,7 @@ var _ = Describe("The controller", func() {
 			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(ConsistOf(HaveField("Effect", corev1.TaintEffectNoSchedule), HaveField("Effect", corev1.TaintEffectNoExecute)))
-			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(m.Spec.NodeTemplateSpec.Spec.Taints).To(HaveLen(2))
 		})
@@ -326,10 +326,10 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, machinetaint.Options{Settings: machinetaint.Settings{Drain: drain}}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":%q}}}`, annotation)
 			a.wrote(0)
-			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(m.Annotations).To(HaveKeyWithValue("machinepriority.machine.sapcloud.io", "2"))
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)), "the wish stays")
@@ -346,7 +346,7 @@ var _ = Describe("The controller", func() {
 			a.wrote(0)
 			a.patch(`{"metadata":{"annotations":{%q:"false"}}}`, api.DrainReserveAnnotation)
 			a.wrote(0)
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
 			Expect(d.Annotations).To(HaveKeyWithValue(api.WantedExcessAnnotation, "1"))
@@ -355,7 +355,7 @@ var _ = Describe("The controller", func() {
 })
 
 var _ = Describe("What the controller is asked by the lens", func() {
-	key := types.NamespacedName{Namespace: gen.Namespace, Name: "pool"}
+	key := types.NamespacedName{Namespace: fixture.Namespace, Name: "pool"}
 
 	It("a machine is born in reserve where excess is applied and enough serve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
@@ -386,7 +386,7 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	It("a MachineSet shrinks only by decision on the excess applied now", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			set, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			ask := func(replicas int32, decidedFor string) error {
 				after := set.DeepCopy()
@@ -406,14 +406,14 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	It("a MachineSet does not grow by what was decided before the excess fell, nor does that fall below what is created", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			set, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			grow := func(decidedFor string) (func(*mcmapi.MachineSet, error), error) {
 				after := set.DeepCopy()
 				after.Spec.Replicas, after.Annotations = 4, map[string]string{"deployment.kubernetes.io/desired-replicas": decidedFor}
 				return a.taint.Guards().Shrink(after)
 			}
-			d, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			ended, err := grow("3")
 			Expect(err).NotTo(HaveOccurred())
@@ -437,8 +437,8 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			ask := func() error { _, _, err := a.taint.Guards().Remove(gen.Namespace, "c"); return err }
-			_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "c"); return err }
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
@@ -460,10 +460,10 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			a.Hold("machines", controllerUser, lensUser)
 			a.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
 			time.Sleep(10 * time.Millisecond)
-			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(gen.Namespace, name); return err }
+			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
 			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
 			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")
-			_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
 				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
@@ -479,38 +479,38 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			resize := func(replicas int) {
-				_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				time.Sleep(time.Second)
 			}
 			resize(4)
 			a.Hold("machines", controllerUser, lensUser)
 			remove := a.taint.Guards().Remove
-			_, ended, err := remove(gen.Namespace, "a")
+			_, ended, err := remove(fixture.Namespace, "a")
 			Expect(err).NotTo(HaveOccurred())
 			ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
-			_, ended, err = remove(gen.Namespace, "b")
+			_, ended, err = remove(fixture.Namespace, "b")
 			Expect(err).NotTo(HaveOccurred(), "the first was refused")
-			Expect(a.stock.MachineV1alpha1().Machines(gen.Namespace).Delete(context.Background(), "b", metav1.DeleteOptions{})).To(Succeed())
+			Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "b", metav1.DeleteOptions{})).To(Succeed())
 			ended(nil)
-			_, _, err = remove(gen.Namespace, "c")
+			_, _, err = remove(fixture.Namespace, "c")
 			Expect(err).To(Satisfy(apierrors.IsConflict), "one of five has gone, though the store does not show it")
-			_, _, err = remove(gen.Namespace, "b")
+			_, _, err = remove(fixture.Namespace, "b")
 			Expect(err).NotTo(HaveOccurred(), "it is the one that goes")
 			resize(3)
-			_, ended, err = remove(gen.Namespace, "c")
+			_, ended, err = remove(fixture.Namespace, "c")
 			Expect(err).NotTo(HaveOccurred())
 			ended(errors.New("the connection broke"))
-			_, _, err = remove(gen.Namespace, "d")
+			_, _, err = remove(fixture.Namespace, "d")
 			Expect(err).To(Satisfy(apierrors.IsConflict), "the third may have gone")
 			time.Sleep(3 * time.Minute)
-			_, ended, err = remove(gen.Namespace, "d")
+			_, ended, err = remove(fixture.Namespace, "d")
 			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now")
 			ended(apierrors.NewGenericServerResponse(http.StatusNotFound, "delete", mcmapi.Resource("machines"), "d", "no such page", 0, true))
-			_, _, err = remove(gen.Namespace, "e")
+			_, _, err = remove(fixture.Namespace, "e")
 			Expect(err).To(Satisfy(apierrors.IsConflict), "a proxy does not know whether the fourth has gone")
 			time.Sleep(3 * time.Minute)
-			_, _, err = remove(gen.Namespace, "e")
+			_, _, err = remove(fixture.Namespace, "e")
 			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now, too")
 			a.Release("machines", controllerUser, lensUser)
 		})
@@ -520,11 +520,11 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			ask := func(replicas int, decidedFor, frozen string) error {
-				_, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
 					`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":%q},"labels":{"freeze":%q}},"spec":{"replicas":%d}}`, decidedFor, frozen, replicas), metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				time.Sleep(time.Second)
-				_, ended, err := a.taint.Guards().Remove(gen.Namespace, "a")
+				_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
 				if err == nil {
 					ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
 				}
@@ -539,16 +539,16 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(gen.Namespace, name); return err }
+			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
 			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
-			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "a", metav1.GetOptions{})
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "a", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			m.Status.CurrentStatus.Phase = mcmapi.MachineFailed
-			_, err = a.stock.MachineV1alpha1().Machines(gen.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
+			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(ask("a")).To(Succeed())
-			_, err = a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(ask("b")).To(Succeed())

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -24,7 +24,7 @@ func (a *alone) becomes(machine, node string) {
 	GinkgoHelper()
 	ctx := context.Background()
 	Expect(a.core.CoreV1().Nodes().Delete(ctx, machine, metav1.DeleteOptions{})).To(Succeed())
-	_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(ctx, machine, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"node":%q}}}`, node), metav1.PatchOptions{})
+	_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(ctx, machine, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"node":%q}}}`, node), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -53,7 +53,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 			a.becomes("c", "a")
 			Expect(a.wrote(since)).To(HaveEach("machines c"))
 			Expect(a.closed("a")).To(BeFalse())
-			m, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(m.Annotations).To(HaveKey(api.ReserveAnnotation))
 		})
@@ -74,7 +74,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 			node, err := nodes.Get(ctx, "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(nodes.Delete(ctx, "c", metav1.DeleteOptions{})).To(Succeed())
-			_, err = nodes.Create(ctx, gen.Node("c", func(n *corev1.Node) {
+			_, err = nodes.Create(ctx, fixture.Node("c", func(n *corev1.Node) {
 				n.Annotations, n.Spec.Taints, n.Spec.ProviderID = node.Annotations, node.Spec.Taints, "sim:///successor"
 			}), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			since := len(a.Writes())
-			_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Patch(context.Background(), "b", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "b", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
 			Expect(err).NotTo(HaveOccurred())
 			a.becomes("b", "a")
 			Expect(a.wrote(since)).To(ContainElements("machines b", "machines c"))
@@ -100,9 +100,9 @@ var _ = Describe("Where names of Nodes are reused", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			ctx := context.Background()
 			for i := range 20 {
-				m := gen.Machine(fmt.Sprintf("gone-%d", i))
+				m := fixture.Machine(fmt.Sprintf("gone-%d", i))
 				m.Labels, m.Spec.ProviderID = map[string]string{"node": "c"}, "sim:///"+m.Name
-				_, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).Create(ctx, m, metav1.CreateOptions{})
+				_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, m, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 			}
 			a.wrote(0)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -31,7 +31,7 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, seconds 
 
 // owned is a pool whose field is nil where excess is below 0, with what was recorded of it and who writes it.
 func owned(excess int32, recorded, owners string, entries ...metav1.ManagedFieldsEntry) machinetaint.View {
-	plain := gen.MachineDeployment("pool", 3)
+	plain := fixture.MachineDeployment("pool", 3)
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d.ManagedFields, d.Annotations = entries, map[string]string{}
 	if excess >= 0 {

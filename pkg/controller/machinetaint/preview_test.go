@@ -16,7 +16,7 @@ import (
 
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -28,11 +28,11 @@ import (
 func (a *alone) all() (o machinetaint.Objects) {
 	GinkgoHelper()
 	ctx, list := context.Background(), metav1.ListOptions{}
-	deployments, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).List(ctx, list)
+	deployments, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).List(ctx, list)
 	Expect(err).NotTo(HaveOccurred())
-	sets, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).List(ctx, list)
+	sets, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).List(ctx, list)
 	Expect(err).NotTo(HaveOccurred())
-	machines, err := a.stock.MachineV1alpha1().Machines(gen.Namespace).List(ctx, list)
+	machines, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).List(ctx, list)
 	Expect(err).NotTo(HaveOccurred())
 	nodes, err := a.core.CoreV1().Nodes().List(ctx, list)
 	Expect(err).NotTo(HaveOccurred())
@@ -115,7 +115,7 @@ var _ = Describe("A preview", func() {
 				o, before := a.all(), len(a.Writes())
 				for range 3 {
 					Expect(preview.Show(o, time.Now())).To(Succeed())
-					v, plan, ok := preview.Plan(gen.Namespace, "pool")
+					v, plan, ok := preview.Plan(fixture.Namespace, "pool")
 					Expect(ok).To(BeTrue())
 					after, err := v.After(plan)
 					Expect(err).NotTo(HaveOccurred())
@@ -141,11 +141,11 @@ var _ = Describe("A preview", func() {
 	It("sees what is born in reserve, and what serves", func() {
 		preview, err := machinetaint.NewPreview(machinetaint.Settings{}, false)
 		Expect(err).NotTo(HaveOccurred())
-		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: gen.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
+		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		for replicas, born := range map[int32]bool{0: true, 1: false} {
 			d.Spec.Replicas = replicas
 			Expect(preview.Show(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
-			m := preview.Birth(gen.Namespace, "pool", gen.Machine("a"))
+			m := preview.Birth(fixture.Namespace, "pool", fixture.Machine("a"))
 			Expect(m.Annotations[api.ReserveAnnotation] != "").To(Equal(born))
 		}
 	})

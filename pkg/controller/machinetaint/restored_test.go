@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -28,7 +28,7 @@ func restored() machinetaint.View {
 	v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.BoundsAnnotation: "3:9:2"}
 	v.Accounting = pool.Inclusive
 	for i := range 5 {
-		m := gen.Machine(fmt.Sprintf("m%d", i))
+		m := fixture.Machine(fmt.Sprintf("m%d", i))
 		m.Annotations = map[string]string{}
 		if i > 2 {
 			m.Annotations[api.ReserveAnnotation] = api.Reserve{Since: v.Now.Add(-time.Hour)}.String()

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -46,37 +46,37 @@ var _ = Describe("In the long run", func() {
 func (a *alone) comeAndGo(round int) map[string]int {
 	GinkgoHelper()
 	ctx, delete := context.Background(), metav1.DeleteOptions{}
-	set, err := a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+	set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for range batch {
 		name := a.machine(set, true)
-		_, err := a.core.CoreV1().Pods(gen.Namespace).Create(ctx, gen.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = name }), metav1.CreateOptions{})
+		_, err := a.core.CoreV1().Pods(fixture.Namespace).Create(ctx, fixture.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = name }), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		names = append(names, name)
 	}
 	a.heard()                            // the recorder holds a thousand events, and then waits
 	a.Hold("", controllerUser, lensUser) // so that nothing that is written now is seen
 	time.Sleep(time.Second)
-	plain := gen.MachineDeployment(fmt.Sprint("other-", round), 1)
-	other, err := a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(ctx, &api.MachineDeployment{ObjectMeta: plain.ObjectMeta}, metav1.CreateOptions{})
+	plain := fixture.MachineDeployment(fmt.Sprint("other-", round), 1)
+	other, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, &api.MachineDeployment{ObjectMeta: plain.ObjectMeta}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	a.taint.Tell(other)
 	for _, name := range names {
-		_, ended, err := a.taint.Guards().Remove(gen.Namespace, name)
+		_, ended, err := a.taint.Guards().Remove(fixture.Namespace, name)
 		if err == nil {
 			ended(nil)
 		}
 	}
-	_, err = a.stock.MachineV1alpha1().MachineSets(gen.Namespace).Patch(ctx, "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 3), metav1.PatchOptions{})
+	_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(ctx, "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 3), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	held := a.taint.Remembered()
 	for _, name := range names {
-		Expect(a.core.CoreV1().Pods(gen.Namespace).Delete(ctx, name, delete)).To(Succeed())
+		Expect(a.core.CoreV1().Pods(fixture.Namespace).Delete(ctx, name, delete)).To(Succeed())
 		Expect(a.core.CoreV1().Nodes().Delete(ctx, name, delete)).To(Succeed())
-		Expect(a.stock.MachineV1alpha1().Machines(gen.Namespace).Delete(ctx, name, delete)).To(Succeed())
+		Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(ctx, name, delete)).To(Succeed())
 	}
-	Expect(a.user.MachineV1alpha1().MachineDeployments(gen.Namespace).Delete(ctx, other.Name, delete)).To(Succeed())
+	Expect(a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(ctx, other.Name, delete)).To(Succeed())
 	a.Release("", controllerUser, lensUser)
 	time.Sleep(time.Minute)
 	return held

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
@@ -44,7 +44,7 @@ import (
 )
 
 const (
-	ns = gen.Namespace
+	ns = fixture.Namespace
 	// evenkeel is the process under test: machine-controller-manager's controllers behind the lens, and ours.
 	evenkeel = "evenkeel"
 )
@@ -192,7 +192,7 @@ func play(body func(c *cluster)) {
 // pool makes a MachineDeployment, and a pod for each of its replicas.
 func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
 	GinkgoHelper()
-	plain := gen.MachineDeployment("pool", replicas)
+	plain := fixture.MachineDeployment("pool", replicas)
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	for _, f := range change {
 		f(d)
@@ -205,7 +205,7 @@ func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
 func (c *cluster) work(pods int) {
 	GinkgoHelper()
 	for i := range pods {
-		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), gen.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i), replicated), metav1.CreateOptions{})
+		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), fixture.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i), replicated), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 }
@@ -227,7 +227,7 @@ func (c *cluster) strangers(n int, ready corev1.ConditionStatus) {
 	GinkgoHelper()
 	ctx, nodes := context.Background(), c.core.CoreV1().Nodes()
 	for i := range n {
-		node := gen.Node(fmt.Sprintf("stranger-%d", i), func(n *corev1.Node) {
+		node := fixture.Node(fmt.Sprintf("stranger-%d", i), func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}}
 		})
 		if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -114,7 +114,7 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 	if left = time.Until(m.CreationTimestamp.Add(c.boot)); left > 0 {
 		return left
 	}
-	n := gen.Node(m.Name, func(n *corev1.Node) { n.Labels[zone], n.Spec.ProviderID = m.Labels["name"], "sim:///"+n.Name })
+	n := fixture.Node(m.Name, func(n *corev1.Node) { n.Labels[zone], n.Spec.ProviderID = m.Labels["name"], "sim:///"+n.Name })
 	if inReserve(m) {
 		held(n)
 	}

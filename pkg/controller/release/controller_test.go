@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -85,7 +85,7 @@ var _ = Describe("The controller", func() {
 			ctx := context.Background()
 			c.grow("a", 1, 1, "1:10")
 			c.settle()
-			_, err := c.core.CoreV1().Nodes().Create(ctx, held(gen.Node("reused", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///successor" })), metav1.CreateOptions{})
+			_, err := c.core.CoreV1().Nodes().Create(ctx, held(fixture.Node("reused", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///successor" })), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(c.core.CoreV1().Nodes().Delete(ctx, "a-002", metav1.DeleteOptions{})).To(Succeed())
 			_, err = c.ours.MachineV1alpha1().Machines(ns).Patch(ctx, "a-002", types.MergePatchType, []byte(`{"metadata":{"labels":{"node":"reused"}}}`), metav1.PatchOptions{})

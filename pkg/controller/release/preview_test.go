@@ -13,28 +13,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
 // spare is a pool of one machine that is in reserve, with bounds.
 func spare() Objects {
-	stock := gen.MachineDeployment("p", 0)
+	stock := fixture.MachineDeployment("p", 0)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: stock.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: stock.Spec}}
 	d.UID, d.ResourceVersion = "p", "7"
 	d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: "0:4:1", v1alpha1.AppliedExcessAnnotation: "1,max=4", v1alpha1.AppliedReplicasAnnotation: "0"}
 	owned := func(kind string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Name: "p", UID: "p", Controller: ptr.To(true)}}
 	}
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "p", UID: "p", OwnerReferences: owned("MachineDeployment")}}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "p", UID: "p", OwnerReferences: owned("MachineDeployment")}}
 	set.Spec.Template = stock.Spec.Template
-	m := gen.Machine("a", func(m *mcm.Machine) {
+	m := fixture.Machine("a", func(m *mcm.Machine) {
 		m.OwnerReferences, m.Labels = owned("MachineSet"), map[string]string{"node": "a"}
 		m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: "{}"}
 		m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "a", mcm.MachineRunning
 	})
-	node := gen.Node("a", func(n *corev1.Node) {
+	node := fixture.Node("a", func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: "x"}
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
 	})

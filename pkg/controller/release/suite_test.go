@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -51,7 +51,7 @@ func tell() *story { return &story{View: View{Now: noon, Settings: settings}} }
 
 // node has four CPUs, and is in the zone of its pool.
 func node(name, place string) *corev1.Node {
-	return gen.Node(name, func(n *corev1.Node) { n.Labels[zone] = place })
+	return fixture.Node(name, func(n *corev1.Node) { n.Labels[zone] = place })
 }
 
 func held(n *corev1.Node) *corev1.Node {
@@ -148,7 +148,7 @@ func (s *story) waits(pods ...*corev1.Pod) *story {
 // pod requests so many thousandths of a CPU, and the scheduler has found no place for it.
 func pod(name string, milli int64, change ...func(*corev1.Pod)) *corev1.Pod {
 	app, _, _ := strings.Cut(name, "-")
-	return gen.Pod(name, append([]func(*corev1.Pod){func(p *corev1.Pod) {
+	return fixture.Pod(name, append([]func(*corev1.Pod){func(p *corev1.Pod) {
 		p.UID, p.Labels, p.Spec.SchedulerName = types.UID(name), map[string]string{"app": app}, "default-scheduler"
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milli, resource.DecimalSI)}
 		p.Status.Phase = corev1.PodPending

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -33,7 +33,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
-const ns = gen.Namespace
+const ns = fixture.Namespace
 
 var (
 	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
@@ -208,7 +208,7 @@ func (c *cluster) grow(name string, replicas, excess int, bounds string, change 
 	c.set(func() { c.growing = true })
 	defer c.create(pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes who waited
 	defer c.set(func() { c.growing = false })
-	plain := gen.MachineDeployment(name, int32(replicas))
+	plain := fixture.MachineDeployment(name, int32(replicas))
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d.Spec.ExcessReplicas = ptr.To(int32(excess))
 	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: fmt.Sprint(excess)}
@@ -244,7 +244,7 @@ func (c *cluster) set(change func()) {
 func (c *cluster) machine(pool string, inReserve bool) *mcm.Machine {
 	number := 0
 	c.set(func() { c.born++; number = c.born })
-	m := gen.Machine(fmt.Sprintf("%s-%03d", pool, number), func(m *mcm.Machine) {
+	m := fixture.Machine(fmt.Sprintf("%s-%03d", pool, number), func(m *mcm.Machine) {
 		m.Labels = map[string]string{"name": pool}
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet", Name: pool, Controller: ptr.To(true)}}
 		for _, set := range c.Objects(v1alpha1.SchemeGroupVersion.WithResource("machinesets")) {

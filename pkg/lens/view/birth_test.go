@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -75,7 +75,7 @@ func (r *registry) born(b view.Birth) *machine.Reserve {
 }
 
 func child(deployment string) *v1alpha1.Machine {
-	m := gen.Machine("", func(m *v1alpha1.Machine) { m.Labels = map[string]string{"name": deployment} })
+	m := fixture.Machine("", func(m *v1alpha1.Machine) { m.Labels = map[string]string{"name": deployment} })
 	m.GenerateName = deployment + "-"
 	return m
 }
@@ -244,7 +244,7 @@ var _ = Describe("A birth (V9)", func() {
 		bornInWorld(r.births(), func(w world) {
 			_, err := w.bear(child(""))
 			Expect(err).To(HaveOccurred()) // a prefix of a name must be a name
-			orphan := gen.Machine("orphan")
+			orphan := fixture.Machine("orphan")
 			_, err = w.bear(orphan)
 			Expect(err).NotTo(HaveOccurred())
 			_, err = w.seen.Machines(ns).Create(w, child("pool"), metav1.CreateOptions{DryRun: []string{"All"}})
@@ -296,5 +296,5 @@ var _ = Describe("The MachineDeployment of a Machine", func() {
 })
 
 func ownedBy(owners []metav1.OwnerReference) *v1alpha1.Machine {
-	return gen.Machine("m", func(m *v1alpha1.Machine) { m.OwnerReferences = owners })
+	return fixture.Machine("m", func(m *v1alpha1.Machine) { m.OwnerReferences = owners })
 }

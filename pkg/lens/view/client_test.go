@@ -19,13 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-const ns = gen.Namespace
+const ns = fixture.Namespace
 
 var (
 	machinesResource    = v1alpha1.SchemeGroupVersion.WithResource("machines")
@@ -57,7 +57,7 @@ func bornInWorld(births view.Births, body func(world)) {
 		w.raw = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
 		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Births: births})
 		w.seen = w.clientset.MachineV1alpha1()
-		_, err := w.raw.Machines(ns).Create(ctx, view.Mark(gen.Machine("m"), reserve), metav1.CreateOptions{})
+		_, err := w.raw.Machines(ns).Create(ctx, view.Mark(fixture.Machine("m"), reserve), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = w.raw.MachineDeployments(ns).Create(ctx, withExcess(3, "2"), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -284,10 +284,10 @@ var _ = Describe("The client of the controllers", func() {
 			m, err := w.seen.Machines(ns).Get(w, "none", metav1.GetOptions{})
 			Expect(apierrors.IsNotFound(err)).To(BeTrue())
 			Expect(m.Name).To(BeEmpty())
-			m, err = w.seen.Machines(ns).Update(w, gen.Machine("none"), metav1.UpdateOptions{})
+			m, err = w.seen.Machines(ns).Update(w, fixture.Machine("none"), metav1.UpdateOptions{})
 			Expect(apierrors.IsNotFound(err)).To(BeTrue())
 			Expect(m.Name).To(BeEmpty())
-			d, err := w.seen.MachineDeployments(ns).UpdateStatus(w, gen.MachineDeployment("none", 1), metav1.UpdateOptions{})
+			d, err := w.seen.MachineDeployments(ns).UpdateStatus(w, fixture.MachineDeployment("none", 1), metav1.UpdateOptions{})
 			Expect(apierrors.IsNotFound(err)).To(BeTrue())
 			Expect(d.Name).To(BeEmpty())
 		})

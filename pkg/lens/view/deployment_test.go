@@ -11,13 +11,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
 func withExcess(replicas int32, excess string) *v1alpha1.MachineDeployment {
-	return gen.MachineDeployment("pool", replicas, func(d *v1alpha1.MachineDeployment) {
+	return fixture.MachineDeployment("pool", replicas, func(d *v1alpha1.MachineDeployment) {
 		d.Annotations = map[string]string{machine.AppliedExcessAnnotation: excess, machine.BoundsAnnotation: "1:9:2", "their": "own"}
 	})
 }

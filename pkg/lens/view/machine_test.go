@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -29,7 +29,7 @@ func markOf(m *v1alpha1.Machine) machine.Reserve {
 }
 
 var _ = Describe("A Machine in reserve", func() {
-	plain := gen.Machine("m", func(m *v1alpha1.Machine) {
+	plain := fixture.Machine("m", func(m *v1alpha1.Machine) {
 		m.Labels = map[string]string{"name": "pool"}
 		template(m).Spec.Taints = []corev1.Taint{foreignTaint}
 		template(m).Annotations = map[string]string{"a": "b"}

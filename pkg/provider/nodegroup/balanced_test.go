@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // ignoring is the flag for a label in which groups may differ.
@@ -81,7 +81,7 @@ func inCloud(n *corev1.Node) {
 
 var _ = DescribeTable("A group without Nodes is balanced with those that have some, by cluster-autoscaler's rule for labels and the flags of the example",
 	func(labelled func(*corev1.Node), lent bool) {
-		busy := Model{Group: "pool-z1", Class: classIn("z1"), Node: gen.Node("z-12345", labelled)}
+		busy := Model{Group: "pool-z1", Class: classIn("z1"), Node: fixture.Node("z-12345", labelled)}
 		empty := Model{Group: "pool-z2", Class: classIn("z2")}
 		busy.Extra.Labels, empty.Extra.Labels = map[string]string{"worker": "a"}, map[string]string{"worker": "a"}
 		var others []Model

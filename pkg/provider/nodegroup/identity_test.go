@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -33,7 +33,7 @@ func (c *cluster) vm(name, node, id string) {
 
 func (c *cluster) registered(name, id string) {
 	GinkgoHelper()
-	node := gen.Node(name, func(n *corev1.Node) { n.Spec.ProviderID = id })
+	node := fixture.Node(name, func(n *corev1.Node) { n.Spec.ProviderID = id })
 	_, err := c.core.CoreV1().Nodes().Create(context.Background(), node, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }

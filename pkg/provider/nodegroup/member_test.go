@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -77,7 +77,7 @@ func memberOf(m *v1alpha1.Machine, node *corev1.Node, named bool) Member {
 }
 
 var _ = Describe("A member", func() {
-	registered := gen.Node("m")
+	registered := fixture.Node("m")
 	DescribeTable("is told by what its Machine and its Node say",
 		func(m *v1alpha1.Machine, node *corev1.Node, named bool, want, id string) {
 			told := memberOf(m, node, named).instance()

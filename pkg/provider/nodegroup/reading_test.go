@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -106,7 +106,7 @@ var _ = Describe("Groups", func() {
 			Expect(home(standIn("requested://boots"))).To(Equal("pool"))
 			Expect(home(standIn("requested://reserved"))).To(BeEmpty())
 			Expect(home(standIn("requested://nobody"))).To(BeEmpty())
-			Expect(home(gen.Node("stranger"))).To(BeEmpty())
+			Expect(home(fixture.Node("stranger"))).To(BeEmpty())
 
 			By("a Node that has registered and carries no mark yet, though its Machine does")
 			bare := c.nodeOf("waits")
@@ -208,7 +208,7 @@ var _ = Describe("The other answers", func() {
 	It("tell what a fresh Node is like, and remember it when there is none any more", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
-			class := gen.MachineClass(gen.Class)
+			class := fixture.MachineClass(fixture.Class)
 			class.NodeTemplate = classIn("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -218,7 +218,7 @@ var _ = Describe("The other answers", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "scale from zero, by the class")
 
-			ofClass := func(m *v1alpha1.Machine) { m.Spec.Class.Name = gen.Class }
+			ofClass := func(m *v1alpha1.Machine) { m.Spec.Class.Name = fixture.Class }
 			c.machine("pool", "a", mcm.MachineRunning, ofClass)
 			c.machine("pool", "r", mcm.MachineRunning, ofClass, inReserve)
 			c.patchNode("node-r", `{"metadata":{"labels":{"from":"reserve"}}}`)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -101,7 +101,7 @@ var _ = Describe("Reading", func() {
 			Expect(c.all()).To(HaveLen(1))
 			Expect(c.target("pool")).To(BeEquivalentTo(3))
 			Expect(c.said("pool")).To(HaveLen(3))
-			Expect(c.homeOf(gen.Node("node-a")).GetId()).To(Equal("pool"))
+			Expect(c.homeOf(fixture.Node("node-a")).GetId()).To(Equal("pool"))
 			Expect(time.Since(begun)).To(BeZero(), "whatever is asked takes an hour")
 			c.LatencyOf(nil)
 		})

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -118,7 +118,7 @@ func (c *cluster) inhabit(bounds string, replicas int32) {
 			Drain: func(*mcmapi.Machine) time.Duration { return drainTime },
 		}.Run(ctx, config, config)
 	})
-	plain := gen.MachineDeployment("pool", replicas)
+	plain := fixture.MachineDeployment("pool", replicas)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: bounds}
 	_, err := c.ours.MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})

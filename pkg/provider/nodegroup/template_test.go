@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -43,7 +43,7 @@ func extraIn(zone string) v1alpha1.NodeTemplateSpec {
 
 // seen is a Node as it is found in a cluster: what one machine has for itself and what is being done to it included.
 func seen(zone string) *corev1.Node {
-	return gen.Node("z-12345", func(n *corev1.Node) {
+	return fixture.Node("z-12345", func(n *corev1.Node) {
 		n.Labels = map[string]string{
 			"kubernetes.io/hostname": "z-12345", "node.gardener.cloud/machine-name": "z-12345", "node.machine.sapcloud.io/selected-for-update": "true",
 			"topology.kubernetes.io/zone": zone, "failure-domain.beta.kubernetes.io/zone": zone, "topology.ebs.csi.aws.com/zone": zone,

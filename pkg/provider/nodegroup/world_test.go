@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -143,7 +143,7 @@ func (c *cluster) lull() {
 // pool makes a MachineDeployment with its MachineSet.
 func (c *cluster) pool(name, bounds string, replicas int32, change ...func(*v1alpha1.MachineDeployment)) {
 	GinkgoHelper()
-	plain := gen.MachineDeployment(name, replicas)
+	plain := fixture.MachineDeployment(name, replicas)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	if bounds != "" {
 		d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: bounds}
@@ -181,7 +181,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 	_, err = c.ours.Machines(ns).UpdateStatus(ctx, made, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	if phase == mcm.MachineRunning {
-		node := gen.Node("node-"+name, func(n *corev1.Node) {
+		node := fixture.Node("node-"+name, func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
 			if pool.Marked(m) {
 				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: noonText}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/drain"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -40,7 +40,7 @@ func newCluster() cluster {
 	server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine)})
 	DeferCleanup(server.Close)
 	config := server.ConfigFor("user")
-	d, err := drain.New(config, gen.Namespace)
+	d, err := drain.New(config, fixture.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	return cluster{server, ours.NewForConfigOrDie(config), stock.NewForConfigOrDie(config), d}
 }
@@ -48,7 +48,7 @@ func newCluster() cluster {
 // pool has so many machines, of which some are in reserve.
 func (c cluster) pool(ctx context.Context, name string, machines, reserve int, change ...func(*api.MachineDeployment)) {
 	GinkgoHelper()
-	plain := gen.MachineDeployment(name, int32(machines-reserve))
+	plain := fixture.MachineDeployment(name, int32(machines-reserve))
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d.Annotations = map[string]string{api.BoundsAnnotation: "0:9:2"}
 	if reserve > 0 {
@@ -58,22 +58,22 @@ func (c cluster) pool(ctx context.Context, name string, machines, reserve int, c
 		c(d)
 	}
 	status := d.Status
-	d, err := c.ours.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	d, err := c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	d.Status = status
-	_, err = c.ours.MachineV1alpha1().MachineDeployments(gen.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+	_, err = c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: gen.Namespace, OwnerReferences: ownedBy("MachineDeployment", name, d.UID)}, Spec: mcm.MachineSetSpec{Template: plain.Spec.Template}}
-	set, err = c.stock.MachineV1alpha1().MachineSets(gen.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, OwnerReferences: ownedBy("MachineDeployment", name, d.UID)}, Spec: mcm.MachineSetSpec{Template: plain.Spec.Template}}
+	set, err = c.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	for i := range machines {
-		m := gen.Machine(name+string(rune('a'+i)), func(m *mcm.Machine) {
+		m := fixture.Machine(name+string(rune('a'+i)), func(m *mcm.Machine) {
 			m.OwnerReferences = ownedBy("MachineSet", name, set.UID)
 			if i < reserve {
 				m.Annotations = map[string]string{api.ReserveAnnotation: "{}"}
 			}
 		})
-		_, err := c.stock.MachineV1alpha1().Machines(gen.Namespace).Create(ctx, m, metav1.CreateOptions{})
+		_, err := c.stock.MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, m, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 }
@@ -84,7 +84,7 @@ func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 
 func (c cluster) annotations(ctx context.Context, name string) map[string]string {
 	GinkgoHelper()
-	d, err := c.ours.MachineV1alpha1().MachineDeployments(gen.Namespace).Get(ctx, name, metav1.GetOptions{})
+	d, err := c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(ctx, name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return d.Annotations
 }
@@ -120,7 +120,7 @@ var _ = Describe("Draining", func() {
 	It("goes on where one has just been deleted", func(ctx context.Context) {
 		c := newCluster()
 		c.pool(ctx, "b", 1, 0)
-		Expect(c.drain.Write(ctx, drain.Progress{{Namespace: gen.Namespace, Name: "a"}, {Namespace: gen.Namespace, Name: "b"}}, true)).To(Succeed())
+		Expect(c.drain.Write(ctx, drain.Progress{{Namespace: fixture.Namespace, Name: "a"}, {Namespace: fixture.Namespace, Name: "b"}}, true)).To(Succeed())
 		Expect(c.annotations(ctx, "b")).To(HaveKey(api.DrainReserveAnnotation))
 	})
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -38,7 +38,7 @@ func door() Door {
 
 // after are objects with a change, or what is wrong with it.
 func after(o Objects, text string) (Objects, error) {
-	changes, err := ParseChanges(strings.NewReader(text), gen.Namespace)
+	changes, err := ParseChanges(strings.NewReader(text), fixture.Namespace)
 	if err != nil {
 		return o, err
 	}
@@ -82,7 +82,7 @@ var _ = Describe("A change", func() {
 ---
 # nothing
 ---
-`+patched("MachineDeployment", "b", "")), gen.Namespace)
+`+patched("MachineDeployment", "b", "")), fixture.Namespace)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(changes).To(HaveLen(2))
 		Expect(changes[0].String()).To(Equal("MachineDeployment x/a"))
@@ -120,7 +120,7 @@ var _ = Describe("A change", func() {
 	It("is not held against a schema that could not be read, but against the grammar", func() {
 		o := at()
 		pool(o, "p", 2, 1)
-		changes, err := ParseChanges(strings.NewReader(patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/bounds: x}}\nspec: {excessReplicas: -1}")), gen.Namespace)
+		changes, err := ParseChanges(strings.NewReader(patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/bounds: x}}\nspec: {excessReplicas: -1}")), fixture.Namespace)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = o.Apply(changes[0], Door{})
 		Expect(err).To(MatchError(And(ContainSubstring("bounds"), Not(ContainSubstring("must be 0 or more")))))

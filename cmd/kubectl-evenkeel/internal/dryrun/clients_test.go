@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -69,7 +69,7 @@ var _ = Describe("The clients of a forecast", func() {
 	})
 
 	It("read all there is, ask for nothing else, and say what is missing", func(ctx context.Context) {
-		o, err := c.Read(ctx, gen.Namespace)
+		o, err := c.Read(ctx, fixture.Namespace)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(o.Deployments).To(ConsistOf(HaveField("Spec.Replicas", BeEquivalentTo(2))))
 		Expect(o.Missing).To(Equal([]string{"balancers: not installed in this cluster", "csidrivers: no rights to list them"}))
@@ -90,7 +90,7 @@ var _ = Describe("The clients of a forecast", func() {
 	})
 
 	It("cannot write", func(ctx context.Context) {
-		machines := c.Control.Resource(api.SchemeGroupVersion.WithResource("machines")).Namespace(gen.Namespace)
+		machines := c.Control.Resource(api.SchemeGroupVersion.WithResource("machines")).Namespace(fixture.Namespace)
 		m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": map[string]any{"name": "a"}}}
 		_, err := machines.Create(ctx, m, metav1.CreateOptions{})
 		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -80,7 +80,7 @@ var _ = Describe("A forecast", func() {
 	It("gives machines of another template what their MachineClass promises", func() {
 		o := at()
 		pool(o, "p", 3, 2, bounds("1:9:cpu=8")) // machines of 4 CPUs
-		o.Classes = []*mcm.MachineClass{gen.MachineClass("large", func(c *mcm.MachineClass) {
+		o.Classes = []*mcm.MachineClass{fixture.MachineClass("large", func(c *mcm.MachineClass) {
 			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")}}
 		})}
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {template: {spec: {class: {name: large}}}}"))
@@ -109,7 +109,7 @@ var _ = Describe("A forecast", func() {
 	It("of pods that wait releases a machine of the reserve to them, and makes another", func() {
 		o := at()
 		pool(o, "p", 2, 1, bounds("1:9:1"))
-		o.Pods = append(o.Pods, gen.Pod("late", func(p *corev1.Pod) {
+		o.Pods = append(o.Pods, fixture.Pod("late", func(p *corev1.Pod) {
 			p.Spec.SchedulerName, p.Status.Phase = "default-scheduler", corev1.PodPending
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *o.Nodes[0].Status.Allocatable.Cpu()
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
@@ -124,7 +124,7 @@ var _ = Describe("A forecast", func() {
 		pool(o, "p", 2, 0)
 		o.Sets[0].Spec.Replicas = 3
 		o.Deployments[0].Spec.Replicas = 3
-		o.Machines = append(o.Machines, gen.Machine("p-x", func(m *mcm.Machine) {
+		o.Machines = append(o.Machines, fixture.Machine("p-x", func(m *mcm.Machine) {
 			m.OwnerReferences = ownedBy("MachineSet", "p-set")
 			m.Status.CurrentStatus.Phase = mcm.MachineCrashLoopBackOff
 			m.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: "ResourceExhausted"}
@@ -183,7 +183,7 @@ var _ = Describe("A forecast", func() {
 		o := shop(2, 2)
 		f, text := told(*o, patched("Balancer", "shop", "spec: {replicas: 9}"))
 		Expect(text).To(ContainSubstring("scale target a 2 -> "))
-		Expect(f.End.Balancers).To(Equal([]SharesEnd{{Namespace: gen.Namespace, Name: "shop", Was: map[string]int64{"a": 2, "b": 2}, Is: map[string]int64{"a": 5, "b": 4}}}))
+		Expect(f.End.Balancers).To(Equal([]SharesEnd{{Namespace: fixture.Namespace, Name: "shop", Was: map[string]int64{"a": 2, "b": 2}, Is: map[string]int64{"a": 5, "b": 4}}}))
 		f, _ = told(*o, patched("Balancer", "shop", `spec: {policy: {policyName: priority, priorities: {targetOrder: [b, a]}}}`))
 		Expect(f.End.Rest).To(BeTrue())
 		Expect(f.End.Balancers[0].Is).To(Equal(map[string]int64{"a": 0, "b": 4}))
@@ -254,7 +254,7 @@ func shop(a, b int) *Objects {
 		o.Workloads[resource] = append(o.Workloads[resource], d)
 		for i := range n {
 			started := metav1.NewTime(noon.Add(-time.Hour))
-			o.Pods = append(o.Pods, gen.Pod(fmt.Sprintf("%s-%d", name, i), func(p *corev1.Pod) {
+			o.Pods = append(o.Pods, fixture.Pod(fmt.Sprintf("%s-%d", name, i), func(p *corev1.Pod) {
 				p.Labels = map[string]string{"in": name, "app": "shop"}
 				p.CreationTimestamp, p.Status.StartTime, p.Status.Phase = started, &started, corev1.PodRunning
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: started}}

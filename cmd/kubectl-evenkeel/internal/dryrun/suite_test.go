@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
@@ -61,7 +61,7 @@ func clients() balancer.Clients {
 // before; they are named after it, with -a, -b and so on.
 func pool(o *Objects, name string, serving, reserve int, change ...func(*api.MachineDeployment)) {
 	GinkgoHelper()
-	stock := gen.MachineDeployment(name, int32(serving))
+	stock := fixture.MachineDeployment(name, int32(serving))
 	d := &api.MachineDeployment{TypeMeta: stock.TypeMeta, ObjectMeta: stock.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: stock.Spec}}
 	d.UID = types.UID(name)
 	if reserve > 0 {
@@ -71,7 +71,7 @@ func pool(o *Objects, name string, serving, reserve int, change ...func(*api.Mac
 	for _, c := range change {
 		c(d)
 	}
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: name + "-set", UID: types.UID(name + "-set"), OwnerReferences: ownedBy("MachineDeployment", name)}}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name + "-set", UID: types.UID(name + "-set"), OwnerReferences: ownedBy("MachineDeployment", name)}}
 	set.Spec = mcm.MachineSetSpec{Replicas: int32(serving + reserve), Template: d.Spec.Template, Selector: d.Spec.Selector}
 	o.Deployments, o.Sets = append(o.Deployments, d), append(o.Sets, set)
 	for i := range serving + reserve {
@@ -85,14 +85,14 @@ func ownedBy(kind, name string) []metav1.OwnerReference {
 
 // add is a machine that runs, with its Node, and with a pod that takes it whole unless it is in reserve.
 func add(o *Objects, name, set string, born time.Time, reserve bool) {
-	m := gen.Machine(name, func(m *mcm.Machine) {
+	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.UID, m.CreationTimestamp, m.OwnerReferences = types.UID(name), metav1.NewTime(born), ownedBy("MachineSet", set)
 		m.Labels = map[string]string{"node": name}
 		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "3"}
 		m.Spec.ProviderID = "virtual:///" + name
 		m.Status.CurrentStatus.Phase = mcm.MachineRunning
 	})
-	node := gen.Node(name)
+	node := fixture.Node(name)
 	if reserve {
 		taint := corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}
 		mark := api.Reserve{Since: born, Taints: []corev1.Taint{taint}, Annotations: map[string]string{
@@ -101,7 +101,7 @@ func add(o *Objects, name, set string, born time.Time, reserve bool) {
 		m.Annotations["machinepriority.machine.sapcloud.io"] = "5"
 		node.Annotations, node.Spec.Taints = mark.Annotations, mark.Taints
 	} else {
-		o.Pods = append(o.Pods, gen.Pod("on-"+name, func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning }))
+		o.Pods = append(o.Pods, fixture.Pod("on-"+name, func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning }))
 	}
 	o.Machines, o.Nodes = append(o.Machines, m), append(o.Nodes, node)
 }
@@ -111,7 +111,7 @@ func told(o Objects, change string) (Forecast, string) {
 	GinkgoHelper()
 	before := o
 	if change != "" {
-		changes, err := ParseChanges(strings.NewReader(change), gen.Namespace)
+		changes, err := ParseChanges(strings.NewReader(change), fixture.Namespace)
 		Expect(err).NotTo(HaveOccurred())
 		for _, c := range changes {
 			o, err = o.Apply(c, nil)

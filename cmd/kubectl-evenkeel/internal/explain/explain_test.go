@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -42,7 +42,7 @@ type world struct{ overview.Objects }
 
 func newWorld() *world {
 	w := &world{overview.Objects{At: now}}
-	plain := gen.MachineDeployment("pool", 2)
+	plain := fixture.MachineDeployment("pool", 2)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
 	d.UID, d.Spec.ExcessReplicas, d.CreationTimestamp = "pool", ptr.To(int32(2)), ago(time.Hour)
@@ -65,7 +65,7 @@ func (w *world) condition(status, reason, message string) {
 }
 
 func (w *world) machine(name string, age time.Duration, reserve bool) {
-	m := gen.Machine(name, func(m *mcm.Machine) {
+	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.UID, m.OwnerReferences, m.CreationTimestamp = types.UID(name), owned("MachineSet", "set"), ago(age)
 		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: name}, "virtual:///"+name
 		m.Annotations = map[string]string{}
@@ -82,7 +82,7 @@ func (w *world) machine(name string, age time.Duration, reserve bool) {
 		}
 	})
 	w.Machines = append(w.Machines, m)
-	w.Nodes = append(w.Nodes, gen.Node(name, func(n *corev1.Node) {
+	w.Nodes = append(w.Nodes, fixture.Node(name, func(n *corev1.Node) {
 		if reserve {
 			n.Spec.Taints = m.Spec.NodeTemplateSpec.Spec.Taints
 			n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: now.Add(-age).Format(time.RFC3339), v1alpha1.ScaleDownDisabledAnnotation: "true"}
@@ -129,7 +129,7 @@ var _ = Describe("A machine", func() {
 
 	It("that serves says so, and counts its pods", func() {
 		w := newWorld()
-		p := gen.Pod("p")
+		p := fixture.Pod("p")
 		p.Spec.NodeName = "a"
 		w.Pods = []*corev1.Pod{p}
 		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: working\n"), ContainSubstring("Pods = 1 pod would have to move"),

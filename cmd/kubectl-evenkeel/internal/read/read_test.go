@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
@@ -43,7 +43,7 @@ var _ = Describe("A look", func() {
 			for i := range 1201 {
 				s.pod(fmt.Sprint("p", i))
 			}
-			_, err := s.core.CoreV1().Nodes().Create(s, gen.Node("n"), metav1.CreateOptions{})
+			_, err := s.core.CoreV1().Nodes().Create(s, fixture.Node("n"), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			o := once(s, s.clusters(s.ConfigFor("reader")))
 			Expect(o.Deployments).To(HaveLen(1))
@@ -107,7 +107,7 @@ var _ = Describe("A look", func() {
 	})
 
 	It("keeps nothing of what servers and kubectl note for themselves", func() {
-		n := gen.Node("n", func(n *corev1.Node) {
+		n := fixture.Node("n", func(n *corev1.Node) {
 			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 			n.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "all of it"}
 			n.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -66,7 +66,7 @@ func play(resources []sim.Resource, body func(scene)) {
 // clusters are the scene as a reader of one namespace sees it.
 func (s scene) clusters(target *rest.Config) Clusters {
 	GinkgoHelper()
-	c, err := New(s.ConfigFor("reader"), target, gen.Namespace)
+	c, err := New(s.ConfigFor("reader"), target, fixture.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	c.Clock = clock.RealClock{}
 	return c
@@ -74,16 +74,16 @@ func (s scene) clusters(target *rest.Config) Clusters {
 
 func (s scene) deployment(name string) {
 	GinkgoHelper()
-	plain := gen.MachineDeployment(name, 1)
+	plain := fixture.MachineDeployment(name, 1)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
-	_, err := s.ours.MachineV1alpha1().MachineDeployments(gen.Namespace).Create(s, d, metav1.CreateOptions{})
+	_, err := s.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(s, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
 func (s scene) pod(name string, change ...func(*corev1.Pod)) {
 	GinkgoHelper()
-	_, err := s.core.CoreV1().Pods(gen.Namespace).Create(s, gen.Pod(name, change...), metav1.CreateOptions{})
+	_, err := s.core.CoreV1().Pods(fixture.Namespace).Create(s, fixture.Pod(name, change...), metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
@@ -81,19 +81,19 @@ func (f *Fleet) Populate(ctx context.Context) error {
 // deployment makes a MachineDeployment with its MachineSet, whose UID it returns.
 func (f *Fleet) deployment(ctx context.Context, i int) (types.UID, error) {
 	each := f.Machines / f.Deployments
-	plain := gen.MachineDeployment(Deployment(i), int32(each-each/10))
+	plain := fixture.MachineDeployment(Deployment(i), int32(each-each/10))
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
 	d.Spec.ExcessReplicas = ptr.To(int32(each / 10))
 	d.Labels = map[string]string{"worker.gardener.cloud/pool": fmt.Sprintf("pool-%02d", i/3)}
 	api := f.machines.MachineV1alpha1()
-	d, err := api.MachineDeployments(gen.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	d, err := api.MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
 	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name, OwnerReferences: owned("MachineDeployment", d.Name, d.UID)}}
 	set.Spec = mcm.MachineSetSpec{Replicas: int32(each), Selector: d.Spec.Selector, Template: d.Spec.Template}
-	set, err = api.MachineSets(gen.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	set, err = api.MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -107,8 +107,8 @@ func owned(kind, name string, uid types.UID) []metav1.OwnerReference {
 // machine makes one that runs, with its Node.
 func (f *Fleet) machine(ctx context.Context, i int, owner types.UID) error {
 	deployment := Deployment(i % f.Deployments)
-	api := f.machines.MachineV1alpha1().Machines(gen.Namespace)
-	_, err := api.Create(ctx, gen.Machine(Machine(i), func(m *mcm.Machine) {
+	api := f.machines.MachineV1alpha1().Machines(fixture.Namespace)
+	_, err := api.Create(ctx, fixture.Machine(Machine(i), func(m *mcm.Machine) {
 		m.OwnerReferences = owned("MachineSet", deployment, owner)
 		m.Labels = map[string]string{"name": deployment, mcm.NodeLabelKey: m.Name}
 		m.Spec.ProviderID = "virtual:///" + m.Name
@@ -122,14 +122,14 @@ func (f *Fleet) machine(ctx context.Context, i int, owner types.UID) error {
 	if err := f.Becomes(ctx, i, mcm.MachineRunning); err != nil {
 		return err
 	}
-	node := gen.Node(Machine(i), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i%f.Deployments%3) })
+	node := fixture.Node(Machine(i), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i%f.Deployments%3) })
 	_, err = f.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	return err
 }
 
 // Becomes changes what a machine does.
 func (f *Fleet) Becomes(ctx context.Context, i int, phase mcm.MachinePhase) error {
-	api := f.machines.MachineV1alpha1().Machines(gen.Namespace)
+	api := f.machines.MachineV1alpha1().Machines(fixture.Namespace)
 	m, err := api.Get(ctx, Machine(i), metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (f *Fleet) Becomes(ctx context.Context, i int, phase mcm.MachinePhase) erro
 }
 
 func (f *Fleet) pod(ctx context.Context, name, node string) error {
-	pod := gen.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = node })
-	_, err := f.core.CoreV1().Pods(gen.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	pod := fixture.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = node })
+	_, err := f.core.CoreV1().Pods(fixture.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
 }
