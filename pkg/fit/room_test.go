@@ -28,6 +28,24 @@ func at(address string) func(*corev1.ContainerPort) {
 
 func udp(p *corev1.ContainerPort) { p.Protocol = corev1.ProtocolUDP }
 
+func unnamed(p *corev1.ContainerPort) { p.Protocol = "" }
+
+// had says that a container has so much by its status, and running that it is on a node, too: it is being resized.
+func had(amount string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "work", AllocatedResources: amounts(amount), Resources: &corev1.ResourceRequirements{Requests: amounts(amount)},
+		}}
+	}
+}
+
+func running(amount string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		had(amount)(p)
+		p.Spec.NodeName = "n"
+	}
+}
+
 func namespaced(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Namespace = name }
 }
@@ -57,12 +75,15 @@ var _ = DescribeTable("A pod on node n",
 	Entry("more runs than there is, and nothing is asked", Fits, pod("p", ""), on(node("n"), pod("q", "cpu=9"))),
 	Entry("as many pods as may be", Full, pod("p", ""), on(node("n", has("pods=1")), pod("q", ""))),
 	Entry("no device is left", Full, pod("p", "example.com/gpu=1"), on(node("n", has("example.com/gpu=2")), pod("q", "example.com/gpu=2"))),
+	Entry("what a pod is still to give back counts", Full, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=1", running("cpu=3")))),
+	Entry("what a pod that waits once had does not", Fits, pod("p", "cpu=1", had("cpu=5")), on(node("n"))),
 	Entry("no such node", Elsewhere, pod("p", ""), on(node("m"))),
 
 	Entry("its port is taken", PortTaken, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80)))),
 	Entry("another port", Fits, pod("p", "", listening(81)), on(node("n"), pod("q", "", listening(80)))),
 	Entry("another protocol", Fits, pod("p", "", listening(80, udp)), on(node("n"), pod("q", "", listening(80)))),
 	Entry("another address", Fits, pod("p", "", listening(80, at("10.0.0.1"))), on(node("n"), pod("q", "", listening(80, at("10.0.0.2"))))),
+	Entry("the protocol that is meant where none is named", PortTaken, pod("p", "", listening(80, unnamed)), on(node("n"), pod("q", "", listening(80)))),
 	Entry("every address", PortTaken, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80, at("10.0.0.2"))))),
 
 	Entry("away from its like", Repelled, pod("p", "", apart(hostname, "p")), on(node("n"), pod("p-1", ""))),
@@ -152,6 +173,13 @@ var _ = Describe("A room", func() {
 		Expect(r.Ask(p, "n")).To(Equal(Uneven), "zone b is empty now")
 		r.Put(q, "m")
 		Expect(r.Ask(p, "n")).To(Equal(Fits))
+	})
+
+	It("forgets what kept others away, also for those that it was not asked about before", func() {
+		r, jealous := NewRoom(open(node("n"))), read(pod("q", "", apart(hostname, "p")))
+		r.Put(jealous, "n")
+		r.Remove(jealous, "n")
+		Expect(r.Ask(read(pod("p", "")), "n")).To(Equal(Fits))
 	})
 
 	It("does not mind nodes that it does not have", func() {

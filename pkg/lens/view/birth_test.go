@@ -176,6 +176,45 @@ var _ = Describe("A birth (V9)", func() {
 		})
 	})
 
+	It("is left alone while its MachineDeployment decides, however many others are forgotten meanwhile", func() {
+		r := &registry{serve: 1, quick: true}
+		deciding, looked := false, 0
+		births := r.births()
+		own := ""
+		births.Seen = func(version string) bool {
+			if deciding && version == own {
+				looked++ // under no lock of its MachineDeployment
+			}
+			return false
+		}
+		bornInWorld(births, func(w world) {
+			first, err := w.bear(child("pool-0"))
+			Expect(err).NotTo(HaveOccurred())
+			own = first.ResourceVersion
+			r.during = func(b view.Birth) {
+				if b.Deployment.Name != "pool-0" {
+					return
+				}
+				deciding = true
+				for i := range 40 { // more than are kept without looking
+					_, err := w.bear(child(fmt.Sprintf("pool-%d", i+1)))
+					Expect(err).NotTo(HaveOccurred())
+				}
+				deciding = false
+			}
+			_, err = w.bear(child("pool-0"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(looked).To(BeZero())
+			r.during = nil
+			_, err = w.bear(child("pool-0"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[len(r.asked)-1].UnderWay).To(HaveLen(2))
+			_, err = w.bear(child("pool-1"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[len(r.asked)-1].UnderWay).To(HaveLen(1), "no store shows it yet")
+		})
+	})
+
 	It("knows the names of those that were created", func() {
 		r := &registry{serve: 9}
 		bornInWorld(r.births(), func(w world) {

@@ -71,6 +71,29 @@ var _ = Describe("Guards (V11)", func() {
 		}),
 	)
 
+	It("have a Machine deleted at the version that they looked at, and at no later one", func() {
+		synctest.Test(suite, func(t *testing.T) {
+			defer GinkgoRecover()
+			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
+			defer server.Close()
+			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().Machines(ns)
+			looked, err := raw.Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			var outcomes []error
+			version := looked.ResourceVersion
+			guards := view.Guards{Remove: func(string, string) (string, func(error), error) {
+				return version, func(err error) { outcomes = append(outcomes, err) }, nil
+			}}
+			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: guards}).MachineV1alpha1().Machines(ns)
+			released, err := raw.Patch(t.Context(), "m", types.MergePatchType, []byte(`{"metadata":{"labels":{"serves":"now"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(apierrors.IsConflict(seen.Delete(t.Context(), "m", metav1.DeleteOptions{}))).To(BeTrue())
+			version = released.ResourceVersion
+			Expect(seen.Delete(t.Context(), "m", metav1.DeleteOptions{})).To(Succeed())
+			Expect(outcomes).To(HaveExactElements(MatchError(apierrors.IsConflict, "is a conflict"), Succeed()))
+		})
+	})
+
 	It("let growth pass, and the patch by which a MachineSet is adopted", func() {
 		guarded(func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32) {
 			_, err := sets.Patch(suite.Context(), "set", types.MergePatchType,
