@@ -71,15 +71,14 @@ func (m *memory) remember(o any) {
 	}
 }
 
-// watch remembers names and templates from events.
+// watch remembers names when they leave the annotation, and templates.
 func (m *memory) watch(deployments, nodes cache.SharedIndexInformer) error {
-	noteNames := func(o any) {
-		if d, ok := o.(*v1alpha1.MachineDeployment); ok {
-			m.named.note(signs.Named(d), m.clock.Now())
-		}
-	}
 	if _, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: noteNames, UpdateFunc: func(before, after any) { noteNames(before); noteNames(after) },
+		UpdateFunc: func(before, _ any) {
+			if d, ok := before.(*v1alpha1.MachineDeployment); ok {
+				m.named.note(signs.Named(d), m.clock.Now()) // those that it no longer names
+			}
+		},
 	}); err != nil {
 		return err
 	}
