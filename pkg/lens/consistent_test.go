@@ -5,6 +5,7 @@ package lens_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -167,6 +168,51 @@ var _ = Describe("A list (L4.1)", func() {
 			w.server.Release("machines", "ours")
 			time.AfterFunc(10*time.Minute, w.stop)
 			Expect(w.listed()).To(ConsistOf("a"))
+		})
+	})
+
+	It("shows the last write, though the answer to an earlier one comes later", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Name == "patient" && r.Verb == "patch" {
+					return 0, time.Second
+				}
+				return 0, 0
+			})
+			label := func(name string) {
+				_, err := w.machines().Patch(w, name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			for _, name := range []string{"patient", "other"} {
+				_, err := w.others.Machines(ns).Create(w, machine(name), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			time.Sleep(2 * lag)
+			var writes sync.WaitGroup
+			writes.Go(func() { label("patient") })
+			time.Sleep(500 * time.Millisecond)
+			label("other")
+			writes.Wait()
+			list, err := w.informers.Machines().Lister().List(labels.Everything())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(list).To(HaveLen(2))
+			for _, m := range list {
+				Expect(m.Labels).To(HaveKey("a"), m.Name)
+			}
+		})
+	})
+
+	It("remembers no deletion that it has shown", func() {
+		inWorld(1, func(w world) {
+			for i := range 100 {
+				name := fmt.Sprint("m", i)
+				w.create(machine(name))
+				Expect(w.machines().Delete(w, name, metav1.DeleteOptions{})).To(Succeed())
+				Expect(w.client.Remembered()).To(BeNumerically(">", 0), "it does remember")
+				Expect(w.listed()).To(BeEmpty())
+				Expect(w.client.Remembered()).To(BeZero())
+			}
 		})
 	})
 
