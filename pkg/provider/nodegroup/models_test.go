@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 var _ = Describe("A machine whose name has left the annotation", func() {
@@ -54,13 +54,13 @@ var _ = Describe("The template of a group", func() {
 	It("is its Node as it was before it was cordoned, though nothing was heard of that Node since it became ready", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
-			class := gen.MachineClass(gen.Class)
+			class := fixture.MachineClass(fixture.Class)
 			class.NodeTemplate = classIn("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
 			c.running("pool", "a")
-			c.patchMachine("a", `{"spec":{"class":{"name":%q}}}`, gen.Class)
+			c.patchMachine("a", `{"spec":{"class":{"name":%q}}}`, fixture.Class)
 			time.Sleep(2 * time.Minute)
 			c.patchNode("node-a", `{"spec":{"unschedulable":true}}`)
 			c.lull()
