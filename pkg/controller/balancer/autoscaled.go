@@ -3,6 +3,8 @@
 package balancer
 
 import (
+	"slices"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,12 +36,8 @@ func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) Autos
 		return Autoscaler{}
 	}
 	a := Autoscaler{Name: hpa.Name}
-	for _, metric := range hpa.Spec.Metrics {
-		if r := metric.Resource; r != nil && r.Target.Type == autoscalingv2.UtilizationMetricType {
-			a.CPU, a.Memory = a.CPU || r.Name == corev1.ResourceCPU, a.Memory || r.Name == corev1.ResourceMemory
-		}
-	}
-	pods := selected[*corev1.Pod](c.pods, b.Namespace, own)
+	a.CPU, a.Memory = usesUtilization(hpa, corev1.ResourceCPU), usesUtilization(hpa, corev1.ResourceMemory)
+	pods := selected[*cachedPod](c.pods, b.Namespace, own)
 	items, _ := c.autoscalers.ByIndex(cache.NamespaceIndex, b.Namespace)
 	for _, item := range items {
 		other, ok := item.(*autoscalingv2.HorizontalPodAutoscaler)
@@ -53,7 +51,14 @@ func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) Autos
 	return a
 }
 
-func matchesPod(selector labels.Selector, pods []*corev1.Pod) bool {
+// usesUtilization reports whether an autoscaler scales by how much of what pods request of a resource they use.
+func usesUtilization(hpa *autoscalingv2.HorizontalPodAutoscaler, name corev1.ResourceName) bool {
+	return slices.ContainsFunc(hpa.Spec.Metrics, func(m autoscalingv2.MetricSpec) bool {
+		return m.Resource != nil && m.Resource.Target.Type == autoscalingv2.UtilizationMetricType && m.Resource.Name == name
+	})
+}
+
+func matchesPod(selector labels.Selector, pods []*cachedPod) bool {
 	for _, pod := range pods {
 		if selector.Matches(labels.Set(pod.Labels)) {
 			return true

@@ -160,10 +160,11 @@ var _ = Describe("An autoscaler", func() {
 			pod.Spec.Containers = []corev1.Container{requesting("100m"), requesting("1")}
 			change(&pod.Spec)
 			Expect(Requests(pod, corev1.ResourceCPU)).To(Equal(has))
-			small, err := StripPod(pod)
+			kept, err := StripPods()(pod)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(Requests(small.(*corev1.Pod), corev1.ResourceCPU)).To(Equal(has), "no more is kept of a pod than that")
-			Expect(Requests(small.(*corev1.Pod), corev1.ResourceMemory)).To(BeFalse())
+			cpu, memory := RequestsOf(kept)
+			Expect(cpu).To(Equal(has))
+			Expect(memory).To(BeFalse())
 		},
 		Entry(nil, true, func(*corev1.PodSpec) {}),
 		Entry("one without", false, func(s *corev1.PodSpec) { s.Containers = append(s.Containers, corev1.Container{}) }),

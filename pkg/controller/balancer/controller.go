@@ -122,9 +122,9 @@ func (c *Controller) attach(i Informers) error {
 	_, onPod := p.AddEventHandler(c.handler(c.podChanged))
 	_, onAutoscaler := a.AddEventHandler(c.handler(c.autoscalerChanged))
 	err := errors.Join(
-		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), onBalancer,
-		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform(stripPod), onPod,
-		a.AddIndexers(cache.Indexers{byTarget: indexByTarget}), onAutoscaler,
+		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), b.SetTransform(stripBalancer), onBalancer,
+		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform((&podStripper{}).strip), onPod,
+		a.AddIndexers(cache.Indexers{byTarget: indexByTarget}), a.SetTransform(stripAutoscaler), onAutoscaler,
 	)
 	if err != nil {
 		return fmt.Errorf("attach to informers: %w", err)
@@ -222,7 +222,7 @@ func (c *Controller) podChanged(items ...any) {
 	var sets []labels.Set
 	namespace := ""
 	for _, item := range items {
-		if pod, ok := item.(*corev1.Pod); ok {
+		if pod, ok := item.(*cachedPod); ok {
 			namespace, sets = pod.Namespace, append(sets, labels.Set(pod.Labels))
 		}
 	}

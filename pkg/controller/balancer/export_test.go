@@ -2,6 +2,8 @@
 
 package balancer
 
+import "k8s.io/client-go/tools/cache"
+
 // Held is how many things the controller remembers of objects that come and go.
 func (c *Controller) Held() int {
 	return c.written.Len() + len(c.refusals.known) + len(c.scales.known) + len(c.interests.selectors)
@@ -14,8 +16,32 @@ func (c *Controller) Kinds() int { return len(c.kinds.known) }
 var (
 	OnlyReports = onlyReports
 	Requests    = requests
-	StripPod    = stripPod
+	StripObject = stripObject
+	StripHPA    = stripAutoscaler
+	OwnCounts   = ownCounts
+	PodSelector = podSelector
+	Settling    = settling
+	Capped      = capped
+	Kept        = kept
 )
+
+// CachedPod is cachedPod.
+type CachedPod = cachedPod
+
+// StripPods returns the transform of a cache of pods.
+func StripPods() func(any) (any, error) { return (&podStripper{}).strip }
+
+// RequestsOf reports what the cache says that a pod requests.
+func RequestsOf(kept any) (cpu, memory bool) {
+	pod := kept.(*cachedPod)
+	return pod.requestsCPU, pod.requestsMemory
+}
+
+// MachineReplica is machineReplica.
+var MachineReplica = machineReplica
+
+// Indexers are those of caches of pods and of workloads.
+var Indexers = cache.Indexers{byLabel: indexByLabel}
 
 // Refused is refused.
 var Refused = refused

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -136,10 +135,10 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 		case l.pods != nil:
 			interests, pods = append(interests, l.pods), append(pods, l.pods)
 			strange := ""
-			for _, pod := range selected[*corev1.Pod](c.pods, b.Namespace, l.pods) {
-				if r, ok := podReplica(pod); ok {
-					t.Replicas = append(t.Replicas, r)
-					t.NoCPU, t.NoMemory = t.NoCPU || !requests(pod, corev1.ResourceCPU), t.NoMemory || !requests(pod, corev1.ResourceMemory)
+			for _, pod := range selected[*cachedPod](c.pods, b.Namespace, l.pods) {
+				if pod.counts {
+					t.Replicas = append(t.Replicas, pod.replica)
+					t.NoCPU, t.NoMemory = t.NoCPU || !pod.requestsCPU, t.NoMemory || !pod.requestsMemory
 					if !own.Matches(labels.Set(pod.Labels)) && (strange == "" || pod.Name < strange) {
 						strange = pod.Name
 					}
@@ -168,8 +167,8 @@ func unseen(t Target) bool { return !t.Known || t.Counted }
 
 // strays counts pods that an autoscaler would see though no target has them, and pods that several targets have.
 func (c *Controller) strays(namespace string, own labels.Selector, targets []labels.Selector) (foreign, shared int) {
-	for _, pod := range selected[*corev1.Pod](c.pods, namespace, own) {
-		if _, ok := podReplica(pod); !ok {
+	for _, pod := range selected[*cachedPod](c.pods, namespace, own) {
+		if !pod.counts {
 			continue
 		}
 		n := 0
@@ -249,12 +248,16 @@ func settling(object *unstructured.Unstructured) bool {
 // capped reports whether machine-controller-manager has frozen a machine workload: it makes no machines for it then. One that
 // is paused scales all the same.
 func capped(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
-	if resource.Group != machineGroup {
-		return false
-	}
+	return resource.Group == machineGroup && frozen(object)
+}
+
+// conditionFrozen is the type of a condition of machine-controller-manager.
+const conditionFrozen = "Frozen"
+
+func frozen(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range conditions {
-		if c, ok := item.(map[string]any); ok && c["type"] == "Frozen" && c["status"] == "True" {
+		if c, ok := item.(map[string]any); ok && c["type"] == conditionFrozen && c["status"] == "True" {
 			return true
 		}
 	}

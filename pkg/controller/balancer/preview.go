@@ -70,7 +70,7 @@ func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource 
 // Show has the preview see these objects and no others.
 func (p *Preview) Show(o Objects, now time.Time) error {
 	p.clock.Set(now)
-	errs := []error{still.Show(p.c.balancers, o.Balancers), still.Show(p.c.pods, o.Pods), still.Show(p.c.autoscalers, o.Autoscalers)}
+	errs := []error{still.Show(p.c.balancers, o.Balancers), still.Show(p.c.pods, stripped(o.Pods)), still.Show(p.c.autoscalers, o.Autoscalers)}
 	caches := map[schema.GroupVersionResource]*kindCache{}
 	for _, b := range o.Balancers {
 		for _, resource := range p.Resources(b) {
@@ -85,6 +85,16 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	}
 	p.c.watches.caches = caches
 	return errors.Join(errs...)
+}
+
+// stripped are pods as the cache keeps them.
+func stripped(pods []*corev1.Pod) []*cachedPod {
+	var s podStripper
+	var kept []*cachedPod
+	for _, pod := range pods {
+		kept = append(kept, s.keep(pod))
+	}
+	return kept
 }
 
 // Plan is what the controller would do about a Balancer now; false where it is gone or going.

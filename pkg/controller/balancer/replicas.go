@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -37,36 +36,7 @@ func readiness(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// stripPod keeps what podReplica and requests read, and labels.
-func stripPod(item any) (any, error) {
-	pod, ok := item.(*corev1.Pod)
-	if !ok {
-		return item, nil
-	}
-	small := &corev1.Pod{}
-	small.Name, small.Namespace, small.UID, small.ResourceVersion, small.Labels = pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion, pod.Labels
-	small.CreationTimestamp, small.DeletionTimestamp = pod.CreationTimestamp, pod.DeletionTimestamp
-	small.Status.Phase, small.Status.StartTime = pod.Status.Phase, pod.Status.StartTime
-	if c := readiness(pod); c != nil {
-		small.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
-	}
-	small.Spec.Containers = remnants[requests(pod, corev1.ResourceCPU)][requests(pod, corev1.ResourceMemory)]
-	return small, nil
-}
-
-// remnants stand for the containers of pods: all request CPU or not, memory or not.
-var remnants = map[bool]map[bool][]corev1.Container{false: {false: remnant(), true: remnant(corev1.ResourceMemory)},
-	true: {false: remnant(corev1.ResourceCPU), true: remnant(corev1.ResourceCPU, corev1.ResourceMemory)}}
-
-func remnant(requests ...corev1.ResourceName) []corev1.Container {
-	c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}
-	for _, name := range requests {
-		c.Resources.Requests[name] = resource.Quantity{}
-	}
-	return []corev1.Container{c}
-}
-
-// requests tells whether a pod requests a resource as an autoscaler needs it: as a whole, or with every container that
+// requests reports whether a pod requests a resource as an autoscaler needs it: as a whole, or with every container that
 // runs all the time.
 func requests(pod *corev1.Pod, name corev1.ResourceName) bool {
 	if whole := pod.Spec.Resources; whole != nil {

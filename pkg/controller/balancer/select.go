@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// byLabel is an index of objects by each of their labels, so that a selector reads only what it is likely to match:
-// namespaces with tens of thousands of pods are scanned by no one.
+// byLabel is an index of objects by each of their labels and by their namespace, so that a selector reads only what it is likely
+// to match.
 const byLabel = "label"
 
 func indexByLabel(item any) ([]string, error) {
@@ -19,12 +19,14 @@ func indexByLabel(item any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, 0, len(object.GetLabels()))
+	keys := append(make([]string, 0, 1+len(object.GetLabels())), namespaceKey(object.GetNamespace()))
 	for name, value := range object.GetLabels() {
 		keys = append(keys, labelKey(object.GetNamespace(), name, value))
 	}
 	return keys, nil
 }
+
+func namespaceKey(namespace string) string { return namespace + "/" }
 
 func labelKey(namespace, name, value string) string { return namespace + "/" + name + "=" + value }
 
@@ -40,10 +42,10 @@ func selected[T metav1.Object](index cache.Indexer, namespace string, selector l
 	return found
 }
 
-// candidates are all that have one of the labels the selector asks for: the rarest. A selector that asks for no label
-// with a given value has to look at everything.
+// candidates are all objects that have one of the labels the selector asks for: the rarest. For a selector that asks for no label
+// with a given value, they are all objects of the namespace.
 func candidates(index cache.Indexer, namespace string, selector labels.Selector) []any {
-	best, count := "", -1
+	best, count := namespaceKey(namespace), -1
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
 		if r.Operator() != selection.Equals && r.Operator() != selection.In || r.Values().Len() != 1 {
@@ -54,9 +56,6 @@ func candidates(index cache.Indexer, namespace string, selector labels.Selector)
 		if err == nil && (count < 0 || len(keys) < count) {
 			best, count = key, len(keys)
 		}
-	}
-	if count < 0 {
-		return index.List()
 	}
 	items, _ := index.ByIndex(byLabel, best)
 	return items

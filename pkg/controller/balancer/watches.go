@@ -103,15 +103,6 @@ func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEv
 	}
 }
 
-// stripObject keeps what is read here: templates and field owners are most of an object.
-func stripObject(item any) (any, error) {
-	if object, ok := item.(*unstructured.Unstructured); ok {
-		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
-		unstructured.RemoveNestedField(object.Object, "spec", "template")
-	}
-	return item, nil
-}
-
 // interests say which Balancers look at which replicas.
 type interests struct {
 	mu        sync.RWMutex
