@@ -10,6 +10,7 @@
 //  3. A key is never synced by two workers at once.
 //  4. A key whose sync fails is tried again, later each time. A conflict is nobody's mistake and not logged as one.
 //  5. A panic is one key's: it is logged with its stack, that key is parked, and all others go on.
+//  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for those of its own that came earlier.
 package loop
 
 import (
@@ -61,10 +62,16 @@ func New(name string, sync Sync, o Options) *Loop {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Loop{name: name, sync: sync, options: o, queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+	return &Loop{name: name, sync: sync, options: o, queue: newQueue(name, o.Clock)}
+}
+
+func newQueue(name string, c clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: name, Clock: c, Queue: newFair()})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: o.Clock},
-	)}
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: c,
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: name, Clock: c, Queue: ready})},
+	)
 }
 
 // Add has the key synced soon.
