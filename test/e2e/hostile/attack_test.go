@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	balancers "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
 // text is as much as the annotations of an object may be.
@@ -82,6 +86,27 @@ func claim(name string) corev1.PersistentVolumeClaim {
 	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	return c
+}
+
+// many are texts that differ.
+func many(text string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint(text, i)
+	}
+	return all
+}
+
+// balancing is a Balancer with as many targets as there may be, among them Deployments that exist.
+func balancing(name string, i int) *balancers.Balancer {
+	b := &balancers.Balancer{ObjectMeta: annotated(name)}
+	b.Spec.Replicas, b.Spec.Selector = ptr.To[int32](math.MaxInt32), *selecting(name)
+	b.Spec.Policy.PolicyName = balancers.Even
+	for t := range 64 {
+		b.Spec.Targets = append(b.Spec.Targets, balancers.BalancerTarget{Name: fmt.Sprint("t", t),
+			ScaleTargetRef: balancers.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: fmt.Sprint("x", max(0, i-t))}})
+	}
+	return b
 }
 
 // waiting are pods that say as much as a pod may, each in another way.
@@ -155,6 +180,16 @@ var others = []func(ctx context.Context, name string, i int) error{
 		_, err := federating.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(hostile).Create(ctx, o, metav1.CreateOptions{})
 		return err
 	},
+	func(ctx context.Context, name string, i int) error {
+		d := &appsv1.Deployment{ObjectMeta: annotated(name), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Selector: selecting(name), Template: template(name, i)}}
+		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpNotIn, Values: many("value", 10_000)}}
+		_, err := user.AppsV1().Deployments(hostile).Create(ctx, d, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, i int) error {
+		_, err := federating.BalancerV1alpha1().Balancers(hostile).Create(ctx, balancing(name, i), metav1.CreateOptions{})
+		return err
+	},
 	func(ctx context.Context, name string, _ int) error {
 		_, err := user.AutoscalingV2().HorizontalPodAutoscalers(hostile).Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: annotated(name),
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: math.MaxInt32, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: name, APIVersion: "apps/v1"}}}, metav1.CreateOptions{})
@@ -162,34 +197,63 @@ var others = []func(ctx context.Context, name string, i int) error{
 	},
 }
 
-// attack creates objects until ctx ends: mostly pods, each of another shape. What the API server refuses is not tried again.
-func attack(ctx context.Context) (stop func() (created int64)) {
+// attacker creates objects until it is stopped.
+type attacker struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	number  atomic.Int64
+
+	mu sync.Mutex
+	// created counts objects by kind, and refused holds the last refusal of each.
+	created map[int]int
+	refused map[int]error
+}
+
+// attack begins to create objects: mostly pods, each of another shape. What the API server refuses is not tried again.
+func attack(ctx context.Context) *attacker {
 	const writers = 6
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	var created, number atomic.Int64
+	a := &attacker{cancel: cancel, created: map[int]int{}, refused: map[int]error{}}
 	for range writers {
-		running.Go(func() {
+		a.running.Go(func() {
 			for ctx.Err() == nil {
-				i := int(number.Add(1))
-				if create(ctx, i) == nil {
-					created.Add(1)
-				}
+				a.create(ctx, int(a.number.Add(1)))
 			}
 		})
 	}
-	return func() int64 {
-		cancel()
-		running.Wait()
-		return created.Load()
-	}
+	return a
 }
 
-func create(ctx context.Context, i int) error {
-	name := fmt.Sprintf("x%d", i)
+// pods is the kind of objects that are pods; other kinds are places in others.
+const pods = -1
+
+func (a *attacker) create(ctx context.Context, i int) {
+	name, kind := fmt.Sprintf("x%d", i), pods
+	var err error
 	if i%8 == 0 {
-		return others[i/8%len(others)](ctx, name, i)
+		kind = i / 8 % len(others)
+		err = others[kind](ctx, name, i)
+	} else {
+		_, err = user.CoreV1().Pods(hostile).Create(ctx, workload(name, huge(i), waiting[i%len(waiting)]), metav1.CreateOptions{})
 	}
-	_, err := user.CoreV1().Pods(hostile).Create(ctx, workload(name, huge(i), waiting[i%len(waiting)]), metav1.CreateOptions{})
-	return err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		a.refused[kind] = err
+		return
+	}
+	a.created[kind]++
+}
+
+// stop ends the attack, and returns how many objects were created. An attack that created none of some kind is none.
+func (a *attacker) stop() int {
+	GinkgoHelper()
+	a.cancel()
+	a.running.Wait()
+	sum := 0
+	for kind := pods; kind < len(others); kind++ {
+		Expect(a.created[kind]).To(BeNumerically(">", 0), "kind %d: %v", kind, a.refused[kind])
+		sum += a.created[kind]
+	}
+	return sum
 }

@@ -54,10 +54,10 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 	It("who creates the largest legal objects of every kind is not felt", func(ctx context.Context) {
 		Expect(endless(ctx)).To(Succeed())
 		before := pids()
-		stop := attack(ctx)
-		DeferCleanup(func() { stop() })
+		attacking := attack(ctx)
+		DeferCleanup(attacking.cancel)
 		byHand, released := measure(ctx, *duration)
-		created := stop()
+		created := attacking.stop()
 		AddReportEntry("objects created", created)
 		report("beside the largest objects", byHand, released)
 		expectHalf("beside the largest objects")

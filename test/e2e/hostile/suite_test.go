@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/chart"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	balancers "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
@@ -51,7 +52,7 @@ var (
 	cluster *localcluster.Cluster
 	kube    kubernetes.Interface
 	ours    versioned.Interface
-	// user is the hostile one's client, and federating that for federated autoscalers.
+	// user is the hostile one's client, and federating that for objects of ours.
 	user       kubernetes.Interface
 	federating versioned.Interface
 )
@@ -129,7 +130,7 @@ func connect(ctx context.Context) {
 	user = kubernetes.NewForConfigOrDie(config)
 }
 
-// join makes the cluster a member of its own hub, and lets the hostile user federate in a namespace.
+// join makes the cluster a member of its own hub, and lets the hostile user federate and balance in a namespace.
 func join(ctx context.Context) {
 	GinkgoHelper()
 	path, err := cluster.AccountKubeconfig(ctx, chart.Namespace, "evenkeel-federation")
@@ -141,6 +142,8 @@ func join(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = kube.RbacV1().Roles(hostile).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "federate"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{autoscaling.GroupName}, Resources: []string{"federatedhorizontalpodautoscalers"}, Verbs: []string{"create"},
+	}, {
+		APIGroups: []string{balancers.GroupName}, Resources: []string{"balancers"}, Verbs: []string{"create"},
 	}}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = kube.RbacV1().RoleBindings(hostile).Create(ctx, &rbacv1.RoleBinding{
