@@ -18,32 +18,32 @@ import (
 // attendance is how long an object may be without any answer of its controller.
 const attendance = 3 * time.Minute
 
-// young says that an object has not been there for long enough to wonder about what is missing.
-func (r *reading) young(o metav1.Object) bool {
+// isNew reports whether an object is too new to expect a controller to have written its status.
+func (r *reading) isNew(o metav1.Object) bool {
 	return r.At.Sub(o.GetCreationTimestamp().Time) < attendance
 }
 
 // inspect looks for what is wrong with a MachineDeployment.
 func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
-	object := ref("machinedeployment", d.Namespace, d.Name)
+	object := objectRef("machinedeployment", d.Namespace, d.Name)
 	r.inspectMachines(d, z)
 	r.inspectReserve(object, d, z)
 	if z.Bounds != nil && z.Replicas > z.Bounds.Max && z.ReserveReady.Reason != "AboveMax" {
-		r.note(noted, object, fmt.Sprintf("replicas %d are above max %d", z.Replicas, z.Bounds.Max), "raise max in the bounds, or lower replicas")
+		r.addProblem(noted, object, fmt.Sprintf("replicas %d are above max %d", z.Replicas, z.Bounds.Max), "raise max in the bounds, or lower replicas")
 	}
 	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || d.Labels["freeze"] == "True" {
-		r.note(broken, object, "frozen by machine-controller-manager, which creates no machines for it", "check its log: there are too many machines, or an API server does not respond")
+		r.addProblem(broken, object, "frozen by machine-controller-manager, which creates no machines for it", "check its log: there are too many machines, or an API server does not respond")
 	}
 	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {
-		what, do := split(c.Message)
-		r.note(lacking, object, "pool's excess: "+what, cmp.Or(do, remedy(reason.PoolExcessSpread.Find(c.Reason), d)))
+		what, do := splitMessage(c.Message)
+		r.addProblem(lacking, object, "pool's excess: "+what, cmp.Or(do, remedy(reason.PoolExcessSpread.Find(c.Reason), d)))
 	}
 	if c := conditionOf(d, "RightsGranted"); c.Status == "False" {
-		r.note(noted, object, "rights are missing: "+brief(c.Message), remedy(reason.RightsGranted.Find(c.Reason), d))
+		r.addProblem(noted, object, "rights are missing: "+oneLine(c.Message), remedy(reason.RightsGranted.Find(c.Reason), d))
 	}
 	if c := conditionOf(d, "ZonesBalanced"); c.Status == "False" {
 		if known := reason.ZonesBalanced.Find(c.Reason); !known.Passing {
-			r.note(noted, object, "zones are not even: "+brief(c.Message), remedy(known, d))
+			r.addProblem(noted, object, "zones are not even: "+oneLine(c.Message), remedy(known, d))
 		}
 	}
 }
@@ -52,14 +52,14 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z Zone) {
 	c := z.ReserveReady
 	if err := r.snapshots[d].WishesErr; err != nil && c.Reason != "BoundsInvalid" {
-		what, do := split(err.Error())
-		r.note(lacking, object, what+" is invalid", do)
+		what, do := splitMessage(err.Error())
+		r.addProblem(lacking, object, what+" is invalid", do)
 		return
 	}
 	switch c.Status {
 	case "":
-		if z.Excess > 0 && !r.young(d) {
-			r.note(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller reports on it", z.Excess),
+		if z.Excess > 0 && !r.isNew(d) {
+			r.addProblem(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller reports on it", z.Excess),
 				"check that machine-controller-manager runs with --controllers=*, or with machinetaint among them")
 		}
 	case "False":
@@ -67,7 +67,7 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 		if known.Passing && r.At.Sub(c.Since) < r.BootPatience {
 			return
 		}
-		r.note(lacking, object, fmt.Sprintf("reserve %s: %s", c.Reason, brief(c.Message)), remedy(known, d))
+		r.addProblem(lacking, object, fmt.Sprintf("reserve %s: %s", c.Reason, oneLine(c.Message)), remedy(known, d))
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *reading) inspectMachines(d *v1alpha1.MachineDeployment, z Zone) {
 		if state != Failed {
 			g = lacking
 		}
-		r.note(g, ref("machinedeployment", d.Namespace, d.Name), what, fmt.Sprintf("kubectl -n %s describe machine %s", d.Namespace, bad[0].Name))
+		r.addProblem(g, objectRef("machinedeployment", d.Namespace, d.Name), what, fmt.Sprintf("kubectl -n %s describe machine %s", d.Namespace, bad[0].Name))
 	}
 }
 
@@ -103,19 +103,19 @@ var gripe = map[State]string{
 
 // remedy is what to do about a reason, or where to read more about one that this version does not know.
 func remedy(r reason.Reason, d *v1alpha1.MachineDeployment) string {
-	return cmp.Or(r.RemedyFor(d.Namespace, d.Name), about("kubectl -n %s describe machinedeployment %s", d))
+	return cmp.Or(r.RemedyFor(d.Namespace, d.Name), commandFor("kubectl -n %s describe machinedeployment %s", d))
 }
 
-// about fills in the namespace and the name of what a command is about.
-func about(command string, o metav1.Object) string {
+// commandFor fills in the namespace and the name of the object in a command.
+func commandFor(command string, o metav1.Object) string {
 	for _, word := range []string{o.GetNamespace(), o.GetName()} {
 		command = strings.Replace(command, "%s", word, 1)
 	}
 	return command
 }
 
-// split takes a message apart that says what, a colon, and what to do.
-func split(message string) (what, do string) {
+// splitMessage splits a message of the form "what: what to do".
+func splitMessage(message string) (what, do string) {
 	what, do, _ = strings.Cut(message, ": ")
-	return brief(what), brief(do)
+	return oneLine(what), oneLine(do)
 }

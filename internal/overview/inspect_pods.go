@@ -55,7 +55,7 @@ func (r *reading) inspectWaiting() {
 	}
 	if len(helpless) > 0 {
 		first := helpless[0]
-		r.note(broken, ref("pod", first.Namespace, first.Name), helplessness(len(helpless), obstacle, len(r.samples)),
+		r.addProblem(broken, objectRef("pod", first.Namespace, first.Name), helplessness(len(helpless), obstacle, len(r.samples)),
 			fmt.Sprintf("kubectl -n %s describe pod %s", first.Namespace, first.Name))
 	}
 	for _, s := range r.samples {
@@ -93,7 +93,7 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 }
 
 func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
-	what := count(pods, "pod") + " cannot be scheduled, and "
+	what := plural(pods, "pod") + " cannot be scheduled, and "
 	switch {
 	case samples == 0:
 		return what + "no reserve machine is ready"
@@ -105,15 +105,15 @@ func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
 
 // noteHeld says what keeps machines in reserve from pods that they could hold.
 func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
-	object := ref("machinedeployment", s.namespace, s.deployment)
-	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", count(len(pods), "pod"))
+	object := objectRef("machinedeployment", s.namespace, s.deployment)
+	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", plural(len(pods), "pod"))
 	switch b := s.zone.Bounds; {
 	case b == nil:
-		r.note(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens automatically",
+		r.addProblem(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens automatically",
 			s.namespace, s.deployment, s.zone.Replicas+1))
 	case s.zone.Replicas >= b.Max:
-		r.note(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
+		r.addProblem(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
 	default:
-		r.note(noted, object, what, "wait: it is released in a moment if machine-controller-manager runs with release")
+		r.addProblem(noted, object, what, "wait: it is released in a moment if machine-controller-manager runs with release")
 	}
 }

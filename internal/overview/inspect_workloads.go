@@ -30,27 +30,27 @@ var balancerComplaints = []complaint{
 }
 
 func (r *reading) inspectBalancer(o *balancer.Balancer) {
-	object := ref("balancer", o.Namespace, o.Name)
+	object := objectRef("balancer", o.Namespace, o.Name)
 	said := false
 	for _, c := range balancerComplaints {
-		met := find(o.Status.Conditions, c)
+		met := matchingCondition(o.Status.Conditions, c)
 		// Ready sums up: it says nothing that another condition has not said.
 		if met == nil || c.kind == balancer.ConditionReady && said && met.Reason != "Paused" {
 			continue
 		}
 		said = true
-		what, do := split(met.Message)
+		what, do := splitMessage(met.Message)
 		switch {
 		case met.Reason == "Paused":
-			r.note(noted, object, "paused: targets are not scaled", "remove spec.paused when you are done")
+			r.addProblem(noted, object, "paused: targets are not scaled", "remove spec.paused when you are done")
 			continue
 		case c.kind == balancer.ConditionFallbackActive || c.kind == balancer.ConditionReady || strings.HasPrefix(what, "target "):
-			what, do = brief(met.Message), ""
+			what, do = oneLine(met.Message), ""
 		}
-		r.note(c.grade, object, what, cmp.Or(do, about(c.do, o)))
+		r.addProblem(c.grade, object, what, cmp.Or(do, commandFor(c.do, o)))
 	}
-	if len(o.Status.Conditions) == 0 && !r.young(o) {
-		r.note(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with balancer among them")
+	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
+		r.addProblem(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with balancer among them")
 	}
 }
 
@@ -64,29 +64,30 @@ var federatedComplaints = []complaint{
 }
 
 func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscaler) {
-	object := ref("fhpa", o.Namespace, o.Name)
+	object := objectRef("fhpa", o.Namespace, o.Name)
 	for _, c := range federatedComplaints {
-		met := find(o.Status.Conditions, c)
+		met := matchingCondition(o.Status.Conditions, c)
 		switch {
 		case met == nil:
 		case met.Reason == "Paused":
-			r.note(noted, object, "paused: the clusters' autoscalers are not changed", "remove spec.paused when you are done")
+			r.addProblem(noted, object, "paused: the clusters' autoscalers are not changed", "remove spec.paused when you are done")
 		default:
-			r.note(c.grade, object, brief(met.Message), about(c.do, o))
+			r.addProblem(c.grade, object, oneLine(met.Message), commandFor(c.do, o))
 		}
 	}
 	for _, s := range o.Status.Clusters {
 		if s.State == autoscaling.Frozen || s.Reason == "Stuck" {
-			r.note(lacking, object, fmt.Sprintf("cluster %s: %s", s.Name, brief(cmp.Or(s.Message, s.Reason))), "check the autoscaler and the pods of that cluster")
+			r.addProblem(lacking, object, fmt.Sprintf("cluster %s: %s", s.Name, oneLine(cmp.Or(s.Message, s.Reason))), "check the autoscaler and the pods of that cluster")
 		}
 	}
-	if len(o.Status.Conditions) == 0 && !r.young(o) {
-		r.note(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with federatedhpa among them")
+	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
+		r.addProblem(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with federatedhpa among them")
 	}
 }
 
-// find is the condition that a complaint is about, nil where there is nothing to complain about.
-func find(conditions []metav1.Condition, c complaint) *metav1.Condition {
+// matchingCondition returns the condition of a complaint, or nil if there is nothing to complain
+// about.
+func matchingCondition(conditions []metav1.Condition, c complaint) *metav1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == c.kind && conditions[i].Status == c.status {
 			return &conditions[i]

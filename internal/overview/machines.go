@@ -32,7 +32,7 @@ func (r *reading) machines(s pool.Snapshot) []Machine {
 
 func (r *reading) machine(m pool.Machine) Machine {
 	o, state := m.Object, stateOf(m)
-	shown := Machine{Name: o.Name, Node: o.Labels[mcm.NodeLabelKey], State: state, Pods: m.Pods, Since: since(o, state), Why: r.why(o, state)}
+	shown := Machine{Name: o.Name, Node: o.Labels[mcm.NodeLabelKey], State: state, Pods: m.Pods, Since: stateStart(o, state), Why: r.machineProblem(o, state)}
 	if r.PodsUnknown || m.Unseen {
 		shown.Pods = -1
 	}
@@ -56,7 +56,8 @@ func stateOf(m pool.Machine) State {
 	return Booting
 }
 
-func since(o *mcm.Machine, state State) time.Time {
+// stateStart returns when the machine entered its state.
+func stateStart(o *mcm.Machine, state State) time.Time {
 	switch {
 	case state == Leaving && o.DeletionTimestamp != nil:
 		return o.DeletionTimestamp.Time
@@ -73,26 +74,27 @@ func since(o *mcm.Machine, state State) time.Time {
 // leavingPatience is how long a machine may be on its way out before that is worth a look: draining may take long.
 const leavingPatience = 30 * time.Minute
 
-// why says what is wrong with a machine.
-func (r *reading) why(o *mcm.Machine, state State) string {
+// machineProblem returns what is wrong with a machine.
+func (r *reading) machineProblem(o *mcm.Machine, state State) string {
 	last, phase := o.Status.LastOperation, o.Status.CurrentStatus.Phase
 	switch {
 	case state == Failed && phase == mcm.MachineUnknown:
 		return "its Node does not respond"
 	case state == Failed && last.Description != "":
-		return brief(told(last))
+		return oneLine(providerMessage(last))
 	case state == Failed:
 		return "phase " + string(phase)
 	case (state == Booting || state == ReserveBooting) && r.At.Sub(o.CreationTimestamp.Time) >= r.BootPatience:
-		return fmt.Sprintf("has been booting for more than %s", span(r.BootPatience))
+		return fmt.Sprintf("has been booting for more than %s", formatDuration(r.BootPatience))
 	case state == Leaving && o.DeletionTimestamp != nil && r.At.Sub(o.DeletionTimestamp.Time) >= leavingPatience:
-		return fmt.Sprintf("has been leaving for more than %s", span(leavingPatience))
+		return fmt.Sprintf("has been leaving for more than %s", formatDuration(leavingPatience))
 	}
 	return ""
 }
 
-// told is what a provider said, without what machine-controller-manager puts around it.
-func told(last mcm.LastOperation) string {
+// providerMessage returns the message of a provider, without the text that
+// machine-controller-manager adds around it.
+func providerMessage(last mcm.LastOperation) string {
 	_, message, wrapped := strings.Cut(last.Description, "message = [")
 	if !wrapped {
 		return last.Description
@@ -107,8 +109,8 @@ func told(last mcm.LastOperation) string {
 // briefLength keeps what providers say to what fits beside other things.
 const briefLength = 160
 
-// brief is a message in one line that is not too long.
-func brief(text string) string {
+// oneLine shortens a message to one line of limited length.
+func oneLine(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > briefLength {
 		return string(line[:briefLength-3]) + "..."
@@ -116,8 +118,8 @@ func brief(text string) string {
 	return string(line)
 }
 
-// span is a duration in its largest units: 45s, 12m, 3h20m, 5d.
-func span(d time.Duration) string {
+// formatDuration formats a duration in its largest units: 45s, 12m, 3h20m, 5d.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return strconv.Itoa(int(d.Seconds())) + "s"

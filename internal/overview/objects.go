@@ -50,7 +50,7 @@ const (
 	DefaultBootPatience = 15 * time.Minute
 )
 
-// New makes an Overview. It is total: what cannot be understood is shown as what is wrong.
+// New makes an Overview. It is total: what it cannot read becomes a problem in the result.
 func New(o Objects) Overview {
 	if o.PoolLabels == nil {
 		o.PoolLabels = []string{DefaultPoolLabel}
@@ -87,7 +87,7 @@ func newReading(o Objects) *reading {
 		r.snapshots[d] = pool.Read(d, r.source, o.At)
 	}
 	for _, p := range o.Pods {
-		if p.Spec.NodeName == "" && waits(p) {
+		if p.Spec.NodeName == "" && isUnschedulable(p) {
 			r.waiting = append(r.waiting, p)
 		}
 	}

@@ -16,8 +16,9 @@ func (r *reading) waitingPods() int {
 	return len(r.waiting)
 }
 
-// waits says that the scheduler found no node for a pod, and that it is not about to get one.
-func waits(p *corev1.Pod) bool {
+// isUnschedulable reports whether the scheduler found no node for a pod, and the pod is not about
+// to get one.
+func isUnschedulable(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil || p.Status.NominatedNodeName != "" {
 		return false
 	}

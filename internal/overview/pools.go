@@ -12,7 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// pools are found as the balance controller finds them: who says of which pool he is, and of the others who are alike.
+// pools groups MachineDeployments as the balance controller does: by the pool that they name, and
+// the rest by similarity.
 func (r *reading) pools() []Pool {
 	pools := []Pool{}
 	spaces := map[string][]*v1alpha1.MachineDeployment{}
@@ -21,12 +22,12 @@ func (r *reading) pools() []Pool {
 	}
 	for _, deployments := range spaces {
 		slices.SortFunc(deployments, byName)
-		named, rest := r.named(deployments)
+		named, rest := r.byPoolName(deployments)
 		for name, members := range named {
-			pools = append(pools, r.pool(name, members))
+			pools = append(pools, r.poolFrom(name, members))
 		}
-		for _, members := range r.alike(rest) {
-			pools = append(pools, r.pool(stem(members), members))
+		for _, members := range r.similarGroups(rest) {
+			pools = append(pools, r.poolFrom(commonName(members), members))
 		}
 	}
 	slices.SortFunc(pools, func(a, b Pool) int {
@@ -35,8 +36,8 @@ func (r *reading) pools() []Pool {
 	return pools
 }
 
-// named are those that say of which pool they are, by its name, and the rest.
-func (r *reading) named(deployments []*v1alpha1.MachineDeployment) (pools map[string][]*v1alpha1.MachineDeployment, rest []*v1alpha1.MachineDeployment) {
+// byPoolName returns the MachineDeployments that name their pool, by its name, and the rest.
+func (r *reading) byPoolName(deployments []*v1alpha1.MachineDeployment) (pools map[string][]*v1alpha1.MachineDeployment, rest []*v1alpha1.MachineDeployment) {
 	pools = map[string][]*v1alpha1.MachineDeployment{}
 	for _, d := range deployments {
 		if name := r.poolOf(d); name != "" {
@@ -57,9 +58,10 @@ func (r *reading) poolOf(d *v1alpha1.MachineDeployment) string {
 	return ""
 }
 
-// alike are groups whose machines differ in nothing but the zone. Who is like no other, or of whom that cannot be told,
-// is a group alone.
-func (r *reading) alike(deployments []*v1alpha1.MachineDeployment) [][]*v1alpha1.MachineDeployment {
+// similarGroups returns groups of MachineDeployments whose machines differ only in the zone. A
+// MachineDeployment that is similar to no other, or whose machines are not known, is a group of its
+// own.
+func (r *reading) similarGroups(deployments []*v1alpha1.MachineDeployment) [][]*v1alpha1.MachineDeployment {
 	var groups [][]*v1alpha1.MachineDeployment
 	var templates []similar.Template
 	byName := map[string]*v1alpha1.MachineDeployment{}
@@ -102,8 +104,9 @@ func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, boo
 	return t, known
 }
 
-// stem is a name for those that have no label: what their names begin with in common, without the zone's first letters.
-func stem(members []*v1alpha1.MachineDeployment) string {
+// commonName returns a name for MachineDeployments without a label: the common prefix of their
+// names, without the first letters of the zone.
+func commonName(members []*v1alpha1.MachineDeployment) string {
 	name := members[0].Name
 	if len(members) == 1 {
 		return name
@@ -121,10 +124,10 @@ func stem(members []*v1alpha1.MachineDeployment) string {
 	return cmp.Or(strings.TrimRight(name, "-."), members[0].Name)
 }
 
-func (r *reading) pool(name string, members []*v1alpha1.MachineDeployment) Pool {
+func (r *reading) poolFrom(name string, members []*v1alpha1.MachineDeployment) Pool {
 	p := Pool{Namespace: members[0].Namespace, Name: name, Excess: poolExcess(members)}
 	for _, d := range members {
-		p.Zones = append(p.Zones, r.zone(d))
+		p.Zones = append(p.Zones, r.zoneFrom(d))
 	}
 	slices.SortStableFunc(p.Zones, func(a, b Zone) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Name, b.Name))

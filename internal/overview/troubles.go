@@ -27,7 +27,7 @@ type finding struct {
 	grade grade
 }
 
-func (r *reading) note(g grade, object, what, do string) {
+func (r *reading) addProblem(g grade, object, what, do string) {
 	r.found = append(r.found, finding{Trouble{Object: object, What: what, Do: do}, g})
 }
 
@@ -44,11 +44,11 @@ func (r *reading) troubles() []Trouble {
 	return troubles
 }
 
-// ref names an object for people: kind/namespace/name.
-func ref(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
+// objectRef returns kind/namespace/name.
+func objectRef(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// count is a number with its noun: 1 machine, 2 machines.
-func count(n int, noun string) string {
+// plural returns a number with its noun: 1 machine, 2 machines.
+func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -38,17 +38,17 @@ func target(t balancer.BalancerTarget, statuses []balancer.TargetStatus, replica
 	for _, s := range statuses {
 		if s.Name == t.Name {
 			shown.Wanted, shown.Current, shown.Ready = int(s.Desired), int(s.Observed), int(s.Ready)
-			shown.Why = wrong(s)
+			shown.Why = targetProblem(s)
 		}
 	}
 	return shown
 }
 
-func wrong(s balancer.TargetStatus) string {
+func targetProblem(s balancer.TargetStatus) string {
 	if s.BlockedSince != nil && s.Message == "" {
 		return fmt.Sprintf("blocked, %d fail to start", s.NotStarted)
 	}
-	return brief(cmp.Or(s.Message, s.Reason))
+	return oneLine(cmp.Or(s.Message, s.Reason))
 }
 
 // amount is a number, or a percentage of replicas; what cannot be understood is 0.
@@ -87,7 +87,7 @@ func cluster(c autoscaling.ClusterStatus) Cluster {
 	return Cluster{
 		Name: c.Name, Min: int(c.ConfirmedMinReplicas), Max: int(c.ConfirmedMaxReplicas),
 		Current: int(c.CurrentReplicas), Desired: int(c.DesiredReplicas), Ready: int(c.ReadyReplicas),
-		State: string(c.State), Why: brief(cmp.Or(c.Message, c.Reason)),
+		State: string(c.State), Why: oneLine(cmp.Or(c.Message, c.Reason)),
 		Reachable: c.State != autoscaling.StateUnreachable, Limited: c.LimitedBy == autoscaling.ByMax,
 	}
 }

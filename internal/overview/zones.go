@@ -13,11 +13,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// zone is one MachineDeployment as it is shown.
-func (r *reading) zone(d *v1alpha1.MachineDeployment) Zone {
+// zoneFrom returns what is shown of one MachineDeployment.
+func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 	s := r.snapshots[d]
 	z := Zone{
-		Name: d.Name, Zone: placeOf(s), Replicas: s.Requested, Counted: s.Applied.Counted, Rollout: s.Rollout.Replacing, Applied: s.Applied.Excess, Asked: asked(s),
+		Name: d.Name, Zone: placeOf(s), Replicas: s.Requested, Counted: s.Applied.Counted, Rollout: s.Rollout.Replacing, Applied: s.Applied.Excess, Asked: excessText(s),
 		ReserveReady: conditionOf(d, v1alpha1.ReserveReady), Machines: r.machines(s), Count: map[State]int{},
 	}
 	if b := s.Wishes.Bounds; b != nil {
@@ -44,8 +44,8 @@ func excess(s pool.Snapshot) int {
 	return wanted.Excess
 }
 
-// asked is the text of the excess that counts, or of what is invalid.
-func asked(s pool.Snapshot) string {
+// excessText returns the text of the excess that applies, or of an invalid one.
+func excessText(s pool.Snapshot) string {
 	w, annotations := s.Wishes, s.Deployment.Annotations
 	share, shared := annotations[v1alpha1.ShareAnnotation]
 	switch bounds, bounded := annotations[v1alpha1.BoundsAnnotation]; {

@@ -22,8 +22,9 @@ import (
 // managerLease is the lease of the process that publishes settings.
 const managerLease = "machine-controller-manager"
 
-// adopt takes over the flags of the running manager, and says where that is not possible.
-func (p *planOptions) adopt(ctx context.Context, flags *pflag.FlagSet) error {
+// adoptManagerFlags uses the flags of the running manager, and prints a note where that is not
+// possible.
+func (p *planOptions) adoptManagerFlags(ctx context.Context, flags *pflag.FlagSet) error {
 	clients, err := p.readers()
 	if err != nil {
 		return err
@@ -35,10 +36,10 @@ func (p *planOptions) adopt(ctx context.Context, flags *pflag.FlagSet) error {
 	published, err := publications(ctx, clients.Control, namespace)
 	switch {
 	case err != nil:
-		p.say("cannot read the settings of the manager, so flags and defaults apply: %v", err)
+		p.printNote("cannot read the settings of the manager, so flags and defaults apply: %v", err)
 		return nil
 	case len(published) > 1:
-		p.say("found the settings of %d managers, so flags and defaults apply: choose one with --namespace", len(published))
+		p.printNote("found the settings of %d managers, so flags and defaults apply: choose one with --namespace", len(published))
 		return nil
 	case len(published) == 0:
 		return nil // a manager that does not publish: an older one, or one without the right to
@@ -48,15 +49,15 @@ func (p *planOptions) adopt(ctx context.Context, flags *pflag.FlagSet) error {
 		return err
 	}
 	if len(unknown) > 0 {
-		p.say("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
+		p.printNote("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
 	}
 	if leads := holder(ctx, clients.Control, published[0].Namespace); leads != "" && leads != published[0].Annotations[settings.Holder] {
-		p.say("the settings were written by %s, but %s leads, so they may be outdated", published[0].Annotations[settings.Holder], leads)
+		p.printNote("the settings were written by %s, but %s leads, so they may be outdated", published[0].Annotations[settings.Holder], leads)
 	}
 	return nil
 }
 
-func (p *planOptions) say(format string, args ...any) {
+func (p *planOptions) printNote(format string, args ...any) {
 	fmt.Fprintf(p.ErrOut, "Note: "+format+".\n", args...)
 }
 

@@ -18,12 +18,13 @@ var openers = map[string][]string{
 	"linux":   {"xdg-open"},
 }
 
-// open shows an address in a browser, if it can: the address has been printed. The caller calls forget when the page ends.
-func (o *options) open(address string) (forget func()) {
+// openBrowser opens an address in a browser, if there is one. The address was printed already. The
+// caller calls forget when the page ends.
+func (o *options) openBrowser(address string) (forget func()) {
 	folder, err := leadTo(address)
 	forget = func() { _ = os.RemoveAll(folder) }
 	if err == nil {
-		err = show(filepath.Join(folder, leading))
+		err = startBrowser(filepath.Join(folder, leading))
 	}
 	if err != nil {
 		fmt.Fprintln(o.ErrOut, "open a browser:", err)
@@ -49,7 +50,7 @@ func leadTo(address string) (folder string, err error) {
 	return folder, os.WriteFile(filepath.Join(folder, leading), []byte(text), 0o600)
 }
 
-func show(path string) error {
+func startBrowser(path string) error {
 	opener, found := openers[runtime.GOOS]
 	if !found {
 		return fmt.Errorf("no browser is known for %s", runtime.GOOS)

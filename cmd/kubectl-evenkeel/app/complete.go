@@ -38,7 +38,7 @@ func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), completionPatience)
 		defer cancel()
-		objects, err := o.read(ctx)
+		objects, err := o.readObjects(ctx)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

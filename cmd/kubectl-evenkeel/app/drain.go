@@ -65,17 +65,17 @@ func (o *drainOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := d.Look(ctx)
+	before, err := d.Progress(ctx)
 	if err != nil {
 		return err
 	}
 	if len(before) == 0 {
 		return errors.New("no MachineDeployments found: try another --namespace, or -A")
 	}
-	if sure, err := o.sure(before); err != nil || !sure {
+	if sure, err := o.confirm(before); err != nil || !sure {
 		return err
 	}
-	if err := d.Write(ctx, before, !o.undo); err != nil {
+	if err := d.Annotate(ctx, before, !o.undo); err != nil {
 		return err
 	}
 	if o.wait {
@@ -83,12 +83,12 @@ func (o *drainOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	o.next()
+	o.printNextSteps()
 	return nil
 }
 
-// sure asks, unless told not to.
-func (o *drainOptions) sure(before drain.Progress) (bool, error) {
+// confirm asks the user, unless --yes is set.
+func (o *drainOptions) confirm(before drain.Progress) (bool, error) {
 	if o.yes {
 		return true, nil
 	}
@@ -118,11 +118,11 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain) error {
 	}
 	last := drain.Progress{}
 	for {
-		now, err := d.Look(ctx)
+		now, err := d.Progress(ctx)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		for _, line := range now.Since(last, o.undo) {
+		for _, line := range now.Changes(last, o.undo) {
 			fmt.Fprintln(o.Out, line)
 		}
 		if last = now; err == nil && now.Done(o.undo) {
@@ -143,13 +143,13 @@ func (o *drainOptions) interrupted(ctx context.Context, last drain.Progress) err
 		again += "; to undo it, run it with --undo"
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not finished after %s: %s. The controller continues: %s", o.timeout, last.Waits(o.undo), again)
+		return fmt.Errorf("not finished after %s: %s. The controller continues: %s", o.timeout, last.Pending(o.undo), again)
 	}
 	return fmt.Errorf("interrupted; the controller continues: %s", again)
 }
 
-// next says what to do now.
-func (o *drainOptions) next() {
+// printNextSteps prints what to do after the drain.
+func (o *drainOptions) printNextSteps() {
 	switch {
 	case o.undo && o.wait:
 		fmt.Fprintln(o.Out, "The reserves exist again.")

@@ -48,7 +48,7 @@ The command applies the controllers' own rules to the present objects, with defa
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: o.completeSubjects,
 		RunE: func(c *cobra.Command, args []string) error {
-			kind, name, err := split(args)
+			kind, name, err := parseSubject(args)
 			if err != nil {
 				return err
 			}
@@ -57,8 +57,8 @@ The command applies the controllers' own rules to the present objects, with defa
 	}
 }
 
-// split reads a kind and a name, in two words or with a slash.
-func split(args []string) (subject, string, error) {
+// parseSubject parses a kind and a name, as two words or with a slash.
+func parseSubject(args []string) (subject, string, error) {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
 	}
@@ -82,7 +82,7 @@ func subjectOf(name string) (subject, error) {
 }
 
 func (o *options) explain(ctx context.Context, kind subject, name string) error {
-	objects, err := o.read(ctx)
+	objects, err := o.readObjects(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,6 +93,6 @@ func (o *options) explain(ctx context.Context, kind subject, name string) error 
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintln(o.Out, strings.Join(screen.Account(account, o.style()), "\n"))
+	_, err = fmt.Fprintln(o.Out, strings.Join(screen.Account(account, o.screenStyle()), "\n"))
 	return err
 }

@@ -51,7 +51,7 @@ func (f *fleetOptions) complete() error {
 	return nil
 }
 
-// of is the fleet of a command in a namespace.
-func (f *fleetOptions) of(namespace string) dryrun.Fleet {
+// forNamespace returns the fleet of a command in a namespace.
+func (f *fleetOptions) forNamespace(namespace string) dryrun.Fleet {
 	return dryrun.Fleet{Namespace: cmp.Or(f.namespace, namespace), Profiles: f.registry == federatedhpa.ProfileRegistry, Access: f.access, Allowed: f.allowed}
 }

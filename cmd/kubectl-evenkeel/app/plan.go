@@ -96,7 +96,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if p.output != "" && p.output != "json" && p.output != "yaml" {
 		return fmt.Errorf("--output %q is invalid: use json or yaml, or omit it", p.output)
 	}
-	if err := p.adopt(ctx, flags); err != nil {
+	if err := p.adoptManagerFlags(ctx, flags); err != nil {
 		return err
 	}
 	mode, err := v1alpha1.ParseBalanceMode(p.mode)
@@ -117,7 +117,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	return p.print(forecast)
+	return p.printForecast(forecast)
 }
 
 // changes are those of all files.
@@ -131,7 +131,7 @@ func (p *planOptions) changes() ([]dryrun.Change, error) {
 	}
 	var all []dryrun.Change
 	for _, name := range p.files {
-		changes, err := p.read(name, namespace)
+		changes, err := p.readChanges(name, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -140,7 +140,7 @@ func (p *planOptions) changes() ([]dryrun.Change, error) {
 	return all, nil
 }
 
-func (p *planOptions) read(name, namespace string) ([]dryrun.Change, error) {
+func (p *planOptions) readChanges(name, namespace string) ([]dryrun.Change, error) {
 	if name == "-" {
 		return dryrun.ParseChanges(p.In, namespace)
 	}
@@ -166,7 +166,7 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 		return dryrun.Forecast{}, err
 	}
 	before := objects
-	door, missing := clients.Door(ctx, changes)
+	door, missing := clients.Validator(ctx, changes)
 	objects.Missing = append(objects.Missing, missing...)
 	for _, change := range changes {
 		if namespace != "" && change.Namespace != namespace {
@@ -180,7 +180,7 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 	if err != nil {
 		return dryrun.Forecast{}, err
 	}
-	forecast, err := dryrun.New(ctx, before, objects, settings, clients.Reads())
+	forecast, err := dryrun.New(ctx, before, objects, settings, clients.BalancerClients())
 	if err != nil {
 		return dryrun.Forecast{}, err
 	}
@@ -197,7 +197,7 @@ func (p *planOptions) federate(ctx context.Context, clients dryrun.Clients, obje
 	if err != nil {
 		return fmt.Errorf("read the namespace of the kubeconfig: %w", err)
 	}
-	previews, left, err := clients.Federate(ctx, control, p.fleet.of(namespace), objects.Federated)
+	previews, left, err := clients.Federate(ctx, control, p.fleet.forNamespace(namespace), objects.Federated)
 	forecast.Notes = append(forecast.Notes, left...)
 	if err != nil {
 		forecast.Notes = append(forecast.Notes, "federated autoscalers are omitted: "+err.Error())
@@ -246,7 +246,7 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, erro
 	}, nil
 }
 
-func (p *planOptions) print(f dryrun.Forecast) error {
+func (p *planOptions) printForecast(f dryrun.Forecast) error {
 	switch p.output {
 	case "json":
 		raw, err := json.MarshalIndent(f, "", "  ")

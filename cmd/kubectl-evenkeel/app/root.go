@@ -29,7 +29,7 @@ pods are in another cluster, set --target-kubeconfig.`,
 		SilenceErrors: true,
 		// As cobra has it for commands below others.
 		SuggestionsMinimumDistance: 2,
-		Args:                       known,
+		Args:                       rejectUnknownCommand,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -42,8 +42,8 @@ pods are in another cluster, set --target-kubeconfig.`,
 	return root
 }
 
-// known refuses what is no command.
-func known(c *cobra.Command, args []string) error {
+// rejectUnknownCommand returns an error for a word that is not a command.
+func rejectUnknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

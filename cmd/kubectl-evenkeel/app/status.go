@@ -46,7 +46,7 @@ func (o *options) status(ctx context.Context, format string) error {
 	if format != "" && !slices.Contains(formats, format) {
 		return fmt.Errorf("--output %q is invalid: use %s", format, strings.Join(formats, ", "))
 	}
-	v, err := o.look(ctx)
+	v, err := o.overview(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,28 +54,28 @@ func (o *options) status(ctx context.Context, format string) error {
 	case "json", "yaml":
 		return o.encode(v, format)
 	}
-	style := o.style()
+	style := o.screenStyle()
 	style.Wide = format == "wide"
 	_, err = fmt.Fprintln(o.Out, strings.Join(screen.Status(v, style), "\n"))
 	return err
 }
 
-// look reads everything once, and makes an overview of it.
-func (o *options) look(ctx context.Context) (overview.Overview, error) {
-	objects, err := o.read(ctx)
+// overview reads everything once and makes an overview of it.
+func (o *options) overview(ctx context.Context) (overview.Overview, error) {
+	objects, err := o.readObjects(ctx)
 	if err != nil {
 		return overview.Overview{}, err
 	}
 	return overview.New(objects), nil
 }
 
-// read reads everything once.
-func (o *options) read(ctx context.Context) (overview.Objects, error) {
+// readObjects reads everything once.
+func (o *options) readObjects(ctx context.Context) (overview.Objects, error) {
 	clusters, err := o.connect()
 	if err != nil {
 		return overview.Objects{}, err
 	}
-	objects, err := clusters.Once(ctx)
+	objects, err := clusters.ReadOnce(ctx)
 	objects.PoolLabels = o.poolLabels
 	return objects, err
 }

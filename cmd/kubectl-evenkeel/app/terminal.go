@@ -18,8 +18,8 @@ const (
 	usualHeight = 24
 )
 
-// style is how to draw for where the output goes.
-func (o *options) style() screen.Style {
+// screenStyle returns the style that fits the output.
+func (o *options) screenStyle() screen.Style {
 	s := screen.Style{Width: usualWidth, Spaces: o.everywhere, ASCII: !unicode(os.Getenv)}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		s.Width = n

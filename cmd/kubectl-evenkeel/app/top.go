@@ -31,14 +31,14 @@ Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists
   # all namespaces, machines in one cluster and their Nodes in another
   kubectl evenkeel top -A --target-kubeconfig=shoot.kubeconfig`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.top(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.runTop(c.Context()) },
 	}
 }
 
 // errNoTerminal says that there is nobody to look.
 var errNoTerminal = errors.New("top needs a terminal; for pipes and files use kubectl evenkeel status")
 
-func (o *options) top(ctx context.Context) error {
+func (o *options) runTop(ctx context.Context) error {
 	out, terminal := o.terminal()
 	in, ok := o.In.(*os.File)
 	if !terminal || !ok || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -69,7 +69,7 @@ func (o *options) top(ctx context.Context) error {
 			objects.PoolLabels = o.poolLabels
 			return overview.New(objects)
 		},
-		Changed: follower.Changed(), Keys: in, Out: out, Style: o.style(), Clock: clock.RealClock{},
+		Changed: follower.Changed(), Keys: in, Out: out, Style: o.screenStyle(), Clock: clock.RealClock{},
 		Size: func() (columns, lines int) {
 			columns, lines, err := term.GetSize(int(out.Fd()))
 			if err != nil {

@@ -31,15 +31,15 @@ a key, without which a browser has no access. The last hour covers the time sinc
   # all namespaces, on port 8899, and open a browser
   kubectl evenkeel ui -A --port 8899 --open`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.ui(c.Context(), port, open) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.serveUI(c.Context(), port, open) },
 	}
 	c.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0 means a free one")
 	c.Flags().BoolVar(&open, "open", false, "open the page in a browser")
 	return c
 }
 
-// ui serves the page until ctx ends, and returns when all that it started has ended.
-func (o *options) ui(ctx context.Context, port int, open bool) error {
+// serveUI serves the page until ctx ends, and returns when everything that it started has ended.
+func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 	clusters, err := o.connect()
 	if err != nil {
 		return err
@@ -56,11 +56,11 @@ func (o *options) ui(ctx context.Context, port int, open bool) error {
 		return err
 	}
 	defer func() { stop(); follower.Wait() }()
-	server := page.New(o.place(clusters), o.source(follower), clock.RealClock{}, page.Pace)
+	server := page.New(o.clusterNames(clusters), o.source(follower), clock.RealClock{}, page.Pace)
 	address := server.Address(listener)
 	fmt.Fprintln(o.Out, address)
 	if open {
-		defer o.open(address)()
+		defer o.openBrowser(address)()
 	}
 	return server.Serve(ctx, listener)
 }
@@ -76,8 +76,8 @@ func (o *options) source(follower *read.Follower) page.Source {
 	}
 }
 
-// place says in words what is looked at.
-func (o *options) place(clusters read.Clusters) string {
+// clusterNames describes the clusters and the namespace that are shown.
+func (o *options) clusterNames(clusters read.Clusters) string {
 	where := "all namespaces"
 	if clusters.Namespace != "" {
 		where = "namespace " + clusters.Namespace

@@ -37,8 +37,9 @@ func New(config *rest.Config, namespace string) (*Drain, error) {
 	return &Drain{client: client.MachineV1alpha1(), namespace: namespace}, nil
 }
 
-// Write tells MachineDeployments to give up their reserve, or not to any more. Those that are told already are left alone.
-func (d *Drain) Write(ctx context.Context, pools Progress, drained bool) error {
+// Annotate asks MachineDeployments to give up their reserve, or takes the request back. It skips
+// those that have the annotation already.
+func (d *Drain) Annotate(ctx context.Context, pools Progress, drained bool) error {
 	var value any
 	if drained {
 		value = "true"
@@ -60,8 +61,8 @@ func (d *Drain) Write(ctx context.Context, pools Progress, drained bool) error {
 	return errors.Join(errs...)
 }
 
-// Look sees how far it is.
-func (d *Drain) Look(ctx context.Context) (Progress, error) {
+// Progress reads how far the drain is.
+func (d *Drain) Progress(ctx context.Context) (Progress, error) {
 	deployments, err := d.client.MachineDeployments(d.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list machine deployments: %w", err)

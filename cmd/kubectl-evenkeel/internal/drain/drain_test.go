@@ -96,21 +96,21 @@ var _ = Describe("Draining", func() {
 		c := newCluster()
 		c.pool(ctx, "a", 3, 1)
 		c.pool(ctx, "b", 2, 0, told)
-		p, err := c.drain.Look(ctx)
+		p, err := c.drain.Progress(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(p.Machines()).To(Equal(1))
 		Expect(p.Drained()).To(ConsistOf(HaveField("Name", "b")))
 
 		before := len(c.Writes())
-		Expect(c.drain.Write(ctx, p, true)).To(Succeed())
+		Expect(c.drain.Annotate(ctx, p, true)).To(Succeed())
 		Expect(c.Writes()).To(HaveLen(before+1), "b is told already")
 		Expect(c.annotations(ctx, "a")).To(Equal(map[string]string{api.BoundsAnnotation: "0:9:2", api.AppliedExcessAnnotation: "1", api.DrainReserveAnnotation: "true"}))
 
-		p, err = c.drain.Look(ctx)
+		p, err = c.drain.Progress(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(c.drain.Write(ctx, p, true)).To(Succeed())
+		Expect(c.drain.Annotate(ctx, p, true)).To(Succeed())
 		Expect(c.Writes()).To(HaveLen(before+1), "again is no harm")
-		Expect(c.drain.Write(ctx, p, false)).To(Succeed())
+		Expect(c.drain.Annotate(ctx, p, false)).To(Succeed())
 		for _, name := range []string{"a", "b"} {
 			Expect(c.annotations(ctx, name)).NotTo(HaveKey(api.DrainReserveAnnotation))
 			Expect(c.annotations(ctx, name)).To(HaveKeyWithValue(api.BoundsAnnotation, "0:9:2"), "what is wished for stays")
@@ -120,7 +120,7 @@ var _ = Describe("Draining", func() {
 	It("goes on where one has just been deleted", func(ctx context.Context) {
 		c := newCluster()
 		c.pool(ctx, "b", 1, 0)
-		Expect(c.drain.Write(ctx, drain.Progress{{Namespace: fixture.Namespace, Name: "a"}, {Namespace: fixture.Namespace, Name: "b"}}, true)).To(Succeed())
+		Expect(c.drain.Annotate(ctx, drain.Progress{{Namespace: fixture.Namespace, Name: "a"}, {Namespace: fixture.Namespace, Name: "b"}}, true)).To(Succeed())
 		Expect(c.annotations(ctx, "b")).To(HaveKey(api.DrainReserveAnnotation))
 	})
 
@@ -128,9 +128,9 @@ var _ = Describe("Draining", func() {
 		func(ctx context.Context, machines, reserve int, done bool, change ...func(*api.MachineDeployment)) {
 			c := newCluster()
 			c.pool(ctx, "a", machines, reserve, append([]func(*api.MachineDeployment){told}, change...)...)
-			p, err := c.drain.Look(ctx)
+			p, err := c.drain.Progress(ctx)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(p.Done(false)).To(Equal(done), p.Waits(false))
+			Expect(p.Done(false)).To(Equal(done), p.Pending(false))
 		},
 		Entry("nothing is applied and none is marked", 3, 0, true),
 		Entry("not while one is marked, though it leaves", 3, 1, false, func(d *api.MachineDeployment) { delete(d.Annotations, api.AppliedExcessAnnotation) }),
@@ -152,19 +152,19 @@ var _ = Describe("Draining", func() {
 		}
 		c.pool(ctx, "a", 3, 1, condition(mcm.ConditionTrue))
 		c.pool(ctx, "b", 3, 1, condition(mcm.ConditionFalse))
-		p, err := c.drain.Look(ctx)
+		p, err := c.drain.Progress(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(p.Done(true)).To(BeFalse())
-		Expect(p.Waits(true)).To(Equal("default/b: applied excess 1, machines in reserve 1, machines in total 3, replicas 2 (Growing: 1 of 2)"))
+		Expect(p.Pending(true)).To(Equal("default/b: applied excess 1, machines in reserve 1, machines in total 3, replicas 2 (Growing: 1 of 2)"))
 		Expect(p[:1].Done(true)).To(BeTrue())
 	})
 
 	It("says each thing once", func() {
 		before := drain.Progress{{Namespace: "n", Name: "a", Told: true, Applied: 1, Marked: 1, There: 3, Replicas: 2}, {Namespace: "n", Name: "b", Told: true}}
-		Expect(before.Since(nil, false)).To(Equal([]string{"n/a: applied excess 1, machines in reserve 1, machines in total 3, replicas 2", "n/b: done"}))
-		Expect(before.Since(before, false)).To(BeEmpty())
+		Expect(before.Changes(nil, false)).To(Equal([]string{"n/a: applied excess 1, machines in reserve 1, machines in total 3, replicas 2", "n/b: done"}))
+		Expect(before.Changes(before, false)).To(BeEmpty())
 		now := slices.Clone(before)
 		now[0] = drain.Pool{Namespace: "n", Name: "a", Told: true, There: 2, Replicas: 2}
-		Expect(now.Since(before, false)).To(Equal([]string{"n/a: done"}))
+		Expect(now.Changes(before, false)).To(Equal([]string{"n/a: done"}))
 	})
 })

@@ -60,38 +60,38 @@ func (p Progress) Drained() (told Progress) {
 	return told
 }
 
-// done says that no reserve is left: nothing is applied, no machine carries a mark, and those that had one are gone. Or that
-// the reserve is back.
-func (p Pool) done(undo bool) bool {
+// isDone reports whether no reserve is left: no excess is applied, no machine has a mark, and those
+// that had one are gone. With undo, it reports whether the reserve is back.
+func (p Pool) isDone(undo bool) bool {
 	if undo {
 		return !p.Told && p.Ready
 	}
 	return p.Told && p.Applied == 0 && p.Marked == 0 && p.There <= p.Replicas
 }
 
-// Done says that all of them are.
-func (p Progress) Done(undo bool) bool { return p.Waits(undo) == "" }
+// Done reports whether all pools are done.
+func (p Progress) Done(undo bool) bool { return p.Pending(undo) == "" }
 
-// Waits names those that are not done, and why.
-func (p Progress) Waits(undo bool) string {
+// Pending names the pools that are not done, and why.
+func (p Progress) Pending(undo bool) string {
 	var names []string
 	for _, pool := range p {
-		if !pool.done(undo) {
+		if !pool.isDone(undo) {
 			names = append(names, pool.String())
 		}
 	}
 	return strings.Join(names, "; ")
 }
 
-// Since is a line for each that has changed.
-func (p Progress) Since(last Progress, undo bool) []string {
+// Changes returns a line for each pool that has changed since the last progress.
+func (p Progress) Changes(last Progress, undo bool) []string {
 	before := map[string]string{}
 	for _, pool := range last {
-		before[pool.key()] = pool.line(undo)
+		before[pool.key()] = pool.describe(undo)
 	}
 	var lines []string
 	for _, pool := range p {
-		if line := pool.line(undo); before[pool.key()] != line {
+		if line := pool.describe(undo); before[pool.key()] != line {
 			lines = append(lines, line)
 		}
 	}
@@ -100,8 +100,8 @@ func (p Progress) Since(last Progress, undo bool) []string {
 
 func (p Pool) key() string { return p.Namespace + "/" + p.Name }
 
-func (p Pool) line(undo bool) string {
-	if p.done(undo) {
+func (p Pool) describe(undo bool) string {
+	if p.isDone(undo) {
 		return p.key() + ": done"
 	}
 	return p.String()

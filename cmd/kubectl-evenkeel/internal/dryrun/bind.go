@@ -14,9 +14,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// bind has each pod that lost its machine go to the one that serves with the fewest pods, of those that have room. Where
-// none has, the pod is one that waits.
-func (w *world) bind(d *machine.MachineDeployment) (moved bool) {
+// bindPods binds each pod that lost its machine to the serving machine with the fewest pods that
+// has room. If no machine has room, the pod waits.
+func (w *world) bindPods(d *machine.MachineDeployment) (moved bool) {
 	waiting := w.homeless(d)
 	if len(waiting) == 0 {
 		return false
@@ -24,12 +24,12 @@ func (w *world) bind(d *machine.MachineDeployment) (moved bool) {
 	places := w.places(d)
 	for _, pod := range sorted(waiting) {
 		if best := bestFor(pod, places); best != nil {
-			best.take(pod)
-			w.place(pod, best.name)
+			best.addPod(pod)
+			w.bindPod(pod, best.name)
 			moved = true
 			continue
 		}
-		if !found(pod) {
+		if !rejectedByScheduler(pod) {
 			pod = pod.DeepCopy()
 			pod.Status.Phase, pod.Status.NominatedNodeName = corev1.PodPending, ""
 			pod.Status.Conditions = []corev1.PodCondition{{
@@ -45,7 +45,7 @@ func (w *world) bind(d *machine.MachineDeployment) (moved bool) {
 // homeless are the pods whose machine, one of the MachineDeployment's, is gone.
 func (w *world) homeless(d *machine.MachineDeployment) []*corev1.Pod {
 	sets := map[string]bool{}
-	for _, set := range w.sets.owned(d.UID) {
+	for _, set := range w.sets.ownedBy(d.UID) {
 		sets[string(set.UID)] = true
 	}
 	var all []*corev1.Pod
@@ -57,14 +57,14 @@ func (w *world) homeless(d *machine.MachineDeployment) []*corev1.Pod {
 	return all
 }
 
-// found says that the scheduler has found out that there is no room.
-func found(pod *corev1.Pod) bool {
+// rejectedByScheduler reports whether the scheduler has found no room for a pod.
+func rejectedByScheduler(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 	})
 }
 
-func (w *world) place(pod *corev1.Pod, node string) {
+func (w *world) bindPod(pod *corev1.Pod, node string) {
 	pod, at := pod.DeepCopy(), metav1.NewTime(w.now)
 	pod.Spec.NodeName, pod.Status.Phase, pod.Status.StartTime = node, corev1.PodRunning, &at
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at}}
@@ -81,20 +81,20 @@ type spot struct {
 // places are the machines of a MachineDeployment that pods may come to.
 func (w *world) places(d *machine.MachineDeployment) map[string]*spot {
 	all := map[string]*spot{}
-	for _, m := range w.read(d).Machines {
+	for _, m := range w.snapshot(d).Machines {
 		if m.Ready() && !pool.Going(m.Object) && !m.Marked() && m.Node != nil && !m.Node.Spec.Unschedulable {
 			all[m.Node.Name] = &spot{name: m.Node.Name, free: maps.Clone(m.Node.Status.Allocatable)}
 		}
 	}
 	for _, pod := range w.pods {
 		if s := all[pod.Spec.NodeName]; s != nil && !pool.Finished(pod) {
-			s.take(pod)
+			s.addPod(pod)
 		}
 	}
 	return all
 }
 
-func (s *spot) take(pod *corev1.Pod) {
+func (s *spot) addPod(pod *corev1.Pod) {
 	if pool.IsWorkload(pod) {
 		s.pods++
 	}

@@ -59,7 +59,7 @@ func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
 		if bytes.Equal(raw, []byte("null")) {
 			continue
 		}
-		c, err := parse(raw, namespace)
+		c, err := parseChange(raw, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
@@ -67,7 +67,7 @@ func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
 	}
 }
 
-func parse(raw []byte, namespace string) (Change, error) {
+func parseChange(raw []byte, namespace string) (Change, error) {
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &u.Object); err != nil {
 		return Change{}, fmt.Errorf("must be an object: %w", err)
@@ -99,9 +99,10 @@ func parse(raw []byte, namespace string) (Change, error) {
 // String names the object.
 func (c Change) String() string { return c.Kind.Kind + " " + c.Namespace + "/" + c.Name }
 
-// Apply lays a change over the objects, as a merge patch: maps are merged, lists replaced, null removes. An object that is not
-// there is made. The door refuses what the server would refuse.
-func (o Objects) Apply(c Change, door Door) (Objects, error) {
+// Apply applies a change to the objects as a merge patch: maps are merged, lists replaced, null
+// removes. It creates an object that does not exist. The validator refuses what the server would
+// refuse.
+func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 	var err error
 	switch c.Kind {
 	case kindDeployment:
@@ -123,7 +124,7 @@ type object[T any] interface {
 	metav1.Object
 }
 
-func change[T any, P object[T]](objects []P, c Change, door Door) ([]P, error) {
+func change[T any, P object[T]](objects []P, c Change, door Validator) ([]P, error) {
 	at := slices.IndexFunc(objects, func(o P) bool { return o.GetNamespace() == c.Namespace && o.GetName() == c.Name })
 	before, raw := []byte(nil), c.raw
 	if at >= 0 {
@@ -135,7 +136,7 @@ func change[T any, P object[T]](objects []P, c Change, door Door) ([]P, error) {
 			return nil, fmt.Errorf("merge: %w", err)
 		}
 	}
-	raw, err := door.Admit(c.Kind, raw, before)
+	raw, err := door.Validate(c.Kind, raw, before)
 	if err != nil {
 		return nil, err
 	}

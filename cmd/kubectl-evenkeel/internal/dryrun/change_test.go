@@ -20,9 +20,9 @@ import (
 )
 
 // door has the definitions of this repository.
-func door() Door {
+func door() Validator {
 	GinkgoHelper()
-	d := Door{}
+	d := Validator{}
 	for file, kind := range map[string]schema.GroupVersionKind{
 		"machine.sapcloud.io_machinedeployments":                     api.SchemeGroupVersion.WithKind("MachineDeployment"),
 		"balancer.x-k8s.io_balancers":                                balancerapi.SchemeGroupVersion.WithKind("Balancer"),
@@ -72,7 +72,7 @@ var _ = Describe("A change", func() {
 	})
 
 	It("may be a new object, whole, with the defaults that a server gives", func() {
-		changed, err := after(*at(), patched("Balancer", "new", "spec: {selector: {matchLabels: {a: b}}, policy: {policyName: even}, targets: ["+target("b")+", "+target("c")+"]}"))
+		changed, err := after(*stringAt(), patched("Balancer", "new", "spec: {selector: {matchLabels: {a: b}}, policy: {policyName: even}, targets: ["+target("b")+", "+target("c")+"]}"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(changed.Balancers).To(ConsistOf(And(HaveField("UID", Not(BeEmpty())), HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(1))))))
 	})
@@ -87,7 +87,7 @@ var _ = Describe("A change", func() {
 		Expect(changes).To(HaveLen(2))
 		Expect(changes[0].String()).To(Equal("MachineDeployment x/a"))
 		Expect(changes[1].String()).To(Equal("MachineDeployment default/b"))
-		changed, err := at().Apply(changes[0], nil)
+		changed, err := stringAt().Apply(changes[0], nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(changed.Deployments[0].Status.Replicas).To(BeZero())
 		Expect(changed.Deployments[0].ResourceVersion).To(BeEmpty())
@@ -118,11 +118,11 @@ var _ = Describe("A change", func() {
 	)
 
 	It("is not held against a schema that could not be read, but against the grammar", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 2, 1)
 		changes, err := ParseChanges(strings.NewReader(patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/bounds: x}}\nspec: {excessReplicas: -1}")), fixture.Namespace)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = o.Apply(changes[0], Door{})
+		_, err = o.Apply(changes[0], Validator{})
 		Expect(err).To(MatchError(And(ContainSubstring("bounds"), Not(ContainSubstring("must be 0 or more")))))
 	})
 })

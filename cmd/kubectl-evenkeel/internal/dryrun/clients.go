@@ -44,8 +44,8 @@ func NewClients(control, target *rest.Config) (Clients, error) {
 	return c, nil
 }
 
-// Reads is what a Balancer's preview needs.
-func (c Clients) Reads() balancer.Clients {
+// BalancerClients returns the clients that a Balancer's preview needs.
+func (c Clients) BalancerClients() balancer.Clients {
 	return balancer.Clients{Dynamic: c.Control, Discovery: c.Discovery}
 }
 

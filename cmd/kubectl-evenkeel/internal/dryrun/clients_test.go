@@ -73,7 +73,7 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(o.Deployments).To(ConsistOf(HaveField("Spec.Replicas", BeEquivalentTo(2))))
 		Expect(o.Missing).To(Equal([]string{"balancers: not installed in this cluster", "csidrivers: no rights to list them"}))
-		f, err := New(ctx, o, o, settings(), c.Reads())
+		f, err := New(ctx, o, o, settings(), c.BalancerClients())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(f.End.Pools).To(ConsistOf(HaveField("New.Serve", 2)))
 		Expect(f.Notes).To(ContainElement("balancers: not installed in this cluster"))

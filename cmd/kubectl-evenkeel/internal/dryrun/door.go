@@ -25,9 +25,9 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Door refuses what the API server would refuse: by the CustomResourceDefinitions that it has, and for annotations by the
+// Validator refuses what the API server would refuse: by the CustomResourceDefinitions that it has, and for annotations by the
 // grammar that its admission policy has, too. Where a definition could not be read it holds to the grammar alone.
-type Door map[schema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition
+type Validator map[schema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
@@ -38,16 +38,17 @@ var definitionOf = map[schema.GroupVersionKind]string{
 	kindFederated:  "federatedhorizontalpodautoscalers." + kindFederated.Group,
 }
 
-// Door reads the definitions of the kinds that are changed. What could not be read is said in a line each.
-func (c Clients) Door(ctx context.Context, changes []Change) (Door, []string) {
-	door, missing := Door{}, []string{}
+// Validator reads the definitions of the kinds that change. It returns one line for each that could
+// not be read.
+func (c Clients) Validator(ctx context.Context, changes []Change) (Validator, []string) {
+	door, missing := Validator{}, []string{}
 	for _, change := range changes {
 		if door[change.Kind] != nil {
 			continue
 		}
 		u, err := c.Control.Resource(definitions).Get(ctx, definitionOf[change.Kind], metav1.GetOptions{})
 		if err == nil {
-			door[change.Kind], err = typed[apiextensionsv1.CustomResourceDefinition](u)
+			door[change.Kind], err = convertTo[apiextensionsv1.CustomResourceDefinition](u)
 		}
 		line := fmt.Sprintf("the schema of %s could not be read, so changes are not validated against it", change.Kind.Kind)
 		if err != nil && !slices.Contains(missing, line) {
@@ -57,8 +58,9 @@ func (c Clients) Door(ctx context.Context, changes []Change) (Door, []string) {
 	return door, missing
 }
 
-// Admit returns an object with its defaults, or says what is wrong with it. Before is what was there, nil if nothing was.
-func (d Door) Admit(kind schema.GroupVersionKind, raw, before []byte) ([]byte, error) {
+// Validate returns an object with its defaults, or reports what is wrong with it. Before is the
+// existing object, nil if there is none.
+func (d Validator) Validate(kind schema.GroupVersionKind, raw, before []byte) ([]byte, error) {
 	object, err := treeOf(raw)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (d Door) Admit(kind schema.GroupVersionKind, raw, before []byte) ([]byte, e
 		return nil, err
 	}
 	if definition := d[kind]; definition != nil {
-		if err := judge(definition, kind.Version, object, old); err != nil {
+		if err := validateSchema(definition, kind.Version, object, old); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +94,9 @@ func treeOf(raw []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// judge is what a definition says: its schema, then its rules. The object gets its defaults.
-func judge(definition *apiextensionsv1.CustomResourceDefinition, version string, object, old map[string]any) error {
+// validateSchema checks an object against a definition, first its schema and then its rules, and
+// sets defaults.
+func validateSchema(definition *apiextensionsv1.CustomResourceDefinition, version string, object, old map[string]any) error {
 	at := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if at < 0 || definition.Spec.Versions[at].Schema == nil {
 		return nil
@@ -140,8 +143,8 @@ func grammar(object, old map[string]any) []error {
 		if rule.inner {
 			path = []string{"spec", "template", "spec", "nodeTemplate", "metadata", "annotations"}
 		}
-		text, is := at(object, append(path, rule.key)...)
-		if was, had := at(old, append(path, rule.key)...); !is || had && was == text {
+		text, is := stringAt(object, append(path, rule.key)...)
+		if was, had := stringAt(old, append(path, rule.key)...); !is || had && was == text {
 			continue
 		}
 		if err := rule.parse(text); err != nil {
@@ -151,8 +154,8 @@ func grammar(object, old map[string]any) []error {
 	return errs
 }
 
-// at is a text in a tree.
-func at(tree map[string]any, path ...string) (string, bool) {
+// stringAt returns the string at a path in a tree.
+func stringAt(tree map[string]any, path ...string) (string, bool) {
 	for _, name := range path[:len(path)-1] {
 		tree, _ = tree[name].(map[string]any)
 	}

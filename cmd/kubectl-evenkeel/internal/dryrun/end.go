@@ -76,10 +76,10 @@ type ClusterEnd struct {
 	Is        map[string]string `json:"is"`
 }
 
-// end looks at what has come of what was there.
-func (w *world) end(rest bool, was Objects, shares map[string]balancerPlan) End {
+// compareEnd compares the objects at the end with those at the start.
+func (w *world) compareEnd(rest bool, was Objects, shares map[string]balancerPlan) End {
 	e := End{Rest: rest}
-	before := stock(was.Deployments)
+	before := newShelf(was.Deployments)
 	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
 		e.Pools = append(e.Pools, w.poolEnd(w.deployments[key], before[key]))
 	}
@@ -136,9 +136,9 @@ func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
 // beforehand are the machines that a MachineDeployment had, by name.
 func (w *world) beforehand(d *machine.MachineDeployment) []*mcm.Machine {
 	var all []*mcm.Machine
-	sets, machines := stock(w.still.Sets), stock(w.still.Machines)
-	for _, set := range sets.owned(d.UID) {
-		all = append(all, machines.owned(set.UID)...)
+	sets, machines := newShelf(w.still.Sets), newShelf(w.still.Machines)
+	for _, set := range sets.ownedBy(d.UID) {
+		all = append(all, machines.ownedBy(set.UID)...)
 	}
 	return sorted(all)
 }
@@ -151,7 +151,7 @@ func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *Po
 		known[m.Name] = true
 	}
 	left := func(name string) bool { return w.machines[d.Namespace+"/"+name] != nil }
-	for _, names := range w.ties.open(left) {
+	for _, names := range w.ties.undecided(left) {
 		if !known[names[0]] {
 			continue
 		}

@@ -55,14 +55,14 @@ const (
 	mostPasses = 2000
 )
 
-// New makes a forecast of what there is, before being what there was before a change. Of the clients only kinds and scales
-// are read.
+// New makes a forecast for the objects o; before are the objects before a change. Of the clients,
+// it uses only the reads of kinds and scales.
 func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Clients) (Forecast, error) {
 	w, err := newWorld(o, s, clients)
 	if err != nil {
 		return Forecast{}, err
 	}
-	if err := w.look(ctx); err != nil {
+	if err := w.planAll(ctx); err != nil {
 		return Forecast{}, err
 	}
 	f, first := Forecast{At: o.At, Plans: w.explain()}, w.plans.balancer
@@ -70,7 +70,7 @@ func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Cl
 	if err != nil {
 		return Forecast{}, err
 	}
-	f.End = w.end(rest, before, first)
+	f.End = w.compareEnd(rest, before, first)
 	f.Notes = slices.Concat(o.Missing, slices.Sorted(maps.Keys(w.notes)))
 	return f, nil
 }
@@ -83,7 +83,7 @@ func (w *world) settle(ctx context.Context) (rest bool, err error) {
 			return false, err
 		}
 		w.now = w.now.Add(tick)
-		moved, again, err := w.pass(ctx)
+		moved, again, err := w.runOnce(ctx)
 		switch {
 		case err != nil:
 			return false, err

@@ -45,7 +45,7 @@ func bounds(text string) func(*api.MachineDeployment) {
 var _ = Describe("A forecast", func() {
 	DescribeTable("of a pool of three busy machines with two in reserve",
 		func(fields, end string) {
-			o := at()
+			o := stringAt()
 			pool(o, "p", 3, 2)
 			f, text := told(*o, patched("MachineDeployment", "p", fields))
 			Expect(f.End.Rest).To(BeTrue())
@@ -78,7 +78,7 @@ var _ = Describe("A forecast", func() {
 	)
 
 	It("gives machines of another template what their MachineClass promises", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 3, 2, bounds("1:9:cpu=8")) // machines of 4 CPUs
 		o.Classes = []*mcm.MachineClass{fixture.MachineClass("large", func(c *mcm.MachineClass) {
 			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")}}
@@ -89,7 +89,7 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("says that machines of one second are tied, and how many of them go", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 3, 1)
 		for _, m := range o.Machines {
 			m.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
@@ -100,14 +100,14 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("of bounds first shrinks, then fills up", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 4, 1, bounds("1:5:2"))
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
 		Expect(short(f.End.Pools[0])).To(Equal("R2 A2 serve cd reserve e leave ab new 0+1"), text)
 	})
 
 	It("of pods that wait releases a machine of the reserve to them, and makes another", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 2, 1, bounds("1:9:1"))
 		o.Pods = append(o.Pods, fixture.Pod("late", func(p *corev1.Pod) {
 			p.Spec.SchedulerName, p.Status.Phase = "default-scheduler", corev1.PodPending
@@ -120,7 +120,7 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("makes no machines where none can be made, and says so", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 2, 0)
 		o.Sets[0].Spec.Replicas = 3
 		o.Deployments[0].Spec.Replicas = 3
@@ -136,7 +136,7 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("of a frozen MachineDeployment goes on when it will be frozen no more, and says so", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 1, 0)
 		o.Deployments[0].Labels = map[string]string{"freeze": "True"}
 		o.Sets[0].Labels = map[string]string{"freeze": "True"}
@@ -155,7 +155,7 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("spreads the excess of a pool, and splits growth where that is asked for", func() {
-		o := at()
+		o := stringAt()
 		for _, name := range []string{"z1", "z2", "z3"} {
 			pool(o, name, 1, 0, func(d *api.MachineDeployment) {
 				d.Labels = map[string]string{"pool": "p"}
@@ -190,7 +190,7 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("of a Balancer over MachineDeployments has these make machines", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "m1", 1, 0)
 		pool(o, "m2", 1, 0)
 		b := &balancerapi.Balancer{}
@@ -208,7 +208,7 @@ var _ = Describe("A forecast", func() {
 		Expect(text).To(ContainSubstring("more replicas than a prediction covers"))
 		Expect(f.End.Balancers[0].Is["a"]).To(BeNumerically(">", 2_000))
 
-		o := at()
+		o := stringAt()
 		pool(o, "p", 1, 0)
 		f, text = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2147483647}"))
 		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than a prediction covers"))
@@ -216,7 +216,7 @@ var _ = Describe("A forecast", func() {
 	})
 
 	It("changes nothing of what it was given", func() {
-		o := at()
+		o := stringAt()
 		pool(o, "p", 3, 2)
 		all := func() string {
 			text, err := json.Marshal([]any{o.Deployments, o.Sets, o.Machines, o.Nodes, o.Pods})
@@ -240,7 +240,7 @@ var _ = Describe("A forecast", func() {
 // shop is a Balancer over two Deployments whose pods run.
 func shop(a, b int) *Objects {
 	GinkgoHelper()
-	o := at()
+	o := stringAt()
 	o.Workloads = map[schema.GroupVersionResource][]*unstructured.Unstructured{}
 	resource := appsv1.SchemeGroupVersion.WithResource("deployments")
 	for name, n := range map[string]int{"a": a, "b": b} {

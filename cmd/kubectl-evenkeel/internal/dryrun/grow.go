@@ -18,24 +18,24 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// grow lets each machine go on by one step, and pods find their places.
-func (w *world) grow(context.Context) (moved bool, again time.Duration, err error) {
-	for _, d := range w.deployments.all() {
-		read := sync.OnceValue(func() pool.Snapshot { return w.read(d) })
+// advanceMachines moves each machine forward by one step and binds pods.
+func (w *world) advanceMachines(context.Context) (moved bool, again time.Duration, err error) {
+	for _, d := range w.deployments.sorted() {
+		read := sync.OnceValue(func() pool.Snapshot { return w.snapshot(d) })
 		for _, m := range w.machinesOf(d) {
-			moved = w.step(d, m, read) || moved
+			moved = w.advanceMachine(d, m, read) || moved
 		}
-		moved = w.bind(d) || moved
+		moved = w.bindPods(d) || moved
 	}
 	return moved, 0, nil
 }
 
-// step lets a machine go on; read reads its MachineDeployment.
-func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, read func() pool.Snapshot) (moved bool) {
+// advanceMachine moves a machine forward; read reads its MachineDeployment.
+func (w *world) advanceMachine(d *machine.MachineDeployment, m *mcm.Machine, read func() pool.Snapshot) (moved bool) {
 	key, phase := keyOf(m), m.Status.CurrentStatus.Phase
 	if m.DeletionTimestamp != nil {
 		if phase == mcm.MachineTerminating {
-			w.bury(m)
+			w.deleteMachine(m)
 			return true
 		}
 		w.remove(m)
@@ -62,7 +62,7 @@ func (w *world) step(d *machine.MachineDeployment, m *mcm.Machine, read func() p
 		m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
 		w.register(m, read)
 	case mcm.MachineUnknown:
-		w.note("Machine %s is Unknown; the forecast is that it stays so", key)
+		w.addNote("Machine %s is Unknown; the forecast is that it stays so", key)
 		return false
 	default:
 		return false
@@ -106,8 +106,8 @@ func example(s pool.Snapshot) *corev1.Node {
 	return nil
 }
 
-// bury takes a machine and its Node away. Its pods wait for another place.
-func (w *world) bury(m *mcm.Machine) {
+// deleteMachine removes a machine and its Node. Its pods wait for another node.
+func (w *world) deleteMachine(m *mcm.Machine) {
 	delete(w.machines, keyOf(m))
 	name := m.Labels[mcm.NodeLabelKey]
 	if name == "" {
@@ -122,7 +122,7 @@ func (w *world) bury(m *mcm.Machine) {
 		default:
 			pod = pod.DeepCopy()
 			pod.Spec.NodeName = ""
-			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, evictedFrom, owner(m))
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, evictedFrom, owningSet(m))
 			w.pods[key] = pod
 		}
 	}
@@ -131,7 +131,7 @@ func (w *world) bury(m *mcm.Machine) {
 // evictedFrom says, on a pod of a forecast, of which MachineSet its machine was.
 const evictedFrom = "forecast/evicted-from"
 
-func owner(m *mcm.Machine) string {
+func owningSet(m *mcm.Machine) string {
 	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
 		return string(owner.UID)
 	}

@@ -28,30 +28,31 @@ func (w *world) manage(context.Context) (moved bool, again time.Duration, err er
 	if err := w.showReserve(); err != nil { // births are decided on it
 		return false, 0, err
 	}
-	for _, d := range w.deployments.all() {
+	for _, d := range w.deployments.sorted() {
 		if d.DeletionTimestamp != nil {
-			w.note("MachineDeployment %s is being deleted, which is not predicted", keyOf(d))
+			w.addNote("MachineDeployment %s is being deleted, which is not predicted", keyOf(d))
 			continue
 		}
-		did := w.mark(d)
-		shown := view.ShowDeployment(plain(d))
+		did := w.setPriorities(d)
+		shown := view.ShowDeployment(asStock(d))
 		current, others := w.setsOf(d, shown)
 		if len(others) > 0 {
-			did = w.roll(d, current, others, int(shown.Spec.Replicas)) || did
+			did = w.rollingUpdate(d, current, others, int(shown.Spec.Replicas)) || did
 		} else {
-			did = w.fill(d, current, int(shown.Spec.Replicas)) || did
+			did = w.scaleSet(d, current, int(shown.Spec.Replicas)) || did
 		}
 		moved = moved || did
 	}
 	return moved, 0, nil
 }
 
-func plain(d *machine.MachineDeployment) *mcm.MachineDeployment {
+func asStock(d *machine.MachineDeployment) *mcm.MachineDeployment {
 	return &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
 }
 
-// mark gives machines that are named for deletion what makes them go first, and forgets names of those that are gone.
-func (w *world) mark(d *machine.MachineDeployment) (moved bool) {
+// setPriorities sets the deletion priority of machines that are named for deletion, and drops the
+// names of machines that are gone.
+func (w *world) setPriorities(d *machine.MachineDeployment) (moved bool) {
 	text := d.Annotations[machineutils.TriggerDeletionByMCM]
 	if text == "" {
 		return false
@@ -88,7 +89,7 @@ func (w *world) mark(d *machine.MachineDeployment) (moved bool) {
 
 // setsOf finds the MachineSet of the template, which is made if need be, and others that are in use.
 func (w *world) setsOf(d *machine.MachineDeployment, shown *mcm.MachineDeployment) (current *mcm.MachineSet, others []*mcm.MachineSet) {
-	sets, staying := w.sets.owned(d.UID), map[string]int{}
+	sets, staying := w.sets.ownedBy(d.UID), map[string]int{}
 	for _, set := range sets {
 		staying[set.Name] = len(w.present(set))
 	}
@@ -105,7 +106,7 @@ func (w *world) setsOf(d *machine.MachineDeployment, shown *mcm.MachineDeploymen
 		}
 	}
 	if len(others) > 0 && d.Spec.Strategy.InPlaceUpdate != nil {
-		w.note("MachineDeployment %s updates its machines in place, which is not predicted", keyOf(d))
+		w.addNote("MachineDeployment %s updates its machines in place, which is not predicted", keyOf(d))
 		return others[0], nil
 	}
 	return current, others
@@ -125,7 +126,7 @@ func (w *world) newSet(d *machine.MachineDeployment) *mcm.MachineSet {
 // present are what machine-controller-manager counts of a MachineSet, in the order in which it would delete them.
 func (w *world) present(set *mcm.MachineSet) []*mcm.Machine {
 	var all []*mcm.Machine
-	for _, m := range w.machines.owned(set.UID) {
+	for _, m := range w.machines.ownedBy(set.UID) {
 		if m.Status.CurrentStatus.Phase != mcm.MachineTerminating {
 			all = append(all, m)
 		}
@@ -143,20 +144,20 @@ func (w *world) resize(set *mcm.MachineSet, replicas int) (moved bool) {
 	return true
 }
 
-// fill has a MachineSet own as many machines as it is to.
-func (w *world) fill(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) (moved bool) {
+// scaleSet creates or deletes machines until a MachineSet owns as many as it should.
+func (w *world) scaleSet(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) (moved bool) {
 	moved = w.resize(set, replicas)
 	present := w.present(set)
 	over := len(present) - replicas
-	w.ties = w.ties.add(tied(present, over))
+	w.ties = w.ties.merge(tiedMachines(present, over))
 	for i, m := range present {
 		if (i < over || w.doomed(d, m)) && m.DeletionTimestamp == nil {
 			w.remove(m)
 			moved = true
 		}
 	}
-	if over < 0 && frozen(d, set) && !w.thaws(d, set, replicas) {
-		w.note("MachineDeployment %s is frozen, so no machines are created", keyOf(d))
+	if over < 0 && frozen(d, set) && !w.unfreezes(d, set, replicas) {
+		w.addNote("MachineDeployment %s is frozen, so no machines are created", keyOf(d))
 		return moved
 	}
 	for range w.followed("MachineDeployment", keyOf(d), -over) {
@@ -192,20 +193,21 @@ func frozen(d *machine.MachineDeployment, set *mcm.MachineSet) bool {
 // safetyDown is machine-controller-manager's default: how far below the number that froze it a MachineSet has to come.
 const safetyDown = 1
 
-// thaws says that machine-controller-manager, which looks every minute, is about to have a frozen MachineSet make machines again: there may have
+// unfreezes says that machine-controller-manager, which looks every minute, is about to have a frozen MachineSet make machines again: there may have
 // been too many for a moment, as when many leave at once.
-func (w *world) thaws(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) bool {
-	surge, _ := pace(d, replicas)
-	if len(w.machines.owned(set.UID)) > replicas+surge+w.safetyUp-safetyDown {
+func (w *world) unfreezes(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) bool {
+	surge, _ := rolloutLimits(d, replicas)
+	if len(w.machines.ownedBy(set.UID)) > replicas+surge+w.safetyUp-safetyDown {
 		return false
 	}
-	w.note("MachineDeployment %s is frozen; machine-controller-manager creates machines again after its next check, within a minute", keyOf(d))
+	w.addNote("MachineDeployment %s is frozen; machine-controller-manager creates machines again after its next check, within a minute", keyOf(d))
 	return true
 }
 
-// roll is one pass of a rolling update: of the old sets goes what is not ready, and as many others as leave enough; then
-// new machines come, as many as the surge allows.
-func (w *world) roll(d *machine.MachineDeployment, current *mcm.MachineSet, others []*mcm.MachineSet, replicas int) (moved bool) {
+// rollingUpdate is one pass of a rolling update: it deletes machines of the old sets that are not
+// ready, and as many others as leave enough available; then it creates as many new machines as the
+// surge allows.
+func (w *world) rollingUpdate(d *machine.MachineDeployment, current *mcm.MachineSet, others []*mcm.MachineSet, replicas int) (moved bool) {
 	fresh, old, ready := w.present(current), []*mcm.Machine{}, 0
 	for _, set := range others {
 		old = append(old, w.present(set)...)
@@ -215,7 +217,7 @@ func (w *world) roll(d *machine.MachineDeployment, current *mcm.MachineSet, othe
 			ready++
 		}
 	}
-	surge, unavailable := pace(d, replicas)
+	surge, unavailable := rolloutLimits(d, replicas)
 	for _, m := range old {
 		running := m.Status.CurrentStatus.Phase == mcm.MachineRunning
 		if m.DeletionTimestamp != nil || running && ready <= replicas-unavailable {
@@ -242,8 +244,8 @@ func (w *world) roll(d *machine.MachineDeployment, current *mcm.MachineSet, othe
 	return moved
 }
 
-// pace is how far a rolling update may go above and below what is wanted.
-func pace(d *machine.MachineDeployment, replicas int) (surge, unavailable int) {
+// rolloutLimits returns how far a rolling update may go above and below the desired number.
+func rolloutLimits(d *machine.MachineDeployment, replicas int) (surge, unavailable int) {
 	strategy := d.Spec.Strategy
 	if strategy.RollingUpdate == nil {
 		return 0, replicas // all at once

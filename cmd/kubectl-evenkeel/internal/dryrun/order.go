@@ -19,8 +19,9 @@ func inOrder(machines []*mcm.Machine) []*mcm.Machine {
 	return machines
 }
 
-// tied are those around a place in that order that it does not tell apart: both sides of the cut, or none.
-func tied(machines []*mcm.Machine, cut int) []string {
+// tiedMachines returns the machines on both sides of the cut that the order does not distinguish,
+// or none.
+func tiedMachines(machines []*mcm.Machine, cut int) []string {
 	if cut <= 0 || cut >= len(machines) {
 		return nil
 	}
@@ -43,8 +44,8 @@ func tied(machines []*mcm.Machine, cut int) []string {
 // ties are sets of machines of which some go, and nobody can say which.
 type ties []map[string]bool
 
-// add joins sets that have a machine in common.
-func (t ties) add(names []string) ties {
+// merge adds a set, and joins all sets that have a machine in common.
+func (t ties) merge(names []string) ties {
 	if len(names) == 0 {
 		return t
 	}
@@ -62,12 +63,12 @@ func (t ties) add(names []string) ties {
 	return append(rest, joined)
 }
 
-// open are the sets of which some are left and others are not, sorted.
-func (t ties) open(left func(name string) bool) [][]string {
+// undecided returns the sets that are left in part, sorted.
+func (t ties) undecided(left func(name string) bool) [][]string {
 	var all [][]string
 	for _, set := range t {
 		names := slices.Sorted(maps.Keys(set))
-		if slices.ContainsFunc(names, left) && !each(names, left) {
+		if slices.ContainsFunc(names, left) && !allOf(names, left) {
 			all = append(all, names)
 		}
 	}
@@ -75,6 +76,6 @@ func (t ties) open(left func(name string) bool) [][]string {
 	return all
 }
 
-func each(names []string, is func(string) bool) bool {
+func allOf(names []string, is func(string) bool) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !is(name) })
 }

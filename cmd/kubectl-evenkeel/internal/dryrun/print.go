@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Print writes a forecast in plain words: the plans, and then the end of whatever is not at rest. What is at rest is
-// counted, unless all of it is asked for.
+// Print writes a forecast: the plans, and then the end of each object that is not at rest. Objects
+// at rest are counted, unless all is set.
 func (f Forecast) Print(out io.Writer, all bool) error {
 	p := &printer{out: out}
 	rest := 0
@@ -18,17 +18,17 @@ func (f Forecast) Print(out io.Writer, all bool) error {
 			rest++
 			continue
 		}
-		p.plan(plan)
+		p.printPlan(plan)
 	}
 	if rest > 0 {
-		p.line("%s at rest.", counted(rest, "object is", "objects are"))
+		p.printf("%s at rest.", counted(rest, "object is", "objects are"))
 	}
 	if len(f.Plans) == 0 {
-		p.line("There is nothing to predict.")
+		p.printf("There is nothing to predict.")
 	}
-	p.end(f.End)
+	p.printEnd(f.End)
 	for _, note := range f.Notes {
-		p.line("note: %s", note)
+		p.printf("note: %s", note)
 	}
 	return p.err
 }
@@ -38,7 +38,7 @@ type printer struct {
 	err error
 }
 
-func (p *printer) line(format string, args ...any) {
+func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
 	}
@@ -46,18 +46,18 @@ func (p *printer) line(format string, args ...any) {
 
 var stateText = map[State]string{AtRest: "at rest", Moving: "moving", Blocked: "blocked"}
 
-func (p *printer) plan(plan Plan) {
+func (p *printer) printPlan(plan Plan) {
 	text := fmt.Sprintf("%s %s/%s: %s", plan.Kind, plan.Namespace, plan.Name, stateText[plan.State])
 	if plan.Why != "" {
 		text += " (" + plan.Why + ")"
 	}
-	p.line("%s", text)
+	p.printf("%s", text)
 	for _, s := range plan.Steps {
-		p.line("  %s", s)
+		p.printf("  %s", s)
 	}
 }
 
-func (p *printer) end(e End) {
+func (p *printer) printEnd(e End) {
 	title := "In the end, if nothing else changes:"
 	if !e.Rest {
 		title = "It does not come to rest within the period of the prediction. By then:"
@@ -65,50 +65,50 @@ func (p *printer) end(e End) {
 	before := false
 	head := func() {
 		if !before {
-			p.line("")
-			p.line("%s", title)
+			p.printf("")
+			p.printf("%s", title)
 		}
 		before = true
 	}
 	for _, pool := range e.Pools {
 		if !pool.Same {
 			head()
-			p.pool(pool)
+			p.printPool(pool)
 		}
 	}
 	for _, b := range e.Balancers {
 		if changes := b.Changes(); len(changes) > 0 {
 			head()
-			p.line("Balancer %s/%s: %s", b.Namespace, b.Name, strings.Join(changes, ", "))
+			p.printf("Balancer %s/%s: %s", b.Namespace, b.Name, strings.Join(changes, ", "))
 		}
 	}
 	for _, f := range e.Federated {
 		if changes := f.Changes(); len(changes) > 0 {
 			head()
-			p.line("FederatedHorizontalPodAutoscaler %s/%s: %s", f.Namespace, f.Name, strings.Join(changes, ", "))
+			p.printf("FederatedHorizontalPodAutoscaler %s/%s: %s", f.Namespace, f.Name, strings.Join(changes, ", "))
 		}
 	}
 	if !before {
-		p.line("Nothing changes.")
+		p.printf("Nothing changes.")
 	}
 }
 
-func (p *printer) pool(e PoolEnd) {
+func (p *printer) printPool(e PoolEnd) {
 	serve, reserve := len(e.Serve)+e.New.Serve, len(e.Reserve)+e.New.Reserve
 	for _, tie := range e.Ties {
 		serve, reserve = serve+tie.Serve, reserve+tie.Reserve
 	}
-	p.line("MachineDeployment %s/%s: %d of %d machines serve, %d in reserve", e.Namespace, e.Name, serve, e.Replicas, reserve)
+	p.printf("MachineDeployment %s/%s: %d of %d machines serve, %d in reserve", e.Namespace, e.Name, serve, e.Replicas, reserve)
 	for _, list := range []struct {
 		title string
 		names []string
 	}{{"serve:", e.Serve}, {"in reserve:", e.Reserve}, {"leave:", e.Leave}} {
 		if len(list.names) > 0 {
-			p.line("  %-12s%s", list.title, strings.Join(list.names, " "))
+			p.printf("  %-12s%s", list.title, strings.Join(list.names, " "))
 		}
 	}
 	for _, tie := range e.Ties {
-		p.line("  %-12s%d of %s; machine-controller-manager treats them equally", "leave:", tie.Leave, strings.Join(tie.Machines, " "))
+		p.printf("  %-12s%d of %s; machine-controller-manager treats them equally", "leave:", tie.Leave, strings.Join(tie.Machines, " "))
 	}
 	var made []string
 	if e.New.Serve > 0 {
@@ -118,7 +118,7 @@ func (p *printer) pool(e PoolEnd) {
 		made = append(made, fmt.Sprintf("%d in reserve", e.New.Reserve))
 	}
 	if len(made) > 0 {
-		p.line("  %-12s%s", "new:", strings.Join(made, ", "))
+		p.printf("  %-12s%s", "new:", strings.Join(made, ", "))
 	}
 }
 

@@ -53,49 +53,49 @@ func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
 	if c.Same {
 		r.o.Own = r.o.Pods
 	}
-	r.tell()
+	r.reportMissing()
 	return r.o, nil
 }
 
 func (c Clients) readControl(r *reading, namespace string, machines func(string) schema.GroupVersionResource) {
 	r.needed(true)
-	fill(r, c.Control, machines("machinedeployments"), namespace, &r.o.Deployments)
-	fill(r, c.Control, machines("machinesets"), namespace, &r.o.Sets)
-	fill(r, c.Control, machines("machines"), namespace, &r.o.Machines)
-	fill(r, c.Control, machines("machineclasses"), namespace, &r.o.Classes)
-	fill(r, c.Control, balancerapi.SchemeGroupVersion.WithResource("balancers"), namespace, &r.o.Balancers)
-	fill(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers"), namespace, &r.o.Federated)
-	fill(r, c.Control, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespace, &r.o.Autoscalers)
+	listInto(r, c.Control, machines("machinedeployments"), namespace, &r.o.Deployments)
+	listInto(r, c.Control, machines("machinesets"), namespace, &r.o.Sets)
+	listInto(r, c.Control, machines("machines"), namespace, &r.o.Machines)
+	listInto(r, c.Control, machines("machineclasses"), namespace, &r.o.Classes)
+	listInto(r, c.Control, balancerapi.SchemeGroupVersion.WithResource("balancers"), namespace, &r.o.Balancers)
+	listInto(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers"), namespace, &r.o.Federated)
+	listInto(r, c.Control, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespace, &r.o.Autoscalers)
 	if !c.Same {
-		fill(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
+		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
 	}
 	// Most clusters have no Gardener.
 	r.needed(false)
 	garden := schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
 	if _, err := c.Discovery.ServerResourcesForGroupVersion(garden.String()); err == nil {
 		r.o.Garden = true
-		fill(r, c.Control, garden.WithResource("workers"), namespace, &r.o.Workers)
-		fill(r, c.Control, garden.WithResource("clusters"), "", &r.o.Clusters)
+		listInto(r, c.Control, garden.WithResource("workers"), namespace, &r.o.Workers)
+		listInto(r, c.Control, garden.WithResource("clusters"), "", &r.o.Clusters)
 	}
 }
 
 func (c Clients) readTarget(r *reading) {
 	core, storage := corev1.SchemeGroupVersion.WithResource, storagev1.SchemeGroupVersion.WithResource
 	r.needed(true)
-	fill(r, c.Target, core("nodes"), "", &r.o.Nodes)
-	fill(r, c.Target, core("pods"), "", &r.o.Pods)
-	fill(r, c.Target, policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "", &r.o.Budgets)
-	fill(r, c.Target, core("persistentvolumeclaims"), "", &r.o.Claims)
-	fill(r, c.Target, core("persistentvolumes"), "", &r.o.Volumes)
-	fill(r, c.Target, storage("storageclasses"), "", &r.o.StorageClasses)
-	fill(r, c.Target, storage("csidrivers"), "", &r.o.Drivers)
-	fill(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
-	fill(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
+	listInto(r, c.Target, core("nodes"), "", &r.o.Nodes)
+	listInto(r, c.Target, core("pods"), "", &r.o.Pods)
+	listInto(r, c.Target, policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "", &r.o.Budgets)
+	listInto(r, c.Target, core("persistentvolumeclaims"), "", &r.o.Claims)
+	listInto(r, c.Target, core("persistentvolumes"), "", &r.o.Volumes)
+	listInto(r, c.Target, storage("storageclasses"), "", &r.o.StorageClasses)
+	listInto(r, c.Target, storage("csidrivers"), "", &r.o.Drivers)
+	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
+	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
 }
 
 // readWorkloads reads what Balancers scale.
 func (c Clients) readWorkloads(r *reading, namespace string) error {
-	preview, err := balancer.NewPreview(c.Reads())
+	preview, err := balancer.NewPreview(c.BalancerClients())
 	if err != nil {
 		return fmt.Errorf("find workloads: %w", err)
 	}
@@ -105,7 +105,7 @@ func (c Clients) readWorkloads(r *reading, namespace string) error {
 		for _, resource := range preview.Resources(b) {
 			if resource.Group != machine.GroupName && found[resource] == nil {
 				found[resource] = &[]*unstructured.Unstructured{}
-				fill(r, c.Control, resource, namespace, found[resource])
+				listInto(r, c.Control, resource, namespace, found[resource])
 			}
 		}
 	}
@@ -136,13 +136,13 @@ func (r *reading) needed(is bool) { r.missed = is }
 
 func (r *reading) wait() { r.running.Wait() }
 
-// tell puts what is missing into the objects.
-func (r *reading) tell() {
+// reportMissing adds the missing kinds to the objects.
+func (r *reading) reportMissing() {
 	slices.Sort(r.lines)
 	r.o.Missing = r.lines
 }
 
-func (r *reading) fail(name string, err error, missed bool) {
+func (r *reading) addFailure(name string, err error, missed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == nil {
@@ -164,8 +164,8 @@ func (r *reading) fail(name string, err error, missed bool) {
 // pageSize is how many objects are asked for at once.
 const pageSize = 250
 
-// fill lists a resource in the background.
-func fill[T any](r *reading, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, into *[]*T) {
+// listInto lists a resource in the background.
+func listInto[T any](r *reading, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, into *[]*T) {
 	missed := r.missed
 	r.running.Go(func() {
 		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -176,18 +176,18 @@ func fill[T any](r *reading, client dynamic.Interface, resource schema.GroupVers
 			if len(*into) == read.MaxObjects {
 				return read.ErrTooMany
 			}
-			o, err := typed[T](item)
+			o, err := convertTo[T](item)
 			*into = append(*into, o)
 			return err
 		})
 		if err != nil {
 			*into = nil // a forecast of a part would be wrong
-			r.fail(resource.Resource, err, missed)
+			r.addFailure(resource.Resource, err, missed)
 		}
 	})
 }
 
-func typed[T any](item runtime.Object) (*T, error) {
+func convertTo[T any](item runtime.Object) (*T, error) {
 	u, ok := item.(*unstructured.Unstructured)
 	if !ok {
 		return nil, fmt.Errorf("a list has %T in it", item)

@@ -16,7 +16,7 @@ type shelf[T metav1.Object] map[string]T
 
 func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-func stock[T metav1.Object](objects []T) shelf[T] {
+func newShelf[T metav1.Object](objects []T) shelf[T] {
 	s := shelf[T]{}
 	for _, o := range objects {
 		s[keyOf(o)] = o
@@ -24,16 +24,16 @@ func stock[T metav1.Object](objects []T) shelf[T] {
 	return s
 }
 
-// all are the objects in the order of their keys.
-func (s shelf[T]) all() []T { return sorted(slices.Collect(maps.Values(s))) }
+// sorted returns the objects in the order of their keys.
+func (s shelf[T]) sorted() []T { return sorted(slices.Collect(maps.Values(s))) }
 
 func sorted[T metav1.Object](list []T) []T {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(keyOf(a), keyOf(b)) })
 	return list
 }
 
-// owned are those that an owner controls, in the order of their keys.
-func (s shelf[T]) owned(by types.UID) []T {
+// ownedBy returns the objects that an owner controls, in the order of their keys.
+func (s shelf[T]) ownedBy(by types.UID) []T {
 	var list []T
 	for _, o := range s {
 		if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.UID == by {

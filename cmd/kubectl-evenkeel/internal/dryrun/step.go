@@ -83,7 +83,7 @@ func reserveSteps(r reservePlan) []Step {
 			steps = append(steps, Step{Do: Prioritize, On: m.Name, To: fmt.Sprint(m.Priority), Why: rankOf(m.Priority)})
 		}
 	}
-	steps = append(steps, mends(r.Plan)...)
+	steps = append(steps, nodeRepairs(r.Plan)...)
 	if change.LetGo != "" && d.Spec.ExcessReplicas != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fieldText(nil)})
 	}
@@ -119,8 +119,8 @@ func rankOf(priority int) string {
 	return ""
 }
 
-// mends are Nodes that are written though their Machines are not.
-func mends(p machinetaint.Plan) (steps []Step) {
+// nodeRepairs returns a step for each Node that is written although its Machine is not.
+func nodeRepairs(p machinetaint.Plan) (steps []Step) {
 	for _, n := range p.Nodes {
 		name := n.Machine.Object.Name
 		if !slices.ContainsFunc(p.Machines, func(m machinetaint.MachineChange) bool { return m.Name == name && m.Mark != machinetaint.Keep }) {

@@ -134,5 +134,5 @@ func patched(kind, name, fields string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\n%s%s\n", version, kind, metadata, fields)
 }
 
-// at begins with nothing.
-func at() *Objects { return &Objects{At: noon, Target: true} }
+// stringAt returns the string at a path in a tree.
+func stringAt() *Objects { return &Objects{At: noon, Target: true} }

@@ -62,7 +62,7 @@ func (w *world) balance(ctx context.Context) (moved bool, again time.Duration, e
 			blocked[s.Name] = s.Blocked()
 		}
 		for _, ask := range asks {
-			w.scale(ask, blocked[ask.Target])
+			w.scaleWorkload(ask, blocked[ask.Target])
 			moved = true
 		}
 		again = sooner(again, p.Again)
@@ -72,11 +72,11 @@ func (w *world) balance(ctx context.Context) (moved bool, again time.Duration, e
 
 func (w *world) balancerObjects() (balancer.Objects, error) {
 	o := balancer.Objects{
-		Balancers: w.balancers.all(), Pods: w.own.all(), Autoscalers: w.still.Autoscalers,
+		Balancers: w.balancers.sorted(), Pods: w.own.sorted(), Autoscalers: w.still.Autoscalers,
 		Workloads: map[schema.GroupVersionResource][]*unstructured.Unstructured{},
 	}
 	for resource, objects := range w.workloads {
-		o.Workloads[resource] = objects.all()
+		o.Workloads[resource] = objects.sorted()
 	}
 	for _, b := range o.Balancers {
 		for _, resource := range w.shares.Resources(b) {
@@ -97,11 +97,11 @@ func (w *world) balancerObjects() (balancer.Objects, error) {
 func (w *world) untyped(resource schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	switch resource.Resource {
 	case "machinedeployments":
-		return untyped("MachineDeployment", w.deployments.all())
+		return untyped("MachineDeployment", w.deployments.sorted())
 	case "machinesets":
-		return untyped("MachineSet", w.sets.all())
+		return untyped("MachineSet", w.sets.sorted())
 	case "machines":
-		return untyped("Machine", w.machines.all())
+		return untyped("Machine", w.machines.sorted())
 	}
 	return nil, nil
 }
@@ -120,8 +120,8 @@ func untyped[T metav1.Object](kind string, objects []T) ([]*unstructured.Unstruc
 	return all, nil
 }
 
-// scale has a workload run as many replicas as it is asked for.
-func (w *world) scale(ask balancer.Ask, blocked bool) {
+// scaleWorkload gives a workload as many replicas as a Balancer asks for.
+func (w *world) scaleWorkload(ask balancer.Ask, blocked bool) {
 	key := ask.Object.Namespace + "/" + ask.Object.Name
 	switch ask.Object.Resource.GroupResource() {
 	case machine.Resource("machinedeployments"):
@@ -151,15 +151,16 @@ func (w *world) scale(ask balancer.Ask, blocked bool) {
 	}
 	object.SetResourceVersion(w.version())
 	w.workloads[ask.Object.Resource][key] = object
-	w.run(object, int(ask.To-ask.From), blocked)
+	w.resizePods(object, int(ask.To-ask.From), blocked)
 }
 
-// run makes pods of a workload, or takes some away: those that are not ready first, then the newest.
-func (w *world) run(object *unstructured.Unstructured, more int, blocked bool) {
+// resizePods creates pods of a workload, or deletes some: pods that are not ready first, then the
+// newest.
+func (w *world) resizePods(object *unstructured.Unstructured, more int, blocked bool) {
 	if more < 0 {
 		pods := w.podsOf(object)
 		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-			return cmp.Or(cmp.Compare(rank(a), rank(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+			return cmp.Or(cmp.Compare(deletionRank(a), deletionRank(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 		})
 		for _, pod := range pods[:min(-more, len(pods))] {
 			delete(w.own, keyOf(pod))
@@ -168,7 +169,7 @@ func (w *world) run(object *unstructured.Unstructured, more int, blocked bool) {
 	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
 	model := &corev1.PodTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, model); err != nil {
-		w.note("the template of %s %s cannot be read, so its pods are not predicted", object.GetKind(), keyOf(object))
+		w.addNote("the template of %s %s cannot be read, so its pods are not predicted", object.GetKind(), keyOf(object))
 		return
 	}
 	for range w.followed(object.GetKind(), keyOf(object), more) {
@@ -194,15 +195,15 @@ const maxMade = 2_000
 func (w *world) followed(kind, key string, more int) int {
 	room := max(0, maxMade-w.begun)
 	if more > room {
-		w.note("%s %s requests more replicas than a prediction covers, which is %d pods and machines in total", kind, key, maxMade)
+		w.addNote("%s %s requests more replicas than a prediction covers, which is %d pods and machines in total", kind, key, maxMade)
 	}
 	more = max(0, min(more, room))
 	w.begun += more
 	return more
 }
 
-// rank puts pods first that are not ready.
-func rank(pod *corev1.Pod) int {
+// deletionRank puts pods that are not ready first.
+func deletionRank(pod *corev1.Pod) int {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
 			return 1
@@ -236,8 +237,8 @@ func (w *world) lookAtPods() error {
 		return nil
 	}
 	err := w.release.Show(release.Objects{
-		Deployments: w.deployments.all(), Sets: w.sets.all(), Machines: w.machines.all(), MachineClasses: w.still.Classes,
-		Pods: w.pods.all(), Nodes: w.nodes.all(), Claims: w.still.Claims, Volumes: w.still.Volumes,
+		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), MachineClasses: w.still.Classes,
+		Pods: w.pods.sorted(), Nodes: w.nodes.sorted(), Claims: w.still.Claims, Volumes: w.still.Volumes,
 		Classes: w.still.StorageClasses, Drivers: w.still.Drivers, Daemons: w.still.Daemons, ReplicaSets: w.still.ReplicaSets,
 	}, w.now)
 	if err != nil {
@@ -247,8 +248,8 @@ func (w *world) lookAtPods() error {
 	return nil
 }
 
-// hand carries out what is released to pods that wait, and has them bound.
-func (w *world) hand(context.Context) (moved bool, again time.Duration, err error) {
+// releaseForPods carries out the releases for waiting pods and binds them.
+func (w *world) releaseForPods(context.Context) (moved bool, again time.Duration, err error) {
 	if err := w.lookAtPods(); err != nil {
 		return false, 0, err
 	}
@@ -268,7 +269,7 @@ func (w *world) bindTo(r release.Raise) {
 			continue
 		}
 		if name := r.Pool.NodeOf[r.Machines[i*len(r.Machines)/len(r.For)]]; name != "" {
-			w.place(pod, name)
+			w.bindPod(pod, name)
 		}
 	}
 }

@@ -94,15 +94,15 @@ type balancerPlan struct {
 // newWorld begins with what was read.
 func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	w := &world{
-		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: stock(o.Deployments), sets: stock(o.Sets), machines: stock(o.Machines), nodes: stock(o.Nodes),
-		pods: stock(o.Pods), balancers: stock(o.Balancers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
+		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: newShelf(o.Deployments), sets: newShelf(o.Sets), machines: newShelf(o.Machines), nodes: newShelf(o.Nodes),
+		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
 		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
 	}
 	if w.own = w.pods; !sameList(o.Own, o.Pods) {
-		w.own = stock(o.Own)
+		w.own = newShelf(o.Own)
 	}
 	for resource, objects := range o.Workloads {
-		w.workloads[resource] = stock(objects)
+		w.workloads[resource] = newShelf(objects)
 	}
 	if !o.Target {
 		s.Zones.Enabled = false
@@ -121,7 +121,7 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	if err := errors.Join(errTaint, errShares, errRelease, errZones); err != nil {
 		return nil, fmt.Errorf("begin a forecast: %w", err)
 	}
-	w.learn()
+	w.findFailingPools()
 	return w, nil
 }
 
@@ -129,33 +129,33 @@ func sameList(a, b []*corev1.Pod) bool {
 	return len(a) == len(b) && (len(a) == 0 || a[0] == b[0])
 }
 
-// learn finds out where machines cannot be made.
-func (w *world) learn() {
+// findFailingPools finds the MachineDeployments that cannot create machines.
+func (w *world) findFailingPools() {
 	for key, d := range w.deployments {
 		for _, m := range w.machinesOf(d) {
 			if m.Status.CurrentStatus.Phase == mcm.MachineCrashLoopBackOff && m.Spec.ProviderID == "" {
 				w.unmade[key] = m.Status.LastOperation
-				w.note("MachineDeployment %s: a machine cannot be created now (%s); the prediction assumes that none can", key, m.Status.LastOperation.ErrorCode)
+				w.addNote("MachineDeployment %s: a machine cannot be created now (%s); the prediction assumes that none can", key, m.Status.LastOperation.ErrorCode)
 			}
 		}
 	}
 }
 
-func (w *world) note(format string, args ...any) { w.notes[fmt.Sprintf(format, args...)] = true }
+func (w *world) addNote(format string, args ...any) { w.notes[fmt.Sprintf(format, args...)] = true }
 
 // machinesOf are the machines of a MachineDeployment.
 func (w *world) machinesOf(d *machine.MachineDeployment) []*mcm.Machine {
 	var all []*mcm.Machine
-	for _, set := range w.sets.owned(d.UID) {
-		all = append(all, w.machines.owned(set.UID)...)
+	for _, set := range w.sets.ownedBy(d.UID) {
+		all = append(all, w.machines.ownedBy(set.UID)...)
 	}
 	return all
 }
 
-// read reads a MachineDeployment without its pods.
-func (w *world) read(d *machine.MachineDeployment) pool.Snapshot {
+// snapshot reads a MachineDeployment without its pods.
+func (w *world) snapshot(d *machine.MachineDeployment) pool.Snapshot {
 	return pool.Read(d, pool.NewList(pool.Objects{
-		Sets: w.sets.all(), Machines: w.machines.all(), Classes: w.still.Classes, Nodes: w.nodes.all(),
+		Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(),
 	}), w.now)
 }
 
@@ -171,10 +171,11 @@ func (w *world) putDeployment(d *machine.MachineDeployment) {
 	w.deployments[keyOf(d)] = d
 }
 
-// pass is one step of everybody. It says whether anything happened, and when time alone changes something.
-func (w *world) pass(ctx context.Context) (moved bool, again time.Duration, err error) {
+// runOnce runs each controller once. It reports whether anything changed, and when time alone
+// changes something.
+func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, err error) {
 	for _, act := range []func(context.Context) (bool, time.Duration, error){
-		w.spread, w.reserve, w.hand, w.balance, w.reserve, w.manage, w.reserve, w.grow,
+		w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
 	} {
 		did, wait, err := act(ctx)
 		if err != nil {
@@ -192,8 +193,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// look plans for everybody, and carries nothing out.
-func (w *world) look(ctx context.Context) error {
+// planAll plans for all controllers and carries out nothing.
+func (w *world) planAll(ctx context.Context) error {
 	return errors.Join(w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
 }
 
@@ -233,16 +234,16 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 
 func (w *world) zoneObjects(namespace string) balance.Objects {
 	o := balance.Objects{
-		Nodes: w.nodes.all(), Pods: w.pods.all(), Budgets: w.still.Budgets, Claims: w.still.Claims, Volumes: w.still.Volumes,
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, Claims: w.still.Claims, Volumes: w.still.Volumes,
 		StorageClasses: w.still.StorageClasses, Drivers: w.still.Drivers,
-		Garden: w.still.Garden, Workers: in(namespace, w.still.Workers), Clusters: w.still.Clusters,
+		Garden: w.still.Garden, Workers: inNamespace(namespace, w.still.Workers), Clusters: w.still.Clusters,
 	}
-	o.Deployments, o.Sets = in(namespace, w.deployments.all()), in(namespace, w.sets.all())
-	o.Machines, o.Classes = in(namespace, w.machines.all()), in(namespace, w.still.Classes)
+	o.Deployments, o.Sets = inNamespace(namespace, w.deployments.sorted()), inNamespace(namespace, w.sets.sorted())
+	o.Machines, o.Classes = inNamespace(namespace, w.machines.sorted()), inNamespace(namespace, w.still.Classes)
 	return o
 }
 
-func in[T metav1.Object](namespace string, objects []T) []T {
+func inNamespace[T metav1.Object](namespace string, objects []T) []T {
 	var all []T
 	for _, o := range objects {
 		if o.GetNamespace() == namespace {
@@ -291,7 +292,7 @@ func (w *world) reserve(context.Context) (moved bool, again time.Duration, err e
 
 func (w *world) showReserve() error {
 	return w.taint.Show(machinetaint.Objects{
-		Deployments: w.deployments.all(), Sets: w.sets.all(), Machines: w.machines.all(), Classes: w.still.Classes,
-		Nodes: w.nodes.all(), Pods: w.pods.all(),
+		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(),
 	}, w.now)
 }

@@ -37,8 +37,8 @@ var (
 	ErrAmbiguous = errors.New("choose a namespace with -n")
 )
 
-// one finds an object by its name.
-func one[T metav1.Object](objects []T, kind, name string, o overview.Objects) (T, error) {
+// findObject finds an object by its name.
+func findObject[T metav1.Object](objects []T, kind, name string, o overview.Objects) (T, error) {
 	var found []T
 	var spaces []string
 	for _, object := range objects {
@@ -61,43 +61,43 @@ func one[T metav1.Object](objects []T, kind, name string, o overview.Objects) (T
 	return none, err
 }
 
-func (a *Account) fact(name, format string, values ...any) {
+func (a *Account) addFact(name, format string, values ...any) {
 	a.Facts = append(a.Facts, Fact{name, fmt.Sprintf(format, values...)})
 }
 
-func (a *Account) why(format string, values ...any) {
+func (a *Account) addReason(format string, values ...any) {
 	a.Why = append(a.Why, fmt.Sprintf(format, values...))
 }
 
-func (a *Account) next(format string, values ...any) {
+func (a *Account) addNext(format string, values ...any) {
 	a.Next = append(a.Next, fmt.Sprintf(format, values...))
 }
 
-// ago is a time for people: when, and how long ago.
-func ago(at, now time.Time) string {
-	return fmt.Sprintf("%s (%s ago)", clock(at), duration.HumanDuration(max(0, now.Sub(at))))
+// formatPast formats a time in the past: when, and how long ago.
+func formatPast(at, now time.Time) string {
+	return fmt.Sprintf("%s (%s ago)", formatClock(at), duration.HumanDuration(max(0, now.Sub(at))))
 }
 
-// due is a time ahead for people.
-func due(at, now time.Time) string {
+// formatFuture formats a time in the future.
+func formatFuture(at, now time.Time) string {
 	if !at.After(now) {
 		return "now"
 	}
-	return fmt.Sprintf("in %s (%s)", duration.HumanDuration(at.Sub(now)), clock(at))
+	return fmt.Sprintf("in %s (%s)", duration.HumanDuration(at.Sub(now)), formatClock(at))
 }
 
-func clock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
+func formatClock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
 
-// count is a number with its noun: 1 machine, 2 machines.
-func count(n int, noun string) string {
+// plural returns a number with its noun: 1 machine, 2 machines.
+func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// place is a rank for people: 1st, 2nd, 11th.
-func place(n int) string {
+// ordinal formats a rank: 1st, 2nd, 11th.
+func ordinal(n int) string {
 	suffix := "th"
 	if n/10%10 != 1 {
 		switch n % 10 {

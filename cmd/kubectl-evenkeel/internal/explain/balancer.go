@@ -18,21 +18,21 @@ const recoveryDelay = 30 * time.Second
 
 // Balancer explains one.
 func Balancer(o overview.Objects, name string) (Account, error) {
-	b, err := one(o.Balancers, "balancer", name, o)
+	b, err := findObject(o.Balancers, "balancer", name, o)
 	if err != nil {
 		return Account{}, err
 	}
 	shown := overview.New(overview.Objects{At: o.At, Balancers: []*v1alpha1.Balancer{b}}).Balancers[0]
 	a := Account{
-		Title: fmt.Sprintf("Balancer %s: %s, %d ready", name, count(shown.Replicas, "replica"), b.Status.ReadyReplicas),
+		Title: fmt.Sprintf("Balancer %s: %s, %d ready", name, plural(shown.Replicas, "replica"), b.Status.ReadyReplicas),
 		See:   []string{"docs/balancer.md: what it does", "docs/distribute.md: how a number is split", "docs/spec/balancer.md: all fields"},
 	}
 	for _, t := range shown.Targets {
-		a.fact(t.Name, "%s", targetText(t))
+		a.addFact(t.Name, "%s", targetText(t))
 	}
-	a.why("%s", policy(b))
+	a.addReason("%s", policy(b))
 	if b.Status.ShareErrorPercent > 0 {
-		a.why("Whole replicas cannot match every share exactly: the largest deviation is %d %% of all replicas.", b.Status.ShareErrorPercent)
+		a.addReason("Whole replicas cannot match every share exactly: the largest deviation is %d %% of all replicas.", b.Status.ShareErrorPercent)
 	}
 	complain(&a, b.Status.Conditions, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionTargetsResolved: metav1.ConditionFalse,
@@ -43,7 +43,7 @@ func Balancer(o overview.Objects, name string) (Account, error) {
 		explainTarget(&a, b.Spec.Policy.Fallback, t, o.At)
 	}
 	if len(a.Next) == 0 {
-		a.next("It is at rest: nothing changes until replicas, the policy, or the pods of a target change.")
+		a.addNext("It is at rest: nothing changes until replicas, the policy, or the pods of a target change.")
 	}
 	return a, nil
 }
@@ -86,7 +86,7 @@ func complain(a *Account, conditions []metav1.Condition, bad map[string]metav1.C
 	said := map[string]bool{}
 	for _, c := range conditions {
 		if bad[c.Type] == c.Status && !said[c.Message] {
-			a.why("%s (%s).", strings.TrimSuffix(c.Message, "."), c.Reason)
+			a.addReason("%s (%s).", strings.TrimSuffix(c.Message, "."), c.Reason)
 			said[c.Message] = true
 		}
 	}
@@ -96,18 +96,18 @@ func complain(a *Account, conditions []metav1.Condition, bad map[string]metav1.C
 func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, now time.Time) {
 	switch {
 	case t.Message != "":
-		a.why("Target %s: %s.", t.Name, strings.TrimSuffix(t.Message, "."))
+		a.addReason("Target %s: %s.", t.Name, strings.TrimSuffix(t.Message, "."))
 	case t.BlockedSince != nil:
-		a.why("Target %s has been blocked since %s: %d of its replicas fail to start. Its share is %d; other targets run what it cannot.",
-			t.Name, ago(t.BlockedSince.Time, now), t.NotStarted, t.Base)
-		a.next("Target %s gets its share back once its new replicas have been ready for %s.", t.Name, recovery(f, t.Blocks))
+		a.addReason("Target %s has been blocked since %s: %d of its replicas fail to start. Its share is %d; other targets run what it cannot.",
+			t.Name, formatPast(t.BlockedSince.Time, now), t.NotStarted, t.Base)
+		a.addNext("Target %s gets its share back once its new replicas have been ready for %s.", t.Name, recovery(f, t.Blocks))
 	case t.UnstartedSince != nil && f != nil:
 		if patience, ok := startup(f); ok {
-			a.next("Target %s has had replicas that do not start since %s. It counts as blocked %s.", t.Name,
-				ago(t.UnstartedSince.Time, now), due(t.UnstartedSince.Add(patience), now))
+			a.addNext("Target %s has had replicas that do not start since %s. It counts as blocked %s.", t.Name,
+				formatPast(t.UnstartedSince.Time, now), formatFuture(t.UnstartedSince.Add(patience), now))
 		}
 	case t.Replicas != t.Desired:
-		a.next("Target %s has %d replicas now and changes to %d step by step, as replicas become ready elsewhere.", t.Name, t.Replicas, t.Desired)
+		a.addNext("Target %s has %d replicas now and changes to %d step by step, as replicas become ready elsewhere.", t.Name, t.Replicas, t.Desired)
 	}
 }
 

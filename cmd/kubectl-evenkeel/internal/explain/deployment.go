@@ -15,7 +15,7 @@ import (
 
 // Deployment explains a MachineDeployment.
 func Deployment(o overview.Objects, name string) (Account, error) {
-	d, err := one(o.Deployments, "machinedeployment", name, o)
+	d, err := findObject(o.Deployments, "machinedeployment", name, o)
 	if err != nil {
 		return Account{}, err
 	}
@@ -24,7 +24,7 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	plan, err := oracle.now()
+	plan, err := oracle.currentPlan()
 	if err != nil {
 		return Account{}, err
 	}
@@ -51,11 +51,11 @@ func standing(z overview.Zone) string {
 }
 
 func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
-	a.fact("Replicas (R)", "%d, for workload", z.Replicas)
-	a.fact("Excess (X)", "%d desired beyond that", z.Excess)
-	a.fact("Applied (A)", "%d run on top of R now", z.Applied)
+	a.addFact("Replicas (R)", "%d, for workload", z.Replicas)
+	a.addFact("Excess (X)", "%d desired beyond that", z.Excess)
+	a.addFact("Applied (A)", "%d run on top of R now", z.Applied)
 	if z.Bounds != nil {
-		a.fact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
+		a.addFact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
 	}
 	var states []string
 	for _, state := range overview.States {
@@ -63,15 +63,15 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 			states = append(states, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	a.fact("Machines", "%s", orNone(strings.Join(states, ", ")))
+	a.addFact("Machines", "%s", orNone(strings.Join(states, ", ")))
 	if c := z.ReserveReady; c.Status != "" {
-		a.fact("ReserveReady", "%s, %s: %s", c.Status, c.Reason, c.Message)
+		a.addFact("ReserveReady", "%s, %s: %s", c.Status, c.Reason, c.Message)
 	}
 	if z.Rollout {
-		a.fact("Rollout", "machines of an older template are being replaced")
+		a.addFact("Rollout", "machines of an older template are being replaced")
 	}
 	if mode := d.Annotations[v1alpha1.BalanceAnnotation]; mode != "" {
-		a.fact("Balance", "%s", mode)
+		a.addFact("Balance", "%s", mode)
 	}
 }
 
@@ -80,26 +80,26 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	share, bounds := d.Annotations[v1alpha1.ShareAnnotation], d.Annotations[v1alpha1.BoundsAnnotation]
 	switch {
 	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
-		a.why("No reserve is desired: the annotation %s overrides everything else.", v1alpha1.DrainReserveAnnotation)
+		a.addReason("No reserve is desired: the annotation %s overrides everything else.", v1alpha1.DrainReserveAnnotation)
 	case share != "":
-		a.why("The excess is %s, its share of the pool's: a share counts before bounds and before the field (law 13).", share)
+		a.addReason("The excess is %s, its share of the pool's: a share counts before bounds and before the field (law 13).", share)
 	case strings.Count(bounds, ":") == 2:
-		a.why("The excess is the third part of the bounds %q, which counts before the field (law 13).", bounds)
+		a.addReason("The excess is the third part of the bounds %q, which counts before the field (law 13).", bounds)
 	case d.Spec.ExcessReplicas != nil:
-		a.why("The excess is what spec.excessReplicas says, %d.", *d.Spec.ExcessReplicas)
+		a.addReason("The excess is what spec.excessReplicas says, %d.", *d.Spec.ExcessReplicas)
 	case z.Asked != "":
-		a.why("The excess is %s, which spec.excessReplicas said before it vanished; it is about to be restored.", z.Asked)
+		a.addReason("The excess is %s, which spec.excessReplicas said before it vanished; it is about to be restored.", z.Asked)
 	default:
-		a.why("No excess is requested: not by the field, by bounds, or for the pool.")
+		a.addReason("No excess is requested: not by the field, by bounds, or for the pool.")
 	}
 	if z.Asked != "" && z.Bounds != nil && fmt.Sprint(z.Excess) != z.Asked && z.Replicas+z.Excess >= z.Bounds.Max {
-		a.why("Of the %s requested, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
+		a.addReason("Of the %s requested, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
 	}
 	if known := reason.ReserveReady.Find(z.ReserveReady.Reason); known.Meaning != "" {
-		a.why("%s", known.Explain())
+		a.addReason("%s", known.Explain())
 	}
 	if z.Applied != z.Excess && z.ReserveReady.Status != "" {
-		a.why("The applied excess is %d, not %d: it changes only when that affects no workload (laws 6, 8 and 10).", z.Applied, z.Excess)
+		a.addReason("The applied excess is %d, not %d: it changes only when that affects no workload (laws 6, 8 and 10).", z.Applied, z.Excess)
 	}
 }
 
@@ -110,47 +110,47 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 		if move.Reserve {
 			verb = "is about to enter the reserve"
 		}
-		a.next("Machine %s %s (%s).", move.Name, verb, move.Why)
+		a.addNext("Machine %s %s (%s).", move.Name, verb, move.Why)
 	}
 	for _, v := range plan.Rule.Victims {
-		a.next("Machine %s is about to be deleted (%s).", v.Name, v.Why)
+		a.addNext("Machine %s is about to be deleted (%s).", v.Name, v.Why)
 	}
 	if text, set := plan.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
-		a.next("The applied excess is about to become %s.", cmp.Or(text, "0"))
+		a.addNext("The applied excess is about to become %s.", cmp.Or(text, "0"))
 	}
 	switch n := plan.Deployment.Replicas; {
 	case n > 0 && len(plan.Rule.Returned) > 0:
-		a.next("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 12).", n)
+		a.addNext("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 12).", n)
 	case n != 0:
-		a.next("Replicas are about to change by %+d, because they include the reserve (law 16).", n)
+		a.addNext("Replicas are about to change by %+d, because they include the reserve (law 16).", n)
 	}
 	if n := len(plan.Rule.Priorities); n > 0 {
-		a.next("The deletion priority of %s is about to change.", count(n, "machine"))
+		a.addNext("The deletion priority of %s is about to change.", plural(n, "machine"))
 	}
 	if n := len(plan.Nodes); n > 0 {
-		a.next("The reserve mark of %s is about to change.", count(n, "Node"))
+		a.addNext("The reserve mark of %s is about to change.", plural(n, "Node"))
 	}
 	if plan.Deployment.Field != nil {
-		a.next("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
+		a.addNext("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
 	}
 	if plan.Steady() && len(plan.Rule.Victims) == 0 {
-		a.next("It is at rest: nothing changes until replicas, the excess, bounds, a machine or its pods change.")
+		a.addNext("It is at rest: nothing changes until replicas, the excess, bounds, a machine or its pods change.")
 	}
 	if plan.Again > 0 {
-		a.next("The controller checks again %s, when a waiting time ends.", due(o.At.Add(plan.Again), o.At))
+		a.addNext("The controller checks again %s, when a waiting time ends.", formatFuture(o.At.Add(plan.Again), o.At))
 	}
 }
 
 // changes says what raising replicas and lowering the excess would do.
 func changes(a *Account, o *oracle, z overview.Zone) error {
 	if releases := o.releases(); len(releases) > 0 {
-		a.next("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows (law 2).", releases[0])
+		a.addNext("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows (law 2).", releases[0])
 	} else if z.Replicas > 0 {
-		a.next("When replicas are raised, pods wait for a machine to boot, because no reserve machine is ready.")
+		a.addNext("When replicas are raised, pods wait for a machine to boot, because no reserve machine is ready.")
 	}
 	victims, err := o.victims(z)
 	if len(victims) > 0 {
-		a.next("When the excess falls by one, machine %s is deleted (law 6).", victims[0])
+		a.addNext("When the excess falls by one, machine %s is deleted (law 6).", victims[0])
 	}
 	return err
 }

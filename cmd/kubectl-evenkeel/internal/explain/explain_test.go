@@ -31,7 +31,8 @@ func TestExplain(t *testing.T) {
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+// formatPast formats a time in the past: when, and how long ago.
+func formatPast(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
 func owned(kind string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: string(uid), UID: uid, Controller: ptr.To(true)}}
@@ -45,7 +46,7 @@ func newWorld() *world {
 	plain := fixture.MachineDeployment("pool", 2)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
-	d.UID, d.Spec.ExcessReplicas, d.CreationTimestamp = "pool", ptr.To(int32(2)), ago(time.Hour)
+	d.UID, d.Spec.ExcessReplicas, d.CreationTimestamp = "pool", ptr.To(int32(2)), formatPast(time.Hour)
 	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "2", v1alpha1.WantedExcessAnnotation: "2"}
 	w.Deployments = []*v1alpha1.MachineDeployment{d}
 	w.condition("True", "Complete", "all of it")
@@ -60,13 +61,13 @@ func newWorld() *world {
 
 func (w *world) condition(status, reason, message string) {
 	w.Deployments[0].Status.Conditions = []mcm.MachineDeploymentCondition{{
-		Type: v1alpha1.ReserveReady, Status: mcm.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: ago(time.Minute),
+		Type: v1alpha1.ReserveReady, Status: mcm.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: formatPast(time.Minute),
 	}}
 }
 
 func (w *world) machine(name string, age time.Duration, reserve bool) {
 	m := fixture.Machine(name, func(m *mcm.Machine) {
-		m.UID, m.OwnerReferences, m.CreationTimestamp = types.UID(name), owned("MachineSet", "set"), ago(age)
+		m.UID, m.OwnerReferences, m.CreationTimestamp = types.UID(name), owned("MachineSet", "set"), formatPast(age)
 		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: name}, "virtual:///"+name
 		m.Annotations = map[string]string{}
 		m.Status.CurrentStatus.Phase = mcm.MachineRunning
@@ -163,7 +164,7 @@ var _ = Describe("A machine", func() {
 	It("that boots in reserve says until when", func() {
 		w := newWorld()
 		w.named("d").Status.CurrentStatus.Phase = mcm.MachinePending
-		w.named("d").CreationTimestamp = ago(5 * time.Minute)
+		w.named("d").CreationTimestamp = formatPast(5 * time.Minute)
 		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as one that cannot be created"))
 	})
 
@@ -173,7 +174,7 @@ var _ = Describe("A machine", func() {
 			change(w)
 			Expect(machine(w, "a")).To(And(HavePrefix("Machine a: leaving\n"), ContainSubstring(want), ContainSubstring("drains it")))
 		},
-		Entry(nil, "It has been leaving since 11:59:00 UTC (60s ago)", func(w *world) { w.named("a").DeletionTimestamp = ptr.To(ago(time.Minute)) }),
+		Entry(nil, "It has been leaving since 11:59:00 UTC (60s ago)", func(w *world) { w.named("a").DeletionTimestamp = ptr.To(formatPast(time.Minute)) }),
 		Entry(nil, "Its phase is Terminating.", func(w *world) { w.named("a").Status.CurrentStatus.Phase = mcm.MachineTerminating }),
 		Entry(nil, "trigger-deletion-by-mcm", func(w *world) {
 			w.Deployments[0].Annotations["node.machine.sapcloud.io/trigger-deletion-by-mcm"] = "a"
@@ -184,7 +185,7 @@ var _ = Describe("A machine", func() {
 		}),
 		Entry(nil, "It was named for deletion by priority 1, and has been leaving", func(w *world) {
 			w.named("a").Annotations["machinepriority.machine.sapcloud.io"] = "1"
-			w.named("a").DeletionTimestamp = ptr.To(ago(time.Minute))
+			w.named("a").DeletionTimestamp = ptr.To(formatPast(time.Minute))
 		}),
 	)
 

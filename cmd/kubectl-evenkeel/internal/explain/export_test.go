@@ -3,4 +3,4 @@
 package explain
 
 // Place is a rank for people.
-var Place = place
+var Place = ordinal

@@ -24,7 +24,7 @@ const (
 
 // Federated explains a FederatedHorizontalPodAutoscaler.
 func Federated(o overview.Objects, name string) (Account, error) {
-	f, err := one(o.Federated, "fhpa", name, o)
+	f, err := findObject(o.Federated, "fhpa", name, o)
 	if err != nil {
 		return Account{}, err
 	}
@@ -34,9 +34,9 @@ func Federated(o overview.Objects, name string) (Account, error) {
 		See: []string{"docs/federation.md: how shares move", "docs/spec/federatedhorizontalpodautoscaler.md: all fields"},
 	}
 	for _, c := range f.Status.Clusters {
-		a.fact(c.Name, "%s", clusterText(c))
+		a.addFact(c.Name, "%s", clusterText(c))
 	}
-	a.why("Each cluster's own autoscaler decides how many replicas it runs. This object only sets its limits, so that they add up to at most %d. Now they add up to at most %d.",
+	a.addReason("Each cluster's own autoscaler decides how many replicas it runs. This object only sets its limits, so that they add up to at most %d. Now they add up to at most %d.",
 		f.Spec.MaxReplicas, f.Status.CountedReplicas)
 	complain(&a, f.Status.Conditions, map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionBalanced: metav1.ConditionFalse, v1alpha1.ConditionLimited: metav1.ConditionTrue,
@@ -47,7 +47,7 @@ func Federated(o overview.Objects, name string) (Account, error) {
 		explainCluster(&a, f.Spec, c, o.At)
 	}
 	if len(a.Next) == 0 {
-		a.next("It is at rest: a share moves when a cluster asks for more than its maximum, when clusters come or go, or when this object changes.")
+		a.addNext("It is at rest: a share moves when a cluster asks for more than its maximum, when clusters come or go, or when this object changes.")
 	}
 	return a, nil
 }
@@ -71,30 +71,30 @@ func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSp
 		joining = *spec.Joining
 	}
 	if c.Message != "" {
-		a.why("Cluster %s: %s.", c.Name, strings.TrimSuffix(c.Message, "."))
+		a.addReason("Cluster %s: %s.", c.Name, strings.TrimSuffix(c.Message, "."))
 	}
 	if c.MinReplicas != c.ConfirmedMinReplicas || c.MaxReplicas != c.ConfirmedMaxReplicas || c.Outstanding != nil {
-		a.next("Cluster %s should have %d..%d and has confirmed %d..%d: the new share counts once the cluster confirms it.",
+		a.addNext("Cluster %s should have %d..%d and has confirmed %d..%d: the new share counts once the cluster confirms it.",
 			c.Name, c.MinReplicas, c.MaxReplicas, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
 	}
-	if at := after(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
-		a.next("Cluster %s keeps its whole share until its cooldown ends %s.", c.Name, due(at, now))
+	if at := addSeconds(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
+		a.addNext("Cluster %s keeps its whole share until its cooldown ends %s.", c.Name, formatFuture(at, now))
 	}
 	if c.NotReadySince != nil {
-		a.next("Cluster %s has lacked replicas that it requested since %s. It counts as stuck %s, and then other clusters get what it cannot use.",
-			c.Name, ago(c.NotReadySince.Time, now), due(after(c.NotReadySince, rebalance.StartTimeoutSeconds, defaultStartTimeout), now))
+		a.addNext("Cluster %s has lacked replicas that it requested since %s. It counts as stuck %s, and then other clusters get what it cannot use.",
+			c.Name, formatPast(c.NotReadySince.Time, now), formatFuture(addSeconds(c.NotReadySince, rebalance.StartTimeoutSeconds, defaultStartTimeout), now))
 	}
 	if c.QuietSince != nil {
-		a.next("Cluster %s has not been needed since %s. It leaves %s.", c.Name,
-			ago(c.QuietSince.Time, now), due(after(c.QuietSince, joining.QuietSeconds, defaultQuiet), now))
+		a.addNext("Cluster %s has not been needed since %s. It leaves %s.", c.Name,
+			formatPast(c.QuietSince.Time, now), formatFuture(addSeconds(c.QuietSince, joining.QuietSeconds, defaultQuiet), now))
 	}
 	if c.State == v1alpha1.StateUnreachable {
-		a.next("%s", unreachable(spec.Unreachable, c, now))
+		a.addNext("%s", unreachable(spec.Unreachable, c, now))
 	}
 }
 
-// after is a time plus so many seconds, the zero time where there is none.
-func after(at *metav1.Time, seconds *int32, otherwise int32) time.Time {
+// addSeconds adds seconds to a time. It returns the zero time if there is none.
+func addSeconds(at *metav1.Time, seconds *int32, otherwise int32) time.Time {
 	if at == nil {
 		return time.Time{}
 	}
@@ -108,14 +108,14 @@ func after(at *metav1.Time, seconds *int32, otherwise int32) time.Time {
 func unreachable(u *v1alpha1.Unreachable, c v1alpha1.ClusterStatus, now time.Time) string {
 	since := ""
 	if c.UnreachableSince != nil {
-		since = " since " + ago(c.UnreachableSince.Time, now)
+		since = " since " + formatPast(c.UnreachableSince.Time, now)
 	}
 	text := fmt.Sprintf("Cluster %s is unreachable%s and continues on its own between %d and %d.", c.Name, since, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
 	switch {
 	case u != nil && slices.Contains(u.Released, c.Name):
 		return text + " Other clusters get its share, because spec.unreachable.released lists it."
 	case u != nil && u.Policy == v1alpha1.ReleaseAfter && c.UnreachableSince != nil:
-		return text + " Its share is lent to other clusters " + due(after(c.UnreachableSince, u.AfterSeconds, 0), now) + "."
+		return text + " Its share is lent to other clusters " + formatFuture(addSeconds(c.UnreachableSince, u.AfterSeconds, 0), now) + "."
 	}
 	return text + " Its share is kept for it; if the cluster is lost for good, list it in spec.unreachable.released."
 }

@@ -28,7 +28,7 @@ type machine struct {
 
 // Machine explains one.
 func Machine(o overview.Objects, name string) (Account, error) {
-	object, err := one(o.Machines, "machine", name, o)
+	object, err := findObject(o.Machines, "machine", name, o)
 	if err != nil {
 		return Account{}, err
 	}
@@ -36,7 +36,7 @@ func Machine(o overview.Objects, name string) (Account, error) {
 	d := deploymentOf(o, m.object)
 	if d == nil {
 		a := Account{Title: "Machine " + name + ": no MachineDeployment has it"}
-		a.why("It does not belong to a MachineDeployment, so Evenkeel does not manage it.")
+		a.addReason("It does not belong to a MachineDeployment, so Evenkeel does not manage it.")
 		return a, nil
 	}
 	m.zone = zoneOf(o, d)
@@ -79,13 +79,13 @@ func zoneOf(o overview.Objects, d *v1alpha1.MachineDeployment) overview.Zone {
 
 func (m machine) account() (Account, error) {
 	a := Account{Title: "Machine " + m.Name + ": " + string(m.State)}
-	a.fact("MachineDeployment", "%s: %s", m.zone.Name, numbers(m.zone))
-	a.fact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "made "+ago(m.object.CreationTimestamp.Time, m.objects.At))
-	a.fact("Node", "%s", orNone(m.Node))
-	a.fact("Pods", "%s", podsText(m.Pods))
-	a.fact("Priority", "%d: %s", signs.Priority(m.object), priorities(signs.Priority(m.object)))
+	a.addFact("MachineDeployment", "%s: %s", m.zone.Name, numbers(m.zone))
+	a.addFact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "made "+formatPast(m.object.CreationTimestamp.Time, m.objects.At))
+	a.addFact("Node", "%s", orNone(m.Node))
+	a.addFact("Pods", "%s", podsText(m.Pods))
+	a.addFact("Priority", "%d: %s", signs.Priority(m.object), priorities(signs.Priority(m.object)))
 	m.because(&a)
-	plan, err := m.oracle.now()
+	plan, err := m.oracle.currentPlan()
 	if err != nil {
 		return a, err
 	}
@@ -103,23 +103,23 @@ func (m machine) because(a *Account) {
 	switch m.State {
 	case overview.Working, overview.Booting:
 		if marked {
-			a.why("It has the reserve mark, but runs a pod that does not tolerate the taint. So it serves, and loses its mark.")
+			a.addReason("It has the reserve mark, but runs a pod that does not tolerate the taint. So it serves, and loses its mark.")
 		} else {
-			a.why("It has no reserve mark, so it is one of the machines for workload: %d are desired, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
+			a.addReason("It has no reserve mark, so it is one of the machines for workload: %d are desired, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
 		}
 	case overview.ReserveReady, overview.ReserveBooting:
-		a.why("It has had the reserve mark since %s: an excess of %d is desired beyond the %d replicas, and it is one of these machines.",
-			ago(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
-		a.why("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
+		a.addReason("It has had the reserve mark since %s: an excess of %d is desired beyond the %d replicas, and it is one of these machines.",
+			formatPast(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
+		a.addReason("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
 	case overview.Leaving:
-		a.why("%s", m.leaving())
-		a.why("A machine that leaves only counts towards max.")
+		a.addReason("%s", m.leaving())
+		a.addReason("A machine that leaves only counts towards max.")
 	case overview.Failed:
-		a.why("It does not work: %s.", m.Why)
-		a.why("It does not count as serving. A ready reserve machine replaces it at once (laws 2 and 10).")
+		a.addReason("It does not work: %s.", m.Why)
+		a.addReason("It does not count as serving. A ready reserve machine replaces it at once (laws 2 and 10).")
 	}
 	if m.State != overview.Failed && m.Why != "" {
-		a.why("There is a problem: it %s.", m.Why)
+		a.addReason("There is a problem: it %s.", m.Why)
 	}
 }
 
@@ -128,9 +128,9 @@ func (m machine) leaving() string {
 	o := m.object
 	switch {
 	case o.DeletionTimestamp != nil && o.Annotations[machineutils.MachinePriority] == "1":
-		return "It was named for deletion by priority 1, and has been leaving since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
+		return "It was named for deletion by priority 1, and has been leaving since " + formatPast(o.DeletionTimestamp.Time, m.objects.At) + "."
 	case o.DeletionTimestamp != nil:
-		return "It has been leaving since " + ago(o.DeletionTimestamp.Time, m.objects.At) + "."
+		return "It has been leaving since " + formatPast(o.DeletionTimestamp.Time, m.objects.At) + "."
 	case o.Annotations[machineutils.MachinePriority] == "1":
 		return "A client named it for deletion: it has priority 1 and the time of that."
 	case o.Status.CurrentStatus.Phase == mcm.MachineTerminating:
@@ -145,26 +145,26 @@ func (m machine) planned(a *Account, plan machinetaint.Plan) {
 		switch {
 		case move.Name != m.Name:
 		case move.Reserve:
-			a.next("It is about to enter the reserve (%s, laws 3 and 4).", move.Why)
+			a.addNext("It is about to enter the reserve (%s, laws 3 and 4).", move.Why)
 		default:
-			a.next("It is about to serve (%s, laws 2 and 3): the taint is removed.", move.Why)
+			a.addNext("It is about to serve (%s, laws 2 and 3): the taint is removed.", move.Why)
 		}
 	}
 	for _, v := range plan.Rule.Victims {
 		if v.Name == m.Name {
-			a.next("It is deleted next (%s): it gets priority 2, then the applied excess falls, then machine-controller-manager deletes it (laws 5, 6 and 10).", v.Why)
+			a.addNext("It is deleted next (%s): it gets priority 2, then the applied excess falls, then machine-controller-manager deletes it (laws 5, 6 and 10).", v.Why)
 		}
 	}
 	switch m.State {
 	case overview.Leaving:
-		a.next("machine-controller-manager drains it, deletes the machine, and then the Node.")
+		a.addNext("machine-controller-manager drains it, deletes the machine, and then the Node.")
 	case overview.Failed:
-		a.next("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
+		a.addNext("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
 	case overview.Booting, overview.ReserveBooting:
 		if late := m.object.CreationTimestamp.Add(machinetaint.DefaultBootPatience); m.State == overview.ReserveBooting && late.After(m.objects.At) {
-			a.next("If it is not ready %s, it counts as one that cannot be created: the applied excess falls by one, and the controller tries again later (law 10).", due(late, m.objects.At))
+			a.addNext("If it is not ready %s, it counts as one that cannot be created: the applied excess falls by one, and the controller tries again later (law 10).", formatFuture(late, m.objects.At))
 		} else if m.State == overview.Booting {
-			a.next("When it is ready, it serves.")
+			a.addNext("When it is ready, it serves.")
 		}
 	}
 }
@@ -173,16 +173,16 @@ func (m machine) planned(a *Account, plan machinetaint.Plan) {
 func (m machine) inLine(a *Account) error {
 	if m.State != overview.ReserveReady && m.State != overview.ReserveBooting {
 		if m.State == overview.Working {
-			a.next("It serves until replicas fall, it fails, or it is replaced. While it runs a pod, it never enters the reserve (law 4).")
+			a.addNext("It serves until replicas fall, it fails, or it is replaced. While it runs a pod, it never enters the reserve (law 4).")
 		}
 		return nil
 	}
 	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 {
-		a.next("When replicas are raised, it is the %s to serve: ready machines come first, then those of the current template, then the oldest (law 2).", place(i+1))
+		a.addNext("When replicas are raised, it is the %s to serve: ready machines come first, then those of the current template, then the oldest (law 2).", ordinal(i+1))
 	}
 	victims, err := m.oracle.victims(m.zone)
 	if i := slices.Index(victims, m.Name); i >= 0 {
-		a.next("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then the newest (law 6).", place(i+1))
+		a.addNext("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then the newest (law 6).", ordinal(i+1))
 	}
 	return err
 }
@@ -225,5 +225,5 @@ func podsText(n int) string {
 	case 0:
 		return "none that would have to move: the machine is empty"
 	}
-	return count(n, "pod") + " would have to move"
+	return plural(n, "pod") + " would have to move"
 }

@@ -37,8 +37,8 @@ func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, erro
 // safetyUp is machine-controller-manager's default.
 const safetyUp = 2
 
-// plan is what would be done if the MachineDeployment were changed so.
-func (o *oracle) plan(change func(*v1alpha1.MachineDeployment)) (machinetaint.Plan, error) {
+// planWith returns the plan for a changed MachineDeployment.
+func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetaint.Plan, error) {
 	d := o.deployment.DeepCopy()
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}
@@ -57,8 +57,8 @@ func (o *oracle) plan(change func(*v1alpha1.MachineDeployment)) (machinetaint.Pl
 	return plan, nil
 }
 
-func (o *oracle) now() (machinetaint.Plan, error) {
-	return o.plan(func(*v1alpha1.MachineDeployment) {})
+func (o *oracle) currentPlan() (machinetaint.Plan, error) {
+	return o.planWith(func(*v1alpha1.MachineDeployment) {})
 }
 
 // releases are the machines in reserve in the order in which they would serve if replicas were raised.
@@ -75,7 +75,7 @@ const mostVictims = 8
 func (o *oracle) victims(z overview.Zone) ([]string, error) {
 	var names []string
 	for n := 1; n <= min(z.Excess, mostVictims); n++ {
-		plan, err := o.plan(func(d *v1alpha1.MachineDeployment) {
+		plan, err := o.planWith(func(d *v1alpha1.MachineDeployment) {
 			d.Annotations[v1alpha1.ShareAnnotation] = strconv.Itoa(z.Excess - n)
 		})
 		if err != nil {

@@ -51,18 +51,18 @@ var _ = DescribeTable("A Balancer says",
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Desired: 3, Observed: 2, Ready: 1}}
 	}),
 	Entry(nil, "Target a has been blocked since 11:55:00 UTC (5m ago): 2 of its replicas fail to start. Its share is 5", func(b *balancer.Balancer) {
-		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Base: 5, NotStarted: 2, BlockedSince: ptr.To(ago(5 * time.Minute))}}
+		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Base: 5, NotStarted: 2, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
 	}),
 	Entry(nil, "gets its share back once its new replicas have been ready for 2m0s.", func(b *balancer.Balancer) {
-		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 2, BlockedSince: ptr.To(ago(5 * time.Minute))}}
+		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 2, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
 	}),
 	Entry(nil, "for 5m20s.", func(b *balancer.Balancer) {
 		b.Spec.Policy.Fallback = &balancer.Fallback{RecoveryDelaySeconds: ptr.To(int32(10))}
-		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 99, BlockedSince: ptr.To(ago(5 * time.Minute))}}
+		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 99, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
 	}),
 	Entry(nil, "Target a has had replicas that do not start since 11:59:00 UTC (60s ago). It counts as blocked in 2m (12:02:00 UTC).", func(b *balancer.Balancer) {
 		b.Spec.Policy.Fallback = &balancer.Fallback{StartupTimeoutSeconds: ptr.To(int32(180))}
-		b.Status.Targets = []balancer.TargetStatus{{Name: "a", UnstartedSince: ptr.To(ago(time.Minute))}}
+		b.Status.Targets = []balancer.TargetStatus{{Name: "a", UnstartedSince: ptr.To(formatPast(time.Minute))}}
 	}),
 	Entry(nil, "Target a has 10 replicas now and changes to 5 step by step", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Replicas: 10, Desired: 5}}
@@ -90,17 +90,17 @@ var _ = DescribeTable("A federated autoscaler says",
 		c.MaxReplicas = 12
 	}),
 	Entry(nil, "until its cooldown ends in 60s (12:01:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
-		c.MovedAt = ptr.To(ago(time.Minute))
+		c.MovedAt = ptr.To(formatPast(time.Minute))
 	}),
 	Entry(nil, "until its cooldown ends in 4m (12:04:00 UTC).", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		s.Rebalance = &autoscaling.Rebalance{CooldownSeconds: ptr.To(int32(300))}
-		c.MovedAt = ptr.To(ago(time.Minute))
+		c.MovedAt = ptr.To(formatPast(time.Minute))
 	}),
 	Entry(nil, "It counts as stuck now, and then", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
-		c.NotReadySince = ptr.To(ago(16 * time.Minute))
+		c.NotReadySince = ptr.To(formatPast(16 * time.Minute))
 	}),
 	Entry(nil, "It leaves in 9m (12:09:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
-		c.QuietSince = ptr.To(ago(time.Minute))
+		c.QuietSince = ptr.To(formatPast(time.Minute))
 	}),
 	Entry(nil, "Its share is kept for it", away),
 	Entry(nil, "Its share is lent to other clusters in 59m (12:59:00 UTC).", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
@@ -116,7 +116,7 @@ var _ = DescribeTable("A federated autoscaler says",
 func nothing(*autoscaling.FederatedHorizontalPodAutoscalerSpec, *autoscaling.ClusterStatus) {}
 
 func away(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
-	c.State, c.UnreachableSince = autoscaling.StateUnreachable, ptr.To(ago(time.Minute))
+	c.State, c.UnreachableSince = autoscaling.StateUnreachable, ptr.To(formatPast(time.Minute))
 }
 
 var _ = It("Ranks are said as people say them", func() {

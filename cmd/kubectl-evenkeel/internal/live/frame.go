@@ -10,8 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// Frame is one screen: so many lines from offset on, and in the last one what there is beyond them. The offset comes
-// back as far as there is something to see.
+// Frame draws one screen: as many lines as fit from offset on, and a last line that counts the
+// rest. It returns the offset, limited to what there is to see.
 func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) (string, int) {
 	if columns < screen.Narrowest || lines < 3 {
 		return home + fmt.Sprintf("needs %dx3", screen.Narrowest) + clearLine + clearBelow, 0
@@ -28,7 +28,7 @@ func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) 
 	for range room - len(shown) {
 		b.WriteString(clearLine + "\r\n")
 	}
-	b.WriteString(foot(v, offset, len(shown), len(content), columns) + clearLine + clearBelow)
+	b.WriteString(footer(v, offset, len(shown), len(content), columns) + clearLine + clearBelow)
 	return b.String(), offset
 }
 
@@ -39,8 +39,8 @@ const (
 	clearBelow = "\x1b[J"
 )
 
-// foot says what keys do, how much is wrong, and where one is.
-func foot(v overview.Overview, offset, shown, all, columns int) string {
+// footer lists the keys, the number of problems and the position.
+func footer(v overview.Overview, offset, shown, all, columns int) string {
 	text := "q quit  w machines"
 	if shown < all {
 		text += fmt.Sprintf("  j k space scroll  %d-%d of %d", offset+1, offset+shown, all)

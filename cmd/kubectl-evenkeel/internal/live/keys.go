@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// typed passes on what is typed, as it comes, until ctx or the reader ends.
-func typed(ctx context.Context, in io.Reader) <-chan string {
+// readKeys sends the keys that are typed, until ctx or the reader ends.
+func readKeys(ctx context.Context, in io.Reader) <-chan string {
 	keys := make(chan string)
 	go func() {
 		defer close(keys)
@@ -30,8 +30,8 @@ func typed(ctx context.Context, in io.Reader) <-chan string {
 	return keys
 }
 
-// press does what a key is for; true is to quit.
-func (v *View) press(key string) (quit bool) {
+// handleKey handles a key, and reports whether to quit.
+func (v *View) handleKey(key string) (quit bool) {
 	page := max(1, v.lines-2)
 	switch key {
 	case "q", "Q", "\x03", "\x04", "\x1b":

@@ -51,7 +51,7 @@ const (
 	leave = "\x1b[?25h\x1b[?1049l"
 )
 
-// Run shows and draws anew until q or Ctrl-C is typed, or ctx ends.
+// Run draws the overview until q or Ctrl-C is typed, or ctx ends.
 func (v *View) Run(ctx context.Context) (err error) {
 	if _, err := io.WriteString(v.Out, enter); err != nil {
 		return fmt.Errorf("write to the terminal: %w", err)
@@ -61,13 +61,13 @@ func (v *View) Run(ctx context.Context) (err error) {
 			err = fmt.Errorf("restore the terminal: %w", e)
 		}
 	}()
-	keys := typed(ctx, v.Keys)
+	keys := readKeys(ctx, v.Keys)
 	ticker := v.Clock.NewTicker(beat)
 	defer ticker.Stop()
 	v.columns, v.lines = v.Size()
-	v.look()
+	v.refresh()
 	for stale := false; ; {
-		if err := v.draw(); err != nil {
+		if err := v.redraw(); err != nil {
 			return err
 		}
 		select {
@@ -76,7 +76,7 @@ func (v *View) Run(ctx context.Context) (err error) {
 		case key, open := <-keys:
 			if !open {
 				keys = nil
-			} else if v.press(key) {
+			} else if v.handleKey(key) {
 				return nil
 			}
 		case <-v.Changed:
@@ -85,18 +85,18 @@ func (v *View) Run(ctx context.Context) (err error) {
 			v.columns, v.lines = v.Size()
 		}
 		if age := v.Clock.Since(v.at); stale && age >= pace || age >= rest {
-			v.look()
+			v.refresh()
 			stale = false
 		}
 	}
 }
 
-func (v *View) look() {
+func (v *View) refresh() {
 	v.shown, v.at = v.Look(), v.Clock.Now()
 }
 
-// draw writes the screen if it differs from what is there.
-func (v *View) draw() error {
+// redraw writes the screen if it has changed.
+func (v *View) redraw() error {
 	style := v.Style
 	style.Width = v.columns
 	frame, offset := Frame(v.shown, style, v.columns, v.lines, v.offset)

@@ -47,21 +47,21 @@ func newTargets(b overview.Balancer) []share {
 		s := share{Name: t.Name, Scale: newBar(end), Ready: t.Ready, Current: t.Current, Wanted: t.Wanted, Why: t.Why, Range: "from " + strconv.Itoa(t.Min)}
 		if t.Max != nil {
 			s.Range = strconv.Itoa(t.Min) + " to " + strconv.Itoa(*t.Max)
-			s.Scale.fill("room", 0, *t.Max)
+			s.Scale.addPart("room", 0, *t.Max)
 		} else {
-			s.Scale.fill("room", 0, end)
+			s.Scale.addPart("room", 0, end)
 		}
-		s.fill()
+		s.drawBar()
 		shares[i] = s
 	}
 	return shares
 }
 
-// fill draws what there is, ready or not, and marks what is wanted.
-func (s *share) fill() {
-	s.Scale.fill("ready", 0, min(s.Ready, s.Current))
-	s.Scale.fill("unready", min(s.Ready, s.Current), s.Current)
-	s.Scale.mark("wanted", s.Wanted)
+// drawBar draws ready and other replicas, and marks the desired number.
+func (s *share) drawBar() {
+	s.Scale.addPart("ready", 0, min(s.Ready, s.Current))
+	s.Scale.addPart("unready", min(s.Ready, s.Current), s.Current)
+	s.Scale.addMark("wanted", s.Wanted)
 }
 
 // federated is a federated autoscaler as it is drawn.
@@ -90,8 +90,8 @@ func newClusters(f overview.Federated) []share {
 			Name: c.Name, Scale: newBar(end), Ready: c.Ready, Current: c.Current, Wanted: c.Desired, Why: clusterTrouble(c),
 			Range: strconv.Itoa(c.Min) + " to " + strconv.Itoa(c.Max),
 		}
-		s.Scale.fill("room", 0, c.Max)
-		s.fill()
+		s.Scale.addPart("room", 0, c.Max)
+		s.drawBar()
 		shares[i] = s
 	}
 	return shares

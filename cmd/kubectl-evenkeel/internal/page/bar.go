@@ -20,20 +20,20 @@ type mark struct{ Class, X string }
 
 func newBar(end int) bar { return bar{end: max(end, 1)} }
 
-// fill adds a part, as far as the bar goes; nothing where it would be empty.
-func (b *bar) fill(class string, from, to int) {
-	from, to = clamp(from, b.end), clamp(to, b.end)
+// addPart adds a part, up to the end of the bar, and nothing if the part would be empty.
+func (b *bar) addPart(class string, from, to int) {
+	from, to = clampLength(from, b.end), clampLength(to, b.end)
 	if to > from {
 		b.Parts = append(b.Parts, part{class, b.percent(from), b.percent(to - from)})
 	}
 }
 
-func (b *bar) mark(class string, at int) {
-	b.Marks = append(b.Marks, mark{class, b.percent(clamp(at, b.end))})
+func (b *bar) addMark(class string, at int) {
+	b.Marks = append(b.Marks, mark{class, b.percent(clampLength(at, b.end))})
 }
 
 func (b *bar) percent(n int) string {
 	return strconv.FormatFloat(100*float64(n)/float64(b.end), 'f', 2, 64) + "%"
 }
 
-func clamp(n, most int) int { return max(0, min(n, most)) }
+func clampLength(n, most int) int { return max(0, min(n, most)) }

@@ -14,8 +14,8 @@ import (
 // How often the timeline goes on where nothing changes: twice per step, so that no step is left out.
 const beat = step / 2
 
-// board holds the newest scene and tells those who look when there is a newer one.
-type board struct {
+// sceneFeed holds the newest scene and tells those who look when there is a newer one.
+type sceneFeed struct {
 	source Source
 	clock  clock.WithTicker
 	// pace is the least time between two scenes.
@@ -28,20 +28,20 @@ type board struct {
 	newer chan struct{}
 }
 
-func newBoard(source Source, clock clock.WithTicker, pace time.Duration) *board {
-	return &board{source: source, clock: clock, pace: pace, newer: make(chan struct{})}
+func newBoard(source Source, clock clock.WithTicker, pace time.Duration) *sceneFeed {
+	return &sceneFeed{source: source, clock: clock, pace: pace, newer: make(chan struct{})}
 }
 
 // run reads scenes until ctx ends.
-func (b *board) run(ctx context.Context) {
+func (b *sceneFeed) run(ctx context.Context) {
 	ticker := b.clock.NewTicker(beat)
 	defer ticker.Stop()
 	var past history
 	for {
 		seen := b.source.Read()
-		past = past.add(seen)
-		b.show(newScene(seen, past))
-		if !b.rest(ctx) {
+		past = past.record(seen)
+		b.publish(newScene(seen, past))
+		if !b.waitPace(ctx) {
 			return
 		}
 		select {
@@ -53,8 +53,8 @@ func (b *board) run(ctx context.Context) {
 	}
 }
 
-// rest waits for as long as the pace says, or until ctx ends, which it tells by false.
-func (b *board) rest(ctx context.Context) bool {
+// waitPace waits for as long as the pace says, or until ctx ends, which it tells by false.
+func (b *sceneFeed) waitPace(ctx context.Context) bool {
 	timer := b.clock.NewTimer(b.pace)
 	defer timer.Stop()
 	select {
@@ -65,7 +65,7 @@ func (b *board) rest(ctx context.Context) bool {
 	}
 }
 
-func (b *board) show(s *scene) {
+func (b *sceneFeed) publish(s *scene) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now = s
@@ -73,14 +73,14 @@ func (b *board) show(s *scene) {
 	b.newer = make(chan struct{})
 }
 
-func (b *board) newest() (*scene, <-chan struct{}) {
+func (b *sceneFeed) newest() (*scene, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now, b.newer
 }
 
 // scenes are the newest scene, then each one that is newest when the caller comes back for it, until ctx ends.
-func (b *board) scenes(ctx context.Context) iter.Seq[*scene] {
+func (b *sceneFeed) scenes(ctx context.Context) iter.Seq[*scene] {
 	return func(yield func(*scene) bool) {
 		var last *scene
 		for {

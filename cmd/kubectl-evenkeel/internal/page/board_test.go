@@ -41,7 +41,7 @@ func (w *worldThatChanges) change() {
 var _ = Describe("The board", func() {
 	const pace = 250 * time.Millisecond
 	var w *worldThatChanges
-	var b *board
+	var b *sceneFeed
 	var ctx context.Context
 	var stop func()
 

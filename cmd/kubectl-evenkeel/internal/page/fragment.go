@@ -20,15 +20,15 @@ type fragment struct {
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-var templates = template.Must(template.New("page").Funcs(template.FuncMap{"class": class, "moment": moment, "clock": timeOfDay, "ago": ago, "states": states}).ParseFS(templateFiles, "templates/*.html"))
+var templates = template.Must(template.New("page").Funcs(template.FuncMap{"class": stateClass, "moment": moment, "clock": timeOfDay, "ago": timeAgo, "states": states}).ParseFS(templateFiles, "templates/*.html"))
 
-// draw makes the fragments of a view, in the order in which they stand on the page. It makes none of an object that
-// does not exist.
-func draw(o overview.Overview, past history, v view) ([]fragment, error) {
+// renderFragments renders the fragments of a view in the order of the page. It renders none for an
+// object that does not exist.
+func renderFragments(o overview.Overview, past history, v view) ([]fragment, error) {
 	var d drawer
 	if v == (view{}) {
 		d.everything(o, past)
-	} else if pool, zone, found := find(o, v); found {
+	} else if pool, zone, found := findZone(o, v); found {
 		d.machines(pool, zone, o)
 	}
 	return d.fragments, d.err
@@ -42,32 +42,32 @@ type drawer struct {
 
 func (d *drawer) everything(o overview.Overview, past history) {
 	if len(o.Missing) > 0 {
-		d.add("missing", "missing", o.Missing)
+		d.render("missing", "missing", o.Missing)
 	}
-	d.add("totals", "totals", newTotals(o))
-	d.add("troubles", "troubles", newTroubles(o.Troubles))
-	d.add("timeline", "timeline", newTimeline(past, o.At))
-	d.add("pools", "pools", len(o.Pools))
+	d.render("totals", "totals", newTotals(o))
+	d.render("troubles", "troubles", newTroubles(o.Troubles))
+	d.render("timeline", "timeline", newTimeline(past, o.At))
+	d.render("pools", "pools", len(o.Pools))
 	for _, pool := range o.Pools {
 		shown := newPool(pool)
-		d.add(shown.ID, "pool", shown)
+		d.render(shown.ID, "pool", shown)
 	}
 	if len(o.Balancers) > 0 {
-		d.add("balancers", "balancers", newBalancers(o.Balancers))
+		d.render("balancers", "balancers", newBalancers(o.Balancers))
 	}
 	if len(o.Federated) > 0 {
-		d.add("federated", "federated", newFederated(o.Federated))
+		d.render("federated", "federated", newFederated(o.Federated))
 	}
-	d.add("read", "read", o.At)
+	d.render("read", "read", o.At)
 }
 
 func (d *drawer) machines(pool overview.Pool, zone overview.Zone, o overview.Overview) {
-	d.add("zone", "zone", newZone(pool, zone, len(zone.Machines), zoneEnd(zone)))
-	d.add("machines", "machines", newRows(zone.Machines))
-	d.add("read", "read", o.At)
+	d.render("zone", "zone", newZone(pool, zone, len(zone.Machines), zoneEnd(zone)))
+	d.render("machines", "machines", newRows(zone.Machines))
+	d.render("read", "read", o.At)
 }
 
-func (d *drawer) add(id, name string, shown any) {
+func (d *drawer) render(id, name string, shown any) {
 	if d.err != nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (d *drawer) add(id, name string, shown any) {
 	d.fragments = append(d.fragments, fragment{id, template.HTML(strings.TrimSpace(text.String()))})
 }
 
-func find(o overview.Overview, v view) (overview.Pool, overview.Zone, bool) {
+func findZone(o overview.Overview, v view) (overview.Pool, overview.Zone, bool) {
 	for _, pool := range o.Pools {
 		if pool.Namespace != v.namespace {
 			continue

@@ -21,7 +21,7 @@ const attack = `'"><script>alert(1)</script><!--`
 var _ = Describe("The fragments", func() {
 	draws := func(o overview.Overview, v view) map[string]string {
 		GinkgoHelper()
-		fragments, err := draw(o, history{}.add(o), v)
+		fragments, err := renderFragments(o, history{}.record(o), v)
 		Expect(err).NotTo(HaveOccurred())
 		byID := map[string]string{}
 		for _, f := range fragments {
@@ -90,7 +90,7 @@ var _ = Describe("The fragments", func() {
 	It("are drawn whatever there is, each with an id of its own", func() {
 		rapid.Check(suite, func(t *rapid.T) {
 			o := anything(t)
-			fragments, err := draw(o, history{}.add(o), view{})
+			fragments, err := renderFragments(o, history{}.record(o), view{})
 			if err != nil {
 				t.Fatal(err)
 			}

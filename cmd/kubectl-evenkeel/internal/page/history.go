@@ -37,8 +37,9 @@ type history struct {
 	now sample
 }
 
-// add takes in what was seen, and forgets what is too old. What was returned by earlier calls stays as it is.
-func (h history) add(o overview.Overview) history {
+// record returns the history with one more sample, and without those that are too old. Histories
+// that were returned earlier do not change.
+func (h history) record(o overview.Overview) history {
 	next := history{since: h.since}
 	if next.since.IsZero() {
 		next.since = o.At
@@ -59,8 +60,8 @@ func (h history) add(o overview.Overview) history {
 	return next
 }
 
-// at returns what was seen in the step that holds t, if anything was.
-func (h history) at(t time.Time) (sample, bool) {
+// sampleAt returns the sample of the step that contains t, if there is one.
+func (h history) sampleAt(t time.Time) (sample, bool) {
 	i, found := slices.BinarySearchFunc(h.past, t.Truncate(step), func(s sample, t time.Time) int { return s.at.Compare(t) })
 	if !found {
 		return sample{}, false

@@ -31,18 +31,20 @@ func (k key) cookie() string {
 	return "evenkeel-" + hex.EncodeToString(sum[:6])
 }
 
-func (k key) is(shown string) bool { return subtle.ConstantTimeCompare([]byte(k), []byte(shown)) == 1 }
+func (k key) matches(shown string) bool {
+	return subtle.ConstantTimeCompare([]byte(k), []byte(shown)) == 1
+}
 
 // before answers those who have the key, and moves it from the address to a cookie.
 func (k key) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(k.cookie())
 		switch {
-		case r.URL.Path == "/" && k.is(r.URL.Query().Get(parameter)):
+		case r.URL.Path == "/" && k.matches(r.URL.Query().Get(parameter)):
 			// Lax: a strict cookie is not sent when the link was followed from another site or from a file.
 			http.SetCookie(w, &http.Cookie{Name: k.cookie(), Value: string(k), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
 			http.Redirect(w, r, "/", http.StatusSeeOther)
-		case err == nil && k.is(cookie.Value):
+		case err == nil && k.matches(cookie.Value):
 			next.ServeHTTP(w, r)
 		default:
 			http.Error(w, "open the address that kubectl evenkeel ui has printed", http.StatusForbidden)

@@ -13,8 +13,8 @@ func moment(t time.Time) template.HTML { return shownTime(`<time`, t, time.DateT
 // timeOfDay is enough for what was less than a day ago.
 func timeOfDay(t time.Time) template.HTML { return shownTime(`<time`, t, time.TimeOnly) }
 
-// ago shows a time for which the page's script says how long ago it is.
-func ago(t time.Time) template.HTML { return shownTime(`<time class="ago"`, t, time.DateTime) }
+// timeAgo renders a time; the script of the page shows how long ago it is.
+func timeAgo(t time.Time) template.HTML { return shownTime(`<time class="ago"`, t, time.DateTime) }
 
 func shownTime(tag string, t time.Time, layout string) template.HTML {
 	if t.IsZero() {

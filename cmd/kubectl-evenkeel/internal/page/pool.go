@@ -88,16 +88,16 @@ func zoneEnd(z overview.Zone) int {
 // zoneScale shows replicas and excess within bounds.
 func zoneScale(z overview.Zone, end int) bar {
 	b := newBar(end)
-	b.fill("replicas", 0, z.Replicas)
-	b.fill("excess", z.Replicas, z.Replicas+z.Excess)
+	b.addPart("replicas", 0, z.Replicas)
+	b.addPart("excess", z.Replicas, z.Replicas+z.Excess)
 	if z.Bounds != nil {
-		b.mark("limit", z.Bounds.Min)
-		b.mark("limit", z.Bounds.Max)
+		b.addMark("limit", z.Bounds.Min)
+		b.addMark("limit", z.Bounds.Max)
 	}
 	return b
 }
 
-// class is the name of a state in the style sheet and of the symbol that stands for it.
-func class(s overview.State) string { return strings.ReplaceAll(string(s), " ", "-") }
+// stateClass returns the CSS class of a state, which is also the name of its symbol.
+func stateClass(s overview.State) string { return strings.ReplaceAll(string(s), " ", "-") }
 
 func states() []overview.State { return overview.States }

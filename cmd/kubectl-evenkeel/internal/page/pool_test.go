@@ -84,8 +84,8 @@ var _ = Describe("A share", func() {
 
 	It("stays within its bar whatever the numbers are", func() {
 		b := newBar(0)
-		b.fill("ready", -5, 7)
-		b.mark("wanted", 12)
+		b.addPart("ready", -5, 7)
+		b.addMark("wanted", 12)
 		Expect(b.Parts).To(Equal([]part{{"ready", "0.00%", "100.00%"}}))
 		Expect(b.Marks).To(Equal([]mark{{"wanted", "100.00%"}}))
 	})

@@ -25,10 +25,10 @@ func (s *Server) handler() http.Handler {
 	return guarded(s.key.before(mux))
 }
 
-func (s *Server) everything(w http.ResponseWriter, r *http.Request) { s.serve(w, r, view{}) }
+func (s *Server) everything(w http.ResponseWriter, r *http.Request) { s.serveView(w, r, view{}) }
 
 func (s *Server) machines(w http.ResponseWriter, r *http.Request) {
-	s.serve(w, r, view{r.PathValue("namespace"), r.PathValue("name")})
+	s.serveView(w, r, view{r.PathValue("namespace"), r.PathValue("name")})
 }
 
 // document is a whole page.
@@ -40,24 +40,25 @@ type document struct {
 	Fragments []fragment
 }
 
-// serve answers with a whole page of a view. The first one may have to wait until there is something to see.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, v view) {
+// serveView answers with the whole page of a view. The first request may wait until there is
+// something to show.
+func (s *Server) serveView(w http.ResponseWriter, r *http.Request, v view) {
 	for now := range s.board.scenes(r.Context()) {
 		fragments, err := now.fragments(v)
 		if err != nil {
-			fail(w, r, err)
+			writeError(w, r, err)
 			return
 		}
-		s.write(w, r, v, fragments)
+		s.writePage(w, r, v, fragments)
 		return
 	}
 }
 
-func (s *Server) write(w http.ResponseWriter, r *http.Request, v view, fragments []fragment) {
+func (s *Server) writePage(w http.ResponseWriter, r *http.Request, v view, fragments []fragment) {
 	page := document{Name: s.name, Object: v.name, Stream: v.stream(), Fragments: fragments}
 	var text bytes.Buffer
 	if err := templates.ExecuteTemplate(&text, "document", page); err != nil {
-		fail(w, r, err)
+		writeError(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -77,7 +78,7 @@ func (v view) stream() string {
 	return "/events?" + url.Values{"namespace": {v.namespace}, "name": {v.name}}.Encode()
 }
 
-func fail(w http.ResponseWriter, r *http.Request, err error) {
+func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	klog.FromContext(r.Context()).Error(err, "Page not drawn")
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }

@@ -38,7 +38,7 @@ func (s *scene) fragments(v view) ([]fragment, error) {
 	defer s.mu.Unlock()
 	d, found := s.drawn[v]
 	if !found {
-		d.fragments, d.err = draw(s.overview, s.past, v)
+		d.fragments, d.err = renderFragments(s.overview, s.past, v)
 		s.drawn[v] = d
 	}
 	return d.fragments, d.err

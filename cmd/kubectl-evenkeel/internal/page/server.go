@@ -34,11 +34,11 @@ const (
 type Server struct {
 	// name is what the page shows of, such as a context of a kubeconfig.
 	name  string
-	board *board
+	board *sceneFeed
 	key   key
 }
 
-// New returns a server of the page. It starts nothing.
+// New returns a server for the page. It starts nothing.
 func New(name string, source Source, clock clock.WithTicker, pace time.Duration) *Server {
 	return &Server{name: name, board: newBoard(source, clock, pace), key: newKey()}
 }
@@ -65,7 +65,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	server := s.server(ctx)
 	running.Go(func() { s.board.run(ctx) })
-	running.Go(func() { stop(ctx, server) })
+	running.Go(func() { shutdownAfter(ctx, server) })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	}
@@ -81,8 +81,9 @@ func (s *Server) server(ctx context.Context) *http.Server {
 	}
 }
 
-// stop ends the server once ctx ends, and returns when its requests have ended or had their time.
-func stop(ctx context.Context, server *http.Server) {
+// shutdownAfter ends the server when ctx ends, and returns when its requests have ended or timed
+// out.
+func shutdownAfter(ctx context.Context, server *http.Server) {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()

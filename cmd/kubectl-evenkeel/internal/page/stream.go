@@ -28,7 +28,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	for now := range s.board.scenes(r.Context()) {
 		fragments, err := now.fragments(v)
 		if err == nil {
-			err = send(w, newUpdate(sent, fragments))
+			err = sendEvent(w, newUpdate(sent, fragments))
 		}
 		if err != nil {
 			klog.FromContext(r.Context()).V(2).Info("Stream ended", "reason", err.Error())
@@ -50,8 +50,9 @@ func newUpdate(before, after []fragment) update {
 	return u
 }
 
-// send writes one event. Its data is one line: JSON has no line break but the one that the encoder ends it with.
-func send(w http.ResponseWriter, u update) error {
+// sendEvent writes one event. Its data is one line: the JSON encoder writes no line break except
+// the last one.
+func sendEvent(w http.ResponseWriter, u update) error {
 	var data bytes.Buffer
 	// The page's script parses this as JSON, never as HTML: to escape it twice would only make it longer.
 	encoder := json.NewEncoder(&data)

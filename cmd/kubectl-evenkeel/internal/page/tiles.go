@@ -42,18 +42,18 @@ func newTiles(machines []overview.Machine, counts []count, most int) tiles {
 	}
 	rows := (len(machines) + grid.columns - 1) / grid.columns
 	gap := grid.pitch - grid.size
-	t := tiles{Width: grid.columns*grid.pitch - gap, Height: max(rows*grid.pitch-gap, 0), Size: grid.size, Label: label(counts)}
+	t := tiles{Width: grid.columns*grid.pitch - gap, Height: max(rows*grid.pitch-gap, 0), Size: grid.size, Label: countLabel(counts)}
 	t.Tiles = make([]tile, len(machines))
 	for i, m := range machines {
 		t.Tiles[i] = tile{
-			Name: m.Name, Symbol: class(m.State), Title: title(m),
+			Name: m.Name, Symbol: stateClass(m.State), Title: tooltip(m),
 			X: i % grid.columns * grid.pitch, Y: i / grid.columns * grid.pitch,
 		}
 	}
 	return t
 }
 
-func label(counts []count) string {
+func countLabel(counts []count) string {
 	words := make([]string, len(counts))
 	for i, c := range counts {
 		words[i] = fmt.Sprintf("%d %s", c.N, c.State)
@@ -64,8 +64,8 @@ func label(counts []count) string {
 	return strings.Join(words, ", ")
 }
 
-// title is what a pointer that rests on a tile shows.
-func title(m overview.Machine) string {
+// tooltip returns the text that is shown while the pointer rests on a tile.
+func tooltip(m overview.Machine) string {
 	lines := []string{m.Name, string(m.State)}
 	if !m.Since.IsZero() {
 		lines[1] += " since " + m.Since.Local().Format(time.DateTime)

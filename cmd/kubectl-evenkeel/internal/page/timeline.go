@@ -79,7 +79,7 @@ func newTimeline(h history, now time.Time) timeline {
 		Strips: []strip{
 			newStrip("Replicas", "replicas", strconv.Itoa(h.now.replicas), window, series{"line replicas", replicas, false}),
 			newStrip("Reserve ready", "reserve", fmt.Sprintf("%d of %d", h.now.ready, h.now.excess), window, series{"area ready", ready, true}, series{"line excess", excess, false}),
-			newStrip("Pods waiting", "waiting", pods(h.now.waiting), window, series{"area waiting", waiting, true}),
+			newStrip("Pods waiting", "waiting", podsWaiting(h.now.waiting), window, series{"area waiting", waiting, true}),
 		},
 	}
 }
@@ -103,7 +103,7 @@ type series struct {
 	area  bool
 }
 
-func pods(waiting int) string {
+func podsWaiting(waiting int) string {
 	if waiting < 0 {
 		return "unknown"
 	}
@@ -120,33 +120,33 @@ func newStrip(name, class, now string, window []*sample, drawn ...series) strip 
 		}
 	}
 	for _, d := range drawn {
-		s.Lines = append(s.Lines, line{d.class, path(window, d, s.Top)})
+		s.Lines = append(s.Lines, line{d.class, seriesPath(window, d, s.Top)})
 	}
 	return s
 }
 
-// path goes from step to step at right angles: a quantity is what it is until it changes. Where nothing was read there
-// is a gap.
-func path(window []*sample, d series, top int) string {
+// seriesPath draws a series in steps, because a quantity stays the same until it changes. It leaves
+// a gap where nothing was read.
+func seriesPath(window []*sample, d series, top int) string {
 	var p strings.Builder
 	for i := 0; i < len(window); i++ {
-		if !known(window[i], d) {
+		if !hasValue(window[i], d) {
 			continue
 		}
 		end := i
-		for end < len(window) && known(window[end], d) {
+		for end < len(window) && hasValue(window[end], d) {
 			end++
 		}
-		run(&p, window[i:end], i, d, top)
+		drawSteps(&p, window[i:end], i, d, top)
 		i = end
 	}
 	return p.String()
 }
 
-func known(s *sample, d series) bool { return s != nil && d.value(*s) >= 0 }
+func hasValue(s *sample, d series) bool { return s != nil && d.value(*s) >= 0 }
 
-// run draws steps without a gap, the first of which is at x.
-func run(p *strings.Builder, samples []*sample, x int, d series, top int) {
+// drawSteps draws steps without a gap, from x on.
+func drawSteps(p *strings.Builder, samples []*sample, x int, d series, top int) {
 	last := height(d.value(*samples[0]), top)
 	if d.area {
 		p.WriteString("M" + strconv.Itoa(x) + " " + strconv.Itoa(stripHeight) + "V" + last)
@@ -172,7 +172,7 @@ func height(value, top int) string {
 func newTable(h history, now time.Time) []entry {
 	var table []entry
 	for ago := time.Duration(0); ago < span; ago += tableStep {
-		if s, found := h.at(now.Add(-ago)); found {
+		if s, found := h.sampleAt(now.Add(-ago)); found {
 			table = append(table, entry{s.at, s.replicas, s.excess, s.ready, s.waiting})
 		}
 	}

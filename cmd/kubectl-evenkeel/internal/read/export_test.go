@@ -3,7 +3,7 @@
 package read
 
 // Slim takes away what nobody looks at.
-var Slim = slim
+var Slim = slimObject
 
 // SetMost limits how many objects of a kind are read.
 func SetMost(c *Clusters, n int) { c.most = n }

@@ -61,7 +61,7 @@ func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 		if errs[i] != nil {
 			continue
 		}
-		done, err := f.start(ctx, k)
+		done, err := f.follow(ctx, k)
 		if err != nil {
 			return nil, err
 		}
@@ -74,24 +74,24 @@ func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	return f, nil
 }
 
-// start follows a kind. What it returns is done when all objects were read, or left out.
-func (f *Follower) start(ctx context.Context, k kind) (cache.DoneChecker, error) {
+// follow watches a kind. The result is done when all objects were read or left out.
+func (f *Follower) follow(ctx context.Context, k kind) (cache.DoneChecker, error) {
 	ctx, stop := context.WithCancel(ctx)
 	l := &limited{kind: k, most: cmp.Or(f.clusters.most, MaxObjects), exceeded: func() { f.leaveOut(k.name); stop() }}
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := l.page(ctx, o)
-			f.note(k.name, err)
+			list, err := l.listPage(ctx, o)
+			f.recordState(k.name, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := l.follow(ctx, o)
-			f.note(k.name, err)
+			f.recordState(k.name, err)
 			return w, err
 		},
 	}, k.example, 0, cache.Indexers{})
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { f.tell() }, UpdateFunc: func(any, any) { f.tell() }, DeleteFunc: func(any) { f.tell() },
+		AddFunc: func(any) { f.signal() }, UpdateFunc: func(any, any) { f.signal() }, DeleteFunc: func(any) { f.signal() },
 	})
 	err = errors.Join(
 		err,
@@ -99,7 +99,7 @@ func (f *Follower) start(ctx context.Context, k kind) (cache.DoneChecker, error)
 		informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}),
 		informer.SetTransform(func(item any) (any, error) {
 			if o, ok := item.(runtime.Object); ok {
-				return slim(o), nil
+				return slimObject(o), nil
 			}
 			return item, nil
 		}),
@@ -139,11 +139,11 @@ func (f *Follower) leaveOut(kind string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left[kind] = true
-	f.tell()
+	f.signal()
 }
 
-// note remembers whether a kind is up to date.
-func (f *Follower) note(kind string, err error) {
+// recordState records whether a kind is up to date.
+func (f *Follower) recordState(kind string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	was, lost := f.lost[kind]
@@ -158,7 +158,7 @@ func (f *Follower) note(kind string, err error) {
 	default:
 		return
 	}
-	f.tell()
+	f.signal()
 }
 
 // behind says what is not up to date, in a line each.
@@ -171,7 +171,7 @@ func (f *Follower) behind() []string {
 		if f.left[kind] {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), cause(l.why)))
+		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), withoutAddress(l.why)))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(f.left)) {
 		lines = append(lines, fmt.Sprintf("%s: there are more than %d, too many to follow; all are left out", kind, cmp.Or(f.clusters.most, MaxObjects)))
@@ -186,8 +186,8 @@ func (f *Follower) leaves(kind string) bool {
 	return f.left[kind]
 }
 
-// tell never waits: one word is enough for many changes.
-func (f *Follower) tell() {
+// signal reports a change. It never blocks: one signal stands for many changes.
+func (f *Follower) signal() {
 	select {
 	case f.changed <- struct{}{}:
 	default:
@@ -211,5 +211,5 @@ func (f *Follower) Objects() overview.Objects {
 	return o
 }
 
-// Wait returns when nothing that Follow began is running any more.
+// Wait returns when everything that Follow started has ended.
 func (f *Follower) Wait() { f.running.Wait() }

@@ -37,28 +37,28 @@ type client[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func of[L runtime.Object](name string, control bool, example runtime.Object, c client[L]) kind {
+func newKind[L runtime.Object](name string, control bool, example runtime.Object, c client[L]) kind {
 	return kind{
 		name: name, control: control, example: example, watch: c.Watch,
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return c.List(ctx, o) },
 	}
 }
 
-// kinds are all that there are to read.
+// kinds returns all kinds to read.
 func (c Clusters) kinds() []kind {
 	machines := c.Control.MachineV1alpha1()
 	all := []kind{
-		of("machinedeployments", true, &v1alpha1.MachineDeployment{}, machines.MachineDeployments(c.Namespace)),
-		of("machinesets", true, &mcm.MachineSet{}, machines.MachineSets(c.Namespace)),
-		of("machines", true, &mcm.Machine{}, machines.Machines(c.Namespace)),
-		of("machineclasses", true, &mcm.MachineClass{}, machines.MachineClasses(c.Namespace)),
-		of("balancers", true, &balancer.Balancer{}, c.Control.BalancerV1alpha1().Balancers(c.Namespace)),
-		of("federatedhorizontalpodautoscalers", true, &autoscaling.FederatedHorizontalPodAutoscaler{},
+		newKind("machinedeployments", true, &v1alpha1.MachineDeployment{}, machines.MachineDeployments(c.Namespace)),
+		newKind("machinesets", true, &mcm.MachineSet{}, machines.MachineSets(c.Namespace)),
+		newKind("machines", true, &mcm.Machine{}, machines.Machines(c.Namespace)),
+		newKind("machineclasses", true, &mcm.MachineClass{}, machines.MachineClasses(c.Namespace)),
+		newKind("balancers", true, &balancer.Balancer{}, c.Control.BalancerV1alpha1().Balancers(c.Namespace)),
+		newKind("federatedhorizontalpodautoscalers", true, &autoscaling.FederatedHorizontalPodAutoscaler{},
 			c.Control.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(c.Namespace)),
 	}
 	if c.Target != nil {
 		core := c.Target.CoreV1()
-		all = append(all, of("nodes", false, &corev1.Node{}, core.Nodes()), of(pods, false, &corev1.Pod{}, core.Pods("")))
+		all = append(all, newKind("nodes", false, &corev1.Node{}, core.Nodes()), newKind(pods, false, &corev1.Pod{}, core.Pods("")))
 	}
 	return all
 }

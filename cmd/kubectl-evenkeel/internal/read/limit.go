@@ -23,8 +23,8 @@ type limited struct {
 	count int
 }
 
-// page lists one page. One at resourceVersion 0 would be the whole list.
-func (l *limited) page(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+// listPage lists one page. A page at resourceVersion 0 would be the whole list.
+func (l *limited) listPage(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if o.ResourceVersion == "0" {
 		o.ResourceVersion = ""
 	}
@@ -38,9 +38,9 @@ func (l *limited) page(ctx context.Context, o metav1.ListOptions) (runtime.Objec
 		return nil, err
 	}
 	for i, item := range items {
-		items[i] = slim(item)
+		items[i] = slimObject(item)
 	}
-	if !l.add(len(items), o.Continue == "") {
+	if !l.countObjects(len(items), o.Continue == "") {
 		return nil, ErrTooMany
 	}
 	return list, meta.SetList(list, items)
@@ -52,9 +52,9 @@ func (l *limited) follow(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	if err != nil {
 		return nil, err
 	}
-	l.add(0, o.SendInitialEvents != nil && *o.SendInitialEvents)
+	l.countObjects(0, o.SendInitialEvents != nil && *o.SendInitialEvents)
 	c := &counting{Interface: w, result: make(chan watch.Event), stopped: make(chan struct{})}
-	go c.run(l.allows)
+	go c.filter(l.allows)
 	return c, nil
 }
 
@@ -62,9 +62,9 @@ func (l *limited) follow(ctx context.Context, o metav1.ListOptions) (watch.Inter
 func (l *limited) allows(e watch.Event) bool {
 	switch e.Type {
 	case watch.Added:
-		return l.add(1, false)
+		return l.countObjects(1, false)
 	case watch.Deleted:
-		l.add(-1, false)
+		l.countObjects(-1, false)
 	}
 	return true
 }
@@ -84,7 +84,7 @@ func (c *counting) Stop() {
 	c.Interface.Stop()
 }
 
-func (c *counting) run(allows func(watch.Event) bool) {
+func (c *counting) filter(allows func(watch.Event) bool) {
 	defer close(c.result)
 	for e := range c.Interface.ResultChan() {
 		if !allows(e) {
@@ -98,8 +98,9 @@ func (c *counting) run(allows func(watch.Event) bool) {
 	}
 }
 
-// add counts objects, anew where all of them come again, and reports whether there may be as many.
-func (l *limited) add(n int, anew bool) bool {
+// countObjects adds to the number of objects, or restarts it if anew is set, and reports whether the limit
+// allows it.
+func (l *limited) countObjects(n int, anew bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if anew {

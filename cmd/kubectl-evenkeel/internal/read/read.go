@@ -44,10 +44,10 @@ type Clusters struct {
 	most int
 }
 
-// New makes the clients. Without a target configuration Nodes and pods are not read.
+// New makes the clients. Without a target configuration, it reads no Nodes and no pods.
 func New(control, target *rest.Config, namespace string) (Clusters, error) {
 	c := Clusters{Namespace: namespace, Clock: clock.RealClock{}}
-	client, err := versioned.NewForConfig(eager(control))
+	client, err := versioned.NewForConfig(withoutRateLimit(control))
 	if err != nil {
 		return Clusters{}, fmt.Errorf("connect to the control cluster: %w", err)
 	}
@@ -55,14 +55,15 @@ func New(control, target *rest.Config, namespace string) (Clusters, error) {
 	if target == nil {
 		return c, nil
 	}
-	if c.Target, err = connect.Core(eager(target)); err != nil {
+	if c.Target, err = connect.Core(withoutRateLimit(target)); err != nil {
 		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
 	}
 	return c, nil
 }
 
-// eager is a configuration without a limit of its own: all kinds are read at the same time, and the server has limits.
-func eager(config *rest.Config) *rest.Config {
+// withoutRateLimit returns a configuration without a client-side rate limit: all kinds are read at
+// the same time, and the server has limits of its own.
+func withoutRateLimit(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	return config
@@ -77,15 +78,15 @@ const (
 	patience = 20 * time.Second
 )
 
-// Once reads everything there is now. The error says that the control cluster does not answer.
-func (c Clusters) Once(ctx context.Context) (overview.Objects, error) {
+// ReadOnce reads all objects once. It returns an error if the control cluster does not answer.
+func (c Clusters) ReadOnce(ctx context.Context) (overview.Objects, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	kinds := c.kinds()
 	lists, errs := make([][]runtime.Object, len(kinds)), make([]error, len(kinds))
 	var reading sync.WaitGroup
 	for i, k := range kinds {
-		reading.Go(func() { lists[i], errs[i] = k.all(ctx, cmp.Or(c.most, MaxObjects)) })
+		reading.Go(func() { lists[i], errs[i] = k.listAll(ctx, cmp.Or(c.most, MaxObjects)) })
 	}
 	reading.Wait()
 	o := overview.Objects{At: c.Clock.Now()}
@@ -97,8 +98,8 @@ func (c Clusters) Once(ctx context.Context) (overview.Objects, error) {
 	return o, c.absent(&o, kinds, errs)
 }
 
-// all lists the objects of a kind, slimmed, as many as may be read.
-func (k kind) all(ctx context.Context, most int) ([]runtime.Object, error) {
+// listAll lists at most as many objects of a kind as may be read, slimmed.
+func (k kind) listAll(ctx context.Context, most int) ([]runtime.Object, error) {
 	var all []runtime.Object
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return k.list(ctx, o) })
 	pages.PageSize, pages.PageBufferSize = pageSize, 1
@@ -106,7 +107,7 @@ func (k kind) all(ctx context.Context, most int) ([]runtime.Object, error) {
 		if len(all) == most {
 			return ErrTooMany
 		}
-		all = append(all, slim(item))
+		all = append(all, slimObject(item))
 		return nil
 	})
 	return all, err
@@ -128,7 +129,7 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 		if why == "" && k.control {
 			return fmt.Errorf("list %s: %w", k.name, err)
 		}
-		why = cmp.Or(why, "the target cluster does not answer: "+cause(err).Error())
+		why = cmp.Or(why, "the target cluster does not answer: "+withoutAddress(err).Error())
 		lines[why] = append(lines[why], k.name)
 	}
 	if c.Target == nil {
@@ -143,8 +144,9 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 	return nil
 }
 
-// cause is an error without the address that was asked: the same one for all kinds.
-func cause(err error) error {
+// withoutAddress returns an error without the address of the request, so that it is the same for
+// all kinds.
+func withoutAddress(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
 		return request.Err

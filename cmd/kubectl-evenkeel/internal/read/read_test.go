@@ -31,7 +31,7 @@ func response(request *http.Request, code int, body []byte) *http.Response {
 
 func once(s scene, c Clusters) overview.Objects {
 	GinkgoHelper()
-	o, err := c.Once(s)
+	o, err := c.ReadOnce(s)
 	Expect(err).NotTo(HaveOccurred())
 	return o
 }
@@ -82,7 +82,7 @@ var _ = Describe("A look", func() {
 			}
 			s.pod("waits", large)
 			s.pod("runs", large, func(p *corev1.Pod) { p.Spec.NodeName = "a" })
-			o, err := s.clusters(s.ConfigFor("reader")).Once(s)
+			o, err := s.clusters(s.ConfigFor("reader")).ReadOnce(s)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(o.Pods).To(HaveLen(2))
 			for _, p := range o.Pods {
@@ -99,7 +99,7 @@ var _ = Describe("A look", func() {
 			}
 			c := s.clusters(s.ConfigFor("reader"))
 			SetMost(&c, 2)
-			o, err := c.Once(s)
+			o, err := c.ReadOnce(s)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(o.Pods).To(HaveLen(2))
 			Expect(o.Missing).To(Equal([]string{"pods: there are more than are read; the rest is left out"}))
@@ -159,7 +159,7 @@ var _ = Describe("A look", func() {
 			Expect(o.PodsUnknown).To(BeTrue())
 			Expect(o.Deployments).To(HaveLen(1))
 			s.Down(true, "reader")
-			_, err := c.Once(s)
+			_, err := c.ReadOnce(s)
 			Expect(err).To(MatchError(ContainSubstring("list ")))
 		})
 	})

@@ -18,8 +18,9 @@ import (
 // lastApplied is a whole object once more.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// slim takes away what nobody looks at. The object is changed: it has just been read, and is ours.
-func slim(o runtime.Object) runtime.Object {
+// slimObject removes the fields that are not read. It changes the object, which was just read and
+// is not shared.
+func slimObject(o runtime.Object) runtime.Object {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
 		if annotations := m.GetAnnotations(); annotations[lastApplied] != "" {
@@ -28,7 +29,7 @@ func slim(o runtime.Object) runtime.Object {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		trim(o)
+		trimPod(o)
 		return Pod(o)
 	case *corev1.Node:
 		o.Status.Images, o.Status.VolumesAttached, o.Status.VolumesInUse = nil, nil, nil
@@ -38,8 +39,8 @@ func slim(o runtime.Object) runtime.Object {
 	return o
 }
 
-// trim keeps of a pod's state what a screen shows. Volumes matter for pods that wait.
-func trim(p *corev1.Pod) {
+// trimPod keeps the fields of a pod that a screen shows. Volumes matter for waiting pods.
+func trimPod(p *corev1.Pod) {
 	conditions := p.Status.Conditions
 	p.Status.Conditions = nil
 	for _, c := range conditions {
@@ -74,7 +75,7 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 	if p.Size() > fit.MaxBytes {
 		slim = fit.Slim(p)
 		for key, value := range p.Annotations {
-			if known(key) {
+			if isReadAnnotation(key) {
 				metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
 			}
 		}
@@ -83,7 +84,8 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// known reports whether an annotation of a pod is read: whether it mirrors a static pod, and whether it may be evicted.
-func known(key string) bool {
+// isReadAnnotation reports whether an annotation of a pod is read: the mark of a mirror pod, and
+// whether the pod may be evicted.
+func isReadAnnotation(key string) bool {
 	return key == corev1.MirrorPodAnnotationKey || key == signs.SafeToEvict
 }

@@ -10,20 +10,20 @@ import (
 func Account(a explain.Account, s Style) []string {
 	s.Width = max(s.Width, Narrowest)
 	var lines []string
-	for _, line := range wrap(a.Title, s.Width) {
-		lines = append(lines, s.paint(bold, line))
+	for _, line := range wrapText(a.Title, s.Width) {
+		lines = append(lines, s.colorize(bold, line))
 	}
 	if len(a.Facts) > 0 {
 		lines = append(lines, "")
 	}
-	names := widest(s.Width/3, texts(a.Facts, func(f explain.Fact) string { return clean(f.Name) })...)
+	names := widest(s.Width/3, mapStrings(a.Facts, func(f explain.Fact) string { return sanitize(f.Name) })...)
 	for _, f := range a.Facts {
-		for i, line := range wrap(f.Value, s.Width-names-4) {
+		for i, line := range wrapText(f.Value, s.Width-names-4) {
 			name := ""
 			if i == 0 {
-				name = s.clip(f.Name, names)
+				name = s.cutMiddle(f.Name, names)
 			}
-			lines = append(lines, "  "+s.paint(dim, left(name, names))+"  "+line)
+			lines = append(lines, "  "+s.colorize(dim, padRight(name, names))+"  "+line)
 		}
 	}
 	for _, section := range []struct {
@@ -39,9 +39,9 @@ func (s Style) section(title string, sentences []string) []string {
 	if len(sentences) == 0 {
 		return nil
 	}
-	lines := []string{"", s.paint(bold, title)}
+	lines := []string{"", s.colorize(bold, title)}
 	for _, sentence := range sentences {
-		for _, line := range wrap(sentence, s.Width-2) {
+		for _, line := range wrapText(sentence, s.Width-2) {
 			lines = append(lines, "  "+line)
 		}
 	}

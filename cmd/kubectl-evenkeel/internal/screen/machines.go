@@ -16,13 +16,13 @@ func (s Style) machines(v overview.Overview, p overview.Pool) []string {
 	for _, z := range p.Zones {
 		for _, m := range z.Machines {
 			if len(lines) == 0 {
-				lines = append(lines, "", s.paint(dim, t.row("MACHINE", "STATE", "SINCE", "PODS", "NODE")))
+				lines = append(lines, "", s.colorize(dim, t.formatRow("MACHINE", "STATE", "SINCE", "PODS", "NODE")))
 			}
-			line := t.row(s.clip(m.Name, t.name), string(m.State), age(m.Since, v.At), podsText(m.Pods), s.clip(m.Node, t.node))
-			if rest := s.Width - width(line) - 2; m.Why != "" && rest > 8 {
-				line += "  " + s.head(m.Why, rest)
+			line := t.formatRow(s.cutMiddle(m.Name, t.name), string(m.State), formatAge(m.Since, v.At), podsText(m.Pods), s.cutMiddle(m.Node, t.node))
+			if rest := s.Width - textWidth(line) - 2; m.Why != "" && rest > 8 {
+				line += "  " + s.keepHead(m.Why, rest)
 			}
-			lines = append(lines, s.paint(stateHue(m), line))
+			lines = append(lines, s.colorize(stateHue(m), line))
 		}
 	}
 	return lines
@@ -34,8 +34,8 @@ type machineTable struct{ name, node int }
 func (s Style) machineTable(p overview.Pool) machineTable {
 	t := machineTable{name: len("MACHINE"), node: len("NODE")}
 	for _, z := range p.Zones {
-		t.name = max(t.name, widest(s.Width/2-5, texts(z.Machines, func(m overview.Machine) string { return m.Name })...))
-		t.node = max(t.node, widest(s.Width/3, texts(z.Machines, func(m overview.Machine) string { return m.Node })...))
+		t.name = max(t.name, widest(s.Width/2-5, mapStrings(z.Machines, func(m overview.Machine) string { return m.Name })...))
+		t.node = max(t.node, widest(s.Width/3, mapStrings(z.Machines, func(m overview.Machine) string { return m.Node })...))
 	}
 	const others, least = 2 + 2 + 15 + 6 + 6 + 2, 12
 	if room := s.Width - others - t.name; room < min(t.node, least) {
@@ -46,8 +46,8 @@ func (s Style) machineTable(p overview.Pool) machineTable {
 	return t
 }
 
-func (t machineTable) row(name, state, since, pods, node string) string {
-	line := "  " + left(name, t.name) + "  " + left(state, 15) + right(since, 6) + right(pods, 6)
+func (t machineTable) formatRow(name, state, since, pods, node string) string {
+	line := "  " + padRight(name, t.name) + "  " + padRight(state, 15) + padLeft(since, 6) + padLeft(pods, 6)
 	if t.node > 0 {
 		line += "  " + node
 	}

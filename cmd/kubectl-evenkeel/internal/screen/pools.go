@@ -20,11 +20,11 @@ const roomForBlocks = 22
 func (s Style) columns(pools []overview.Pool) columns {
 	c := columns{name: len("ZONE"), number: 3, bounds: len("BOUNDS")}
 	for _, p := range pools {
-		c.name = max(c.name, widest(s.Width, texts(p.Zones, func(z overview.Zone) string { return z.Name })...))
-		c.zone = max(c.zone, widest(s.Width, texts(p.Zones, func(z overview.Zone) string { return z.Zone })...))
-		c.bounds = max(c.bounds, widest(s.Width, texts(p.Zones, boundsText)...))
+		c.name = max(c.name, widest(s.Width, mapStrings(p.Zones, func(z overview.Zone) string { return z.Name })...))
+		c.zone = max(c.zone, widest(s.Width, mapStrings(p.Zones, func(z overview.Zone) string { return z.Zone })...))
+		c.bounds = max(c.bounds, widest(s.Width, mapStrings(p.Zones, boundsText)...))
 		for _, z := range p.Zones {
-			c.number = max(c.number, width(short(z.Replicas)), width(short(z.Excess)), width(short(z.Applied)))
+			c.number = max(c.number, textWidth(shortNumber(z.Replicas)), textWidth(shortNumber(z.Excess)), textWidth(shortNumber(z.Applied)))
 		}
 	}
 	if c.zone > 0 {
@@ -40,7 +40,7 @@ func (s Style) columns(pools []overview.Pool) columns {
 	return c
 }
 
-func (s Style) pools(v overview.Overview) []string {
+func (s Style) poolLines(v overview.Overview) []string {
 	c := s.columns(v.Pools)
 	var lines []string
 	for i, p := range v.Pools {
@@ -49,7 +49,7 @@ func (s Style) pools(v overview.Overview) []string {
 		}
 		lines = append(lines, s.poolHead(p), s.zoneHead(c))
 		for _, z := range p.Zones {
-			lines = append(lines, s.zone(z, c))
+			lines = append(lines, s.zoneLine(z, c))
 		}
 		if s.Wide {
 			lines = append(lines, s.machines(v, p)...)
@@ -69,49 +69,49 @@ func (s Style) poolHead(p overview.Pool) string {
 			states[state] += n
 		}
 	}
-	facts := short(states[overview.Working]) + "/" + short(total.Replicas) + " serve"
+	facts := shortNumber(states[overview.Working]) + "/" + shortNumber(total.Replicas) + " serve"
 	if total.Excess > 0 || states[overview.ReserveReady] > 0 {
-		facts += ", " + short(states[overview.ReserveReady]) + "/" + short(total.Excess) + " reserve ready"
+		facts += ", " + shortNumber(states[overview.ReserveReady]) + "/" + shortNumber(total.Excess) + " reserve ready"
 	}
 	if p.Excess != "" {
-		facts += fmt.Sprintf(", excess %s", clean(p.Excess))
+		facts += fmt.Sprintf(", excess %s", sanitize(p.Excess))
 	}
 	if len(p.Zones) > 1 {
 		facts += fmt.Sprintf(", skew %d", p.Skew)
 	}
-	name := s.name(p.Namespace, p.Name)
-	facts = s.head(facts, s.Width-8-min(width(name), s.Width/4))
-	name = s.tail(name, s.Width-width(facts)-8)
-	return s.paint(bold, "POOL "+name) + "   " + facts
+	name := s.objectName(p.Namespace, p.Name)
+	facts = s.keepHead(facts, s.Width-8-min(textWidth(name), s.Width/4))
+	name = s.keepTail(name, s.Width-textWidth(facts)-8)
+	return s.colorize(bold, "POOL "+name) + "   " + facts
 }
 
 func (s Style) zoneHead(c columns) string {
-	line := "  " + left("NAME", c.name)
+	line := "  " + padRight("NAME", c.name)
 	if c.zone > 0 {
-		line += "  " + left("ZONE", c.zone)
+		line += "  " + padRight("ZONE", c.zone)
 	}
 	for _, letter := range []string{"R", "X", "A"} {
-		line += right(letter, c.number+1)
+		line += padLeft(letter, c.number+1)
 	}
-	return s.paint(dim, line+"  "+left("BOUNDS", c.bounds)+"  MACHINES")
+	return s.colorize(dim, line+"  "+padRight("BOUNDS", c.bounds)+"  MACHINES")
 }
 
-func (s Style) zone(z overview.Zone, c columns) string {
-	line := "  " + left(s.tail(z.Name, c.name), c.name)
+func (s Style) zoneLine(z overview.Zone, c columns) string {
+	line := "  " + padRight(s.keepTail(z.Name, c.name), c.name)
 	if c.zone > 0 {
-		line += "  " + left(s.tail(z.Zone, c.zone), c.zone)
+		line += "  " + padRight(s.keepTail(z.Zone, c.zone), c.zone)
 	}
 	for _, n := range []int{z.Replicas, z.Excess, z.Applied} {
-		line += right(short(n), c.number+1)
+		line += padLeft(shortNumber(n), c.number+1)
 	}
-	return strings.TrimRight(line+"  "+left(boundsText(z), c.bounds)+"  "+s.blocks(z, c.blocks), " ")
+	return strings.TrimRight(line+"  "+padRight(boundsText(z), c.bounds)+"  "+s.blocks(z, c.blocks), " ")
 }
 
 func boundsText(z overview.Zone) string {
 	if z.Bounds == nil {
 		return "-"
 	}
-	return short(z.Bounds.Min) + ":" + short(z.Bounds.Max)
+	return shortNumber(z.Bounds.Min) + ":" + shortNumber(z.Bounds.Max)
 }
 
 // blocks has one for each machine, or, where they do not fit, one for each state with its number.
@@ -124,7 +124,7 @@ func (s Style) blocks(z overview.Zone, room int) string {
 			if columns > room {
 				return s.grouped(z, room)
 			}
-			each = append(each, s.paint(looks[state].hue, strings.Repeat(s.block(state), n)))
+			each = append(each, s.colorize(looks[state].hue, strings.Repeat(s.machineBlock(state), n)))
 		}
 	}
 	return strings.Join(each, " ")
@@ -136,11 +136,11 @@ func (s Style) grouped(z overview.Zone, room int) string {
 	columns := -1
 	for _, state := range overview.States {
 		if n := z.Count[state]; n > 0 {
-			number := short(n)
-			if columns += width(number) + 2; columns > room {
-				return strings.Join(groups, " ") + s.marks().dots
+			number := shortNumber(n)
+			if columns += textWidth(number) + 2; columns > room {
+				return strings.Join(groups, " ") + s.symbols().dots
 			}
-			groups = append(groups, s.paint(looks[state].hue, s.block(state))+number)
+			groups = append(groups, s.colorize(looks[state].hue, s.machineBlock(state))+number)
 		}
 	}
 	return strings.Join(groups, " ")

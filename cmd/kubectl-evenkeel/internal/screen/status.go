@@ -14,8 +14,8 @@ import (
 // Status is everything, in lines.
 func Status(v overview.Overview, s Style) []string {
 	s.Width = max(s.Width, Narrowest)
-	lines := []string{s.title(v)}
-	for _, section := range [][]string{s.pools(v), s.balancers(v), s.federated(v), s.troubles(v), s.missing(v), s.legend(v)} {
+	lines := []string{s.titleLine(v)}
+	for _, section := range [][]string{s.poolLines(v), s.balancers(v), s.federated(v), s.troubles(v), s.missing(v), s.legend(v)} {
 		if len(section) > 0 {
 			lines = append(append(lines, ""), section...)
 		}
@@ -23,39 +23,39 @@ func Status(v overview.Overview, s Style) []string {
 	return lines
 }
 
-// title sums up what there is.
-func (s Style) title(v overview.Overview) string {
+// titleLine sums up the overview.
+func (s Style) titleLine(v overview.Overview) string {
 	machines := 0
 	for _, p := range v.Pools {
 		for _, z := range p.Zones {
 			machines += len(z.Machines)
 		}
 	}
-	parts := []string{v.At.UTC().Format("15:04:05 UTC"), count(len(v.Pools), "pool"), count(machines, "machine")}
+	parts := []string{v.At.UTC().Format("15:04:05 UTC"), plural(len(v.Pools), "pool"), plural(machines, "machine")}
 	if len(v.Balancers) > 0 {
-		parts = append(parts, count(len(v.Balancers), "Balancer"))
+		parts = append(parts, plural(len(v.Balancers), "Balancer"))
 	}
 	if len(v.Federated) > 0 {
-		parts = append(parts, count(len(v.Federated), "federated HPA"))
+		parts = append(parts, plural(len(v.Federated), "federated HPA"))
 	}
 	if v.PodsWaiting > 0 {
-		parts = append(parts, count(v.PodsWaiting, "pod")+" waiting")
+		parts = append(parts, plural(v.PodsWaiting, "pod")+" waiting")
 	}
 	title := strings.Join(parts, "   ")
-	if width(title) > s.Width {
+	if textWidth(title) > s.Width {
 		title = strings.Join(parts, ", ")
 	}
-	return s.paint(bold, s.head(title, s.Width))
+	return s.colorize(bold, s.keepHead(title, s.Width))
 }
 
 func (s Style) missing(v overview.Overview) []string {
 	var lines []string
 	for _, m := range v.Missing {
-		for i, line := range wrap("not shown: "+m, s.Width-2) {
+		for i, line := range wrapText("not shown: "+m, s.Width-2) {
 			if i > 0 {
 				line = "  " + line
 			}
-			lines = append(lines, s.paint(dim, line))
+			lines = append(lines, s.colorize(dim, line))
 		}
 	}
 	return lines
@@ -71,22 +71,22 @@ type sign struct {
 func (s Style) legend(v overview.Overview) []string {
 	var lines []string
 	if len(v.Pools) > 0 {
-		lines = append(lines, s.signs(texts(overview.States, func(state overview.State) sign {
-			return sign{s.block(state), string(state), looks[state].hue}
+		lines = append(lines, s.legendLines(mapStrings(overview.States, func(state overview.State) sign {
+			return sign{s.machineBlock(state), string(state), looks[state].hue}
 		}))...)
 	}
 	if len(v.Balancers)+len(v.Federated) > 0 {
-		m := s.marks()
-		lines = append(lines, s.signs([]sign{{m.full, "ready", green}, {m.part, "not ready", yellow}, {m.gap, "missing", red}})...)
+		m := s.symbols()
+		lines = append(lines, s.legendLines([]sign{{m.full, "ready", green}, {m.part, "not ready", yellow}, {m.gap, "missing", red}})...)
 	}
 	return lines
 }
 
-func (s Style) signs(all []sign) []string {
+func (s Style) legendLines(all []sign) []string {
 	var lines []string
 	line, columns := "", 0
 	for _, one := range all {
-		need := width(one.mark) + 1 + width(one.means)
+		need := textWidth(one.mark) + 1 + textWidth(one.means)
 		switch {
 		case columns == 0:
 		case columns+2+need > s.Width:
@@ -94,29 +94,29 @@ func (s Style) signs(all []sign) []string {
 		default:
 			line, columns = line+"  ", columns+2
 		}
-		line += s.paint(one.hue, one.mark) + s.paint(dim, " "+one.means)
+		line += s.colorize(one.hue, one.mark) + s.colorize(dim, " "+one.means)
 		columns += need
 	}
 	return append(lines, line)
 }
 
-// name is an object's, with its namespace where that is not plain.
-func (s Style) name(namespace, name string) string {
+// objectName returns the name of an object, with its namespace if more than one is shown.
+func (s Style) objectName(namespace, name string) string {
 	if s.Spaces {
 		return namespace + "/" + name
 	}
 	return name
 }
 
-func count(n int, noun string) string {
+func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// short is a number in five characters at most.
-func short(n int) string {
+// shortNumber formats a number in at most five characters.
+func shortNumber(n int) string {
 	switch {
 	case n < 100_000:
 		return strconv.Itoa(n)
@@ -130,13 +130,13 @@ func short(n int) string {
 func widest(most int, texts ...string) int {
 	n := 0
 	for _, text := range texts {
-		n = max(n, width(text))
+		n = max(n, textWidth(text))
 	}
 	return min(n, most)
 }
 
-// texts are what is said of each of some things.
-func texts[T, S any](all []T, say func(T) S) []S {
+// mapStrings formats each element.
+func mapStrings[T, S any](all []T, say func(T) S) []S {
 	said := make([]S, 0, len(all))
 	for _, one := range all {
 		said = append(said, say(one))

@@ -36,8 +36,8 @@ const (
 	cyan   hue = "36"
 )
 
-// paint is text in a colour, where there are colours.
-func (s Style) paint(h hue, text string) string {
+// colorize colors a text if the style has colors.
+func (s Style) colorize(h hue, text string) string {
 	if !s.Color || h == plain || text == "" {
 		return text
 	}
@@ -59,7 +59,7 @@ var looks = map[overview.State]look{
 	overview.Failed:         {"✗", "x", red},
 }
 
-func (s Style) block(state overview.State) string {
+func (s Style) machineBlock(state overview.State) string {
 	if s.ASCII {
 		return looks[state].ascii
 	}
@@ -69,7 +69,7 @@ func (s Style) block(state overview.State) string {
 // marks are the other characters that ASCII lacks.
 type marks struct{ full, part, gap, dots, arrow, bullet string }
 
-func (s Style) marks() marks {
+func (s Style) symbols() marks {
 	if s.ASCII {
 		return marks{"#", "+", ".", "~", "->", "!"}
 	}

@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// width is how many columns a text takes: one for each character, since all that is drawn here is narrow.
-func width(text string) int { return utf8.RuneCountInString(text) }
+// textWidth returns the number of columns of a text: one for each character, because all of them
+// are narrow.
+func textWidth(text string) int { return utf8.RuneCountInString(text) }
 
-// clean is a text without anything that a terminal would take for an order: names and messages come from others.
-func clean(text string) string {
+// sanitize removes everything that a terminal would interpret as a command, because names and
+// messages come from other sources.
+func sanitize(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -24,59 +26,60 @@ func clean(text string) string {
 	}, text)
 }
 
-// left fills a text up with spaces on its right.
-func left(text string, columns int) string {
-	return text + strings.Repeat(" ", max(0, columns-width(text)))
+// padRight fills a text with spaces on its right.
+func padRight(text string, columns int) string {
+	return text + strings.Repeat(" ", max(0, columns-textWidth(text)))
 }
 
-// right fills a text up with spaces on its left.
-func right(text string, columns int) string {
-	return strings.Repeat(" ", max(0, columns-width(text))) + text
+// padLeft fills a text with spaces on its left.
+func padLeft(text string, columns int) string {
+	return strings.Repeat(" ", max(0, columns-textWidth(text))) + text
 }
 
-// clip shortens a name in its middle: its ends tell most.
-func (s Style) clip(text string, columns int) string {
-	runes := []rune(clean(text))
+// cutMiddle shortens a name in its middle, because its ends are the most distinctive.
+func (s Style) cutMiddle(text string, columns int) string {
+	runes := []rune(sanitize(text))
 	if len(runes) <= columns {
 		return string(runes)
 	}
 	head := max(0, columns/2)
 	tail := max(0, columns-head-1)
-	return s.cut(string(runes[:head]), string(runes[len(runes)-tail:]), columns)
+	return s.joinCut(string(runes[:head]), string(runes[len(runes)-tail:]), columns)
 }
 
-// tail shortens a name of which the end tells most.
-func (s Style) tail(text string, columns int) string {
-	runes := []rune(clean(text))
+// keepTail shortens a name whose end is the most distinctive.
+func (s Style) keepTail(text string, columns int) string {
+	runes := []rune(sanitize(text))
 	if len(runes) <= columns {
 		return string(runes)
 	}
-	return s.cut("", string(runes[len(runes)-max(0, columns-1):]), columns)
+	return s.joinCut("", string(runes[len(runes)-max(0, columns-1):]), columns)
 }
 
-// head shortens a sentence.
-func (s Style) head(text string, columns int) string {
-	runes := []rune(clean(text))
+// keepHead shortens a sentence.
+func (s Style) keepHead(text string, columns int) string {
+	runes := []rune(sanitize(text))
 	if len(runes) <= columns {
 		return string(runes)
 	}
-	return s.cut(string(runes[:max(0, columns-1)]), "", columns)
+	return s.joinCut(string(runes[:max(0, columns-1)]), "", columns)
 }
 
-func (s Style) cut(head, tail string, columns int) string {
+func (s Style) joinCut(head, tail string, columns int) string {
 	if columns < 1 {
 		return ""
 	}
-	return head + s.marks().dots + tail
+	return head + s.symbols().dots + tail
 }
 
-// wrap breaks a text into lines of at most so many columns, at spaces where there are any.
-func wrap(text string, columns int) []string {
+// wrapText breaks a text into lines of at most the given number of columns, at spaces where
+// possible.
+func wrapText(text string, columns int) []string {
 	columns = max(columns, 1)
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(clean(text)) {
-		for width(word) > columns {
+	for word := range strings.FieldsSeq(sanitize(text)) {
+		for textWidth(word) > columns {
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
@@ -86,7 +89,7 @@ func wrap(text string, columns int) []string {
 		switch {
 		case line == "":
 			line = word
-		case width(line)+1+width(word) <= columns:
+		case textWidth(line)+1+textWidth(word) <= columns:
 			line += " " + word
 		default:
 			lines, line = append(lines, line), word
@@ -98,8 +101,8 @@ func wrap(text string, columns int) []string {
 	return lines
 }
 
-// age is how long ago something was, in its largest units.
-func age(since, now time.Time) string {
+// formatAge formats the time since an event, in its largest units.
+func formatAge(since, now time.Time) string {
 	if since.IsZero() {
 		return ""
 	}

@@ -21,9 +21,9 @@ func (s Style) troubles(v overview.Overview) []string {
 	case len(v.Pools)+len(v.Balancers)+len(v.Federated) == 0:
 		return []string{"No objects found in this namespace; use -A for all namespaces."}
 	default:
-		return []string{s.paint(green, "No problems found.")}
+		return []string{s.colorize(green, "No problems found.")}
 	}
-	lines := []string{s.paint(bold, fmt.Sprintf("PROBLEMS (%d)", len(v.Troubles)))}
+	lines := []string{s.colorize(bold, fmt.Sprintf("PROBLEMS (%d)", len(v.Troubles)))}
 	for i, t := range v.Troubles {
 		if i == mostTroubles {
 			return append(lines, fmt.Sprintf("  and %d more: use -o json to see all", len(v.Troubles)-i))
@@ -35,38 +35,38 @@ func (s Style) troubles(v overview.Overview) []string {
 
 // trouble is one line where the screen is wide enough, else some more.
 func (s Style) trouble(t overview.Trouble) []string {
-	m := s.marks()
-	head := s.object(t.Object) + ": " + clean(t.What)
-	if whole := "  " + m.bullet + " " + head + " " + m.arrow + " " + clean(t.Do); width(whole) <= s.Width {
-		return []string{"  " + s.paint(red, m.bullet) + " " + head + " " + s.paint(cyan, m.arrow+" "+clean(t.Do))}
+	m := s.symbols()
+	head := s.object(t.Object) + ": " + sanitize(t.What)
+	if whole := "  " + m.bullet + " " + head + " " + m.arrow + " " + sanitize(t.Do); textWidth(whole) <= s.Width {
+		return []string{"  " + s.colorize(red, m.bullet) + " " + head + " " + s.colorize(cyan, m.arrow+" "+sanitize(t.Do))}
 	}
 	var lines []string
-	for i, line := range wrap(head, s.Width-4) {
+	for i, line := range wrapText(head, s.Width-4) {
 		lead := "    "
 		if i == 0 {
-			lead = "  " + s.paint(red, m.bullet) + " "
+			lead = "  " + s.colorize(red, m.bullet) + " "
 		}
 		lines = append(lines, lead+line)
 	}
-	indent := width(m.arrow) + 1
-	for i, line := range wrap(t.Do, s.Width-4-indent) {
+	indent := textWidth(m.arrow) + 1
+	for i, line := range wrapText(t.Do, s.Width-4-indent) {
 		lead := strings.Repeat(" ", indent)
 		if i == 0 {
 			lead = m.arrow + " "
 		}
-		lines = append(lines, "    "+s.paint(cyan, lead+line))
+		lines = append(lines, "    "+s.colorize(cyan, lead+line))
 	}
 	return lines
 }
 
 // object is what a trouble is about, without what is plain.
 func (s Style) object(text string) string {
-	parts := strings.SplitN(clean(text), "/", 3)
+	parts := strings.SplitN(sanitize(text), "/", 3)
 	if len(parts) != 3 {
-		return clean(text)
+		return sanitize(text)
 	}
 	if parts[0] == "machinedeployment" {
-		return s.name(parts[1], parts[2])
+		return s.objectName(parts[1], parts[2])
 	}
-	return parts[0] + " " + s.name(parts[1], parts[2])
+	return parts[0] + " " + s.objectName(parts[1], parts[2])
 }

@@ -12,8 +12,8 @@ import (
 // barWidth is how many columns a bar has at 80 columns; it grows with the screen.
 func (s Style) barWidth() int { return min(40, 20+max(0, s.Width-80)/3) }
 
-// bar shows so many that are ready, such as are there, and such as are wanted and not there, of a scale.
-func (s Style) bar(ready, there, wanted, scale int) string {
+// replicaBar draws ready replicas, other replicas, and missing ones, to a scale.
+func (s Style) replicaBar(ready, there, wanted, scale int) string {
 	columns := s.barWidth()
 	at := func(n int) int {
 		if scale <= 0 || n <= 0 {
@@ -22,11 +22,11 @@ func (s Style) bar(ready, there, wanted, scale int) string {
 		// What there is shows, however little it is.
 		return min(columns, max(1, (n*columns+scale/2)/scale))
 	}
-	m := s.marks()
+	m := s.symbols()
 	full, part := at(ready), at(max(ready, there))
 	gap := at(max(ready, there, wanted))
-	return s.paint(green, strings.Repeat(m.full, full)) + s.paint(yellow, strings.Repeat(m.part, part-full)) +
-		s.paint(red, strings.Repeat(m.gap, gap-part)) + strings.Repeat(" ", columns-gap)
+	return s.colorize(green, strings.Repeat(m.full, full)) + s.colorize(yellow, strings.Repeat(m.part, part-full)) +
+		s.colorize(red, strings.Repeat(m.gap, gap-part)) + strings.Repeat(" ", columns-gap)
 }
 
 func (s Style) balancers(v overview.Overview) []string {
@@ -35,9 +35,9 @@ func (s Style) balancers(v overview.Overview) []string {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		facts := s.head(clean(b.Policy)+", "+count(b.Replicas, "replica"), s.Width/2)
-		lines = append(lines, s.paint(bold, "BALANCER "+s.clip(s.name(b.Namespace, b.Name), s.Width-width(facts)-12))+"   "+facts)
-		name, scale := widest(s.Width/4, texts(b.Targets, func(t overview.Target) string { return t.Name })...), 1
+		facts := s.keepHead(sanitize(b.Policy)+", "+plural(b.Replicas, "replica"), s.Width/2)
+		lines = append(lines, s.colorize(bold, "BALANCER "+s.cutMiddle(s.objectName(b.Namespace, b.Name), s.Width-textWidth(facts)-12))+"   "+facts)
+		name, scale := widest(s.Width/4, mapStrings(b.Targets, func(t overview.Target) string { return t.Name })...), 1
 		for _, t := range b.Targets {
 			scale = max(scale, t.Wanted, t.Current)
 		}
@@ -60,17 +60,17 @@ func (s Style) target(t overview.Target, name, scale int) string {
 	if t.Min > 0 || t.Max != nil {
 		text += ", limits " + limits
 	}
-	return s.barred(t.Name, name, s.bar(t.Ready, t.Current, t.Wanted, scale), text, t.Why)
+	return s.barred(t.Name, name, s.replicaBar(t.Ready, t.Current, t.Wanted, scale), text, t.Why)
 }
 
 // barred is one line with a name, a bar, numbers, and what is wrong as far as there is room.
 func (s Style) barred(name string, columns int, bar, text, why string) string {
-	head := "  " + left(s.clip(name, columns), columns) + "  "
-	room := s.Width - width(head) - s.barWidth() - 2
-	text = s.head(text, room)
+	head := "  " + padRight(s.cutMiddle(name, columns), columns) + "  "
+	room := s.Width - textWidth(head) - s.barWidth() - 2
+	text = s.keepHead(text, room)
 	line := head + bar + "  " + text
-	if rest := room - width(text) - 2; why != "" && rest >= 10 {
-		line += "  " + s.paint(red, s.head(why, rest))
+	if rest := room - textWidth(text) - 2; why != "" && rest >= 10 {
+		line += "  " + s.colorize(red, s.keepHead(why, rest))
 	}
 	return strings.TrimRight(line, " ")
 }
@@ -81,10 +81,10 @@ func (s Style) federated(v overview.Overview) []string {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		facts := fmt.Sprintf("%s, %d..%d replicas", clean(f.Workload), f.Min, f.Max)
-		facts = s.head(facts, s.Width/2)
-		lines = append(lines, s.paint(bold, "FEDERATED HPA "+s.clip(s.name(f.Namespace, f.Name), s.Width-width(facts)-18))+"   "+facts)
-		name, scale := widest(s.Width/4, texts(f.Clusters, func(c overview.Cluster) string { return c.Name })...), 1
+		facts := fmt.Sprintf("%s, %d..%d replicas", sanitize(f.Workload), f.Min, f.Max)
+		facts = s.keepHead(facts, s.Width/2)
+		lines = append(lines, s.colorize(bold, "FEDERATED HPA "+s.cutMiddle(s.objectName(f.Namespace, f.Name), s.Width-textWidth(facts)-18))+"   "+facts)
+		name, scale := widest(s.Width/4, mapStrings(f.Clusters, func(c overview.Cluster) string { return c.Name })...), 1
 		for _, c := range f.Clusters {
 			scale = max(scale, c.Max, c.Current, c.Desired)
 		}
@@ -103,7 +103,7 @@ func (s Style) cluster(c overview.Cluster, name, scale int) string {
 	case c.Limited:
 		text += ", at its max"
 	case c.State != "" && c.State != "Used":
-		text += ", " + strings.ToLower(clean(c.State))
+		text += ", " + strings.ToLower(sanitize(c.State))
 	}
-	return s.barred(c.Name, name, s.bar(c.Ready, c.Current, c.Desired, scale), text, c.Why)
+	return s.barred(c.Name, name, s.replicaBar(c.Ready, c.Current, c.Desired, scale), text, c.Why)
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, port int) error {
 	}
 	overviews, changed := make(chan overview.Overview, 1), make(chan struct{})
 	go func() {
-		if err := feed(ctx, json.NewDecoder(os.Stdin), overviews, changed); err != nil {
+		if err := sendOverviews(ctx, json.NewDecoder(os.Stdin), overviews, changed); err != nil {
 			cancel(err)
 		}
 	}()
@@ -59,8 +59,8 @@ func run(ctx context.Context, port int) error {
 	return err
 }
 
-// feed hands over one overview after the other. After the last one the page stays as it is.
-func feed(ctx context.Context, decoder *json.Decoder, overviews chan<- overview.Overview, changed chan<- struct{}) error {
+// sendOverviews sends one overview after the other. After the last one, the page stays as it is.
+func sendOverviews(ctx context.Context, decoder *json.Decoder, overviews chan<- overview.Overview, changed chan<- struct{}) error {
 	for {
 		var next overview.Overview
 		if err := decoder.Decode(&next); errors.Is(err, io.EOF) {
