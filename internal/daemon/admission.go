@@ -63,7 +63,7 @@ type answered struct {
 // answers are at most maxCallers. A new one displaces the one that ends first.
 type answers[K comparable] map[K]answered
 
-func (a answers[K]) put(key K, is answered) {
+func (a answers[K]) store(key K, is answered) {
 	if _, known := a[key]; !known && len(a) >= maxCallers {
 		first := key
 		for other, is := range a {
@@ -94,7 +94,7 @@ func (a *admission) before(next http.Handler) http.Handler {
 			return
 		}
 		from, _, _ := net.SplitHostPort(r.RemoteAddr) // empty is an address like another
-		if status := a.ask(r.Context(), token, from); status != http.StatusOK {
+		if status := a.statusFor(r.Context(), token, from); status != http.StatusOK {
 			http.Error(w, http.StatusText(status), status)
 			return
 		}
@@ -102,8 +102,9 @@ func (a *admission) before(next http.Handler) http.Handler {
 	})
 }
 
-// ask remembers what the API server said, but not that it said nothing.
-func (a *admission) ask(ctx context.Context, token, from string) int {
+// statusFor returns the cached answer of the API server, or asks. It does not cache a failure to
+// answer.
+func (a *admission) statusFor(ctx context.Context, token, from string) int {
 	key := sha256.Sum256([]byte(token))
 	if status, ok := a.recall(key); ok {
 		return status
@@ -181,9 +182,9 @@ func (a *admission) remember(key [sha256.Size]byte, from string, status int) {
 	now := a.clock.Now()
 	if status != http.StatusOK {
 		delete(a.admitted, key)
-		a.refused.put(key, answered{status, now.Add(refusedFor)})
+		a.refused.store(key, answered{status, now.Add(refusedFor)})
 		return
 	}
-	a.admitted.put(key, answered{status, now.Add(admittedFor)})
-	a.addresses.put(from, answered{status, now.Add(regularFor)})
+	a.admitted.store(key, answered{status, now.Add(admittedFor)})
+	a.addresses.store(from, answered{status, now.Add(regularFor)})
 }

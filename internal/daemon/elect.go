@@ -37,7 +37,7 @@ type Lease struct {
 // lease go, unless lead returns ErrUnanswered: then the lease runs out, so that the write is over when a successor
 // begins. The client should be one that serves nothing else, so that a busy process does not delay its renewals.
 func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead func(context.Context) error) error {
-	lock := lease.lock(client)
+	lock := lease.resourceLock(client)
 	turn := &turn{work: ctx, lead: lead, done: make(chan struct{})}
 	// The election outlives ctx, so that the lease is held for as long as the work takes to end.
 	election, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -50,14 +50,14 @@ func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead f
 	waiting := context.AfterFunc(ctx, turn.giveUp)
 	defer waiting()
 	elector.Run(election)
-	err = turn.end()
+	err = turn.wait()
 	if !elector.IsLeader() || errors.Is(err, ErrUnanswered) {
 		return err
 	}
 	return errors.Join(err, release(ctx, lock, lease))
 }
 
-func (l Lease) lock(client kubernetes.Interface) resourcelock.Interface {
+func (l Lease) resourceLock(client kubernetes.Interface) resourcelock.Interface {
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name},
 		Client:     client.CoordinationV1(),

@@ -88,7 +88,7 @@ func (g *Gate) giveUp() {
 	}
 }
 
-func (g *Gate) enter(e *exchange) bool {
+func (g *Gate) admit(e *exchange) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -104,8 +104,8 @@ func (g *Gate) enter(e *exchange) bool {
 	return true
 }
 
-// end is called when the answer has been read, or none came.
-func (e *exchange) end() {
+// finish is called when the answer has been read, or if there is none.
+func (e *exchange) finish() {
 	e.once.Do(func() {
 		e.cut()
 		e.gate.mu.Lock()
@@ -130,13 +130,13 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	ctx, cut := begin(request.Context())
 	e := &exchange{gate: t.gate, write: write, cut: cut}
-	if !t.gate.enter(e) {
+	if !t.gate.admit(e) {
 		cut()
 		return nil, ErrClosed
 	}
 	response, err := t.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
-		e.end()
+		e.finish()
 		if ended := request.Context().Err(); ended != nil {
 			err = ended // the caller's reason, not ours
 		}
@@ -170,6 +170,6 @@ type answer struct {
 }
 
 func (a answer) Close() error {
-	defer a.exchange.end()
+	defer a.exchange.finish()
 	return a.ReadCloser.Close()
 }

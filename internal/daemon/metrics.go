@@ -41,12 +41,12 @@ func ServeMetrics(ctx context.Context, addr string, m SecureMetrics) error {
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
 	}
-	return serve(ctx, tls.NewListener(listener, config), m.handler(clock.RealClock{}))
+	return serveUntil(ctx, tls.NewListener(listener, config), m.handler(clock.RealClock{}))
 }
 
 func (m SecureMetrics) handler(clock clock.PassiveClock) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(metricsPath, newAdmission(m.Reviews, clock).before(show(m.Gatherer)))
+	mux.Handle(metricsPath, newAdmission(m.Reviews, clock).before(metricsHandler(m.Gatherer)))
 	return mux
 }
 

@@ -183,8 +183,8 @@ var _ = Describe("Secure metrics", func() {
 	It("remember no more callers than a few", func() {
 		a := newAdmission(j.client(), clock)
 		for i := range 3 * maxCallers {
-			a.ask(context.Background(), fmt.Sprint("liar-", i), fmt.Sprint("10.0.0.", i))
-			a.ask(context.Background(), fmt.Sprint("reader ", i), fmt.Sprint("10.0.1.", i))
+			a.statusFor(context.Background(), fmt.Sprint("liar-", i), fmt.Sprint("10.0.0.", i))
+			a.statusFor(context.Background(), fmt.Sprint("reader ", i), fmt.Sprint("10.0.1.", i))
 			clock.SetTime(clock.Now().Add(3 * time.Second))
 			for _, size := range []int{len(a.admitted), len(a.refused), len(a.addresses)} {
 				Expect(size).To(BeNumerically("<=", maxCallers))
@@ -194,7 +194,7 @@ var _ = Describe("Secure metrics", func() {
 		for _, is := range a.admitted {
 			Expect(is.status).To(Equal(http.StatusOK))
 		}
-		Expect(a.ask(context.Background(), fmt.Sprint("reader ", 3*maxCallers-1), "")).To(Equal(http.StatusOK), "the newest are kept")
+		Expect(a.statusFor(context.Background(), fmt.Sprint("reader ", 3*maxCallers-1), "")).To(Equal(http.StatusOK), "the newest are kept")
 	})
 })
 

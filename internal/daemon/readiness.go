@@ -13,16 +13,16 @@ type Readiness struct {
 	waiting, filled atomic.Bool
 }
 
-// Wait: the lease is another's.
+// Wait records that another instance has the lease.
 func (r *Readiness) Wait() { r.waiting.Store(true) }
 
-// Lead: the turn has come; ready again when the caches are Filled.
+// Lead records that this instance leads. It is ready again when the caches are Filled.
 func (r *Readiness) Lead() { r.waiting.Store(false) }
 
 // Filled: the caches are complete.
 func (r *Readiness) Filled() { r.filled.Store(true) }
 
-// Check is for /readyz.
+// Check is the check of /readyz.
 func (r *Readiness) Check() error {
 	if r.waiting.Load() || r.filled.Load() {
 		return nil

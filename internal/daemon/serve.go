@@ -50,7 +50,7 @@ func Serve(ctx context.Context, addr string, endpoints Endpoints) error {
 	if err != nil {
 		return fmt.Errorf("serve health and metrics: %w", err)
 	}
-	return serve(ctx, listener, endpoints.handler())
+	return serveUntil(ctx, listener, endpoints.handler())
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {
@@ -64,7 +64,7 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := newServer(handler)
 	return Together(ctx,
 		func(context.Context) error {
@@ -90,7 +90,7 @@ func (e Endpoints) handler() http.Handler {
 	mux.Handle("/healthz", report(e.Healthy))
 	mux.Handle("/readyz", report(e.Ready))
 	if e.Metrics != nil {
-		mux.Handle(metricsPath, show(e.Metrics))
+		mux.Handle(metricsPath, metricsHandler(e.Metrics))
 	}
 	if e.Profiling {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -104,8 +104,9 @@ func (e Endpoints) handler() http.Handler {
 
 const metricsPath = "/metrics"
 
-// show metrics. Several libraries bring registries of their own: what one of them says twice must not hide the rest.
-func show(metrics prometheus.Gatherer) http.Handler {
+// metricsHandler serves metrics. Several libraries have registries of their own; a metric that one
+// of them reports twice does not hide the others.
+func metricsHandler(metrics prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 

@@ -50,7 +50,7 @@ var _ = Describe("Serve", func() {
 		base = "http://" + listener.Addr().String()
 		ctx, stop := context.WithCancel(context.Background())
 		result := make(chan error, 1)
-		go func() { result <- serve(ctx, listener, endpoints.handler()) }()
+		go func() { result <- serveUntil(ctx, listener, endpoints.handler()) }()
 		DeferCleanup(func() {
 			stop()
 			Expect(<-result).To(Succeed())

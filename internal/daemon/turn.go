@@ -50,8 +50,8 @@ func (t *turn) giveUp() {
 	}
 }
 
-// end waits for lead, if it was started, and says why the turn ended.
-func (t *turn) end() error {
+// wait waits for lead, if it was started, and returns why the turn ended.
+func (t *turn) wait() error {
 	t.mu.Lock()
 	t.over = true
 	started := t.started

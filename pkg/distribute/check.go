@@ -11,14 +11,14 @@ import (
 // ErrMalformed is what every error of this package wraps: the input contradicts itself, and asking again does not help.
 var ErrMalformed = errors.New("malformed input")
 
-// check returns the sum of the minima.
-func check(total int64, targets []Target) (int64, error) {
+// checkTargets validates the targets and returns the sum of their minimums.
+func checkTargets(total int64, targets []Target) (int64, error) {
 	if total < 0 {
 		return 0, fmt.Errorf("distribute a total of %d: below 0: %w", total, ErrMalformed)
 	}
 	var minima int64
 	for _, t := range targets {
-		if err := t.check(); err != nil {
+		if err := t.validate(); err != nil {
 			return 0, fmt.Errorf("distribute to target %q: %w", t.Key, err)
 		}
 		if t.Min > math.MaxInt64-minima {
@@ -29,7 +29,7 @@ func check(total int64, targets []Target) (int64, error) {
 	return minima, nil
 }
 
-func (t Target) check() error {
+func (t Target) validate() error {
 	switch {
 	case t.Weight < 0:
 		return fmt.Errorf("weight %d is below 0: %w", t.Weight, ErrMalformed)

@@ -45,12 +45,12 @@ type Result struct {
 // Distribute spreads total over the targets. Only malformed input is an error; too little room and too small a total
 // are results.
 func Distribute(total int64, targets []Target, o Options) (Result, error) {
-	return place(total, targets, nil, o)
+	return placeTiers(total, targets, nil, o)
 }
 
-// place fills tier after tier. Without health every target is healthy.
-func place(total int64, targets []Target, health []Health, o Options) (Result, error) {
-	minima, err := check(total, targets)
+// placeTiers fills one tier after the other. Without health, every target is healthy.
+func placeTiers(total int64, targets []Target, health []Health, o Options) (Result, error) {
+	minima, err := checkTargets(total, targets)
 	if err != nil {
 		return Result{}, err
 	}
@@ -63,19 +63,19 @@ func place(total int64, targets []Target, health []Health, o Options) (Result, e
 	for len(lanes) > 0 {
 		var tier []*lane
 		tier, lanes = cutTier(lanes)
-		left, gap := fill(tier, rest)
+		left, gap := fillTier(tier, rest)
 		worst = max(worst, gap)
-		rest = cover(tier, health, left)
+		rest = coverBlocked(tier, health, left)
 		for _, l := range tier {
 			result.Replicas[l.target] = l.at
 		}
 	}
 	result.Overflow = rest
-	result.MaxShareError = worst / max(1, float64(sum(result.Replicas)))
+	result.MaxShareError = worst / max(1, float64(sumCounts(result.Replicas)))
 	return result, nil
 }
 
-func sum(counts []int64) int64 {
+func sumCounts(counts []int64) int64 {
 	var total int64
 	for _, n := range counts {
 		total += n

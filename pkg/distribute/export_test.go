@@ -5,7 +5,7 @@ package distribute
 import "slices"
 
 // Hash is the tie hash.
-var Hash = hash
+var Hash = hashKey
 
 // Order returns the comparison of unit k of targets[i] with unit m of targets[j], tiers left aside.
 func Order(targets []Target, seed uint64) func(i int, k int64, j int, m int64) int {
@@ -31,5 +31,5 @@ func Corrections(total int64, targets []Target) int64 {
 		return 0
 	}
 	water := findLevel(lanes, total)
-	return total - water.raise(lanes)
+	return total - water.raiseLanes(lanes)
 }

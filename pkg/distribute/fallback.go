@@ -39,12 +39,12 @@ func WithFallback(total int64, targets []Target, health []Health, o Options) (Re
 			return Result{}, fmt.Errorf("distribute with fallback to target %q: usable %d is below 0: %w", targets[i].Key, h.Usable, ErrMalformed)
 		}
 	}
-	return place(total, targets, health, o)
+	return placeTiers(total, targets, health, o)
 }
 
-// cover gives the healthy lanes of a tier what its blocked lanes cannot run, and returns what is left for later tiers:
-// that, and what the tier had no room for before.
-func cover(tier []*lane, health []Health, left int64) int64 {
+// coverBlocked gives the healthy lanes of a tier what its blocked lanes cannot run. It returns what
+// is left for later tiers, including what the tier had no room for before.
+func coverBlocked(tier []*lane, health []Health, left int64) int64 {
 	if health == nil {
 		return left
 	}
@@ -58,14 +58,14 @@ func cover(tier []*lane, health []Health, left int64) int64 {
 			continue
 		}
 		missing += max(0, l.at-h.Usable)
-		l.at = h.limit(l)
+		l.at = h.blockedLimit(l)
 	}
-	left, _ = fill(healthy, left+missing)
+	left, _ = fillTier(healthy, left+missing)
 	return left
 }
 
-// limit is what a blocked lane is left with.
-func (h Health) limit(l *lane) int64 {
+// blockedLimit returns how many replicas a blocked lane keeps.
+func (h Health) blockedLimit(l *lane) int64 {
 	if h.Probe < 0 || h.Probe > math.MaxInt64-h.Usable {
 		return l.at
 	}

@@ -2,12 +2,12 @@
 
 package distribute
 
-// fill puts n more replicas on the lanes of one tier, each between its from and its to. It returns what they could not
+// fillTier puts n more replicas on the lanes of one tier, each between its from and its to. It returns what they could not
 // take, and the largest distance of a lane from its exact share, in replicas.
 //
 // Danger: the lanes' from and n must add up to no more than int64 holds. That is true for every call of this package:
 // no tier is ever given more than the total or the sum of the minima, whichever is larger.
-func fill(lanes []*lane, n int64) (left int64, gap float64) {
+func fillTier(lanes []*lane, n int64) (left int64, gap float64) {
 	open := make([]*lane, 0, len(lanes))
 	left = n
 	for _, l := range lanes {
@@ -26,9 +26,9 @@ func fill(lanes []*lane, n int64) (left int64, gap float64) {
 		return left, 0
 	}
 	water := findLevel(open, n)
-	settle(open, n-water.raise(open))
+	settle(open, n-water.raiseLanes(open))
 	for _, l := range open {
-		gap = max(gap, water.gap(l))
+		gap = max(gap, water.distance(l))
 	}
 	return 0, gap
 }
@@ -38,11 +38,11 @@ func fill(lanes []*lane, n int64) (left int64, gap float64) {
 func settle(lanes []*lane, n int64) {
 	if n > 0 {
 		add := crowd{step: 1, first: func(a, b *lane) bool { return compareUnits(a, a.at+1, b, b.at+1) < 0 }}
-		add.move(lanes, n)
+		add.moveTo(lanes, n)
 	}
 	if n < 0 {
 		remove := crowd{step: -1, first: func(a, b *lane) bool { return compareUnits(a, a.at, b, b.at) > 0 }}
-		remove.move(lanes, -n)
+		remove.moveTo(lanes, -n)
 	}
 }
 
@@ -53,35 +53,35 @@ type crowd struct {
 	first func(a, b *lane) bool
 }
 
-func (c *crowd) move(lanes []*lane, n int64) {
+func (c *crowd) moveTo(lanes []*lane, n int64) {
 	c.lanes = make([]*lane, 0, len(lanes))
 	for _, l := range lanes {
-		if c.room(l) {
+		if c.hasRoom(l) {
 			c.lanes = append(c.lanes, l)
 		}
 	}
 	for i := len(c.lanes)/2 - 1; i >= 0; i-- {
-		c.sink(i)
+		c.siftDown(i)
 	}
 	for ; n > 0; n-- {
 		top := c.lanes[0]
 		top.at += c.step
-		if last := len(c.lanes) - 1; !c.room(top) {
+		if last := len(c.lanes) - 1; !c.hasRoom(top) {
 			c.lanes[0], c.lanes = c.lanes[last], c.lanes[:last]
 		}
-		c.sink(0)
+		c.siftDown(0)
 	}
 }
 
-func (c *crowd) room(l *lane) bool {
+func (c *crowd) hasRoom(l *lane) bool {
 	if c.step > 0 {
 		return l.at < l.to
 	}
 	return l.at > l.from
 }
 
-// sink lets the lane at i find its place below.
-func (c *crowd) sink(i int) {
+// siftDown moves the lane at i to its place in the heap.
+func (c *crowd) siftDown(i int) {
 	for {
 		child := 2*i + 1
 		if child >= len(c.lanes) {

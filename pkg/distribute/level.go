@@ -29,24 +29,24 @@ type bend struct {
 func findLevel(lanes []*lane, n int64) level {
 	var active weights
 	rest := n // for the active lanes together: n and the from of each
-	for _, b := range bends(lanes, n, &active) {
-		if active.reach(b, rest) {
+	for _, b := range bendsOf(lanes, n, &active) {
+		if active.reaches(b, rest) {
 			break
 		}
 		if b.full {
 			rest -= b.bound
-			active.drop(b.lane.weight)
+			active.remove(b.lane.weight)
 			continue
 		}
 		rest += b.bound
 		active.add(b.lane.weight)
 	}
-	return active.level(rest)
+	return active.levelFor(rest)
 }
 
-// bends returns the bends in rising order. Lanes that fill from zero are active at once; those that have room for all
-// are never full before the sweep ends.
-func bends(lanes []*lane, n int64, active *weights) []bend {
+// bendsOf returns the bends in rising order. Lanes that fill from zero are active at once; lanes
+// that have room for everything are never full before the sweep ends.
+func bendsOf(lanes []*lane, n int64, active *weights) []bend {
 	var all []bend
 	for _, l := range lanes {
 		if l.from == 0 {
@@ -75,14 +75,14 @@ func (w *weights) add(weight uint64) {
 	w.high += carry
 }
 
-func (w *weights) drop(weight uint64) {
+func (w *weights) remove(weight uint64) {
 	var borrow uint64
 	w.low, borrow = bits.Sub64(w.low, weight, 0)
 	w.high -= borrow
 }
 
-// reach tells whether lanes of these weights hold rest, or more, at the height of the bend.
-func (w *weights) reach(b bend, rest int64) bool {
+// reaches reports whether lanes of these weights hold rest, or more, at the height of the bend.
+func (w *weights) reaches(b bend, rest int64) bool {
 	over, high := bits.Mul64(uint64(b.bound), w.high)
 	mid, low := bits.Mul64(uint64(b.bound), w.low)
 	high, carry := bits.Add64(high, mid, 0)
@@ -90,7 +90,7 @@ func (w *weights) reach(b bend, rest int64) bool {
 	return cmp.Or(cmp.Compare(over+carry, 0), cmp.Compare(high, restHigh), cmp.Compare(low, restLow)) >= 0
 }
 
-func (w *weights) level(rest int64) level {
+func (w *weights) levelFor(rest int64) level {
 	length := bits.Len64(w.low)
 	if w.high > 0 {
 		length = 64 + bits.Len64(w.high)
@@ -99,33 +99,34 @@ func (w *weights) level(rest int64) level {
 	return level{num: uint64(rest), den: w.high<<(64-shift) | w.low>>shift, shift: shift}
 }
 
-// raise brings every lane to its share, rounded, a half up, and returns how many replicas that took. Whatever the level,
+// raiseLanes brings every lane to its share, rounded, a half up, and returns how many replicas that took. Whatever the level,
 // the lanes then hold a front piece of the queue: exactly the units with (2k-1)/weight at or below twice the level.
-func (v level) raise(lanes []*lane) int64 {
+func (v level) raiseLanes(lanes []*lane) int64 {
 	var taken int64
 	for _, l := range lanes {
-		share, part := v.share(l.weight)
+		share, part := v.shareOf(l.weight)
 		if part >= v.den {
 			share++
 		}
-		l.at = l.clamp(share)
+		l.at = l.clampShare(share)
 		taken += l.at - l.from
 	}
 	return taken
 }
 
-// gap is the distance of a lane from its exact share within its bounds, in replicas.
-func (v level) gap(l *lane) float64 {
-	share, part := v.share(l.weight)
-	whole := l.clamp(share)
+// distance returns the distance of a lane from its exact share within its bounds, in replicas.
+func (v level) distance(l *lane) float64 {
+	share, part := v.shareOf(l.weight)
+	whole := l.clampShare(share)
 	if uint64(whole) != share || whole == l.to {
 		part = 0
 	}
 	return math.Abs(float64(l.at-whole) - float64(part)/float64(2*v.den))
 }
 
-// share is weight times level: the whole replicas, and the rest in parts of one replica divided by 2*den.
-func (v level) share(weight uint64) (whole, part uint64) {
+// shareOf returns weight times level: the whole replicas, and the rest in parts of one replica
+// divided by 2*den.
+func (v level) shareOf(weight uint64) (whole, part uint64) {
 	high, low := bits.Mul64(2*v.num, weight)
 	high, low = high>>v.shift, high<<(64-v.shift)|low>>v.shift
 	if high >= v.den {
@@ -134,6 +135,6 @@ func (v level) share(weight uint64) (whole, part uint64) {
 	return bits.Div64(high, low, 2*v.den)
 }
 
-func (l *lane) clamp(share uint64) int64 {
+func (l *lane) clampShare(share uint64) int64 {
 	return int64(min(max(share, uint64(l.from)), uint64(l.to)))
 }

@@ -47,7 +47,7 @@ func tieOrder(targets []Target, seed uint64) ([]int, error) {
 	for i, t := range targets {
 		order[i] = i
 		if seed != 0 {
-			hashes[i] = hash(seed, t.Key)
+			hashes[i] = hashKey(seed, t.Key)
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
@@ -88,9 +88,9 @@ func compareUnits(a *lane, k int64, b *lane, m int64) int {
 	return cmp.Or(cmp.Compare(k, m), cmp.Compare(a.rank, b.rank))
 }
 
-// hash must stay as it is for ever: where it changes, replicas move. It is FNV-1a started from the seed, and a final
+// hashKey must stay as it is for ever: where it changes, replicas move. It is FNV-1a started from the seed, and a final
 // mix, without which keys that differ in their last letter only would stay in alphabetical order.
-func hash(seed uint64, key string) uint64 {
+func hashKey(seed uint64, key string) uint64 {
 	h := seed ^ 0xcbf29ce484222325
 	for i := range len(key) {
 		h = (h ^ uint64(key[i])) * 0x100000001b3

@@ -37,7 +37,7 @@ func Step(cur, ready, goal []int64, want, surge, unavailable int64) ([]int64, er
 		down[i] = max(0, cur[i]-goal[i]) - unready[i]
 		available += min(ready[i], cur[i])
 	}
-	up = portion(up, plus(sum(goal), surge)-sum(cur))
+	up = portion(up, addSaturating(sumCounts(goal), surge)-sumCounts(cur))
 	down = portion(down, available-max(0, want-unavailable))
 	next := slices.Clone(cur)
 	for i := range next {
@@ -53,7 +53,7 @@ func portion(gaps []int64, n int64) []int64 {
 		all[i] = lane{rank: i, weight: uint64(g), to: g}
 		lanes[i] = &all[i]
 	}
-	fill(lanes, max(0, n))
+	fillTier(lanes, max(0, n))
 	for i, l := range lanes {
 		gaps[i] = l.at
 	}
@@ -79,8 +79,8 @@ func checkStep(cur, ready, goal []int64, want, surge, unavailable int64) error {
 	return nil
 }
 
-// plus adds what is not below 0, up to the largest int64.
-func plus(a, b int64) int64 {
+// addSaturating adds two numbers that are not negative, up to the largest int64.
+func addSaturating(a, b int64) int64 {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
 	}

@@ -59,5 +59,5 @@ func (b *budget) spend(p *purse, work int) {
 	}
 }
 
-// low reports whether too little is left to try another way.
-func (b *budget) low() bool { return b.stopped || b.common <= 0 }
+// isLow reports whether too little is left to try another way.
+func (b *budget) isLow() bool { return b.stopped || b.common <= 0 }

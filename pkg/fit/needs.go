@@ -27,13 +27,13 @@ type need struct {
 func needsOf(pod *corev1.Pod) needs {
 	var n needs
 	for name, q := range requests.PodRequests(pod, requests.PodResourcesOptions{UseStatusResources: pod.Spec.NodeName != ""}) {
-		n.add(name, units(name, q))
+		n.addAmount(name, schedulerUnits(name, q))
 	}
 	slices.SortFunc(n.Other, func(a, b need) int { return cmp.Compare(a.Name, b.Name) })
 	return n
 }
 
-func (n *needs) add(name corev1.ResourceName, amount int64) {
+func (n *needs) addAmount(name corev1.ResourceName, amount int64) {
 	switch {
 	case amount <= 0:
 	case name == corev1.ResourceCPU:
@@ -45,9 +45,9 @@ func (n *needs) add(name corev1.ResourceName, amount int64) {
 	}
 }
 
-// units is an amount in the scheduler's units, rounded up. Larger amounts than any machine has are all the same: a sum of
-// several of those would be no number.
-func units(name corev1.ResourceName, q resource.Quantity) int64 {
+// schedulerUnits converts an amount to the units of the scheduler, rounded up. It limits amounts
+// that are larger than any machine has, so that their sum does not overflow.
+func schedulerUnits(name corev1.ResourceName, q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(maxAmount) > 0:
 		return maxAmount
@@ -68,7 +68,7 @@ type stock struct {
 func stockOf(list corev1.ResourceList) stock {
 	s := stock{other: map[corev1.ResourceName]int64{}}
 	for name, q := range list {
-		switch amount := units(name, q); name {
+		switch amount := schedulerUnits(name, q); name {
 		case corev1.ResourceCPU:
 			s.cpu = amount
 		case corev1.ResourceMemory:
@@ -82,7 +82,7 @@ func stockOf(list corev1.ResourceList) stock {
 	return s
 }
 
-func (s *stock) holds(n needs) bool {
+func (s *stock) fits(n needs) bool {
 	if s.pods < 1 || n.CPU > 0 && n.CPU > s.cpu || n.Memory > 0 && n.Memory > s.memory {
 		return false
 	}
@@ -94,8 +94,8 @@ func (s *stock) holds(n needs) bool {
 	return true
 }
 
-// take sets aside what some pods need; a negative number gives it back.
-func (s *stock) take(n needs, pods int64) {
+// reserve sets aside what some pods need. A negative number of pods gives it back.
+func (s *stock) reserve(n needs, pods int64) {
 	s.pods -= pods
 	s.cpu -= pods * n.CPU
 	s.memory -= pods * n.Memory
@@ -104,16 +104,17 @@ func (s *stock) take(n needs, pods int64) {
 	}
 }
 
-// share is the largest part of a stock that some needs take: 1 fills it. It is 1 where the stock has none of something.
-func (s *stock) share(n needs) float64 {
-	most := max(part(n.CPU, s.cpu), part(n.Memory, s.memory), part(1, s.pods))
+// largestPart returns the largest part of a stock that some needs take: 1 fills it. It is 1 if the
+// stock has none of a resource.
+func (s *stock) largestPart(n needs) float64 {
+	most := max(fraction(n.CPU, s.cpu), fraction(n.Memory, s.memory), fraction(1, s.pods))
 	for _, o := range n.Other {
-		most = max(most, part(o.Amount, s.other[o.Name]))
+		most = max(most, fraction(o.Amount, s.other[o.Name]))
 	}
 	return most
 }
 
-func part(amount, of int64) float64 {
+func fraction(amount, of int64) float64 {
 	switch {
 	case amount <= 0:
 		return 0
@@ -123,26 +124,27 @@ func part(amount, of int64) float64 {
 	return float64(amount) / float64(of)
 }
 
-func (s *stock) copy() stock {
+func (s *stock) clone() stock {
 	c := *s
 	c.other = maps.Clone(s.other)
 	return c
 }
 
-// spent is what part of a stock has gone since: the largest of all resources.
-func (s *stock) spent(now stock) float64 {
-	most := max(part(s.cpu-now.cpu, s.cpu), part(s.memory-now.memory, s.memory), part(s.pods-now.pods, s.pods))
+// usedSince returns the part of a stock that has been used since: the largest of all resources.
+func (s *stock) usedSince(now stock) float64 {
+	most := max(fraction(s.cpu-now.cpu, s.cpu), fraction(s.memory-now.memory, s.memory), fraction(s.pods-now.pods, s.pods))
 	for name, had := range s.other {
-		most = max(most, part(had-now.other[name], had))
+		most = max(most, fraction(had-now.other[name], had))
 	}
 	return most
 }
 
-// match is how well needs go with what is left of a stock: the larger, the more they take of what there is much of.
-func (s *stock) match(left stock, n needs) float64 {
-	m := part(n.CPU, s.cpu)*part(left.cpu, s.cpu) + part(n.Memory, s.memory)*part(left.memory, s.memory)
+// similarity returns how well needs match what is left of a stock: it is larger the more they take
+// of what there is much of.
+func (s *stock) similarity(left stock, n needs) float64 {
+	m := fraction(n.CPU, s.cpu)*fraction(left.cpu, s.cpu) + fraction(n.Memory, s.memory)*fraction(left.memory, s.memory)
 	for _, o := range n.Other {
-		m += part(o.Amount, s.other[o.Name]) * part(left.other[o.Name], s.other[o.Name])
+		m += fraction(o.Amount, s.other[o.Name]) * fraction(left.other[o.Name], s.other[o.Name])
 	}
 	return m
 }

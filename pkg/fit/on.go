@@ -36,7 +36,7 @@ const (
 // keys given count as gone. Pod affinity and topology spread are not looked at, since they are about other pods.
 func On(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	free := stockOf(node.Status.Allocatable)
-	if p.Unclear == "" && !free.holds(p.needs) {
+	if p.Unclear == "" && !free.fits(p.needs) {
 		return Full
 	}
 	return Suits(p, node, without...)
@@ -47,11 +47,11 @@ func Suits(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	if p.Unclear != "" {
 		return Undecided
 	}
-	return p.at(node, lasting(taintsOf(node), without))
+	return p.obstacleOn(node, lasting(taintsOf(node), without))
 }
 
-// at is the obstacle that the node itself is, whatever runs there.
-func (p *Pod) at(node *corev1.Node, taints []corev1.Taint) Obstacle {
+// obstacleOn returns what the node itself has against the pod, whatever runs there.
+func (p *Pod) obstacleOn(node *corev1.Node, taints []corev1.Taint) Obstacle {
 	if ok, err := p.required.Match(node); !ok || err != nil {
 		return Elsewhere
 	}

@@ -17,21 +17,21 @@ func (k *packer) release() {
 	least := k.leastMachines()
 	var best []put
 	var score []int
-	for i, way := range k.ways() {
+	for i, way := range k.orders() {
 		slices.SortStableFunc(k.shapes, way.order)
 		k.aligned = way.aligned
 		k.greedy()
-		if s := k.score(); best == nil || slices.Compare(s, score) < 0 {
+		if s := k.costs(); best == nil || slices.Compare(s, score) < 0 {
 			best, score = slices.Clone(k.steps[settled:]), s
 		}
-		done := !k.waiting() && sum(k.opened) <= least
-		k.back(settled)
-		if done || i == 0 && len(best) == 0 || k.budget.low() {
+		done := !k.waiting() && sumCounts(k.opened) <= least
+		k.undoTo(settled)
+		if done || i == 0 && len(best) == 0 || k.budget.isLow() {
 			break
 		}
 	}
 	for _, step := range best {
-		k.again(step)
+		k.redo(step)
 	}
 }
 
@@ -41,8 +41,9 @@ type way struct {
 	aligned bool
 }
 
-// ways are what is tried. Where not all get a place, one of the last two does justice to priorities.
-func (k *packer) ways() []way {
+// orders returns the orders to try. If not all pods get a place, one of the last two respects
+// priorities.
+func (k *packer) orders() []way {
 	by := func(amount func(n needs) int64) func(a, b *shape) int {
 		return func(a, b *shape) int {
 			return cmp.Or(cmp.Compare(amount(b.like.needs), amount(a.like.needs)), bySize(a, b))
@@ -60,8 +61,8 @@ func (k *packer) ways() []way {
 	return ways
 }
 
-// score is smaller for what is better: pods left by falling priority, then machines opened.
-func (k *packer) score() []int {
+// costs is smaller for a better packing: pods left over by falling priority, then opened machines.
+func (k *packer) costs() []int {
 	left := map[int32]int{}
 	var priorities []int32
 	for _, s := range k.shapes {
@@ -69,40 +70,41 @@ func (k *packer) score() []int {
 		if _, ok := left[p]; !ok {
 			priorities = append(priorities, p)
 		}
-		left[p] += s.count() - s.placed
+		left[p] += s.total() - s.placed
 	}
 	slices.Sort(priorities)
 	var score []int
 	for _, p := range slices.Backward(priorities) {
 		score = append(score, left[p])
 	}
-	return append(score, sum(k.opened))
+	return append(score, sumCounts(k.opened))
 }
 
-// again takes a step that was taken back.
-func (k *packer) again(step put) {
+// redo repeats a step that was taken back.
+func (k *packer) redo(step put) {
 	k.steps = append(k.steps, step)
 	if step.shape == nil {
 		k.room.slots[step.slot].closed = false
 		k.opened[step.group]++
 		return
 	}
-	k.room.put(step.shape.next(), step.slot)
+	k.room.addPod(step.shape.nextPod(), step.slot)
 	step.shape.placed++
 }
 
-// scale finds out the size of each shape and how many groups could hold one, by the next machine of each group.
-func (k *packer) scale() {
+// measure determines the size of each shape, and how many groups could hold one, by the next
+// machine of each group.
+func (k *packer) measure() {
 	largest := k.largest()
 	for _, s := range k.shapes {
-		s.size = largest.share(s.like.needs)
+		s.size = largest.largestPart(s.like.needs)
 		for g := range k.groups {
-			if !k.may(g) {
+			if !k.canOpen(g) {
 				continue
 			}
 			i := k.room.number[k.groups[g].Nodes[0]]
 			k.room.slots[i].closed = false
-			if k.fits(s, i) {
+			if k.nextFits(s, i) {
 				s.homes++
 			}
 			k.room.slots[i].closed = true
@@ -114,7 +116,7 @@ func (k *packer) scale() {
 func (k *packer) largest() stock {
 	most := stock{pods: 1}
 	for g := range k.groups {
-		if !k.may(g) {
+		if !k.canOpen(g) {
 			continue
 		}
 		free := &k.room.slots[k.room.number[k.groups[g].Nodes[0]]].free
@@ -133,7 +135,7 @@ func (k *packer) largest() stock {
 func (k *packer) leastMachines() int {
 	var cpu, memory, pods float64
 	for _, s := range k.shapes {
-		n := float64(s.count() - s.placed)
+		n := float64(s.total() - s.placed)
 		cpu, memory, pods = cpu+n*float64(s.like.needs.CPU), memory+n*float64(s.like.needs.Memory), pods+n
 	}
 	largest := k.largest()
@@ -148,7 +150,7 @@ func quotient(amount float64, each int64) int {
 	return int(min(math.Ceil(amount/float64(each)), math.MaxInt32))
 }
 
-func sum(counts []int) int {
+func sumCounts(counts []int) int {
 	total := 0
 	for _, n := range counts {
 		total += n

@@ -14,7 +14,7 @@ func Pack(r *Room, d Demand, groups []Group) Packing {
 	k := &packer{room: r, groups: groups, opened: make([]int, len(groups)), began: r.work}
 	k.gather(d)
 	k.budget = newBudget(cmp.Or(d.Budget, MaxWork), k.shapes, d.Interrupted)
-	k.scale()
+	k.measure()
 	slices.SortStableFunc(k.shapes, byPriority(bySize))
 	k.settle()
 	if k.waiting() {
@@ -76,7 +76,7 @@ func (k *packer) gather(d Demand) {
 // settle places what fits on nodes as they are.
 func (k *packer) settle() {
 	for _, s := range k.shapes {
-		k.along(s)
+		k.placeShape(s)
 	}
 	k.resettle()
 }
@@ -86,98 +86,99 @@ func (k *packer) resettle() {
 	for again := true; again; {
 		again = false
 		for _, s := range k.shapes {
-			again = s.fickle && k.along(s) > 0 || again
+			again = s.fickle && k.placeShape(s) > 0 || again
 		}
 	}
 }
 
-// along fills the nodes with pods of a shape, in their order.
-func (k *packer) along(s *shape) int {
+// placeShape places pods of a shape on the nodes, in their order.
+func (k *packer) placeShape(s *shape) int {
 	n := 0
-	for i := 0; i < len(k.room.slots) && s.next() != nil && k.budget.allows(s.purse); i++ {
-		n += k.fill(s, i)
+	for i := 0; i < len(k.room.slots) && s.nextPod() != nil && k.budget.allows(s.purse); i++ {
+		n += k.fillNode(s, i)
 	}
 	return n
 }
 
-// fill places as many pods of a shape on a node as fit there.
-func (k *packer) fill(s *shape, i int) int {
+// fillNode places as many pods of a shape on a node as fit there.
+func (k *packer) fillNode(s *shape, i int) int {
 	n := 0
-	for k.fits(s, i) {
-		k.put(s, i)
+	for k.nextFits(s, i) {
+		k.placeNext(s, i)
 		n++
 	}
 	return n
 }
 
-// fits reports whether the next pod of a shape fits on a node; false where its namespace has spent its part of the budget.
-func (k *packer) fits(s *shape, i int) bool {
-	p := s.next()
+// nextFits reports whether the next pod of a shape fits on a node. It returns false if the
+// namespace of the pod has used its part of the budget.
+func (k *packer) nextFits(s *shape, i int) bool {
+	p := s.nextPod()
 	if p == nil || !k.budget.allows(s.purse) {
 		return false
 	}
 	before := k.room.work
-	fits := k.room.ask(p, i) == Fits
+	fits := k.room.obstacleAt(p, i) == Fits
 	k.budget.spend(s.purse, k.room.work-before)
 	return fits
 }
 
-// put pays for the way back, too.
-func (k *packer) put(s *shape, i int) {
+// placeNext places the next pod. It also pays for the way back.
+func (k *packer) placeNext(s *shape, i int) {
 	before := k.room.work
-	k.room.put(s.next(), i)
+	k.room.addPod(s.nextPod(), i)
 	k.budget.spend(s.purse, 2*(k.room.work-before))
 	s.placed++
 	k.steps = append(k.steps, put{shape: s, slot: i})
 }
 
-// open opens the next machine of a group and fills it. It returns how much went there, as parts of the largest machine,
-// and what part of it is used.
-func (k *packer) open(g int) (amount, used float64) {
+// openMachine opens the next machine of a group and fills it. It returns how much it holds, in
+// parts of the largest machine, and the part of it that is used.
+func (k *packer) openMachine(g int) (amount, used float64) {
 	i := k.room.number[k.groups[g].Nodes[k.opened[g]]]
 	slot := k.room.slots[i]
 	slot.closed = false
 	k.opened[g]++
 	k.steps = append(k.steps, put{slot: i, group: g})
-	had := slot.free.copy()
+	had := slot.free.clone()
 	before := len(k.steps)
 	if k.aligned {
-		k.align(i)
+		k.fillByMatch(i)
 	}
 	for again := true; again; {
 		again = false
 		for _, s := range k.shapes {
-			again = k.fill(s, i) > 0 && s.fickle || again
+			again = k.fillNode(s, i) > 0 && s.fickle || again
 		}
 	}
 	for _, step := range k.steps[before:] {
 		amount += step.shape.size
 	}
-	return amount, had.spent(slot.free)
+	return amount, had.usedSince(slot.free)
 }
 
-// align fills a node one pod after the other, each time with one of the shape that goes best with what is left there: much
-// of what there is much of.
-func (k *packer) align(i int) {
+// fillByMatch fills a node one pod at a time, each time with the shape that matches best what is
+// left there.
+func (k *packer) fillByMatch(i int) {
 	slot := k.room.slots[i]
-	had := slot.free.copy()
+	had := slot.free.clone()
 	for {
 		var best *shape
 		most := -1.0
 		for _, s := range k.shapes {
-			if match := had.match(slot.free, s.like.needs); match > most && k.fits(s, i) {
+			if match := had.similarity(slot.free, s.like.needs); match > most && k.nextFits(s, i) {
 				best, most = s, match
 			}
 		}
 		if best == nil {
 			return
 		}
-		k.put(best, i)
+		k.placeNext(best, i)
 	}
 }
 
-// back takes back all steps but the first n.
-func (k *packer) back(n int) {
+// undoTo takes back all steps except the first n.
+func (k *packer) undoTo(n int) {
 	for len(k.steps) > n {
 		last := k.steps[len(k.steps)-1]
 		k.steps = k.steps[:len(k.steps)-1]
@@ -187,59 +188,59 @@ func (k *packer) back(n int) {
 			continue
 		}
 		last.shape.placed--
-		k.room.remove(last.shape.next(), last.slot)
+		k.room.remove(last.shape.nextPod(), last.slot)
 	}
 }
 
 // greedy opens machines until nothing is left that one of them could hold.
 func (k *packer) greedy() {
 	for k.waiting() {
-		g := k.best()
+		g := k.bestGroup()
 		if g < 0 {
 			return
 		}
-		k.open(g)
+		k.openMachine(g)
 		k.resettle()
 	}
 }
 
-// best is the group whose next machine holds most; of equal ones that which is used better then, then that with more
-// machines left; -1 where none holds anything.
-func (k *packer) best() int {
+// bestGroup returns the group whose next machine holds most, or -1 if none holds anything. Among
+// equals, it returns the one whose machine is better used, then the one with more machines left.
+func (k *packer) bestGroup() int {
 	best, bestAmount, bestUsed := -1, 0.0, 0.0
 	for g := range k.groups {
-		if !k.may(g) {
+		if !k.canOpen(g) {
 			continue
 		}
 		before := len(k.steps)
-		amount, used := k.open(g)
-		k.back(before)
+		amount, used := k.openMachine(g)
+		k.undoTo(before)
 		if amount == 0 {
 			continue
 		}
-		if best < 0 || cmp.Or(cmp.Compare(amount, bestAmount), cmp.Compare(used, bestUsed), cmp.Compare(k.spare(g), k.spare(best))) > 0 {
+		if best < 0 || cmp.Or(cmp.Compare(amount, bestAmount), cmp.Compare(used, bestUsed), cmp.Compare(k.machinesLeft(g), k.machinesLeft(best))) > 0 {
 			best, bestAmount, bestUsed = g, amount, used
 		}
 	}
 	return best
 }
 
-// may says that a group has another machine to open.
-func (k *packer) may(g int) bool {
-	if k.spare(g) <= 0 {
+// canOpen reports whether a group has another machine to open.
+func (k *packer) canOpen(g int) bool {
+	if k.machinesLeft(g) <= 0 {
 		return false
 	}
 	i, ok := k.room.number[k.groups[g].Nodes[k.opened[g]]]
 	return ok && k.room.slots[i].closed
 }
 
-func (k *packer) spare(g int) int {
+func (k *packer) machinesLeft(g int) int {
 	return min(len(k.groups[g].Nodes), k.groups[g].Limit) - k.opened[g]
 }
 
 // waiting reports whether some pods have no place yet, and may still be looked at.
 func (k *packer) waiting() bool {
-	return slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.next() != nil && k.budget.allows(s.purse) })
+	return slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.nextPod() != nil && k.budget.allows(s.purse) })
 }
 
 func (k *packer) result() Packing {

@@ -85,7 +85,7 @@ func (p *Pod) Located(lookups *Lookups) *Pod {
 	if err != nil && p.Unclear == "" {
 		located.Unclear = err.Error()
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%q", p.Shape(), located.Unclear, names(volumes))))
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%q", p.Shape(), located.Unclear, volumeNames(volumes))))
 	located.shape = string(sum[:])
 	return &located
 }
@@ -104,8 +104,8 @@ func costOf(pod *corev1.Pod) int {
 	return n
 }
 
-// rules is how many terms and constraints about other pods it has.
-func (p *Pod) rules() int { return len(p.together) + len(p.apart) + len(p.spread) }
+// ruleCount returns the number of terms and constraints of the pod about other pods.
+func (p *Pod) ruleCount() int { return len(p.together) + len(p.apart) + len(p.spread) }
 
 // exotic is an error for a pod that the scheduler places by rules that are not known here.
 func exotic(pod *corev1.Pod) error {
@@ -149,7 +149,7 @@ func (p *Pod) describe() string {
 		Ports              []port
 	}{
 		p.Unclear, p.Object.Namespace, p.Priority(), p.Object.Labels, s.NodeSelector, required(s), s.Tolerations,
-		hard(s.TopologySpreadConstraints), p.needs, p.ports,
+		hardConstraints(s.TopologySpreadConstraints), p.needs, p.ports,
 	})
 	if err != nil {
 		return string(p.Object.UID) + "/" + p.Object.Namespace + "/" + p.Object.Name // like no other
@@ -166,7 +166,7 @@ func (p *Pod) Priority() int32 {
 	return *p.Object.Spec.Priority
 }
 
-// Name is namespace/name.
+// Name returns namespace/name.
 func (p *Pod) Name() string { return p.Object.Namespace + "/" + p.Object.Name }
 
 // port is one of the node's own that a pod takes.

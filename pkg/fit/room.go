@@ -58,15 +58,15 @@ func NewRoom(nodes []Node) *Room {
 			free: stockOf(n.Object.Status.Allocatable), pods: make([]*Pod, 0, len(n.Pods)+4),
 		}
 		for _, p := range n.Pods {
-			s.add(p)
+			s.addPod(p)
 		}
 		r.slots = append(r.slots, s)
 	}
 	return r
 }
 
-func (s *slot) add(p *Pod) {
-	s.free.take(p.needs, 1)
+func (s *slot) addPod(p *Pod) {
+	s.free.reserve(p.needs, 1)
 	s.pods = append(s.pods, p)
 	s.ports = append(s.ports, p.ports...)
 	if len(p.apart) > 0 || p.unread {
@@ -74,27 +74,28 @@ func (s *slot) add(p *Pod) {
 	}
 }
 
-// Ask says what keeps a pod from a node. A node that is not in the room is elsewhere.
+// Ask returns what keeps a pod from a node. A node that is not in the room is elsewhere.
 func (r *Room) Ask(p *Pod, node string) Obstacle {
 	i, ok := r.number[node]
 	if !ok {
 		return Elsewhere
 	}
-	return r.ask(p, i)
+	return r.obstacleAt(p, i)
 }
 
-// ask looks at the cheapest first; where there is more than one obstacle, which is named may depend on that.
-func (r *Room) ask(p *Pod, i int) Obstacle {
+// obstacleAt makes the cheapest checks first. If there is more than one obstacle, the result may
+// depend on the order.
+func (r *Room) obstacleAt(p *Pod, i int) Obstacle {
 	s := r.slots[i]
 	r.work++
 	if p.Unclear != "" {
 		return Undecided
 	}
-	if !s.free.holds(p.needs) {
+	if !s.free.fits(p.needs) {
 		return Full
 	}
-	kind := r.kind(p)
-	if o := r.is(s, p, kind); o != Fits {
+	kind := r.shapeNumber(p)
+	if o := r.nodeObstacle(s, p, kind); o != Fits {
 		return o
 	}
 	if len(p.ports) > 0 {
@@ -103,12 +104,12 @@ func (r *Room) ask(p *Pod, i int) Obstacle {
 			return PortTaken
 		}
 	}
-	r.work += p.rules()
-	return r.tally(p, kind).ask(p, i, s)
+	r.work += p.ruleCount()
+	return r.tallyFor(p, kind).obstacle(p, i, s)
 }
 
-// kind is the number of the shape of a pod.
-func (r *Room) kind(p *Pod) int {
+// shapeNumber returns the number of the shape of a pod.
+func (r *Room) shapeNumber(p *Pod) int {
 	kind, known := r.kinds[p.Shape()]
 	if !known {
 		kind = len(r.tallies)
@@ -118,8 +119,8 @@ func (r *Room) kind(p *Pod) int {
 	return kind
 }
 
-// is what a node itself is to pods of a shape.
-func (r *Room) is(s *slot, p *Pod, kind int) Obstacle {
+// nodeObstacle returns what the node itself has against pods of a shape.
+func (r *Room) nodeObstacle(s *slot, p *Pod, kind int) Obstacle {
 	known, taints := &s.at[0], s.taints
 	if s.closed {
 		known, taints = &s.at[1], taintsOf(s.node)
@@ -129,15 +130,15 @@ func (r *Room) is(s *slot, p *Pod, kind int) Obstacle {
 	}
 	if (*known)[kind] == 0 {
 		r.work += p.cost
-		(*known)[kind] = uint8(slices.Index(suitabilities, p.at(s.node, taints)))
+		(*known)[kind] = uint8(slices.Index(suitabilities, p.obstacleOn(s.node, taints)))
 	}
 	return suitabilities[(*known)[kind]]
 }
 
-// Put has a pod run on a node of the room, whether it fits or not.
+// Put adds a pod to a node of the room, whether it fits or not.
 func (r *Room) Put(p *Pod, node string) {
 	if i, ok := r.number[node]; ok {
-		r.put(p, i)
+		r.addPod(p, i)
 	}
 }
 
@@ -148,8 +149,8 @@ func (r *Room) Remove(p *Pod, node string) {
 	}
 }
 
-func (r *Room) put(p *Pod, i int) {
-	r.slots[i].add(p)
+func (r *Room) addPod(p *Pod, i int) {
+	r.slots[i].addPod(p)
 	r.recount(p, i, 1)
 }
 
@@ -157,7 +158,7 @@ func (r *Room) recount(p *Pod, i, by int) {
 	r.work += 1 + r.upkeep + len(p.apart)*len(r.tallies)
 	for _, t := range r.tallies {
 		if t != nil {
-			t.count(p, i, r.slots[i], by)
+			t.update(p, i, r.slots[i], by)
 		}
 	}
 }
@@ -172,7 +173,7 @@ func (r *Room) remove(p *Pod, i int) {
 	if at := lastIndex(s.jealous, p); at >= 0 {
 		s.jealous = slices.Delete(s.jealous, at, at+1)
 	}
-	s.free.take(p.needs, -1)
+	s.free.reserve(p.needs, -1)
 	if len(p.ports) > 0 {
 		s.ports, r.work = nil, r.work+len(s.ports)
 		for _, q := range s.pods {
@@ -191,25 +192,25 @@ func lastIndex(pods []*Pod, p *Pod) int {
 	return -1
 }
 
-// tally returns what is counted for the shape of a pod, which is begun if need be.
-func (r *Room) tally(p *Pod, kind int) *tally {
+// tallyFor returns the counts for the shape of a pod. It makes them if they do not exist.
+func (r *Room) tallyFor(p *Pod, kind int) *tally {
 	if r.tallies[kind] == nil {
 		r.tallies[kind] = newTally(p, r.slots)
-		r.work += r.begun(p)
-		r.upkeep += 1 + p.rules()
+		r.work += r.tallyWork(p)
+		r.upkeep += 1 + p.ruleCount()
 	}
 	return r.tallies[kind]
 }
 
-// begun is how much work it was to begin a tally.
-func (r *Room) begun(p *Pod) int {
+// tallyWork returns the cost of making a tally.
+func (r *Room) tallyWork(p *Pod) int {
 	work := len(r.slots) * (1 + 4*len(p.spread))
 	for _, s := range r.slots {
 		for _, other := range s.jealous {
 			work += 1 + len(other.apart)
 		}
-		if p.rules() > 0 {
-			work += len(s.pods) * (1 + p.rules()/4)
+		if p.ruleCount() > 0 {
+			work += len(s.pods) * (1 + p.ruleCount()/4)
 		}
 	}
 	return work

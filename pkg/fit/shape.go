@@ -21,14 +21,14 @@ type shape struct {
 	purse  *purse
 }
 
-// count is how many there are and will be.
-func (s *shape) count() int { return len(s.pods) + s.uncreated }
+// total returns the number of pods that exist or will be created.
+func (s *shape) total() int { return len(s.pods) + s.uncreated }
 
-func (s *shape) next() *Pod {
+func (s *shape) nextPod() *Pod {
 	switch {
 	case s.placed < len(s.pods):
 		return s.pods[s.placed]
-	case s.placed < s.count():
+	case s.placed < s.total():
 		return s.like
 	}
 	return nil

@@ -79,10 +79,10 @@ func SlimMovable(pod *corev1.Pod) *corev1.Pod {
 // bounded is a slim pod without its requests, and the bound that it passes; empty where it keeps them all.
 func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
 	if reason := pod.Annotations[unread]; reason != "" {
-		return nil, start(reason)
+		return nil, truncateName(reason)
 	}
 	if reason := pod.Annotations[unmovable]; reason != "" && pod.Spec.NodeName == "" {
-		return nil, start(reason)
+		return nil, truncateName(reason)
 	}
 	n, bytes := 0, 0
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
@@ -93,7 +93,7 @@ func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
 		}
 	}
 	slim = outline(pod)
-	carry(pod, slim)
+	copyRules(pod, slim)
 	s := &slim.Spec
 	for _, bound := range []struct {
 		n, most int
@@ -135,7 +135,7 @@ func outline(pod *corev1.Pod) *corev1.Pod {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Size() < MaxBytes/8 {
 		slim.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	slim.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: start(pod.Spec.SchedulerName), Priority: pod.Spec.Priority}
+	slim.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: truncateName(pod.Spec.SchedulerName), Priority: pod.Spec.Priority}
 	slim.Status = corev1.PodStatus{Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates[:1:1]
@@ -148,11 +148,11 @@ func outline(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// start is a name, or what makes it differ from all that are sensible.
-func start(name string) string { return name[:min(len(name), MaxBytes/8)] }
+// truncateName returns a name, or a prefix that is longer than every sensible name.
+func truncateName(name string) string { return name[:min(len(name), MaxBytes/8)] }
 
-// carry copies what decides where a pod may run, but its requests.
-func carry(pod, slim *corev1.Pod) {
+// copyRules copies everything that decides where a pod may run, except its requests.
+func copyRules(pod, slim *corev1.Pod) {
 	from, to := &pod.Spec, &slim.Spec
 	slim.Labels = pod.Labels
 	to.Containers = []corev1.Container{{Ports: hostPorts(pod)}}
@@ -162,7 +162,7 @@ func carry(pod, slim *corev1.Pod) {
 	}
 	to.NodeSelector, to.Tolerations = from.NodeSelector, from.Tolerations
 	to.Volumes = claims(from.Volumes)
-	to.TopologySpreadConstraints = hard(from.TopologySpreadConstraints)
+	to.TopologySpreadConstraints = hardConstraints(from.TopologySpreadConstraints)
 	if len(from.ResourceClaims) > 0 {
 		to.ResourceClaims = []corev1.PodResourceClaim{{}}
 	}
@@ -171,8 +171,8 @@ func carry(pod, slim *corev1.Pod) {
 	}
 }
 
-// hard are the constraints that keep a pod from nodes.
-func hard(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+// hardConstraints returns the constraints that keep a pod from nodes.
+func hardConstraints(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
 	var all []corev1.TopologySpreadConstraint
 	for _, c := range constraints {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
@@ -236,8 +236,8 @@ func roughly(pod *corev1.Pod) corev1.ResourceList {
 	var milli, bytes int64
 	for i := range pod.Spec.Containers {
 		list := pod.Spec.Containers[i].Resources.Requests
-		milli = min(milli+units(corev1.ResourceCPU, list[corev1.ResourceCPU]), maxAmount)
-		bytes = min(bytes+units(corev1.ResourceMemory, list[corev1.ResourceMemory]), maxAmount)
+		milli = min(milli+schedulerUnits(corev1.ResourceCPU, list[corev1.ResourceCPU]), maxAmount)
+		bytes = min(bytes+schedulerUnits(corev1.ResourceMemory, list[corev1.ResourceMemory]), maxAmount)
 	}
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),

@@ -49,11 +49,11 @@ func newTally(like *Pod, slots []*slot) *tally {
 	t.spread = domainsOf(like, slots)
 	for i, s := range slots {
 		pods := s.pods
-		if like.rules() == 0 {
+		if like.ruleCount() == 0 {
 			pods = s.jealous
 		}
 		for _, p := range pods {
-			t.count(p, i, s, 1)
+			t.update(p, i, s, 1)
 		}
 	}
 	return t
@@ -89,15 +89,15 @@ func domainsOf(like *Pod, slots []*slot) []*domains {
 	return all
 }
 
-// count adds a pod that is on a node, or takes it away.
-func (t *tally) count(p *Pod, i int, s *slot, by int) {
+// update adds a pod that is on a node, or removes it.
+func (t *tally) update(p *Pod, i int, s *slot, by int) {
 	if p.unread {
 		if t.concerns(p) {
 			t.unread += by
 		}
 		return
 	}
-	if all(t.like.together, p) {
+	if allMatch(t.like.together, p) {
 		for _, term := range t.like.together {
 			if value, ok := s.node.Labels[term.key]; ok {
 				t.mates[place{term.key, value}] += by
@@ -106,17 +106,17 @@ func (t *tally) count(p *Pod, i int, s *slot, by int) {
 		}
 	}
 	for _, term := range t.like.apart {
-		if term.names(p) {
-			t.avoided.add(s, term.key, by)
+		if term.matches(p) {
+			t.avoided.addPods(s, term.key, by)
 		}
 	}
 	for _, term := range p.apart {
 		switch {
-		case !term.names(t.like):
+		case !term.matches(t.like):
 		case term.somewhere:
-			t.unsure.add(s, term.key, by)
+			t.unsure.addPods(s, term.key, by)
 		default:
-			t.hostile.add(s, term.key, by)
+			t.hostile.addPods(s, term.key, by)
 		}
 	}
 	for _, d := range t.spread {
@@ -137,8 +137,8 @@ func (t *tally) concerns(p *Pod) bool {
 		slices.ContainsFunc(t.like.together, reaches(other)) || slices.ContainsFunc(t.like.apart, reaches(other))
 }
 
-// add counts pods in the place that a label of a node makes, if it has it.
-func (c *places) add(s *slot, key string, by int) {
+// addPods counts pods in the topology domain of a node, if the node has the label.
+func (c *places) addPods(s *slot, key string, by int) {
 	value, ok := s.node.Labels[key]
 	if !ok {
 		return
@@ -150,8 +150,8 @@ func (c *places) add(s *slot, key string, by int) {
 	c.keys[key] += by
 }
 
-// has reports whether a pod is counted in any place of a node.
-func (c *places) has(s *slot) bool {
+// hasPod reports whether a pod is counted in a topology domain of the node.
+func (c *places) hasPod(s *slot) bool {
 	for key, n := range c.keys {
 		if n <= 0 {
 			continue
@@ -163,14 +163,14 @@ func (c *places) has(s *slot) bool {
 	return false
 }
 
-// ask says what other pods keep one of this shape from a node.
-func (t *tally) ask(p *Pod, i int, s *slot) Obstacle {
+// obstacle returns what other pods have against a pod of this shape on a node.
+func (t *tally) obstacle(p *Pod, i int, s *slot) Obstacle {
 	switch {
-	case t.unread > 0 || t.unsure.has(s):
+	case t.unread > 0 || t.unsure.hasPod(s):
 		return Undecided
 	case len(p.together) > 0 && !t.company(p, s):
 		return Lonely
-	case t.avoided.has(s) || t.hostile.has(s):
+	case t.avoided.hasPod(s) || t.hostile.hasPod(s):
 		return Repelled
 	}
 	for _, d := range t.spread {
@@ -191,7 +191,7 @@ func (t *tally) company(p *Pod, s *slot) bool {
 		}
 		there = there && t.mates[place{term.key, value}] > 0
 	}
-	return there || t.total == 0 && all(p.together, p)
+	return there || t.total == 0 && allMatch(p.together, p)
 }
 
 // admits says that one more pod would not make the place of a node differ too much from the emptiest.

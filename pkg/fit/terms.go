@@ -21,8 +21,8 @@ type term struct {
 	everywhere, somewhere bool
 }
 
-// names reports whether a pod is one of those that the term names. Where namespaces are not known it says yes.
-func (t term) names(p *Pod) bool {
+// matches reports whether the term selects the pod. If namespaces are not known, it returns true.
+func (t term) matches(p *Pod) bool {
 	return t.reaches(p.Object.Namespace) && t.selector.Matches(labels.Set(p.Object.Labels))
 }
 
@@ -31,10 +31,10 @@ func (t term) reaches(namespace string) bool {
 	return t.everywhere || t.somewhere || slices.Contains(t.namespaces, namespace)
 }
 
-// all says whether every term names the pod; not where there are none.
-func all(terms []term, p *Pod) bool {
+// allMatch reports whether every term selects the pod. It returns false if there is no term.
+func allMatch(terms []term, p *Pod) bool {
 	for _, t := range terms {
-		if !t.names(p) {
+		if !t.matches(p) {
 			return false
 		}
 	}

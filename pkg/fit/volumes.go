@@ -95,11 +95,11 @@ func (l *Lookups) claimed(namespace, name string) ([]volume, error) {
 	case claim.Annotations[bindCompleted] == "" && claim.Status.Phase != corev1.ClaimBound:
 		return nil, errors.New("is being bound")
 	}
-	return l.bound(claim.Spec.VolumeName)
+	return l.existingVolume(claim.Spec.VolumeName)
 }
 
-// bound is a volume that exists.
-func (l *Lookups) bound(name string) ([]volume, error) {
+// existingVolume returns the constraints of a volume that exists.
+func (l *Lookups) existingVolume(name string) ([]volume, error) {
 	pv := l.Volume(name)
 	if pv == nil {
 		return nil, fmt.Errorf("is bound to %s, which does not exist", name)
@@ -191,7 +191,7 @@ func placed(node *corev1.Node) bool {
 	return false
 }
 
-func names(volumes []volume) []string {
+func volumeNames(volumes []volume) []string {
 	all := make([]string, len(volumes))
 	for i, v := range volumes {
 		all[i] = v.name

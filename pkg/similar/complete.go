@@ -32,7 +32,7 @@ func Completed(templates []Template, o Options) []Template {
 			continue
 		}
 		k.key = k.key[:0]
-		k.kind(t)
+		k.addKind(t)
 		if from, ok := chooseLender(t, lenders[string(k.key)], o); ok {
 			completed[i].Allocatable, completed[i].Free = from.Allocatable, from.Free
 		}
@@ -54,7 +54,7 @@ func lendersByKind(seen []Template, o Options) map[string][]lender {
 		for _, member := range members {
 			t := seen[member]
 			k.key = k.key[:0]
-			k.kind(t)
+			k.addKind(t)
 			all[string(k.key)] = append(all[string(k.key)], lender{t, memory(t), part})
 		}
 	}

@@ -16,8 +16,9 @@ type point struct {
 // space has the ratio of each coordinate.
 type space []float64
 
-// space is that of points with the same key: memory, then the allocatable resources, then what of them is free.
-func (o Options) space(points []point) space {
+// spaceOf returns the space of points with the same key: memory, then the allocatable resources,
+// then the free part of them.
+func (o Options) spaceOf(points []point) space {
 	s := make(space, len(points[0].at))
 	for i := range s {
 		switch {
@@ -34,7 +35,7 @@ func (o Options) space(points []point) space {
 
 // divide is the partition of points, which it reorders, into parts in which any two are similar.
 func (s space) divide(points []point) [][]int {
-	axis := s.loose(points)
+	axis := s.firstLooseAxis(points)
 	if axis < 0 {
 		part := make([]int, len(points))
 		for i, p := range points {
@@ -44,7 +45,7 @@ func (s space) divide(points []point) [][]int {
 	}
 	slices.SortFunc(points, func(p, q point) int { return cmp.Compare(q.at[axis], p.at[axis]) })
 	// Gaps are seen in one pass, chains only by comparing; so gaps first.
-	pieces := s.gaps(points, axis)
+	pieces := s.splitAtGaps(points, axis)
 	if len(pieces) == 1 {
 		pieces = s.chains(points, axis)
 	}
@@ -58,8 +59,8 @@ func (s space) divide(points []point) [][]int {
 	return parts
 }
 
-// loose is the first axis along which not all points are close to each other; -1 if they are along all.
-func (s space) loose(points []point) int {
+// firstLooseAxis returns the first axis along which some points are not close to each other, or -1.
+func (s space) firstLooseAxis(points []point) int {
 	for axis := range s {
 		least, most := points[0].at[axis], points[0].at[axis]
 		for _, p := range points[1:] {
@@ -72,19 +73,20 @@ func (s space) loose(points []point) int {
 	return -1
 }
 
-// gaps cuts sorted points where two neighbours are too far apart: no point on one side is then similar to any on the
-// other.
-func (s space) gaps(points []point, axis int) [][]point {
-	return cut(points, func(_, before, next point) bool { return !within(before.at[axis], next.at[axis], s[axis]) })
+// splitAtGaps cuts sorted points where two neighbors are too far apart: no point on one side is
+// similar to any on the other.
+func (s space) splitAtGaps(points []point, axis int) [][]point {
+	return splitWhere(points, func(_, before, next point) bool { return !within(before.at[axis], next.at[axis], s[axis]) })
 }
 
 // windows cuts sorted points from the largest down: it and all that are close to it, then the next.
 func (s space) windows(points []point, axis int) [][]point {
-	return cut(points, func(first, _, next point) bool { return !within(first.at[axis], next.at[axis], s[axis]) })
+	return splitWhere(points, func(first, _, next point) bool { return !within(first.at[axis], next.at[axis], s[axis]) })
 }
 
-// cut begins a piece where it is told to, from the piece's first point, the one before and the next.
-func cut(points []point, here func(first, before, next point) bool) [][]point {
+// splitWhere begins a new piece where here returns true for the first point of the piece, the point
+// before, and the next one.
+func splitWhere(points []point, here func(first, before, next point) bool) [][]point {
 	var pieces [][]point
 	begin := 0
 	for i := 1; i < len(points); i++ {
@@ -108,14 +110,14 @@ func (s space) chains(points []point, axis int) [][]point {
 				continue
 			}
 			near = true
-			if connected.root(i) != connected.root(i+step) && s.similar(p, q) {
-				connected.join(i, i+step)
+			if connected.rootOf(i) != connected.rootOf(i+step) && s.similar(p, q) {
+				connected.union(i, i+step)
 				left--
 			}
 		}
 	}
 	var pieces [][]point
-	for _, tree := range connected.trees() {
+	for _, tree := range connected.sets() {
 		piece := make([]point, len(tree))
 		for i, at := range tree {
 			piece[i] = points[at]
@@ -145,7 +147,7 @@ func newForest(n int) forest {
 	return f
 }
 
-func (f forest) root(i int) int {
+func (f forest) rootOf(i int) int {
 	for f[i] != i {
 		f[i] = f[f[i]]
 		i = f[i]
@@ -153,17 +155,17 @@ func (f forest) root(i int) int {
 	return i
 }
 
-func (f forest) join(i, j int) { f[f.root(j)] = f.root(i) }
+func (f forest) union(i, j int) { f[f.rootOf(j)] = f.rootOf(i) }
 
-// trees are the sets, in the order of their first numbers.
-func (f forest) trees() [][]int {
+// sets returns the sets, in the order of their first numbers.
+func (f forest) sets() [][]int {
 	var trees [][]int
 	number := map[int]int{}
 	for i := range f {
-		n, known := number[f.root(i)]
+		n, known := number[f.rootOf(i)]
 		if !known {
 			n = len(trees)
-			number[f.root(i)] = n
+			number[f.rootOf(i)] = n
 			trees = append(trees, nil)
 		}
 		trees[n] = append(trees[n], i)

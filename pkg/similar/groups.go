@@ -31,7 +31,7 @@ func partition(templates []Template, o Options) [][]int {
 	found := map[string]int{}
 	var buckets [][]point
 	for i, t := range templates {
-		key, at := k.exact(t)
+		key, at := k.exactKey(t)
 		bucket, known := found[string(key)]
 		if !known {
 			bucket = len(buckets)
@@ -42,7 +42,7 @@ func partition(templates []Template, o Options) [][]int {
 	}
 	var parts [][]int
 	for _, bucket := range buckets {
-		parts = append(parts, o.space(bucket).divide(bucket)...)
+		parts = append(parts, o.spaceOf(bucket).divide(bucket)...)
 	}
 	return parts
 }
@@ -82,14 +82,14 @@ func joinPools(templates []Template, parts [][]int, o Options) [][]int {
 					continue
 				}
 				if other, known := first[p]; known {
-					joined.join(i, other)
+					joined.union(i, other)
 				}
 				first[p] = i
 			}
 		}
 	}
 	var all [][]int
-	for _, tree := range joined.trees() {
+	for _, tree := range joined.sets() {
 		var members []int
 		for _, part := range tree {
 			members = append(members, parts[part]...)

@@ -27,16 +27,16 @@ type quantity struct {
 	amount float64
 }
 
-// exact is the key by all of the pair rule. The resources that ratios apply to are in it by name; their amounts are the
-// coordinates.
-func (k *keys) exact(t Template) (key []byte, at []float64) {
+// exactKey returns the key of the pair rule. It contains the names of the resources that ratios
+// apply to; their amounts are the coordinates.
+func (k *keys) exactKey(t Template) (key []byte, at []float64) {
 	k.key = k.key[:0]
-	k.kind(t)
+	k.addKind(t)
 	at = make([]float64, 0, 1+2*len(t.Allocatable))
 	at = append(at, memory(t))
 	allocatable := k.sorted(t.Allocatable)
 	for _, q := range allocatable {
-		k.word(string(q.name))
+		k.addWord(string(q.name))
 		at = append(at, q.amount)
 	}
 	for _, q := range allocatable {
@@ -45,12 +45,12 @@ func (k *keys) exact(t Template) (key []byte, at []float64) {
 	return k.key, at
 }
 
-// kind is the part of the key that is known of a template whether it is estimated or not.
-func (k *keys) kind(t Template) {
+// addKind adds the part of the key that is known for every template, estimated or not.
+func (k *keys) addKind(t Template) {
 	capacity := k.sorted(t.Capacity)
 	k.number(uint64(len(capacity)))
 	for _, q := range capacity {
-		k.word(string(q.name))
+		k.addWord(string(q.name))
 		if q.name != corev1.ResourceMemory {
 			k.number(math.Float64bits(q.amount))
 		}
@@ -64,8 +64,8 @@ func (k *keys) kind(t Template) {
 	slices.SortFunc(k.labels, func(a, b pair) int { return strings.Compare(a.label, b.label) })
 	k.number(uint64(len(k.labels)))
 	for _, l := range k.labels {
-		k.word(l.label)
-		k.word(l.value)
+		k.addWord(l.label)
+		k.addWord(l.value)
 	}
 	k.taints(t)
 }
@@ -74,7 +74,7 @@ func (k *keys) taints(t Template) {
 	taints := repelling(t.Taints)
 	k.number(uint64(len(taints)))
 	for _, taint := range taints {
-		k.word(taint)
+		k.addWord(taint)
 	}
 }
 
@@ -86,7 +86,7 @@ func (k *keys) balancing(t Template) (key []byte, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		k.word(value)
+		k.addWord(value)
 	}
 	k.taints(t)
 	return k.key, true
@@ -96,7 +96,7 @@ func (k *keys) balancing(t Template) (key []byte, ok bool) {
 func (k *keys) sorted(l corev1.ResourceList) []quantity {
 	k.resources = k.resources[:0]
 	for name, q := range l {
-		if n := milli(q); n != 0 {
+		if n := milliValue(q); n != 0 {
 			k.resources = append(k.resources, quantity{name, n})
 		}
 	}
@@ -104,8 +104,8 @@ func (k *keys) sorted(l corev1.ResourceList) []quantity {
 	return k.resources
 }
 
-// word begins with its length, so that no two sequences of words look the same.
-func (k *keys) word(s string) {
+// addWord adds the length before the word, so that no two sequences of words have the same key.
+func (k *keys) addWord(s string) {
 	k.number(uint64(len(s)))
 	k.key = append(k.key, s...)
 }

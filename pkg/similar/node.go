@@ -29,8 +29,9 @@ type Candidate struct {
 	Released time.Time
 }
 
-// Fit tells whether the Node shows what a fresh machine offers workload: it is Ready and schedulable, has been so for a
-// while, is not on its way out, and is no reserve, on which DaemonSets that do not tolerate its taint do not run.
+// Fit reports whether the Node shows what a new machine offers to workload: it is Ready and
+// schedulable, has been so for a while, is not about to be deleted, and is not in reserve: DaemonSets
+// that do not tolerate the reserve taint do not run there.
 func (c Candidate) Fit(now time.Time) bool {
 	n := c.Node
 	if _, reserve := n.Annotations[v1alpha1.ReserveAnnotation]; reserve || c.Reserve || now.Sub(c.Released) < Settling {

@@ -16,19 +16,19 @@ import (
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	sum, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for _, c := range pod.Spec.Containers {
-		add(sum, c.Resources.Requests)
+		addResources(sum, c.Resources.Requests)
 	}
 	for _, c := range pod.Spec.InitContainers {
 		needs := corev1.ResourceList{}
-		add(needs, c.Resources.Requests)
-		add(needs, sidecars)
-		raise(peak, needs)
+		addResources(needs, c.Resources.Requests)
+		addResources(needs, sidecars)
+		raiseResources(peak, needs)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(sum, c.Resources.Requests)
-			add(sidecars, c.Resources.Requests)
+			addResources(sum, c.Resources.Requests)
+			addResources(sidecars, c.Resources.Requests)
 		}
 	}
-	raise(sum, peak)
+	raiseResources(sum, peak)
 	if whole := pod.Spec.Resources; whole != nil {
 		for name, q := range whole.Requests {
 			if ofWholePods(name) {
@@ -36,7 +36,7 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 			}
 		}
 	}
-	add(sum, pod.Spec.Overhead)
+	addResources(sum, pod.Spec.Overhead)
 	return sum
 }
 
@@ -46,7 +46,7 @@ func ofWholePods(name corev1.ResourceName) bool {
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-func add(to, more corev1.ResourceList) {
+func addResources(to, more corev1.ResourceList) {
 	for name, q := range more {
 		sum := to[name]
 		sum.Add(q)
@@ -54,7 +54,7 @@ func add(to, more corev1.ResourceList) {
 	}
 }
 
-func raise(to, least corev1.ResourceList) {
+func raiseResources(to, least corev1.ResourceList) {
 	for name, q := range least {
 		if has, ok := to[name]; !ok || q.Cmp(has) > 0 {
 			to[name] = q.DeepCopy()
@@ -70,8 +70,8 @@ func Free(allocatable corev1.ResourceList, pods []*corev1.Pod) corev1.ResourceLi
 	slot := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
 	for _, pod := range pods {
 		if runsEverywhere(pod) {
-			add(used, requests(pod))
-			add(used, slot)
+			addResources(used, requests(pod))
+			addResources(used, slot)
 		}
 	}
 	free := make(corev1.ResourceList, len(allocatable))

@@ -31,11 +31,11 @@ func amount(l corev1.ResourceList, name corev1.ResourceName) float64 {
 	if !ok {
 		return 0
 	}
-	return milli(q)
+	return milliValue(q)
 }
 
-// milli does not overflow, unlike the MilliValue of a quantity above 9e15.
-func milli(q resource.Quantity) float64 {
+// milliValue does not overflow, unlike the MilliValue of a quantity above 9e15.
+func milliValue(q resource.Quantity) float64 {
 	if whole, ok := q.AsInt64(); ok {
 		return float64(whole) * 1000
 	}

@@ -193,7 +193,7 @@ func frozen(d *machine.MachineDeployment, set *mcm.MachineSet) bool {
 // safetyDown is machine-controller-manager's default: how far below the number that froze it a MachineSet has to come.
 const safetyDown = 1
 
-// unfreezes says that machine-controller-manager, which looks every minute, is about to have a frozen MachineSet make machines again: there may have
+// unfreezes reports whether machine-controller-manager, which looks every minute, is about to let a frozen MachineSet create machines again: there may have
 // been too many for a moment, as when many leave at once.
 func (w *world) unfreezes(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) bool {
 	surge, _ := rolloutLimits(d, replicas)

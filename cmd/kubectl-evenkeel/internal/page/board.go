@@ -14,7 +14,7 @@ import (
 // How often the timeline goes on where nothing changes: twice per step, so that no step is left out.
 const beat = step / 2
 
-// sceneFeed holds the newest scene and tells those who look when there is a newer one.
+// sceneFeed holds the newest scene and wakes its readers when there is a newer one.
 type sceneFeed struct {
 	source Source
 	clock  clock.WithTicker
@@ -53,7 +53,7 @@ func (b *sceneFeed) run(ctx context.Context) {
 	}
 }
 
-// waitPace waits for as long as the pace says, or until ctx ends, which it tells by false.
+// waitPace waits for as long as the pace says, or until ctx ends; then it returns false.
 func (b *sceneFeed) waitPace(ctx context.Context) bool {
 	timer := b.clock.NewTimer(b.pace)
 	defer timer.Stop()
