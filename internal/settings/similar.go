@@ -38,7 +38,7 @@ func (s *Similar) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.IgnoredLabels, "balancing-ignore-label", nil, "Label in which similar MachineDeployments may differ, besides those of zone and hostname. Repeatable.")
 	flags.StringSliceVar(&o.BalancingLabels, "balancing-label", nil, "If given, only who has the same value of each of these labels is similar, and nothing else is compared. Repeatable.")
 	flags.StringSliceVar(&o.PoolLabels, "similar-pool-label", nil,
-		"Node label that makes MachineDeployments similar that have the same value of it, whatever else differs. Repeatable.")
+		"Node label that makes MachineDeployments similar that have the same value of it and the same taints, whatever else differs. Repeatable.")
 	flags.StringVar(&s.cloud, "similar-cloud", "",
 		"Cloud whose rules apply, as in cluster-autoscaler: aws and azure ignore the labels that differ between their zones and pools; azure adds agentpool and kubernetes.azure.com/agentpool to --similar-pool-label.")
 }

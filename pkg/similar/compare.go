@@ -43,7 +43,8 @@ func Compare(a, b Template, o Options) (Difference, bool) {
 		return o.compareBalancing(a, b)
 	}
 	if o.samePool(a, b) {
-		return Difference{}, true
+		difference, found := taintDifference(a, b)
+		return difference, !found
 	}
 	for _, difference := range []func(a, b Template) (Difference, bool){
 		o.capacityDifference, o.allocatableDifference, o.freeDifference, o.labelDifference, taintDifference,

@@ -2,7 +2,10 @@
 
 package similar
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Groups is the partition of the templates into groups of similar ones: the names, sorted within each group, the groups
 // by their first name. A template that is similar to no other is a group by itself.
@@ -66,18 +69,19 @@ func byBalancingLabels(templates []Template, o Options) [][]int {
 	return parts
 }
 
-// joinPools joins parts of which any two members are of the same pool.
+// joinPools joins parts of which any two members are of the same pool and have the same taints. All members of a part have.
 func joinPools(templates []Template, parts [][]int, o Options) [][]int {
 	if len(o.PoolLabels) == 0 {
 		return parts
 	}
-	type pool struct{ label, value string }
+	type pool struct{ label, value, taints string }
 	first := map[pool]int{}
 	joined := newForest(len(parts))
 	for i, part := range parts {
 		for _, member := range part {
+			taints := strings.Join(repelling(templates[member].Taints), ",")
 			for _, label := range o.PoolLabels {
-				p := pool{label, templates[member].Labels[label]}
+				p := pool{label, templates[member].Labels[label], taints}
 				if p.value == "" {
 					continue
 				}

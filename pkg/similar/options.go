@@ -21,7 +21,8 @@ type Options struct {
 	// BalancingLabels, if any, decide alone: similar is who has all of them, with the same values. Nothing else is
 	// looked at: --balancing-label, repeatable; not together with IgnoredLabels.
 	BalancingLabels []string
-	// PoolLabels make similar, whatever else differs, who has the same value, not an empty one, of any of them.
+	// PoolLabels make templates with the same taints similar, whatever else differs, if both have the same value, not an empty one, of
+	// any of these labels.
 	// cluster-autoscaler does so on Azure; see [AzurePoolLabels].
 	PoolLabels []string
 }

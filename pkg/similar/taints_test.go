@@ -21,6 +21,13 @@ var (
 	avoided   = taint("dedicated", "batch", corev1.TaintEffectPreferNoSchedule)
 )
 
+// pooled joins what has the same value of a label.
+func pooled(label string) Options {
+	o := Defaults()
+	o.PoolLabels = []string{label}
+	return o
+}
+
 var _ = DescribeTable("taints", func(o Options, x, y []corev1.Taint, want string) {
 	changes := func(m *machine) { m.node.Labels["team"] = "a" }
 	a, b := node(changes).template("a"), node(changes).template("b")
@@ -39,5 +46,8 @@ var _ = DescribeTable("taints", func(o Options, x, y []corev1.Taint, want string
 	Entry("of the other", Defaults(), []corev1.Taint{dedicated}, []corev1.Taint{evicting, dedicated}, "taint dedicated=batch:NoExecute: none and there"),
 	Entry("with other values", Defaults(), []corev1.Taint{dedicated}, []corev1.Taint{other}, "taint dedicated=batch:NoSchedule: there and none"),
 	Entry("that keep no pod away", Defaults(), []corev1.Taint{avoided}, nil, ""),
+	Entry("the same in one pool", pooled("team"), []corev1.Taint{dedicated}, []corev1.Taint{dedicated}, ""),
+	Entry("of one machine of a pool", pooled("team"), []corev1.Taint{dedicated}, nil, "taint dedicated=batch:NoSchedule: there and none"),
+	Entry("that keep no pod away from one of a pool", pooled("team"), []corev1.Taint{avoided}, nil, ""),
 	Entry("where only labels count", balancing("team"), []corev1.Taint{dedicated}, nil, "taint dedicated=batch:NoSchedule: there and none"),
 )

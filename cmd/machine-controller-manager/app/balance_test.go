@@ -31,6 +31,15 @@ var _ = Describe("Flags of the balance controller", func() {
 		Expect(texts).To(Equal([]string{"1:10:2", "1:10:cpu=16,memory=64Gi", "0:3:0"}))
 	})
 
+	It("decide what is similar", func() {
+		s, err := parsed("--similar-pool-label=team", "--memory-difference-ratio=0.5", "--balancing-ignore-label=mine").Balance.settings("default")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.Similar.PoolLabels).To(Equal([]string{"team"}))
+		Expect(s.Similar.MemoryRatio).To(Equal(0.5))
+		Expect(s.Similar.IgnoredLabels).To(ContainElement("mine"))
+		Expect(parsed("--balancing-label=team").Balance.Similar.Options().BalancingLabels).To(Equal([]string{"team"}))
+	})
+
 	DescribeTable("are refused where they make no sense",
 		func(mention string, arguments ...string) {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
