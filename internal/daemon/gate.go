@@ -142,6 +142,9 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	if write && response.StatusCode >= http.StatusInternalServerError {
+		response.Header.Del("Retry-After") // client-go would repeat a write that may have had its effect
+	}
 	response.Body = answer{response.Body, e}
 	return response, nil
 }

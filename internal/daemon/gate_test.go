@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"testing"
 	"testing/synctest"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 type server struct {
 	let     chan struct{}
 	halfway bool
+	// failing answers with this status and Retry-After.
+	failing int
 	served  int
 }
 
@@ -42,6 +45,9 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	body := io.NopCloser(bytes.NewBufferString(`{"apiVersion":"v1","kind":"Node"}`))
 	if s.halfway {
 		body = half{request.Context()}
+	}
+	if s.failing != 0 {
+		return &http.Response{StatusCode: s.failing, Request: request, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Request: request,
@@ -66,6 +72,21 @@ var _ = Describe("Gate", func() {
 		_, err := client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
 		return err
 	}
+	DescribeTable("has client-go repeat no write by itself that may have had an effect",
+		func(request func(kubernetes.Interface) error, status int, repeats bool) {
+			synctest.Test(suite, func(*testing.T) {
+				s := &server{let: make(chan struct{}), failing: status}
+				close(s.let)
+				Expect(request(behind(&Gate{}, s))).NotTo(Succeed())
+				Expect(s.served > 1).To(Equal(repeats))
+			})
+		},
+		Entry("a write of which the API server says nothing", create, http.StatusServiceUnavailable, false),
+		Entry("a write that fails", create, http.StatusInternalServerError, false),
+		Entry("a write that is throttled, which is not looked at", create, http.StatusTooManyRequests, true),
+		Entry("a read", read, http.StatusServiceUnavailable, true),
+	)
+
 	// begun starts a request and returns where its error will be.
 	begun := func(request func(kubernetes.Interface) error, client kubernetes.Interface) <-chan error {
 		ended := make(chan error, 1)

@@ -34,25 +34,31 @@ func unknown(err error) bool { return written.Outcome(err) == written.Unknown }
 
 // createOnce creates an object that has only a prefix of a name, and creates it once whatever the answers are:
 // under a name of our own a lost answer can be looked up, and the request be repeated while an earlier one is perhaps
-// still under way. AlreadyExists counts as a lost answer too, since client-go repeats some requests by itself.
+// still under way. AlreadyExists counts as a lost answer too, since client-go repeats some requests by itself. A refusal says
+// nothing about an earlier attempt whose outcome is unknown.
 func (k *kind[T, L]) createOnce(ctx context.Context, object T, o metav1.CreateOptions) (T, error) {
 	named := object.DeepCopyObject().(T)
 	named.SetName(k.unusedName(object.GetGenerateName()))
+	var doubt error
 	for attempt := 1; ; attempt++ {
 		made, err := k.verbs.Create(ctx, named, o)
-		if result := written.Outcome(err); result == written.Done || result == written.Refused {
+		result := written.Outcome(err)
+		if result == written.Done || result == written.Refused && doubt == nil {
 			return made, err
+		}
+		if result != written.Refused {
+			doubt = err
 		}
 		k.c.metrics.unknown.WithLabelValues(k.horizon.resource).Inc()
 		found, lookErr := k.look(ctx, named.GetName())
 		switch {
 		case lookErr == nil && sameOwner(found, object):
 			return found, nil
-		case lookErr == nil || !apierrors.IsNotFound(lookErr) || attempt == attempts:
-			return made, err
+		case lookErr == nil || !apierrors.IsNotFound(lookErr) || attempt == attempts || result == written.Refused:
+			return made, doubt
 		}
 		if k.c.pause(ctx, attempt) != nil {
-			return made, err
+			return made, doubt
 		}
 	}
 }

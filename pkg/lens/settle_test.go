@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 var (
@@ -82,6 +83,21 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 		Entry("and not fails", sim.Failed),
 		Entry("and no proxy answers in its place", sim.BadGateway),
 	)
+
+	It("of a create stays unknown if the attempt after it is refused, since the first may still be under way", func() {
+		inWorld(1, func(w world) {
+			requests := 0
+			w.server.OnWrite(func(sim.Write) error {
+				if requests++; requests == 1 {
+					return noAnswer
+				}
+				return forbidden
+			})
+			_, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+			Expect(written.Outcome(err)).To(Equal(written.Unknown), "%v", err)
+			Expect(requests).To(Equal(2))
+		})
+	})
 
 	// overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
 	overtaken := func(w world, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
