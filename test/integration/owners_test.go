@@ -108,6 +108,27 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		Expect(o.look(ctx)).To(BeZero(), "and stays so")
 	})
 
+	It("lets go by an apply that names nothing else", func(ctx context.Context) {
+		o := begin(ctx, "nothing-else")
+		o.apply(ctx, `{"excessReplicas":2}`)
+		o.look(ctx)
+		o.apply(ctx, `{}`)
+		Expect(o.look(ctx).LetGo).To(Equal("gitops"))
+		Expect(o.look(ctx)).To(BeZero(), "and stays so")
+	})
+
+	It("lets go by an apply that names nothing else, at the second time if others wrote before the first", func(ctx context.Context) {
+		o := begin(ctx, "nothing-else-beside-others")
+		o.apply(ctx, `{"excessReplicas":2}`)
+		o.look(ctx)
+		o.typed(ctx, 4)
+		Expect(o.look(ctx).Restored).To(BeTrue(), "the client that does not know the field dropped it")
+		Expect(o.look(ctx).Managed).NotTo(BeEmpty())
+		o.look(ctx)
+		o.apply(ctx, `{}`)
+		Expect(o.look(ctx).LetGo).To(Equal("gitops"))
+	})
+
 	It("lets go by kubectl apply", func(ctx context.Context) {
 		o := begin(ctx, "kubectl-applied")
 		o.kubectlApply(`{"excessReplicas":2,"minReadySeconds":1}`)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -72,13 +73,31 @@ func letGo(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) (owner 
 			return f.Manager, true
 		}
 	}
+	return vanished(d, all, before)
+}
+
+// vanished names the owner that gave up spec.excessReplicas and owned nothing else: a server-side apply that names nothing leaves
+// no entry. If anybody wrote after the owner was last seen, that write may have dropped the field, and its owner's entry with it.
+func vanished(d *v1alpha1.MachineDeployment, all []metav1.ManagedFieldsEntry, before []v1alpha1.ExcessOwner) (owner string, is bool) {
+	if d.Spec.ExcessReplicas != nil {
+		return "", false
+	}
+	for _, o := range before {
+		hides := func(f metav1.ManagedFieldsEntry) bool {
+			return f.Manager == o.Manager && f.Operation == o.Operation || !f.Time.Before(&o.Time)
+		}
+		if o.Operation == metav1.ManagedFieldsOperationApply && !slices.ContainsFunc(all, hides) {
+			return o.Manager, true
+		}
+	}
 	return "", false
 }
 
 // handBack gives a field that was dropped and restored back to its owners, and to them alone. Otherwise an apply that leaves
 // the field out would change nothing, and so leave no trace of letting go. It takes a write of its own: the one that restores
-// the field takes it from all others.
-func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) []metav1.ManagedFieldsEntry {
+// the field takes it from all others. An owner without an entry gets one of now, so that what others wrote before does not hide
+// that it lets go.
+func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner, now time.Time) []metav1.ManagedFieldsEntry {
 	if len(before) == 0 {
 		return nil
 	}
@@ -95,7 +114,7 @@ func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) []me
 		if at < 0 {
 			at = len(all)
 			all = append(all, metav1.ManagedFieldsEntry{
-				Manager: o.Manager, Operation: o.Operation, Time: &o.Time, APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
+				Manager: o.Manager, Operation: o.Operation, Time: &metav1.Time{Time: now}, APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
 			})
 		}
 		all[at].FieldsV1 = claimed(all[at].FieldsV1, true)

@@ -79,13 +79,18 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Entry("an apply without the field, and a later write of another", owned(none, "2", gitopsAt0, entry("gitops", apply, 9, noClaim), entry("autoscaler", update, 12, noClaim)), true),
 		Entry("an update of the owner", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 9, noClaim), entry("autoscaler", update, 5, noClaim)), true),
 		Entry("an update of the owner, and what this process wrote meanwhile", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 9, noClaim), entry("machine-controller-manager", update, 10, noClaim)), true),
+		Entry("an apply of one who owned nothing else, and so leaves no entry", owned(none, "2", gitopsAt0), true),
+		Entry("such an apply, after others wrote", owned(none, "2", `[{"manager":"gitops","operation":"Apply","time":"2026-11-22T09:00:05Z"}]`, entry("autoscaler", update, 4, noClaim)), true),
+		Entry("no entry of the owner, but a later write of another", owned(none, "2", gitopsAt0, entry("autoscaler", update, 9, noClaim)), false),
+		Entry("no entry of the owner, but a write of another within its second", owned(none, "2", gitopsAt0, entry("autoscaler", update, 0, noClaim)), false),
+		Entry("no entry of an owner that updated", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`), false),
 		Entry("one of several owners", owned(none, "2", `[{"manager":"kubectl","operation":"Update","time":"2026-11-22T09:00:00Z"},`+gitopsAt0[1:], entry("gitops", apply, 9, noClaim)), true),
 		Entry("a client that does not know the field", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim), entry("autoscaler", update, 9, noClaim)), false),
 		Entry("a client that does not know it, after the owner updated something else", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 7, noClaim), entry("autoscaler", update, 9, noClaim)), false),
 		Entry("a client that does not know it, within the second of an update of the owner", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 9, noClaim), entry("autoscaler", update, 9, noClaim)), false),
 		Entry("a write that leaves no trace", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim)), false),
 		Entry("an API server that does not keep the field", owned(none, "2", gitopsAt0, entry("gitops", apply, 9, claim)), false),
-		Entry("a status written by the owner", owned(none, "2", gitopsAt0, func() metav1.ManagedFieldsEntry {
+		Entry("a status written by the owner", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim), func() metav1.ManagedFieldsEntry {
 			e := entry("gitops", apply, 9, noClaim)
 			e.Subresource = "status"
 			return e
@@ -103,7 +108,7 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Expect(managed).To(HaveLen(3))
 		Expect(managed[0]).To(And(HaveField("Manager", "gitops"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:replicas":{},"f:excessReplicas":{}}}`))))
 		Expect(managed[1].FieldsV1.GetRawBytes()).To(MatchJSON(`{"f:spec":{"f:paused":{}}}`), "and alone: an apply without it removes it")
-		Expect(managed[2]).To(And(HaveField("Manager", "gone"), HaveField("APIVersion", "machine.sapcloud.io/v1alpha1"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:excessReplicas":{}}}`))))
+		Expect(managed[2]).To(And(HaveField("Manager", "gone"), HaveField("Time", HaveValue(Equal(at(60)))), HaveField("APIVersion", "machine.sapcloud.io/v1alpha1"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:excessReplicas":{}}}`))))
 		Expect(v.Deployment.ManagedFields[0].FieldsV1.GetRawString()).To(Equal(noClaim), "the view stays as it was")
 	})
 

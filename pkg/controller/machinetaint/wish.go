@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,7 +80,7 @@ func wishOf(v View) wish {
 	}
 	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
 	if !derived {
-		w.remember(d, v.Pruned)
+		w.remember(d, v.Pruned, v.Now)
 		wishes.Field = w.recorded
 	}
 	w.Wanted, err = reserve.Effective(wishes, v.Memory.workload(d), v.Allocatable)
@@ -108,7 +109,7 @@ func (v View) draining() (bool, error) {
 }
 
 // remember notes an explicit field with its owners, and has one restored that has vanished, unless its owner let go of it.
-func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
+func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool, at time.Time) {
 	field, before := d.Spec.ExcessReplicas, w.owners
 	if field == nil && w.recorded == nil {
 		return // as most MachineDeployments are
@@ -126,7 +127,7 @@ func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool) {
 	case field != nil:
 		w.recorded = field
 		if len(now) == 0 {
-			w.managed = handBack(d, before)
+			w.managed = handBack(d, before, at)
 		}
 	case w.recorded != nil && !pruned:
 		w.field, w.restored = w.recorded, true
