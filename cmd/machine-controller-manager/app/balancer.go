@@ -97,7 +97,7 @@ func (p *process) runBalancer(ctx context.Context) error {
 			Pods:        core.Core().V1().Pods(),
 			Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(),
 		},
-		p.recorder, balancer.Options{Namespace: o.Namespace, Kinds: groupKinds(o.Kinds), Workers: o.Syncs, Registerer: p.registry})
+		p.recorder, balancer.Options{Namespace: o.Namespace, Kinds: groupKinds(o.Kinds), Workers: o.Syncs, Cluster: p.clusters.control, Registerer: p.registry})
 	if err != nil {
 		return err
 	}

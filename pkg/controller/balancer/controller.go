@@ -23,6 +23,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer/v1alpha1"
@@ -57,6 +58,8 @@ type Options struct {
 	Workers int
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
+	// Cluster reports whether the API server answers; nil means that it always does.
+	Cluster *reachability.Cluster
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -74,6 +77,7 @@ type Controller struct {
 	clock    clock.WithTicker
 	allowed  map[schema.GroupKind]bool
 	metrics  *metrics
+	cluster  *reachability.Cluster
 
 	loop      *loop.Loop
 	written   *written.Cache[*v1alpha1.Balancer]
@@ -98,7 +102,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	if o.Kinds == nil {
 		o.Kinds = DefaultKinds
 	}
-	c := &Controller{clients: clients, recorder: recorder, clock: o.Clock, allowed: map[schema.GroupKind]bool{}}
+	c := &Controller{clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, allowed: map[schema.GroupKind]bool{}}
 	for _, kind := range o.Kinds {
 		c.allowed[kind] = true
 	}
@@ -149,6 +153,10 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	if !ok {
 		return 0, nil
 	}
+	if err := c.silence(); err != nil {
+		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
+		return reachability.Recheck, nil
+	}
 	v, wait, err := c.observe(ctx, b)
 	if errors.Is(err, errBehind) {
 		return fillTime, nil // an event comes before that, unless a cache never fills
@@ -166,6 +174,12 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, nil
 	}
 	return sooner(wait, p.Again), errors.Join(err, c.report(ctx, v, p, o))
+}
+
+// silence says that the cluster is not seen as it is now; nil where it is. A pod that was pending when the API server went silent may
+// have been running for long.
+func (c *Controller) silence() error {
+	return c.cluster.Err(append(c.watches.stores(), c.balancers, c.pods, c.autoscalers)...)
 }
 
 // get returns a copy of a Balancer to work on, if the cache knows all that we wrote of it.
@@ -264,5 +278,5 @@ func (c *Controller) enqueueAll() {
 	for _, key := range c.balancers.ListKeys() {
 		c.loop.Add(key)
 	}
-	klog.Background().V(4).Info("A cache has filled; looking at all Balancers")
+	klog.Background().V(4).Info("Looking at all Balancers, since what is seen of the cluster has changed")
 }

@@ -2,11 +2,24 @@
 
 package balancer
 
-import "k8s.io/client-go/tools/cache"
+import (
+	"slices"
+
+	"k8s.io/client-go/tools/cache"
+)
 
 // Held is how many things the controller remembers of objects that come and go.
 func (c *Controller) Held() int {
 	return c.written.Len() + len(c.refusals.known) + len(c.scales.known) + len(c.interests.selectors)
+}
+
+// Cached are all objects in the caches of the controller.
+func (c *Controller) Cached() []any {
+	all := slices.Concat(c.balancers.List(), c.pods.List(), c.autoscalers.List())
+	for _, k := range c.watches.caches {
+		all = append(all, k.informer.GetStore().List()...)
+	}
+	return all
 }
 
 // Kinds is how many group versions it remembers.

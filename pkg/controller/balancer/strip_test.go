@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
@@ -156,6 +157,31 @@ var _ = Describe("The cache of workloads", func() {
 		item, err = StripHPA(hpa)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(item.(*autoscalingv2.HorizontalPodAutoscaler).Size()).To(BeNumerically("<", 256))
+	})
+})
+
+var _ = It("keeps of each object only what is read", func() {
+	play(func(c *cluster) {
+		c.deploy("a", 2)
+		c.balance("shop", 2, shares(1), "a")
+		c.autoscale("shop", "Balancer", "shop", utilization(corev1.ResourceCPU))
+		c.change("shop", func(b *v1alpha1.Balancer) { b.Annotations = map[string]string{"large": strings.Repeat("x", 200<<10)} })
+		var running *Controller
+		c.Start("balancer", watched(Options{}, func(it *Controller) { running = it }))
+		c.settle()
+		kinds := map[string]int{}
+		for _, item := range running.Cached() {
+			kinds[fmt.Sprintf("%T", item)]++
+			switch o := item.(type) {
+			case *v1alpha1.Balancer:
+				Expect(o.Annotations).To(BeEmpty())
+			case *autoscalingv2.HorizontalPodAutoscaler:
+				Expect(o.UID).To(BeEmpty())
+			case *unstructured.Unstructured:
+				Expect(o.GetUID()).To(BeEmpty())
+			}
+		}
+		Expect(kinds).To(Equal(map[string]int{"*v1alpha1.Balancer": 1, "*v2.HorizontalPodAutoscaler": 1, "*unstructured.Unstructured": 1, "*balancer.cachedPod": 2}))
 	})
 })
 

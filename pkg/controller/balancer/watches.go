@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -73,6 +74,17 @@ func (w *watches) of(ctx context.Context, resource schema.GroupVersionResource) 
 		}
 	})
 	return k
+}
+
+// stores are those of all caches.
+func (w *watches) stores() []reachability.Store {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []reachability.Store
+	for _, k := range w.caches {
+		all = append(all, k.informer.GetIndexer())
+	}
+	return all
 }
 
 // wait returns when all caches have ended with their context.

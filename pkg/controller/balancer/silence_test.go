@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// aware is the controller beside a probe of its API server, as in its process.
+func aware(ctx context.Context, config *rest.Config) error {
+	probed := rest.CopyConfig(config)
+	probed.QPS = -1
+	o := Options{Cluster: reachability.New("control", probe(probed), reachability.Options{})}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- o.Cluster.Run(ctx)
+	}()
+	err := controller(o)(ctx, config)
+	cancel()
+	<-ended
+	return err
+}
+
+var _ storm.Program = aware
+
+var _ = Describe("While the API server is silent", func() {
+	It("no target falls behind whose pods have started meanwhile", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.set(func() { c.out["a"] = true })
+			c.Start("balancer", aware)
+			time.Sleep(time.Minute)
+			c.balance("shop", 10, shares(50, 50), "a", "b")
+			time.Sleep(20 * time.Second)
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+			c.Silence(true, "balancer")
+			c.set(func() { c.out["a"] = false })
+			time.Sleep(10 * time.Minute)
+			before := len(c.Writes())
+			c.Silence(false, "balancer")
+			time.Sleep(10 * time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+			Expect(c.writes(before)).NotTo(ContainElement(HavePrefix("scale")))
+		})
+	})
+
+	It("a target that went out of order is noticed once it answers, without another event", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.set(func() { c.out["a"] = true })
+			c.Start("balancer", aware)
+			time.Sleep(time.Minute)
+			c.balance("shop", 10, shares(50, 50), "a", "b")
+			time.Sleep(20 * time.Second)
+			c.Silence(true, "balancer")
+			time.Sleep(10 * time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+			c.Silence(false, "balancer")
+			time.Sleep(3 * time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("5/10"))
+		})
+	})
+})
