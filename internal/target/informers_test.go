@@ -3,11 +3,15 @@
 package target_test
 
 import (
+	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -43,6 +47,18 @@ var _ = Describe("Informers", func() {
 		mu.Lock()
 		defer mu.Unlock()
 		Expect(lists).To(Equal(map[string]int{"pods": 1, "nodes": 1}))
+	})
+
+	It("keep of each object only what its transform keeps", func(ctx SpecContext) {
+		large := metav1.ObjectMeta{Namespace: "default", Name: "large", Annotations: map[string]string{"large": strings.Repeat("x", 256<<10-1)}}
+		core := fake.NewClientset(&corev1.Pod{ObjectMeta: large}, &policyv1.PodDisruptionBudget{ObjectMeta: large}, &appsv1.DaemonSet{ObjectMeta: large}, &appsv1.ReplicaSet{ObjectMeta: large})
+		i := target.New(core, nil)
+		DeferCleanup(i.Shutdown)
+		for _, informer := range []cache.SharedIndexInformer{i.Pods(), i.Budgets(), i.DaemonSets(), i.ReplicaSets()} {
+			i.Start(ctx)
+			Expect(cache.WaitFor(ctx, "", informer.HasSyncedChecker())).To(BeTrue())
+			Expect(informer.GetStore().List()).To(ConsistOf(HaveField("ObjectMeta.Annotations", BeEmpty())))
+		}
 	})
 
 	It("have the indexes that controllers look into", func() {

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
 )
 
 const (
@@ -90,7 +93,7 @@ func (k *kinds) end(gvk schema.GroupVersionKind) {
 func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 	parts := strings.SplitN(key, "/", 3)
 	gvk := schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}
-	resource, fault, again := k.ask(gvk)
+	resource, fault, again := k.ask(ctx, gvk)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -112,9 +115,11 @@ func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 	return again
 }
 
-// ask finds the resource of a kind. The client gives up by itself.
-func (k *kinds) ask(gvk schema.GroupVersionKind) (schema.GroupVersionResource, Hold, time.Duration) {
-	list, err := k.member.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+// ask finds the resource of a kind.
+func (k *kinds) ask(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, Hold, time.Duration) {
+	list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
+		return k.member.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return schema.GroupVersionResource{}, Hold{}, k.member.o.RequestTimeout
 	}

@@ -75,6 +75,10 @@ var _ = Describe("A decision that is interrupted", func() {
 	})
 })
 
+var _ = It("counts pods by outcome in the metric, with those that were not looked at", func() {
+	Expect(PodsByOutcome(Plan{Pods: map[string]Outcome{"a": Released, "b": Released, "c": BeyondBounds}, Beyond: 7})).To(Equal(map[Outcome]float64{Released: 2, BeyondBounds: 8}))
+})
+
 var _ = Describe("What one decision looks at", func() {
 	It("is divided fairly: who has little gets all of it, and nothing is left unused", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {

@@ -49,6 +49,19 @@ func series(c prometheus.Collector) int {
 	return n
 }
 
+// PodsByOutcome is what the metric says after a decision.
+func PodsByOutcome(p Plan) map[Outcome]float64 {
+	m, all := newMetrics(nil), map[Outcome]float64{}
+	m.decided(p, 0)
+	for _, outcome := range Outcomes {
+		var value dto.Metric
+		if m.pods.WithLabelValues(string(outcome)).Write(&value) == nil && value.Gauge.GetValue() > 0 {
+			all[outcome] = value.Gauge.GetValue()
+		}
+	}
+	return all
+}
+
 // LateLook is how many pods are kept after a decision has looked at one that is gone since it was listed.
 func LateLook(pod *corev1.Pod) int {
 	r := &reading{lookups: &fit.Lookups{}}

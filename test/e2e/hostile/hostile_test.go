@@ -46,7 +46,9 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 	It("who federates thousands of the largest objects is not felt", func(ctx context.Context) {
 		before := pids()
 		Expect(federate(ctx, 2000)).To(Succeed())
+		begun := time.Now()
 		expectFederated(ctx, "neighbour")
+		AddReportEntry("the neighbour's autoscaler, created after 2,000 objects, is there after", time.Since(begun).Round(time.Millisecond).String())
 		expectHalf("beside 2,000 federated objects")
 		Expect(pids()).To(Equal(before), "none has died")
 	})

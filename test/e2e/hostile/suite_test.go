@@ -64,6 +64,11 @@ func TestHostile(t *testing.T) {
 	RunSpecs(t, "Hostile user")
 }
 
+// failed is set by the first spec that fails: its cluster's logs are kept.
+var failed bool
+
+var _ = AfterEach(func() { failed = failed || CurrentSpecReport().Failed() })
+
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "hostile", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true,
@@ -71,7 +76,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		ExtraArgs: map[string][]string{localcluster.Etcd: {"--quota-backend-bytes=8589934592"}}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		if CurrentSpecReport().Failed() || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
+		if failed || os.Getenv("EVENKEEL_E2E_KEEP") != "" {
 			fmt.Fprintln(GinkgoWriter, "logs are in", cluster.Dir())
 			Expect(cluster.Stop()).To(Succeed())
 			return
