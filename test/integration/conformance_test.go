@@ -55,7 +55,7 @@ func jail(user string) {
 	all := []string{"*"}
 	schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	schema.Spec.PriorityLevelConfiguration.Name = user
-	schema.Spec.MatchingPrecedence = 1
+	schema.Spec.MatchingPrecedence = 2
 	schema.Spec.Rules = []flowcontrolv1.PolicyRulesWithSubjects{{
 		Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: user}}},
 		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: all, APIGroups: all, Resources: all, Namespaces: all, ClusterScope: true}},
