@@ -41,6 +41,36 @@ var _ = Describe("In the long run", func() {
 	})
 })
 
+var _ = Describe("A MachineDeployment that is gone", func() {
+	It("leaves nothing behind, whatever was under way for it", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, user := context.Background(), a.user.MachineV1alpha1()
+			d, err := user.MachineDeployments(fixture.Namespace).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			reduced, err := a.taint.Reduce(d, 2, 3)
+			Expect(err).NotTo(HaveOccurred())
+			reduced(nil)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			set.Spec.Replicas++
+			resized, err := a.taint.Guards().Shrink(set)
+			Expect(err).NotTo(HaveOccurred())
+			set.ResourceVersion = "1000000" // no store shows that
+			resized(set, nil)
+			a.patch(`{"spec":{"replicas":3}}`) // a machine leaves the reserve
+			time.Sleep(100 * time.Millisecond)
+			for _, what := range []string{"memories", "freed", "reductions", "resizes"} {
+				Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 1))
+			}
+			Expect(user.MachineDeployments(fixture.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})).To(Succeed())
+			Expect(a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Delete(ctx, "pool-1", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(10 * time.Minute)
+			Expect(a.taint.Remembered()).To(HaveEach(BeZero()))
+		})
+	})
+})
+
 // comeAndGo has a batch come, be written, and go, and a MachineDeployment that another controller told of. It returns how much was
 // remembered meanwhile.
 func (a *alone) comeAndGo(round int) map[string]int {
