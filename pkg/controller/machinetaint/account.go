@@ -79,10 +79,11 @@ func recovered(v View, w wish) string {
 	return reserve.Applied{Excess: n, Counted: n, Max: w.Max}.String(int(d.Spec.Replicas))
 }
 
-// laid is the MachineDeployment with the numbers that the rule decided on.
+// laid is the MachineDeployment with the numbers that the rule decided on. Where replicas include reserve machines, the record says of how
+// many replicas, also after a client raised them: a later reduction is measured from there.
 func laid(v View, view reserve.View, rule reserve.Plan) *v1alpha1.MachineDeployment {
 	after := *v.Memory.known(v.Deployment)
-	if rule.Replicas != view.Replicas || rule.Applied != view.Applied {
+	if rule.Replicas != view.Replicas || rule.Applied != view.Applied || rule.Applied.Counted > 0 {
 		pool.Apply(&after, small(rule.Replicas), rule.Applied)
 	}
 	return &after

@@ -111,6 +111,23 @@ var _ = Describe("A reserve within replicas", func() {
 		})
 	})
 
+	It("takes a reduction that names nobody, also of replicas that were raised before, and no machine that serves goes (I3)", func() {
+		inclusiveStory(func(c *cluster) {
+			c.work(1)
+			c.scale(6)
+			c.settle()
+			busy := c.busy()
+			Expect(busy).To(HaveLen(4))
+			c.scale(4)
+			time.Sleep(30 * time.Second)
+			Expect(c.totals()).To(Equal("4 = 4 + 0 of 0"))
+			Expect(c.busy()).To(Equal(busy))
+			c.settle()
+			Expect(c.busy()).To(Equal(busy))
+			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"))
+		})
+	})
+
 	It("leaves replicas with the excess, and no machine that serves goes", func() {
 		inclusiveStory(func(c *cluster) {
 			busy, since := c.busy(), len(c.Writes())

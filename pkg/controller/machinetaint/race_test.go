@@ -134,6 +134,28 @@ var _ = Describe("A machine that pods run on", func() {
 		})
 	})
 
+	It("does not enter the reserve because its pod is not shown yet (I2)", func() {
+		story(func(c *cluster) {
+			serving, reserve := c.names()
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
+			c.cloud.poke(c)
+			time.Sleep(3 * time.Second)
+			c.Hold("pods", evenkeel)
+			c.work(1)
+			time.Sleep(3 * time.Second)
+			c.cloud.set(func() { c.cloud.sick = nil })
+			c.cloud.poke(c)
+			time.Sleep(time.Minute)
+			Expect(c.busy()).To(HaveLen(4))
+			Expect(reserve).To(ContainElement(BeElementOf(c.busy())), "one of them stood in")
+			_, held := c.split()
+			Expect(held).NotTo(ContainElement(BeElementOf(c.busy())))
+			c.Release("pods", evenkeel)
+			time.Sleep(time.Minute)
+			Expect(c.numbers()).To(ContainSubstring("Overstaying"))
+		})
+	})
+
 	It("is not deleted by a request that was under way when it left the reserve (I3)", func() {
 		story(func(c *cluster) {
 			moved := 0

@@ -70,8 +70,9 @@ func (c *cluster) restore(backup *sim.Snapshot, g *guard, processes ...*storm.Pr
 func (g *guard) restart(machines []*mcmapi.Machine) (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.class, g.leaving = map[string]string{}, map[string]bool{}
+	g.class, g.leaving, g.places.reserve = map[string]string{}, map[string]bool{}, map[string]bool{}
 	for _, m := range machines {
+		g.places.reserve[m.Name] = marked(m)
 		names = append(names, m.Name)
 		g.class[m.Name] = m.Spec.Class.Name
 		g.current = m.Spec.Class.Name
