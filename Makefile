@@ -118,11 +118,16 @@ explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults
 	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms explore test-race test-tools e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms explore test-race test-tools test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each
 	@go run ./hack/nightly $(NIGHT)
+
+.PHONY: test-conformance
+test-conformance: ## A real API server, with history forgotten and backups restored, does what the simulated one does
+	@$(UP) build
+	go test -count=1 -timeout=20m ./test/conformance -ginkgo.v -ginkgo.no-color
 
 .PHONY: e2e-long
 e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills

@@ -4,20 +4,20 @@ package integration
 
 import (
 	"context"
+	"io"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/internal/sim/conformance"
 )
 
@@ -35,24 +35,25 @@ var _ = Describe("A real API server that does not look at the object", func() {
 			config.Impersonate.UserName = "stranger"
 		default:
 			config.Impersonate.UserName = "jailed"
-			jail(config.Impersonate.UserName)
+			jail(config)
 		}
 		return config
 	})
 })
 
-// jail has API priority and fairness refuse all requests of a user.
-func jail(user string) {
+// jail has API priority and fairness refuse all requests of a user: they get one place, and a request that does not end has that until
+// the spec has ended.
+func jail(config *rest.Config) {
 	GinkgoHelper()
-	ctx, flows := context.Background(), kubernetes.NewForConfigOrDie(cluster.Config()).FlowcontrolV1()
+	ctx, user, all := context.Background(), config.Impersonate.UserName, []string{"*"}
+	core := kubernetes.NewForConfigOrDie(cluster.Config())
 	level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	level.Spec.Type = flowcontrolv1.PriorityLevelEnablementLimited
 	level.Spec.Limited = &flowcontrolv1.LimitedPriorityLevelConfiguration{
 		NominalConcurrencyShares: ptr.To[int32](0), BorrowingLimitPercent: ptr.To[int32](0), LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
 	}
-	_, err := flows.PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{})
+	_, err := core.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{})
 	Expect(err).To(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
-	all := []string{"*"}
 	schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	schema.Spec.PriorityLevelConfiguration.Name = user
 	schema.Spec.MatchingPrecedence = 2
@@ -60,54 +61,52 @@ func jail(user string) {
 		Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: user}}},
 		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: all, APIGroups: all, Resources: all, Namespaces: all, ClusterScope: true}},
 	}}
-	_, err = flows.FlowSchemas().Create(ctx, schema, metav1.CreateOptions{})
+	_, err = core.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{})
 	Expect(err).To(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
+	rights := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	_, err = core.RbacV1().ClusterRoleBindings().Create(ctx, rights, metav1.CreateOptions{})
+	Expect(err).To(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
+	occupy(config, user)
 }
 
-var _ = Describe("A real API server that is looked after", Ordered, func() {
-	var aged *localcluster.Cluster
-
-	BeforeAll(func(ctx context.Context) {
-		var err error
-		aged, err = localcluster.Start(ctx, localcluster.Options{
-			Name: "aged", Components: localcluster.APIServerOnly, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true,
-			ExtraArgs: map[string][]string{localcluster.APIServer: {"--etcd-compaction-interval=1s"}},
-		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { Expect(aged.Reset()).To(Succeed()) })
-		Expect(aged.Apply(ctx, "kubernetes/crds")).To(Succeed())
-	})
-
-	conformance.Ages(func() conformance.Keeper {
-		return conformance.Keeper{
-			Config: aged.Config(),
-			Forget: func() {
-				GinkgoHelper()
-				forgotten(aged.Config())
-				server := aged.Process(localcluster.APIServer)
-				Expect(server.Restart()).To(Succeed())
-				Expect(server.WaitReady(context.Background())).To(Succeed())
-			},
-			Backup: func() func() {
-				GinkgoHelper()
-				folder := filepath.Join(GinkgoT().TempDir(), "backup")
-				Expect(aged.Backup(context.Background(), folder)).To(Succeed())
-				return func() { Expect(aged.Restore(context.Background(), folder)).To(Succeed()) }
-			},
-		}
-	})
-})
-
-// forgotten waits until the history until now is compacted. The API server's cache still has it then, for watches.
-func forgotten(config *rest.Config) {
+// occupy takes the place of a level with a request whose body never comes, once the level applies to the user.
+func occupy(config *rest.Config, level string) {
 	GinkgoHelper()
-	ctx := context.Background()
-	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
-	now, err := maps.List(ctx, metav1.ListOptions{})
+	configured, err := kubernetes.NewForConfigOrDie(cluster.Config()).FlowcontrolV1().PriorityLevelConfigurations().Get(context.Background(), level, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	exactly := metav1.ListOptions{ResourceVersion: now.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
-	Eventually(func() error {
-		_, err := maps.List(ctx, exactly)
-		return err
-	}, time.Minute, 200*time.Millisecond).Should(Satisfy(apierrors.IsResourceExpired))
+	client, err := rest.HTTPClientFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	url := config.Host + "/api/v1/namespaces/default/configmaps"
+	Eventually(func(g Gomega) {
+		response, err := client.Get(url)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		g.Expect(response.Header.Get("X-Kubernetes-Pf-Prioritylevel-Uid")).To(Equal(string(configured.UID)))
+	}, 30*time.Second, 50*time.Millisecond).Should(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil { // the place may be taken by the request of the spec before
+			endless(ctx, client, url)
+		}
+	}()
+	DeferCleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+// endless creates an object whose body never comes. It returns when that is refused, or the context ends.
+func endless(ctx context.Context, client *http.Client, url string) {
+	body, never := io.Pipe()
+	defer never.Close()
+	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, body) // the URL is well-formed
+	request.Header.Set("Content-Type", "application/json")
+	if response, err := client.Do(request); err == nil {
+		response.Body.Close()
+	}
 }
