@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // AppliedExcess is what machine-controller-manager is asked to run beyond the machines for workload right now.
@@ -19,15 +20,14 @@ type AppliedExcess struct {
 	Counted, Replicas int32
 }
 
-var (
-	appliedExcessRegexp   = regexp.MustCompile(`^` + countPattern + `(,max=` + countPattern + `)?(,counted=` + countPattern + `,replicas=` + countPattern + `)?$`)
-	appliedReplicasRegexp = regexp.MustCompile(`^` + countPattern + `$`)
-)
+var appliedExcessRegexp = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^` + countPattern + `(,max=` + countPattern + `)?(,counted=` + countPattern + `,replicas=` + countPattern + `)?$`)
+})
 
 // ParseAppliedExcess reads the value of [AppliedExcessAnnotation]: "2", or "2,max=5" where bounds exist; and where spec.replicas includes
 // some of these machines, also how many and of how many replicas: "2,max=5,counted=1,replicas=4".
 func ParseAppliedExcess(text string) (AppliedExcess, error) {
-	parts := appliedExcessRegexp.FindStringSubmatch(text)
+	parts := appliedExcessRegexp().FindStringSubmatch(text)
 	if parts == nil {
 		return AppliedExcess{}, fmt.Errorf("applied excess %.80q: write a count, or a count and the maximum it is for: \"2\", \"2,max=5\"", text)
 	}
@@ -69,7 +69,7 @@ func (a AppliedExcess) String() string {
 
 // ParseAppliedReplicas reads the value of [AppliedReplicasAnnotation], a count.
 func ParseAppliedReplicas(text string) (int32, error) {
-	if !appliedReplicasRegexp.MatchString(text) {
+	if !isCount(text) {
 		return 0, fmt.Errorf("applied replicas %.80q: write a count", text)
 	}
 	n, err := parseCount("replicas", text)

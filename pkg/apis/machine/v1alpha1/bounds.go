@@ -4,7 +4,6 @@ package v1alpha1
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -21,16 +20,14 @@ type Bounds struct {
 // maxLength of bounds, and of an excess, keeps the cost of the admission policy bounded.
 const maxLength = 256
 
-var boundsRegexp = regexp.MustCompile(`^` + countPattern + `:` + countPattern + `(:` + excessPattern + `)?$`)
-
 // ParseBounds reads the value of [BoundsAnnotation]: "min:max" or "min:max:excess", as in "1:10:2", "1:10:5%" or
 // "1:10:max(1,5%)". What is not understood whole is refused with an error that says what to write.
 func ParseBounds(text string) (Bounds, error) {
-	if len(text) > maxLength || !boundsRegexp.MatchString(text) {
+	parts := strings.SplitN(text, ":", 3)
+	if len(text) > maxLength || !areBounds(parts) {
 		return Bounds{}, fmt.Errorf("bounds %.80q: write min:max or min:max:excess, for example \"1:10:2\", at most %d characters, without spaces; excess is %s",
 			text, maxLength, excessForms)
 	}
-	parts := strings.SplitN(text, ":", 3)
 	var b Bounds
 	var err error
 	if b.Min, err = parseCount("min", parts[0]); err != nil {
@@ -50,6 +47,10 @@ func ParseBounds(text string) (Bounds, error) {
 		b.Excess = &excess
 	}
 	return b, nil
+}
+
+func areBounds(parts []string) bool {
+	return len(parts) >= 2 && isCount(parts[0]) && isCount(parts[1]) && (len(parts) == 2 || isExcess(parts[2]))
 }
 
 // String is the form that [ParseBounds] reads.

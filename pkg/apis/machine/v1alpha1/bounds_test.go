@@ -3,6 +3,8 @@
 package v1alpha1_test
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -73,6 +75,19 @@ var _ = Describe("Bounds", func() {
 			_, err := machine.ParseBounds(text)
 			Expect(err).NotTo(HaveOccurred(), "%q", text)
 		}
+	})
+
+	It("are read part by part as their grammar says of the whole", func() {
+		grammar := regexp.MustCompile(machine.BoundsGrammar)
+		for _, text := range slices.Concat(goodBounds, badBounds) {
+			Expect(machine.AreBounds(text)).To(Equal(grammar.MatchString(text)), "%q", text)
+		}
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			text := rapid.OneOf(boundsLike(), rapid.StringMatching(`1:5:(max\()?([0-9]%?|cpu=1)(,([0-9]%?|cpu=1|)){0,2}\)?`)).Draw(t, "bounds")
+			if grammar.MatchString(text) != machine.AreBounds(text) {
+				t.Fatalf("%q: taken for bounds: %v", text, machine.AreBounds(text))
+			}
+		})
 	})
 
 	It("come back from their own text", func() {

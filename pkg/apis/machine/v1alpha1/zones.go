@@ -63,7 +63,7 @@ func ParseBalanceMode(text string) (BalanceMode, error) {
 
 // ParseShare reads the value of [ShareAnnotation], a count of machines.
 func ParseShare(text string) (int32, error) {
-	if !appliedReplicasRegexp.MatchString(text) {
+	if !isCount(text) {
 		return 0, fmt.Errorf("share %.80q: write a count", text)
 	}
 	n, err := parseCount("machines", text)
