@@ -26,7 +26,7 @@ ARG TARGETOS TARGETARCH
 ARG VERSION=
 # Static, and the same bytes from the same sources.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false -tags=grpcnotrace \
     -ldflags="-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=$VERSION" \
     -o /out/ ./cmd/machine-controller-manager ./cmd/machine-controller
 

@@ -8,6 +8,8 @@ N ?= 500
 REST ?= 2m
 
 export CLUSTER
+# Build tags of our binaries; see internal/localcluster/programs.go.
+TAGS := grpcnotrace
 UP := go run ./hack/up
 
 .DEFAULT_GOAL := help
@@ -48,7 +50,7 @@ reset: ## Stop the local cluster and forget its data
 .PHONY: build
 build: ## Build our binaries into .local/bin
 	@mkdir -p .local/bin
-	go build -o .local/bin/ ./cmd/...
+	go build -tags=$(TAGS) -o .local/bin/ ./cmd/...
 
 .PHONY: image
 image: ## Build the image NAME of release VERSION; BUILDER and BASE are images of Go and of the base, by digest

@@ -16,6 +16,10 @@ import (
 // healthLimit is how long a program may take until it answers /healthz.
 const healthLimit = time.Minute
 
+// Tags are the build tags of our binaries. Without this one, gRPC brings golang.org/x/net/trace with html/template, which calls methods by
+// their names: the linker then has to keep every exported method of every type, and the manager is 1.6 times as large.
+const Tags = "grpcnotrace"
+
 // Program is a controller with machine-controller-manager's flags: ours, or a stock one.
 type Program struct {
 	// Name of the process.
@@ -74,7 +78,7 @@ func (c *Cluster) buildProgram(ctx context.Context, program Program) (string, er
 	}
 	begin := time.Now()
 	binary := filepath.Join(binDir(c.options.Root), program.Binary)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, program.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags="+Tags, "-o", binary, program.Package)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.options.Root, c.options.Out, c.options.Out
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", program.Binary, err)
