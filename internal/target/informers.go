@@ -3,7 +3,7 @@
 // Package target is the one cache of the target cluster that all controllers of a process share.
 //
 // Users of the target cluster decide how many objects it has and how large they are, so the cache exists once: one informer per
-// kind, started when the first controller needs it. A transform keeps of each object only what a controller reads, and for what any
+// kind, started when the first controller needs it; Nodes may be started before all else. A transform keeps of each object only what a controller reads, and for what any
 // user can create, it bounds the size. If a controller is to read another field, add it to the transform of its kind and to the test
 // that compares what controllers read with and without the transform.
 //
@@ -42,8 +42,9 @@ const (
 
 // Informers of the target cluster. Its methods may be called at any time, also side by side.
 type Informers struct {
-	factory informers.SharedInformerFactory
-	rights  *access.Rights
+	// nodes has the informer of Nodes, and factory all others.
+	nodes, factory informers.SharedInformerFactory
+	rights         *access.Rights
 }
 
 // New returns informers that read through client. None is started; client may be nil if none ever is. Without rights, whatever can be
@@ -52,14 +53,27 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 	if rights == nil {
 		rights = access.New(clock.RealClock{})
 	}
-	return &Informers{informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform((&sharing{known: map[shape]*corev1.Pod{}}).strip)), rights}
+	return &Informers{
+		nodes:   informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip)),
+		factory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform((&sharing{known: map[shape]*corev1.Pod{}}).strip)),
+		rights:  rights,
+	}
 }
 
 // Start starts the informers that have been asked for, and have not been started yet. They run until ctx ends.
-func (i *Informers) Start(ctx context.Context) { i.factory.StartWithContext(ctx) }
+func (i *Informers) Start(ctx context.Context) {
+	i.StartNodes(ctx)
+	i.factory.StartWithContext(ctx)
+}
+
+// StartNodes starts the informer of Nodes alone, if it has been asked for. A cluster has far fewer Nodes than pods, and they change less.
+func (i *Informers) StartNodes(ctx context.Context) { i.nodes.StartWithContext(ctx) }
 
 // Shutdown waits until all informers have ended. None can be started afterwards.
-func (i *Informers) Shutdown() { i.factory.Shutdown() }
+func (i *Informers) Shutdown() {
+	i.nodes.Shutdown()
+	i.factory.Shutdown()
+}
 
 // Pods have the indexes [stores.ByNode] and [ByPlacement].
 func (i *Informers) Pods() cache.SharedIndexInformer {
@@ -72,7 +86,7 @@ func (i *Informers) Pods() cache.SharedIndexInformer {
 
 // Nodes have the indexes [ByProviderID] and [ByReadiness].
 func (i *Informers) Nodes() cache.SharedIndexInformer {
-	return i.factory.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return i.nodes.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewNodeInformer(client, resync, cache.Indexers{ByProviderID: providerID, ByReadiness: readiness})
 	})
 }

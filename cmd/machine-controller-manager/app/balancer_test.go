@@ -31,12 +31,15 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 			Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true, Generation: true,
 		}})})
 		kubeconfig := onSocket(server, "balancer")
+		read := watches(server)
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--controllers=balancer")
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
 		Eventually(func() any {
 			return server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), fixture.Namespace, "balancer")
 		}, eventually).ShouldNot(BeNil())
 		Expect(server.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), fixture.Namespace, name)).To(BeNil())
+		Eventually(read, eventually).Should(HaveKey("balancers"))
+		Consistently(read, time.Second).ShouldNot(Or(HaveKey("pods"), HaveKey("horizontalpodautoscalers")), "there is no Balancer yet")
 
 		ctx := context.Background()
 		user := server.ConfigFor("user")

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -17,35 +18,47 @@ import (
 type caches struct {
 	machines *stores.Informers
 	target   *target.Informers // nil without a target cluster
+	// needed is closed once more of the target cluster is needed than its Nodes; see reserves.go.
+	needed chan struct{}
+	once   sync.Once
 }
 
-func (p *process) newCaches() (caches, error) {
+func (p *process) newCaches() (*caches, error) {
 	ours, err := evenkeel.NewForConfig(p.control)
 	if err != nil {
-		return caches{}, fmt.Errorf("make machine client: %w", err)
+		return nil, fmt.Errorf("make machine client: %w", err)
 	}
-	all := caches{machines: stores.New(ours, p.options.Namespace)}
+	all := &caches{machines: stores.New(ours, p.options.Namespace), needed: make(chan struct{})}
 	if p.target == nil {
 		return all, nil
 	}
 	core, err := connect.Core(p.target)
 	if err != nil {
-		return caches{}, fmt.Errorf("make target client: %w", err)
+		return nil, fmt.Errorf("make target client: %w", err)
 	}
 	all.target = target.New(core, p.rights)
 	return all, nil
 }
 
-// start starts what controllers have asked for. It runs until ctx ends.
-func (c caches) start(ctx context.Context) {
+// start starts what controllers have asked for, of the target cluster only Nodes while no more is needed. It runs until ctx ends.
+func (c *caches) start(ctx context.Context) {
 	c.machines.Start(ctx)
-	if c.target != nil {
+	if c.target == nil {
+		return
+	}
+	select {
+	case <-c.needed:
 		c.target.Start(ctx)
+	default:
+		c.target.StartNodes(ctx)
 	}
 }
 
+// need has all of the target cluster read that controllers have asked for, from now on.
+func (c *caches) need() { c.once.Do(func() { close(c.needed) }) }
+
 // shutdown waits until all informers have ended.
-func (c caches) shutdown() {
+func (c *caches) shutdown() {
 	c.machines.Shutdown()
 	if c.target != nil {
 		c.target.Shutdown()

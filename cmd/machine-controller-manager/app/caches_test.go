@@ -12,10 +12,15 @@ import (
 	"sync"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // watches counts the watches of a server by resource.
@@ -37,23 +42,85 @@ func watches(server *sim.Server) func() map[string]int {
 	}
 }
 
+// everyKind is what the two simulated clusters serve.
+var everyKind = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
+	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass"},
+	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver"},
+})
+
 var _ = Describe("A process with all controllers", Serial, func() {
-	It("watches each kind of the target cluster once, and each of the control cluster twice: as it is, and through the lens", func() {
-		resources := slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
-			{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass"},
-			{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver"},
-		})
-		control, target := sim.New(sim.Options{Resources: resources}), sim.New(sim.Options{Resources: resources})
-		machines, nodes := watches(control), watches(target)
-		r := start(control, "--control-kubeconfig="+onSocket(control, "mcm"), "--target-kubeconfig="+onSocket(target, "mcm"),
-			fmt.Sprint("--autoscaler-listen-address=127.0.0.1:", freePort()))
+	var r *running
+	var machines, target func() map[string]int
+	run := func(arguments ...string) {
+		GinkgoHelper()
+		servers := [2]*sim.Server{sim.New(sim.Options{Resources: everyKind}), sim.New(sim.Options{Resources: everyKind})}
+		machines, target = watches(servers[0]), watches(servers[1])
+		r = start(servers[0], append(arguments, "--control-kubeconfig="+onSocket(servers[0], "mcm"), "--target-kubeconfig="+onSocket(servers[1], "mcm"),
+			fmt.Sprint("--autoscaler-listen-address=127.0.0.1:", freePort()))...)
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
-		Eventually(nodes, eventually).Should(Equal(map[string]int{
-			"pods": 1, "nodes": 1, "persistentvolumeclaims": 1, "persistentvolumes": 1, "poddisruptionbudgets": 1,
-			"daemonsets": 1, "replicasets": 1, "storageclasses": 1, "csidrivers": 1,
-		}))
-		Expect(machines()).To(And(HaveKeyWithValue("machines", 2), HaveKeyWithValue("machinesets", 2), HaveKeyWithValue("machinedeployments", 2)))
+	}
+	AfterEach(func() {
 		r.stop()
 		Eventually(r.ended, eventually).Should(Receive(BeNil()))
 	})
+	onlyNodes := map[string]int{"nodes": 1}
+	all := map[string]int{
+		"pods": 1, "nodes": 1, "persistentvolumeclaims": 1, "persistentvolumes": 1, "poddisruptionbudgets": 1,
+		"daemonsets": 1, "replicasets": 1, "storageclasses": 1, "csidrivers": 1,
+	}
+
+	It("reads only Nodes of the target cluster until a MachineDeployment wants a reserve, then each kind once, and machines twice: as they are, and through the lens", func() {
+		run()
+		r.create(fixture.MachineDeployment("stock", 2))
+		Eventually(r.machines, eventually).Should(Equal(2))
+		Consistently(target, time.Second).Should(Equal(onlyNodes))
+
+		wish := fixture.MachineDeployment("pool", 1)
+		wish.Annotations = map[string]string{api.BoundsAnnotation: "1:5:2"}
+		r.create(wish)
+		Eventually(target, eventually).Should(Equal(all))
+		Eventually(r.machines, eventually).Should(Equal(5), "two of the reserve")
+		Expect(machines()).To(And(HaveKeyWithValue("machines", 2), HaveKeyWithValue("machinesets", 2), HaveKeyWithValue("machinedeployments", 2)))
+	})
+
+	It("reads each kind from the beginning where flags concern every MachineDeployment", func() {
+		run("--balance-mode=ScaleUp")
+		Eventually(target, eventually).Should(Equal(all))
+	})
 })
+
+var _ = DescribeTable("A reserve, balance, or what is left of them shows in", func(item any, shows bool) {
+	Expect(concerns(item)).To(Equal(shows))
+},
+	Entry("no stock MachineDeployment", &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}}, Status: conditions(mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing)}, false),
+	Entry("an excess, also of 0", &api.MachineDeployment{Spec: api.MachineDeploymentSpec{ExcessReplicas: new(int32)}}, true),
+	Entry("an annotation", &api.MachineDeployment{ObjectMeta: annotated(api.BalanceAnnotation)}, true),
+	Entry("an annotation of a Gardener's worker pool", gardeners(api.PoolExcessAnnotation), true),
+	Entry("a status", &api.MachineDeployment{Status: api.MachineDeploymentStatus{ExcessReplicas: 1}}, true),
+	Entry("a condition", &api.MachineDeployment{Status: conditions(mcm.MachineDeploymentAvailable, "ExcessAvailable")}, true),
+	Entry("no stock Machine", &mcm.Machine{ObjectMeta: annotated("machinepriority.machine.sapcloud.io")}, false),
+	Entry("a Machine in reserve", &mcm.Machine{ObjectMeta: annotated(api.ReserveAnnotation)}, true),
+	Entry("a Machine whose Node is to have the taint", &mcm.Machine{Spec: mcm.MachineSpec{NodeTemplateSpec: mcm.NodeTemplateSpec{Spec: corev1.NodeSpec{Taints: reserveTaint}}}}, true),
+	Entry("no stock Node", &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable}}}}, false),
+	Entry("a Node with the taint", &corev1.Node{Spec: corev1.NodeSpec{Taints: reserveTaint}}, true),
+	Entry("a Node with the annotation", &corev1.Node{ObjectMeta: annotated(api.ReserveAnnotation)}, true),
+)
+
+var reserveTaint = []corev1.Taint{{Key: api.ReserveTaintKey}}
+
+func annotated(key string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Annotations: map[string]string{key: "1"}}
+}
+
+func gardeners(key string) *api.MachineDeployment {
+	d := &api.MachineDeployment{}
+	d.Spec.Template.Spec.NodeTemplateSpec.ObjectMeta = annotated(key)
+	return d
+}
+
+func conditions(types ...mcm.MachineDeploymentConditionType) (s api.MachineDeploymentStatus) {
+	for _, t := range types {
+		s.Conditions = append(s.Conditions, mcm.MachineDeploymentCondition{Type: t})
+	}
+	return s
+}

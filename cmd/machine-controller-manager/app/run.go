@@ -62,7 +62,7 @@ type process struct {
 	clusters clusters
 	// rights that the process can do without.
 	rights *access.Rights
-	caches caches
+	caches *caches
 	// keeper is there once it has been made.
 	keeper atomic.Pointer[keeper]
 }
@@ -216,7 +216,7 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 // lead runs the controllers. Once ctx has ended they write nothing more; when lead returns nothing is under way.
 func (p *process) lead(ctx context.Context) error {
 	p.ready.Lead()
-	runs := append(p.clusters.runs(), p.gate.Run)
+	runs := append(p.clusters.runs(), p.gate.Run, p.awaitReserves)
 	for _, c := range p.controllers {
 		if c.run == nil {
 			continue

@@ -58,6 +58,8 @@ type Options struct {
 	Control, Target *reachability.Cluster
 	// Rights that the process may lack. Unless set, the controller has its own.
 	Rights *access.Rights
+	// WorkersRead is called once Gardener's Workers have been read, whose bounds concern all MachineDeployments; optional.
+	WorkersRead func()
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
 }
@@ -89,6 +91,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	}
 	if o.Rights == nil {
 		o.Rights = access.New(o.Clock)
+	}
+	if o.WorkersRead == nil {
+		o.WorkersRead = func() {}
 	}
 	if informers.Target == nil {
 		o.Settings.Enabled = false

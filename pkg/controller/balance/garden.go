@@ -40,8 +40,9 @@ type garden struct {
 	clients   Clients
 	namespace string
 	clock     clock.WithTicker
-	changed   func()
-	running   sync.WaitGroup
+	// changed is called when there is something new to look at, and workersRead once all Workers have been read.
+	changed, workersRead func()
+	running              sync.WaitGroup
 
 	rights                    *access.Rights
 	workersRule, clustersRule access.Rule
@@ -54,7 +55,7 @@ type garden struct {
 
 func newGarden(clients Clients, o Options, changed func()) *garden {
 	return &garden{
-		clients: clients, namespace: o.Namespace, clock: o.Clock, changed: changed, absent: clients.Garden == nil, rights: o.Rights,
+		clients: clients, namespace: o.Namespace, clock: o.Clock, changed: changed, workersRead: o.WorkersRead, absent: clients.Garden == nil, rights: o.Rights,
 		workersRule: access.Rule{
 			Cluster: "control", Resource: workers.GroupResource(), Namespace: o.Namespace,
 			Without: "Minimum and maximum of a pool come from the worker annotation " + v1alpha1.BoundsAnnotation + " and not from the Worker",
@@ -109,6 +110,7 @@ func (g *garden) watch(ctx context.Context) {
 	}
 	g.note(func() { g.absent, g.workers, g.clusters = false, w, c })
 	if cache.WaitFor(ctx, "", w.HasSyncedChecker()) {
+		g.workersRead()
 		g.changed()
 	}
 }

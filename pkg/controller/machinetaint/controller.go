@@ -140,7 +140,7 @@ func (c *Controller) Tell(d *v1alpha1.MachineDeployment) {
 	c.deploymentChanged(nil, d)
 }
 
-// Raw are done when the stores of its own are complete: before that Born knows nothing.
+// Raw are done when the stores of its own are complete that Born and Guards read, which are all but pods: before that they know nothing.
 func (c *Controller) Raw() []cache.DoneChecker { return c.raw }
 
 // Filled are done when the caches are complete.

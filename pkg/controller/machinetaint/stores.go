@@ -46,7 +46,7 @@ func (c *Controller) attach(i Informers) error {
 	for _, s := range all {
 		errs = append(errs, s.open())
 		c.filled = append(c.filled, s.informer.HasSyncedChecker())
-		if s.store != &c.stores.seenDeployments && s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets {
+		if s.store != &c.stores.seenDeployments && s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets && s.store != &c.stores.pods {
 			c.raw = append(c.raw, s.informer.HasSyncedChecker())
 		}
 	}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Most clusters have no reserve, and then nothing that this process decides depends on pods, volumes or DaemonSets, which are most of
+// what a manager could read. So they are read only once something of Evenkeel is found in the cluster, or in the flags. The controllers
+// exist before that, and wait for their caches. What was needed once is read until the process ends.
+
+// awaitReserves has pods and all that concerns them read as soon as they matter.
+func (p *process) awaitReserves(ctx context.Context) error {
+	if p.target == nil || !p.readsPods() {
+		<-ctx.Done()
+		return nil
+	}
+	stop, err := p.lookForReserves()
+	if err != nil && ctx.Err() == nil { // an informer that has ended takes no handler
+		return fmt.Errorf("look for reserves: %w", err)
+	}
+	select {
+	case <-p.caches.needed:
+		p.caches.target.Start(ctx)
+	case <-ctx.Done():
+	}
+	stop()
+	<-ctx.Done()
+	return nil
+}
+
+// readsPods reports whether a controller was picked that does.
+func (p *process) readsPods() bool {
+	return slices.ContainsFunc([]string{taintName, releaseName, balanceName}, p.picked)
+}
+
+// lookForReserves listens to informers until stop is called.
+func (p *process) lookForReserves() (stop func(), err error) {
+	if p.options.concernAll() {
+		p.caches.need()
+	}
+	look := func(item any) {
+		if concerns(item) {
+			p.caches.need()
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }}
+	var errs []error
+	var stops []func()
+	for _, informer := range []cache.SharedIndexInformer{p.caches.machines.Deployments(), p.caches.machines.Machines(), p.caches.target.Nodes()} {
+		handle, err := informer.AddEventHandler(handler)
+		errs = append(errs, err)
+		stops = append(stops, func() { _ = informer.RemoveEventHandler(handle) }) // fails only where there is none
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}, errors.Join(errs...)
+}
+
+// concernAll reports whether flags concern MachineDeployments that nobody has marked in any way.
+func (o *Options) concernAll() bool {
+	return o.Reserve.Drain || o.Balance.Mode != string(api.BalanceOff) || len(o.Balance.Nodes) > 0
+}
+
+// concerns reports whether an object of the API shows a wish for a reserve or for balance, or anything that is left of one.
+func concerns(item any) bool {
+	switch o := item.(type) {
+	case *api.MachineDeployment:
+		template := o.Spec.Template
+		return o.Spec.ExcessReplicas != nil || o.Status.ExcessReplicas != 0 || o.Status.ReadyExcessReplicas != 0 ||
+			slices.ContainsFunc(o.Status.Conditions, func(c mcm.MachineDeploymentCondition) bool { return !slices.Contains(stockConditions, c.Type) }) ||
+			ours(o.Annotations) || ours(template.Annotations) || ours(template.Spec.NodeTemplateSpec.Annotations)
+	case *mcm.Machine:
+		template := o.Spec.NodeTemplateSpec
+		return ours(o.Annotations) || ours(template.Annotations) || slices.ContainsFunc(template.Spec.Taints, isReserveTaint)
+	case *corev1.Node:
+		return ours(o.Annotations) || slices.ContainsFunc(o.Spec.Taints, isReserveTaint)
+	}
+	return false
+}
+
+// stockConditions are those that machine-controller-manager writes.
+var stockConditions = []mcm.MachineDeploymentConditionType{
+	mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing, mcm.MachineDeploymentReplicaFailure, mcm.MachineDeploymentFrozen,
+}
+
+func ours(annotations map[string]string) bool {
+	for key := range annotations {
+		if strings.HasPrefix(key, api.AnnotationPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func isReserveTaint(t corev1.Taint) bool { return t.Key == api.ReserveTaintKey }
