@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command footprint measures what machine-controller-manager costs, ours beside stock: memory, CPU time, goroutines and API requests,
+// at rest and while machines come, go and are replaced. It is a benchmark: it judges nothing.
+//
+// Each contestant has a local cluster of its own, and all of them live through the same story at the same time, so that other work on
+// the computer disturbs them alike. There are three: stock, ours without any excess, and ours with a reserve.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
+)
+
+// size is the fleet that each contestant manages.
+type size struct {
+	machines, pools, pods int
+	// reserve is how many more machines the last contestant keeps free.
+	reserve int
+	// rest is how long the contestants are watched while nothing changes.
+	rest time.Duration
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("bench-footprint: ")
+	var s size
+	flag.IntVar(&s.machines, "n", 10, "machines")
+	flag.IntVar(&s.pools, "pools", 2, "MachineDeployments")
+	flag.IntVar(&s.pods, "pods", 10, "pods on each machine, of DaemonSets")
+	flag.DurationVar(&s.rest, "rest", 30*time.Second, "how long to measure at rest")
+	turns := flag.Int("turns", 1, "how often to measure; the table has the medians")
+	profiles := flag.String("profiles", "", "folder that gets a heap profile of each contestant at rest, and what its goroutines do; default: none")
+	flag.Parse()
+	s.reserve = max(s.machines/5, 1)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, s, *turns, *profiles)
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, s size, turns int, profiles string) error {
+	if s.machines < s.pools || s.pools < 1 || turns < 1 {
+		return errors.New("-n must be at least -pools, and -pools and -turns at least 1")
+	}
+	all := make([][]figures, len(contestants))
+	for i := range turns {
+		log.Printf("turn %d of %d", i+1, turns)
+		took, err := turn(ctx, s, profiles)
+		if err != nil {
+			return err
+		}
+		for c := range contestants {
+			all[c] = append(all[c], took[c])
+		}
+	}
+	return report(s, all)
+}
+
+// turn has all contestants live through the story, side by side.
+func turn(ctx context.Context, s size, profiles string) (took []figures, err error) {
+	labs := make([]*lab, len(contestants))
+	defer func() {
+		for _, l := range labs {
+			if l != nil {
+				err = errors.Join(err, l.cluster.Reset())
+			}
+		}
+	}()
+	for i, c := range contestants {
+		if labs[i], err = newLab(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range labs { // one after the other, since each is built first
+		if err := l.startManager(ctx); err != nil {
+			return nil, err
+		}
+	}
+	took = make([]figures, len(labs))
+	err = parallel.Each(len(labs), len(labs), func(i int) (err error) {
+		took[i], err = labs[i].live(ctx, s, profiles)
+		return err
+	})
+	return took, err
+}
+
+// options of a contestant's cluster. Only what manages machines runs in it.
+func options(name string) localcluster.Options {
+	return localcluster.Options{
+		Name: "footprint-" + name, Components: localcluster.APIServerOnly, Out: os.Stderr, Audit: true, Fresh: true, UnsafeNoFsync: true,
+	}
+}

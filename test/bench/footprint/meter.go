@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/audit"
+)
+
+const (
+	mib = 1 << 20
+	// often is how often memory is looked at.
+	often = 50 * time.Millisecond
+	// tick is the unit of a process' CPU time.
+	tick = time.Second / 100
+)
+
+// requests are the manager's, and what the API server sends to all who watch.
+type requests struct{ reads, watches, writes, events float64 }
+
+// meter measures one manager.
+type meter struct {
+	lab *lab
+	url string
+	log *audit.Log
+	// cpu and events are what was spent and sent before the phase that is measured.
+	cpu    time.Duration
+	events float64
+}
+
+func (l *lab) newMeter() (*meter, error) {
+	port, err := l.cluster.Port("manager")
+	if err != nil {
+		return nil, err
+	}
+	log, err := audit.Open(l.cluster.AuditLog())
+	if err != nil {
+		return nil, err
+	}
+	return &meter{lab: l, url: fmt.Sprintf("http://127.0.0.1:%d", port), log: log}, nil
+}
+
+func (m *meter) close() { _ = m.log.Close() }
+
+// measure says what a part of the story took.
+func (m *meter) measure(ctx context.Context, do func() error) (p phase, err error) {
+	begin := time.Now()
+	peaks := m.watchMemory()
+	err = do()
+	p.took = time.Since(begin)
+	p.peakPrivate, p.peakResident = peaks()
+	if err != nil {
+		return p, err
+	}
+	return p, errors.Join(m.memory(ctx, &p), m.count(ctx, &p))
+}
+
+// watchMemory looks at the process until the function that it returns is called, which returns the most that was seen.
+func (m *meter) watchMemory() (peaks func() (private, resident float64)) {
+	type both struct{ private, resident float64 }
+	stop, result := make(chan struct{}), make(chan both)
+	go func() {
+		var most both
+		for {
+			private, resident, err := m.status()
+			if err == nil {
+				most = both{max(most.private, private), max(most.resident, resident)}
+			}
+			select {
+			case <-stop:
+				result <- most
+				return
+			case <-time.After(often):
+			}
+		}
+	}()
+	return func() (float64, float64) {
+		close(stop)
+		most := <-result
+		return most.private, most.resident
+	}
+}
+
+// status reads the memory that is the process' own, and all that is resident.
+func (m *meter) status() (private, resident float64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.lab.manager.PID()))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		for name, into := range map[string]*float64{"RssAnon:": &private, "VmRSS:": &resident} {
+			if kib, is := strings.CutPrefix(line, name); is {
+				if _, err := fmt.Sscan(kib, into); err != nil {
+					return 0, 0, err
+				}
+				*into /= 1024
+			}
+		}
+	}
+	return private, resident, nil
+}
+
+func (m *meter) memory(ctx context.Context, p *phase) (err error) {
+	if p.private, p.resident, err = m.status(); err != nil {
+		return err
+	}
+	text, err := m.get(ctx, "/metrics")
+	if err != nil {
+		return err
+	}
+	if p.heap, err = sum(text, "go_memstats_heap_alloc_bytes"); err != nil {
+		return err
+	}
+	p.heap /= mib
+	p.goroutines, err = sum(text, "go_goroutines")
+	return err
+}
+
+// count fills in CPU time and requests since the last phase.
+func (m *meter) count(ctx context.Context, p *phase) error {
+	cpu, err := m.spent()
+	if err != nil {
+		return err
+	}
+	events, err := m.sent(ctx)
+	if err != nil {
+		return err
+	}
+	p.cpu, p.events = cpu-m.cpu, events-m.events
+	m.cpu, m.events = cpu, events
+	_, err = m.log.Read(func(r audit.Request) bool {
+		switch {
+		case r.User != identity:
+		case r.Verb == "watch":
+			p.watches++
+		case r.Verb == "get" || r.Verb == "list":
+			p.reads++
+		default:
+			p.writes++
+		}
+		return false
+	})
+	return err
+}
+
+// spent is the CPU time of the process so far.
+func (m *meter) spent() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.lab.manager.PID()))
+	if err != nil {
+		return 0, err
+	}
+	// User and system time are the 12th and 13th number behind the name and the state.
+	_, numbers, _ := strings.Cut(string(text), ") ")
+	var user, system time.Duration
+	if _, err := fmt.Sscan(strings.Join(strings.Fields(numbers)[11:13], " "), &user, &system); err != nil {
+		return 0, fmt.Errorf("read CPU time: %w", err)
+	}
+	return (user + system) * tick, nil
+}
+
+// sent is how many watch events the API server has sent so far, to everybody.
+func (m *meter) sent(ctx context.Context) (float64, error) {
+	text, err := m.lab.kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return sum(text, "apiserver_watch_events_total")
+}
+
+func (m *meter) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("get %s: %s", path, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// sum adds all series of a metric.
+func sum(text []byte, name string) (total float64, err error) {
+	for line := range strings.Lines(string(text)) {
+		rest, is := strings.CutPrefix(line, name)
+		if !is || rest[0] != ' ' && rest[0] != '{' {
+			continue
+		}
+		fields := strings.Fields(rest)
+		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("read metric %s: %w", name, err)
+		}
+		total += value
+	}
+	return total, nil
+}
+
+// keepProfiles asks for a collection, so it comes after what is measured.
+func (m *meter) keepProfiles(ctx context.Context, folder, name string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for file, path := range map[string]string{
+		name + ".heap.pb.gz":     "/debug/pprof/heap?gc=1",
+		name + ".goroutines.txt": "/debug/pprof/goroutine?debug=1",
+	} {
+		profile, err := m.get(ctx, path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, file), profile, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
