@@ -69,6 +69,7 @@ type process struct {
 
 // Run serves until ctx ends or the lease is lost.
 func Run(ctx context.Context, o *Options) error {
+	tuneMemory(os.DirFS("/"))
 	p, err := newProcess(o)
 	if err != nil {
 		return err

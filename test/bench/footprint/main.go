@@ -39,25 +39,25 @@ func main() {
 	flag.IntVar(&s.pods, "pods", 10, "pods on each machine, of DaemonSets")
 	flag.DurationVar(&s.rest, "rest", 30*time.Second, "how long to measure at rest")
 	turns := flag.Int("turns", 1, "how often to measure; the table has the medians")
-	profiles := flag.String("profiles", "", "folder that gets a heap profile of each contestant at rest, and what its goroutines do; default: none")
+	folder := flag.String("profiles", "", "folder that gets profiles of each contestant: heap and goroutines at rest, CPU afterwards; default: none")
 	flag.Parse()
 	s.reserve = max(s.machines/5, 1)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, s, *turns, *profiles)
+	err := run(ctx, s, *turns, *folder)
 	stop()
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, s size, turns int, profiles string) error {
+func run(ctx context.Context, s size, turns int, folder string) error {
 	if s.machines < s.pools || s.pools < 1 || turns < 1 {
 		return errors.New("-n must be at least -pools, and -pools and -turns at least 1")
 	}
 	all := make([][]figures, len(contestants))
 	for i := range turns {
 		log.Printf("turn %d of %d", i+1, turns)
-		took, err := turn(ctx, s, profiles)
+		took, err := turn(ctx, s, folder)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func run(ctx context.Context, s size, turns int, profiles string) error {
 }
 
 // turn has all contestants live through the story, side by side.
-func turn(ctx context.Context, s size, profiles string) (took []figures, err error) {
+func turn(ctx context.Context, s size, folder string) (took []figures, err error) {
 	labs := make([]*lab, len(contestants))
 	defer func() {
 		for _, l := range labs {
@@ -90,7 +90,7 @@ func turn(ctx context.Context, s size, profiles string) (took []figures, err err
 	}
 	took = make([]figures, len(labs))
 	err = parallel.Each(len(labs), len(labs), func(i int) (err error) {
-		took[i], err = labs[i].live(ctx, s, profiles)
+		took[i], err = labs[i].live(ctx, s, folder)
 		return err
 	})
 	return took, err

@@ -210,20 +210,26 @@ func sum(text []byte, name string) (total float64, err error) {
 	return total, nil
 }
 
-// keepProfiles asks for a collection, so it comes after what is measured.
-func (m *meter) keepProfiles(ctx context.Context, folder, name string) error {
+// profiles of a manager at rest. The first asks for a collection, so it comes after what is measured.
+var profiles = map[string]string{"heap.pb.gz": "/debug/pprof/heap?gc=1", "goroutines.txt": "/debug/pprof/goroutine?debug=1"}
+
+// busy is a profile of where time goes, from now on.
+var busy = map[string]string{"cpu.pb.gz": "/debug/pprof/profile?seconds=90"}
+
+// keep writes profiles into a folder; none if it has no name.
+func (m *meter) keep(ctx context.Context, profiles map[string]string, folder string) error {
+	if folder == "" {
+		return nil
+	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for file, path := range map[string]string{
-		name + ".heap.pb.gz":     "/debug/pprof/heap?gc=1",
-		name + ".goroutines.txt": "/debug/pprof/goroutine?debug=1",
-	} {
+	for file, path := range profiles {
 		profile, err := m.get(ctx, path)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, file), profile, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, m.lab.name+"."+file), profile, 0o644); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -22,46 +23,45 @@ type phase struct {
 	requests
 }
 
-// live takes a contestant through the story.
-func (l *lab) live(ctx context.Context, s size, profiles string) (f figures, err error) {
+// live takes a contestant through the story. Its profiles go into a folder; none if it has no name.
+func (l *lab) live(ctx context.Context, s size, folder string) (f figures, err error) {
 	m, err := l.newMeter()
 	if err != nil {
 		return f, err
 	}
 	defer m.close()
-	steps := []struct {
-		into *phase
-		do   func() error
-	}{
-		{&f.start, func() error {
-			if err := l.become(ctx, l.fleet(s, s.machines, 0)); err != nil {
-				return err
-			}
-			if err := l.populate(ctx, s.pods); err != nil {
-				return err
-			}
-			return pause(ctx, settle)
-		}},
-		{&f.rest, func() error { return pause(ctx, s.rest) }},
-		{&f.scale, func() error {
-			if err := l.become(ctx, l.fleet(s, s.machines*3/2, 0)); err != nil {
-				return err
-			}
-			return l.become(ctx, l.fleet(s, s.machines, 0))
-		}},
-		{&f.rollout, func() error { return l.become(ctx, l.fleet(s, s.machines, 1)) }},
+	if f.start, err = m.measure(ctx, func() error { return l.begin(ctx, s) }); err != nil {
+		return f, err
 	}
-	for _, step := range steps {
-		if *step.into, err = m.measure(ctx, step.do); err != nil {
-			return f, err
-		}
-		if step.into == &f.rest && profiles != "" {
-			if err := m.keepProfiles(ctx, profiles, l.name); err != nil {
-				return f, err
-			}
-		}
+	if f.rest, err = m.measure(ctx, func() error { return pause(ctx, s.rest) }); err != nil {
+		return f, err
 	}
-	return f, nil
+	if err := m.keep(ctx, profiles, folder); err != nil {
+		return f, err
+	}
+	profiled := make(chan error, 1)
+	go func() { profiled <- m.keep(ctx, busy, folder) }()
+	f.scale, err = m.measure(ctx, func() error {
+		if err := l.become(ctx, l.fleet(s, s.machines*3/2, 0)); err != nil {
+			return err
+		}
+		return l.become(ctx, l.fleet(s, s.machines, 0))
+	})
+	if err == nil {
+		f.rollout, err = m.measure(ctx, func() error { return l.become(ctx, l.fleet(s, s.machines, 1)) })
+	}
+	return f, errors.Join(err, <-profiled)
+}
+
+// begin makes the fleet with its pods, and lets what follows happen.
+func (l *lab) begin(ctx context.Context, s size) error {
+	if err := l.become(ctx, l.fleet(s, s.machines, 0)); err != nil {
+		return err
+	}
+	if err := l.populate(ctx, s.pods); err != nil {
+		return err
+	}
+	return pause(ctx, settle)
 }
 
 // settle is how long what follows a change may take until a rest begins.
