@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/gen"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -175,7 +175,7 @@ func (l *lab) populate(ctx context.Context, each int) error {
 	}
 	return parallel.Each(len(nodes.Items)*each, writers, func(i int) error {
 		set, node := fmt.Sprintf("system-%d", i%each), nodes.Items[i/each].Name
-		pod := gen.Pod(set+"-"+node, func(p *corev1.Pod) {
+		pod := fixture.Pod(set+"-"+node, func(p *corev1.Pod) {
 			p.Namespace, p.Spec.NodeName = "kube-system", node
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set, UID: types.UID(set), Controller: ptr.To(true)}}
 		})
