@@ -6,6 +6,8 @@ CLUSTER ?= evenkeel
 N ?= 500
 # How long `make scale-reserve` looks for writes at rest.
 REST ?= 2m
+# How often `make footprint` measures.
+TURNS ?= 3
 
 export CLUSTER
 # Build tags of our binaries; see internal/localcluster/programs.go.
@@ -235,6 +237,12 @@ scale-reserve: N = 1000
 scale-reserve: ## A reserve of 100 for N=1000 machines: time to the marks, memory, CPU, writes in REST=2m, beside stock and a bare client
 	@$(UP) build
 	go run ./test/bench/reserve -n $(N) -rest $(REST)
+
+.PHONY: footprint
+footprint: N = 10
+footprint: ## Memory, CPU, goroutines and requests at N=10 machines, at rest and in motion, medians of TURNS=3: stock, ours, ours with a reserve
+	@$(UP) build
+	go run ./test/bench/footprint -n $(N) -turns $(TURNS)
 
 .PHONY: bench-plugin
 bench-plugin: ## kubectl evenkeel at 1000 machines and 10,000 pods: time and memory of status and explain, beside kubectl get
