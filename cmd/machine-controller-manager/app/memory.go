@@ -5,6 +5,7 @@ package app
 import (
 	"io/fs"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -18,8 +19,12 @@ const gcPercent = 50
 var limits = []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
 // tuneMemory has Go's garbage collector keep the process small, and collect more often where it comes close to the limit of its
-// container. GOGC and GOMEMLIMIT of the environment win.
-func tuneMemory(root fs.FS) {
+// container. GOGC and GOMEMLIMIT of the environment win. Where heap profiles are not served, none is kept: its table alone takes more than
+// a megabyte.
+func tuneMemory(root fs.FS, profiling bool) {
+	if !profiling {
+		runtime.MemProfileRate = 0
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -6,6 +6,7 @@ package app
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
 	"testing/fstest"
 
@@ -36,8 +37,9 @@ var _ = Describe("Memory", Serial, func() {
 
 	Describe("settings", func() {
 		BeforeEach(func() {
-			percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)
-			DeferCleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
+			percent, limit, rate := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64), runtime.MemProfileRate
+			runtime.MemProfileRate = 512 << 10
+			DeferCleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit); runtime.MemProfileRate = rate })
 		})
 		now := func() (percent int, limit int64) {
 			percent = debug.SetGCPercent(100)
@@ -47,19 +49,25 @@ var _ = Describe("Memory", Serial, func() {
 		It("follow the container", func() {
 			GinkgoT().Setenv("GOGC", "")
 			GinkgoT().Setenv("GOMEMLIMIT", "")
-			tuneMemory(container(version2, "1048576000\n"))
+			tuneMemory(container(version2, "1048576000\n"), false)
 			percent, limit := now()
 			Expect(percent).To(Equal(gcPercent))
 			Expect(limit).To(BeEquivalentTo(900 << 20))
+			Expect(runtime.MemProfileRate).To(BeZero())
 		})
 
 		It("of the environment win", func() {
 			GinkgoT().Setenv("GOGC", "100")
 			GinkgoT().Setenv("GOMEMLIMIT", "1GiB")
-			tuneMemory(container(version2, "1048576000\n"))
+			tuneMemory(container(version2, "1048576000\n"), false)
 			percent, limit := now()
 			Expect(percent).To(Equal(100))
 			Expect(limit).To(BeEquivalentTo(math.MaxInt64))
+		})
+
+		It("leave heap profiles alone where these are served", func() {
+			tuneMemory(container(), true)
+			Expect(runtime.MemProfileRate).To(Equal(512 << 10))
 		})
 	})
 })

@@ -46,12 +46,17 @@ func (o *ReleaseOptions) validate() error {
 	return nil
 }
 
-// runRelease helps pods that wait. It needs a cluster where pods are; without one, or where it is not wanted, it waits for
-// the end.
+// runRelease helps pods that wait, once there may be a reserve. It needs a cluster where pods are; without one, or where it is not
+// wanted, it waits for the end.
 func (p *process) runRelease(ctx context.Context) error {
 	if p.target == nil || !p.options.Release.Enabled {
 		<-ctx.Done()
 		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.caches.needed:
 	}
 	ours, err := evenkeel.NewForConfig(p.control)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -69,7 +68,7 @@ type process struct {
 
 // Run serves until ctx ends or the lease is lost.
 func Run(ctx context.Context, o *Options) error {
-	tuneMemory(os.DirFS("/"))
+	tuneMemory(os.DirFS("/"), o.EnableProfiling)
 	p, err := newProcess(o)
 	if err != nil {
 		return err
@@ -145,8 +144,9 @@ func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Events concern objects of these groups alone. A scheme of all of Kubernetes would be the second one in the process.
 	scheme := runtime.NewScheme()
-	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(machinescheme.AddToScheme(scheme))
 	utilruntime.Must(balancerv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(autoscalingv1alpha1.AddToScheme(scheme))

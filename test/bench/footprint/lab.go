@@ -91,13 +91,14 @@ func (l *lab) furnish(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *lab) startManager(ctx context.Context) error {
+// startManager runs the manager with Gardener's flags; profiling is not among them.
+func (l *lab) startManager(ctx context.Context, profiling bool) error {
 	access, err := l.cluster.KubeconfigFor(identity, "system:masters")
 	if err != nil {
 		return err
 	}
 	l.manager, err = l.cluster.RunProgram(ctx, localcluster.Program{
-		Name: "manager", Package: l.pkg, Binary: "footprint-" + l.name, Kubeconfig: access, Flags: append([]string{"--profiling"}, limits...),
+		Name: "manager", Package: l.pkg, Binary: "footprint-" + l.name, Kubeconfig: access, Flags: append([]string{fmt.Sprint("--profiling=", profiling)}, limits...),
 	})
 	return err
 }

@@ -84,7 +84,7 @@ func turn(ctx context.Context, s size, folder string) (took []figures, err error
 		}
 	}
 	for _, l := range labs { // one after the other, since each is built first
-		if err := l.startManager(ctx); err != nil {
+		if err := l.startManager(ctx, folder != ""); err != nil {
 			return nil, err
 		}
 	}

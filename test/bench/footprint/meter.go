@@ -121,7 +121,10 @@ func (m *meter) memory(ctx context.Context, p *phase) (err error) {
 	if p.heap, err = sum(text, "go_memstats_heap_alloc_bytes"); err != nil {
 		return err
 	}
-	p.heap /= mib
+	if p.stacks, err = sum(text, "go_memstats_stack_inuse_bytes"); err != nil {
+		return err
+	}
+	p.heap, p.stacks = p.heap/mib, p.stacks/mib
 	p.goroutines, err = sum(text, "go_goroutines")
 	return err
 }

@@ -18,8 +18,8 @@ type figures struct {
 type phase struct {
 	took, cpu time.Duration
 	// In MiB. The first two are the most that was seen, the others are at the end of the phase.
-	peakPrivate, peakResident, private, resident, heap float64
-	goroutines                                         float64
+	peakPrivate, peakResident, private, resident, heap, stacks float64
+	goroutines                                                 float64
 	requests
 }
 

@@ -19,6 +19,7 @@ var rows = []struct {
 	{"resident memory at rest, MiB", "%.1f", func(f figures) float64 { return f.rest.resident }},
 	{"resident memory, peak, MiB", "%.1f", func(f figures) float64 { return f.peak(func(p phase) float64 { return p.peakResident }) }},
 	{"heap at rest, MiB", "%.1f", func(f figures) float64 { return f.rest.heap }},
+	{"stacks at rest, MiB", "%.1f", func(f figures) float64 { return f.rest.stacks }},
 	{"goroutines at rest", "%.0f", func(f figures) float64 { return f.rest.goroutines }},
 	{"CPU until complete, s", "%.2f", func(f figures) float64 { return f.start.cpu.Seconds() }},
 	{"CPU at rest, s", "%.2f", func(f figures) float64 { return f.rest.cpu.Seconds() }},
