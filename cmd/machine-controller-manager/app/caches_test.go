@@ -5,6 +5,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,10 +14,12 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -50,10 +53,11 @@ var everyKind = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resour
 
 var _ = Describe("A process with all controllers", Serial, func() {
 	var r *running
+	var servers [2]*sim.Server // the control cluster and the target cluster
 	var machines, target func() map[string]int
 	run := func(arguments ...string) {
 		GinkgoHelper()
-		servers := [2]*sim.Server{sim.New(sim.Options{Resources: everyKind}), sim.New(sim.Options{Resources: everyKind})}
+		servers = [2]*sim.Server{sim.New(sim.Options{Resources: everyKind}), sim.New(sim.Options{Resources: everyKind})}
 		machines, target = watches(servers[0]), watches(servers[1])
 		r = start(servers[0], append(arguments, "--control-kubeconfig="+onSocket(servers[0], "mcm"), "--target-kubeconfig="+onSocket(servers[1], "mcm"),
 			fmt.Sprint("--autoscaler-listen-address=127.0.0.1:", freePort()))...)
@@ -82,6 +86,31 @@ var _ = Describe("A process with all controllers", Serial, func() {
 		Eventually(r.machines, eventually).Should(Equal(5), "two of the reserve")
 		Expect(machines()).To(And(HaveKeyWithValue("machines", 2), HaveKeyWithValue("machinesets", 2), HaveKeyWithValue("machinedeployments", 2)))
 	})
+
+	DescribeTable("reads pods where there is, and release is not enabled,", func(create func(ctx context.Context)) {
+		run("--instant-release=false")
+		Consistently(target, time.Second).Should(Equal(onlyNodes))
+		create(context.Background())
+		Eventually(target, eventually).Should(HaveKeyWithValue("pods", 1))
+	},
+		Entry("a wish", func(context.Context) {
+			wish := fixture.MachineDeployment("pool", 1)
+			wish.Annotations = map[string]string{api.PoolExcessAnnotation: "1"}
+			r.create(wish)
+		}),
+		Entry("a Machine that is left in reserve", func(ctx context.Context) {
+			m := fixture.Machine("left", func(m *mcm.Machine) { m.Annotations = map[string]string{api.ReserveAnnotation: "2026-01-01T00:00:00Z"} })
+			_, err := versioned.NewForConfigOrDie(servers[0].ConfigFor("user")).MachineV1alpha1().Machines(m.Namespace).Create(ctx, m, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}),
+		Entry("a Node that is left with the taint", func(ctx context.Context) {
+			node := fixture.Node("left", func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+			})
+			_, err := kubernetes.NewForConfigOrDie(servers[1].ConfigFor("user")).CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}),
+	)
 
 	It("reads each kind from the beginning where flags concern every MachineDeployment", func() {
 		run("--balance-mode=ScaleUp")
