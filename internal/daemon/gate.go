@@ -25,6 +25,9 @@ var ErrUnanswered = errors.New("a write was given up without an answer")
 // that works, and short beside what a pod has to end.
 const closeTimeout = time.Second
 
+// initialTimeout is how much longer than other requests a watch may take that begins with all objects.
+const initialTimeout = 4 * time.Minute
+
 // Gate stands between the clients of one process and the API server. Workers of a library cannot always be stopped
 // in time: a drain sleeps and evicts for minutes, and some requests take no context. Once the Gate is closed their
 // requests fail, so the process may hand over the lease while they are still on their way out.
@@ -125,8 +128,11 @@ type gated struct {
 func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	write := request.Method != http.MethodGet && request.Method != http.MethodHead
 	begin := context.WithCancel
-	if write {
+	switch {
+	case write:
 		begin = outlive
+	case request.URL.Query().Get("sendInitialEvents") == "true":
+		begin = outlast
 	}
 	ctx, cut := begin(request.Context())
 	e := &exchange{gate: t.gate, write: write, cut: cut}
@@ -134,7 +140,9 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 		cut()
 		return nil, ErrClosed
 	}
-	response, err := t.next.RoundTrip(request.WithContext(ctx))
+	sent := request.WithContext(ctx)
+	sent.Cancel = nil //nolint:staticcheck // the timeout of the client sets it, and ctx has a timeout of its own
+	response, err := t.next.RoundTrip(sent)
 	if err != nil {
 		e.finish()
 		if ended := request.Context().Err(); ended != nil {
@@ -161,6 +169,20 @@ func outlive(parent context.Context) (context.Context, context.CancelFunc) {
 			cancel()
 		} else {
 			time.AfterFunc(closeTimeout, cancel)
+		}
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// outlast returns a context that ends when parent is canceled, and a while after parent exceeds its deadline: a watch that begins with
+// all objects must not start anew each time that these take longer than the timeout of the client.
+func outlast(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() {
+		if errors.Is(parent.Err(), context.DeadlineExceeded) {
+			time.AfterFunc(initialTimeout, cancel)
+		} else {
+			cancel()
 		}
 	})
 	return ctx, func() { stop(); cancel() }

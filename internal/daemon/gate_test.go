@@ -18,6 +18,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // server answers every request with an empty Node once it is let, or with half of one.
@@ -29,11 +30,19 @@ type server struct {
 	served  int
 }
 
-// half is an answer of which the rest never comes.
-type half struct{ ctx context.Context }
+// half is an answer of which the rest never comes. It ends as one of http.Transport does.
+type half struct{ request *http.Request }
 
-func (h half) Read([]byte) (int, error) { <-h.ctx.Done(); return 0, h.ctx.Err() }
-func (h half) Close() error             { return nil }
+func (h half) Read([]byte) (int, error) {
+	select {
+	case <-h.request.Context().Done():
+		return 0, h.request.Context().Err()
+	case <-h.request.Cancel: //nolint:staticcheck // http.Client sets it
+		return 0, context.Canceled
+	}
+}
+
+func (h half) Close() error { return nil }
 
 func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	select {
@@ -44,7 +53,7 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.served++
 	body := io.NopCloser(bytes.NewBufferString(`{"apiVersion":"v1","kind":"Node"}`))
 	if s.halfway {
-		body = half{request.Context()}
+		body = half{request}
 	}
 	if s.failing != 0 {
 		return &http.Response{StatusCode: s.failing, Request: request, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
@@ -72,6 +81,48 @@ var _ = Describe("Gate", func() {
 		_, err := client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
 		return err
 	}
+	DescribeTable("ends a watch with the timeout of its client, but gives it time to begin with all objects",
+		func(initial *bool, want time.Duration) {
+			synctest.Test(suite, func(*testing.T) {
+				s := &server{let: make(chan struct{}), halfway: true}
+				close(s.let)
+				config := (&Gate{}).Behind(&rest.Config{Host: "http://api", Transport: s, QPS: -1, Timeout: time.Minute})
+				begun := time.Now()
+				events, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Watch(ctx, metav1.ListOptions{SendInitialEvents: initial})
+				Expect(err).NotTo(HaveOccurred())
+				for range events.ResultChan() { //nolint:revive // until it ends
+				}
+				Expect(time.Since(begun)).To(Equal(want))
+				synctest.Wait()
+			})
+		},
+		Entry("from a version", nil, time.Minute),
+		Entry("from all objects", ptr.To(true), 5*time.Minute),
+	)
+
+	It("ends a watch that begins with all objects when its caller does, or when it closes", func() {
+		synctest.Test(suite, func(*testing.T) {
+			for _, closes := range []bool{false, true} {
+				s, gate := &server{let: make(chan struct{}), halfway: true}, &Gate{}
+				close(s.let)
+				watching, cancel := context.WithCancel(ctx)
+				events, err := behind(gate, s).CoreV1().Nodes().Watch(watching, metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+				Expect(err).NotTo(HaveOccurred())
+				if closes {
+					Expect(gate.Close()).To(Succeed())
+				}
+				begun := time.Now()
+				if !closes {
+					cancel()
+				}
+				for range events.ResultChan() { //nolint:revive // until it ends
+				}
+				Expect(time.Since(begun)).To(BeZero())
+				cancel()
+			}
+		})
+	})
+
 	DescribeTable("has client-go repeat no write by itself that may have had an effect",
 		func(request func(kubernetes.Interface) error, status int, repeats bool) {
 			synctest.Test(suite, func(*testing.T) {

@@ -38,7 +38,7 @@ const (
 	// SilentAfter is how long a cluster may give no answer before nothing is decided on what was seen of it.
 	SilentAfter = 30 * time.Second
 	// renewed is how long a cluster has to answer until stores count as current whatever version they show. The process ends
-	// each watch after a minute; the rest is for the list that follows.
+	// each watch after a minute, except one that begins with all objects; the rest is for the list that follows.
 	renewed = 2 * time.Minute
 	// Recheck is when to look again while stores are behind: what brings them up to date need not be an event.
 	Recheck = 5 * time.Second
