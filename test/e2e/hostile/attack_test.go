@@ -97,14 +97,14 @@ func many(text string, n int) []string {
 	return all
 }
 
-// balancing is a Balancer with as many targets as there may be, among them Deployments that exist.
+// balancing is a Balancer with as many targets as there may be, some of which exist.
 func balancing(name string, i int) *balancers.Balancer {
 	b := &balancers.Balancer{ObjectMeta: annotated(name)}
 	b.Spec.Replicas, b.Spec.Selector = ptr.To[int32](math.MaxInt32), *selecting(name)
 	b.Spec.Policy.PolicyName = balancers.Even
 	for t := range 64 {
 		b.Spec.Targets = append(b.Spec.Targets, balancers.BalancerTarget{Name: fmt.Sprint("t", t),
-			ScaleTargetRef: balancers.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: fmt.Sprint("x", max(0, i-t))}})
+			ScaleTargetRef: balancers.ScaleTargetReference{APIVersion: "apps/v1", Kind: []string{"Deployment", "StatefulSet"}[t%2], Name: fmt.Sprint("x", max(0, i-t))}})
 	}
 	return b
 }
@@ -184,6 +184,12 @@ var others = []func(ctx context.Context, name string, i int) error{
 		d := &appsv1.Deployment{ObjectMeta: annotated(name), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Selector: selecting(name), Template: template(name, i)}}
 		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpNotIn, Values: many("value", 10_000)}}
 		_, err := user.AppsV1().Deployments(hostile).Create(ctx, d, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, i int) error {
+		d := &appsv1.StatefulSet{ObjectMeta: annotated(name), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0), Selector: selecting(name), Template: template(name, i)}}
+		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpNotIn, Values: many("value", 10_000)}}
+		_, err := user.AppsV1().StatefulSets(hostile).Create(ctx, d, metav1.CreateOptions{})
 		return err
 	},
 	func(ctx context.Context, name string, i int) error {
