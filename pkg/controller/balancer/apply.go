@@ -22,7 +22,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (Outcome, error)
 	if v.Balancer.Spec.Paused || p.Stop != (Hold{}) {
 		return o, nil
 	}
-	if err := c.retry(ctx, v, p); err != nil {
+	if err := c.retryRefused(ctx, v, p); err != nil {
 		return o, err
 	}
 	for _, due := range []func(i int) bool{
@@ -34,7 +34,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (Outcome, error)
 			if s.Next == o[i] || !due(i) {
 				continue
 			}
-			if err := c.ask(ctx, v, v.Targets[i], s); err != nil {
+			if err := c.scaleTarget(ctx, v, v.Targets[i], s); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -47,26 +47,27 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (Outcome, error)
 	return o, nil
 }
 
-// ask has a target run as many replicas as the plan says, unless the target has changed since it was observed.
-func (c *Controller) ask(ctx context.Context, v View, t Target, s Share) error {
-	answer, err := c.write(ctx, t, s.Next)
-	c.metrics.wrote(direction(s), err)
+// scaleTarget scales a target to the replicas of the plan, unless the target has changed since it
+// was observed.
+func (c *Controller) scaleTarget(ctx context.Context, v View, t Target, s Share) error {
+	answer, err := c.writeScale(ctx, t, s.Next)
+	c.metrics.countWrite(direction(s), err)
 	switch {
 	case err == nil:
 	case refused(err):
 		klog.FromContext(ctx).Error(err, "Leaving a target alone", "target", s.Name, "for", firstRefusal)
-		c.refusals.note(t.Object.ID(), fmt.Sprintf("the API server refused to scale it from %d: %s", s.Current, reasonOf(err)), c.clock.Now())
+		c.refusals.record(t.Object.ID(), fmt.Sprintf("the API server refused to scale it from %d: %s", s.Current, reasonOf(err)), c.clock.Now())
 		return errRefused
 	default:
 		return fmt.Errorf("scale target %s: %w", s.Name, err)
 	}
-	c.watches.of(ctx, t.Object.Resource).written.Note(answer)
+	c.watches.cacheFor(ctx, t.Object.Resource).written.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Scaled", "target", s.Name, "from", s.Current, "to", s.Next, "desired", s.Desired)
 	c.recorder.Eventf(v.Balancer, corev1.EventTypeNormal, "Scaled", "Scaled target %s from %d to %d; desired: %d", s.Name, s.Current, s.Next, s.Desired)
 	return nil
 }
 
-func (c *Controller) write(ctx context.Context, t Target, replicas int64) (*unstructured.Unstructured, error) {
+func (c *Controller) writeScale(ctx context.Context, t Target, replicas int64) (*unstructured.Unstructured, error) {
 	wish := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "autoscaling/v1", "kind": "Scale",
 		"metadata": map[string]any{"name": t.Object.Name, "namespace": t.Object.Namespace, "resourceVersion": t.Object.Version},

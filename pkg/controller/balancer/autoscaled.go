@@ -79,7 +79,7 @@ func (c *Controller) countedBy(hpa *autoscalingv2.HorizontalPodAutoscaler) label
 		}
 		return nil
 	}
-	object, ok := c.watches.peek(gvk, key)
+	object, ok := c.watches.cached(gvk, key)
 	if !ok {
 		return nil
 	}
@@ -94,8 +94,8 @@ func notAll(selector labels.Selector, err error) labels.Selector {
 	return selector
 }
 
-// peek looks for an object in the cache of its kind, if there is one.
-func (w *watches) peek(gvk schema.GroupVersionKind, key string) (*unstructured.Unstructured, bool) {
+// cached returns an object from the cache of its kind, if there is such a cache.
+func (w *watches) cached(gvk schema.GroupVersionKind, key string) (*unstructured.Unstructured, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for resource, k := range w.caches {

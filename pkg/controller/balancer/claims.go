@@ -19,15 +19,15 @@ func claimsOf(spec v1alpha1.BalancerSpec) everyClaim {
 	switch policy.PolicyName {
 	case v1alpha1.Even:
 		for _, t := range spec.Targets {
-			claims.add(t.Name, claim{0, 1})
+			claims.addClaim(t.Name, claim{0, 1})
 		}
 	case v1alpha1.Priority:
 		for i, name := range policy.Priorities.TargetOrder {
-			claims.add(name, claim{int32(i), 1})
+			claims.addClaim(name, claim{int32(i), 1})
 		}
 	case v1alpha1.Proportional:
 		for name, share := range policy.Proportions.TargetProportions {
-			claims.add(name, claim{0, max(0, int64(share))})
+			claims.addClaim(name, claim{0, max(0, int64(share))})
 		}
 	case v1alpha1.Tiers:
 		for i, tier := range policy.Tiers {
@@ -36,7 +36,7 @@ func claimsOf(spec v1alpha1.BalancerSpec) everyClaim {
 				if !named {
 					share = 1
 				}
-				claims.add(name, claim{int32(i), max(0, int64(share))})
+				claims.addClaim(name, claim{int32(i), max(0, int64(share))})
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func claimsOf(spec v1alpha1.BalancerSpec) everyClaim {
 // everyClaim holds claims by name; a second claim of a name is ignored.
 type everyClaim map[string]claim
 
-func (e everyClaim) add(name string, c claim) {
+func (e everyClaim) addClaim(name string, c claim) {
 	if _, ok := e[name]; !ok {
 		e[name] = c
 	}

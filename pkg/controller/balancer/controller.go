@@ -149,7 +149,7 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
-	b, ok := c.get(key)
+	b, ok := c.balancerCopy(key)
 	if !ok {
 		return 0, nil
 	}
@@ -165,7 +165,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, err
 	}
 	p := NewPlan(v)
-	if p.turns(v) {
+	if p.changesBlocked(v) {
 		return sooner(wait, p.Again), c.report(ctx, v, p, p.current()) // its event brings the sync that acts on it
 	}
 	o, err := c.apply(ctx, v, p)
@@ -176,19 +176,20 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	return sooner(wait, p.Again), errors.Join(err, c.report(ctx, v, p, o))
 }
 
-// silence says that the cluster is not seen as it is now; nil where it is. A pod that was pending when the API server went silent may
-// have been running for long.
+// silence returns why the caches may not show the cluster as it is now, or nil. A pod that was pending
+// when the API server stopped answering may have been running for long.
 func (c *Controller) silence() error {
 	return c.cluster.Err(append(c.watches.stores(), c.balancers, c.pods, c.autoscalers)...)
 }
 
-// get returns a copy of a Balancer to work on, if the cache knows all that we wrote of it.
-func (c *Controller) get(key string) (*v1alpha1.Balancer, bool) {
+// balancerCopy returns a copy of a Balancer, if the cache has seen all of this controller's writes
+// to it.
+func (c *Controller) balancerCopy(key string) (*v1alpha1.Balancer, bool) {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	item, found, _ := c.balancers.GetByKey(key)
 	b, ok := item.(*v1alpha1.Balancer)
 	if !found || !ok || b.DeletionTimestamp != nil {
-		c.interests.set(namespace, name, nil)
+		c.interests.setSelectors(namespace, name, nil)
 		return nil, false
 	}
 	if !c.written.Seen(b) {
@@ -200,7 +201,7 @@ func (c *Controller) get(key string) (*v1alpha1.Balancer, bool) {
 }
 
 func (c *Controller) panicked(key string, value any) {
-	if b, ok := c.get(key); ok {
+	if b, ok := c.balancerCopy(key); ok {
 		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }
@@ -240,7 +241,7 @@ func (c *Controller) podChanged(items ...any) {
 			namespace, sets = pod.Namespace, append(sets, labels.Set(pod.Labels))
 		}
 	}
-	for _, key := range c.interests.in(namespace, sets...) {
+	for _, key := range c.interests.interested(namespace, sets...) {
 		c.loop.AddAfter(key, gather)
 	}
 }
@@ -250,7 +251,7 @@ func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*
 	for _, object := range objects {
 		c.enqueueOwners(targetKey(object.GetNamespace(), object.GetAPIVersion(), object.GetKind(), object.GetName()))
 		if object.GetKind() == "Machine" {
-			for _, key := range c.interests.in(object.GetNamespace(), labels.Set(object.GetLabels())) {
+			for _, key := range c.interests.interested(object.GetNamespace(), labels.Set(object.GetLabels())) {
 				c.loop.AddAfter(key, gather)
 			}
 		}
@@ -260,7 +261,7 @@ func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*
 // forget what is known of a target that is gone.
 func (c *Controller) forget(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
 	id := Object{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}.ID()
-	c.refusals.clear(id)
+	c.refusals.forget(id)
 	c.scales.forget(object)
 }
 

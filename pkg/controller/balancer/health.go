@@ -52,19 +52,19 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
 	if t.Absent {
 		wanted = max(1, int64(memory.Replicas))
 	}
-	started, late := d.tally(t, &h)
+	started, late := d.countStarted(t, &h)
 	missing := max(0, wanted-started)
-	d.clock(t, &h, missing, h.ready > int64(memory.Ready))
+	d.trackMissing(t, &h, missing, h.ready > int64(memory.Ready))
 	// A late replica that is not missed, as in a rollout, takes nothing away.
 	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
 		h.notStarted = missing
 	}
-	d.judge(t, &h, wanted, late)
+	d.decideBlocked(t, &h, wanted, late)
 	return h
 }
 
-// tally counts the replicas that have started, and those that have not in time.
-func (d doctor) tally(t Target, h *health) (started, late int64) {
+// countStarted counts the replicas that have started, and those that are late.
+func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 	if t.Counted {
 		return h.ready, 0
 	}
@@ -78,15 +78,15 @@ func (d doctor) tally(t Target, h *health) (started, late int64) {
 		case r.OutOfStock || d.expired(since):
 			late++
 		default:
-			h.wake(since.Add(d.timeout()))
+			h.wakeAt(since.Add(d.timeout()))
 		}
 	}
 	return started, late
 }
 
-// clock keeps since when replicas are missing without any progress. It belongs to the target: a replica that is
-// replaced does not start it anew.
-func (d doctor) clock(t Target, h *health, missing int64, progress bool) {
+// trackMissing records since when replicas are missing without progress. The time belongs to the
+// target: a replica that is replaced does not restart it.
+func (d doctor) trackMissing(t Target, h *health, missing int64, progress bool) {
 	switch {
 	case missing == 0:
 		h.unstartedSince = time.Time{}
@@ -95,13 +95,13 @@ func (d doctor) clock(t Target, h *health, missing int64, progress bool) {
 		h.unstartedSince = wholeSecond(d.now)
 	}
 	if !h.unstartedSince.IsZero() && !d.expired(h.unstartedSince) {
-		h.wake(h.unstartedSince.Add(d.timeout()))
+		h.wakeAt(h.unstartedSince.Add(d.timeout()))
 	}
 }
 
-// judge decides whether the target is blocked, and when it no longer is: once all that it is asked for, less than a quorum
+// decideBlocked decides whether the target is blocked, and when it no longer is: once all that it is asked for, less than a quorum
 // apart, can be used again, and what was late is gone.
-func (d doctor) judge(t Target, h *health, wanted, late int64) {
+func (d doctor) decideBlocked(t Target, h *health, wanted, late int64) {
 	quorum := d.quorum(wanted)
 	if !h.blockedSince.IsZero() {
 		h.usable = d.proven(t, h)
@@ -138,7 +138,7 @@ func (d doctor) proven(t Target, h *health) int64 {
 		case !r.StartedAt.After(h.blockedSince) || r.Ready && !settled.After(d.now):
 			n++
 		case r.Ready:
-			h.wake(settled)
+			h.wakeAt(settled)
 		}
 	}
 	return n
@@ -196,7 +196,7 @@ func (d doctor) quorum(wanted int64) int64 {
 	return quorum
 }
 
-func (d doctor) probe() int64 {
+func (d doctor) probeSize() int64 {
 	if d.fallback == nil || d.fallback.Probe == nil {
 		return -1
 	}
@@ -215,7 +215,7 @@ func (t Target) counts() (observed, ready int64) {
 	return int64(len(t.Replicas)), ready
 }
 
-func (h *health) wake(at time.Time) {
+func (h *health) wakeAt(at time.Time) {
 	if h.again.IsZero() || at.Before(h.again) {
 		h.again = at
 	}

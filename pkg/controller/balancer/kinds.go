@@ -47,16 +47,17 @@ type listing struct {
 	asked     time.Time
 }
 
-// find returns the resource of a kind that can be scaled, or errNoKind, errNoScale, or why it could not be asked for.
-func (k *kinds) find(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	l := k.list(ctx, gvk.GroupVersion(), kindsLast)
-	if resource, err := l.find(gvk); err == nil {
+// resourceFor returns the resource of a kind that can be scaled, or errNoKind, errNoScale, or the
+// error of discovery.
+func (k *kinds) resourceFor(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	l := k.discover(ctx, gvk.GroupVersion(), kindsLast)
+	if resource, err := l.resourceFor(gvk); err == nil {
 		return resource, nil
 	}
-	return k.list(ctx, gvk.GroupVersion(), kindMissing).find(gvk)
+	return k.discover(ctx, gvk.GroupVersion(), kindMissing).resourceFor(gvk)
 }
 
-func (k *kinds) list(ctx context.Context, gv schema.GroupVersion, age time.Duration) listing {
+func (k *kinds) discover(ctx context.Context, gv schema.GroupVersion, age time.Duration) listing {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l, ok := k.known[gv]; ok && k.clock.Since(l.asked) < age {
@@ -94,7 +95,7 @@ func (k *kinds) forget() {
 	}
 }
 
-func (l listing) find(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+func (l listing) resourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	for _, r := range l.resources {
 		if r.Kind != gvk.Kind || !r.Namespaced || isSubresource(r.Name) {
 			continue

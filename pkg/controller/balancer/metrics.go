@@ -37,7 +37,7 @@ func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(what string, err error) {
+func (m *metrics) countWrite(what string, err error) {
 	m.writes.WithLabelValues(what, written.End(err)).Inc()
 }
 
@@ -62,7 +62,7 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 		}
 		into <- prometheus.MustNewConstMetric(blockedMetric, prometheus.GaugeValue, float64(blocked), b.Namespace, b.Name)
 		for what, n := range map[string]int64{
-			"wanted": total(b.Spec), "desired": int64(s.DesiredReplicas), "observed": int64(s.ObservedReplicas),
+			"wanted": desiredReplicas(b.Spec), "desired": int64(s.DesiredReplicas), "observed": int64(s.ObservedReplicas),
 			"ready": int64(s.ReadyReplicas), "overflow": int64(s.Overflow), "deficit": int64(s.Deficit),
 		} {
 			into <- prometheus.MustNewConstMetric(replicasMetric, prometheus.GaugeValue, float64(n), b.Namespace, b.Name, what)

@@ -56,7 +56,7 @@ func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1al
 	if t.Hold = hold; hold != (Hold{}) {
 		return t, look{}, again, nil
 	}
-	object, found, late, err := c.find(ctx, resource, b.Namespace, spec.ScaleTargetRef.Name)
+	object, found, late, err := c.cachedObject(ctx, resource, b.Namespace, spec.ScaleTargetRef.Name)
 	switch {
 	case err != nil:
 		return t, look{}, 0, err
@@ -81,16 +81,16 @@ func (c *Controller) inspect(ctx context.Context, t Target, object *unstructured
 	}
 	t.Known, t.Current, t.Object.Version = true, max(0, s.replicas), s.version
 	t.Settling, t.Capped = settling(object), capped(t.Object.Resource, object)
-	t.Hold = c.owned(t, object)
-	if what, again := c.refusals.hold(t.Object.ID(), c.clock.Now()); what != "" {
+	t.Hold = c.otherWriter(t, object)
+	if what, again := c.refusals.holdOff(t.Object.ID(), c.clock.Now()); what != "" {
 		t.Hold = Hold{v1alpha1.PhaseReplicaCountWrites, reasonRefused, what}
-		return c.count(ctx, t, s, object, again)
+		return c.countReplicas(ctx, t, s, object, again)
 	}
-	return c.count(ctx, t, s, object, 0)
+	return c.countReplicas(ctx, t, s, object, 0)
 }
 
-// count finds the replicas, by the observer that fits.
-func (c *Controller) count(ctx context.Context, t Target, s scale, object *unstructured.Unstructured, again time.Duration) (Target, look, time.Duration, error) {
+// countReplicas counts the replicas with the observer that fits.
+func (c *Controller) countReplicas(ctx context.Context, t Target, s scale, object *unstructured.Unstructured, again time.Duration) (Target, look, time.Duration, error) {
 	var l look
 	var err error
 	switch observer(t, s) {
@@ -101,8 +101,8 @@ func (c *Controller) count(ctx context.Context, t Target, s scale, object *unstr
 		if l.machines, err = machineSelector(object); err != nil {
 			break
 		}
-		l.from = c.watches.of(ctx, t.Object.Resource.GroupVersion().WithResource("machines"))
-		if ready, late := l.from.ready(c.clock.Now()); !ready {
+		l.from = c.watches.cacheFor(ctx, t.Object.Resource.GroupVersion().WithResource("machines"))
+		if ready, late := l.from.isReady(c.clock.Now()); !ready {
 			if !late {
 				return t, l, 0, errBehind
 			}
@@ -111,7 +111,7 @@ func (c *Controller) count(ctx context.Context, t Target, s scale, object *unstr
 	default:
 		t.Counted, t.Counts = true, s.counts
 	}
-	if empty(l.pods) || empty(l.machines) {
+	if isEmptySelector(l.pods) || isEmptySelector(l.machines) {
 		err = errors.New("its selector is empty and would match everything: give the workload a selector, or set the target's observer to Status")
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Controller) count(ctx context.Context, t Target, s scale, object *unstr
 	return t, l, again, nil
 }
 
-func empty(s labels.Selector) bool { return s != nil && s.Empty() }
+func isEmptySelector(s labels.Selector) bool { return s != nil && s.Empty() }
 
 // lookAround fills in the replicas of all targets, and remembers whose events matter for this Balancer.
 func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targets []Target, looks []look, v *View) {
@@ -157,7 +157,7 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 			}
 		}
 	}
-	c.interests.set(b.Namespace, b.Name, interests)
+	c.interests.setSelectors(b.Namespace, b.Name, interests)
 	if v.Foreign, v.Shared = c.strays(b.Namespace, own, pods); slices.ContainsFunc(targets, unseen) {
 		v.Foreign = 0 // they may be those of a target whose pods we do not know
 	}
@@ -196,7 +196,7 @@ func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetRefer
 	if !c.allowed[gvk.GroupKind()] {
 		return schema.GroupVersionResource{}, polling("KindNotAllowed", fmt.Sprintf("this controller is not allowed to scale %s: use another workload, or allow the kind with --balancer-kinds", gvk.GroupKind())), 0
 	}
-	resource, err := c.kinds.find(ctx, gvk)
+	resource, err := c.kinds.resourceFor(ctx, gvk)
 	switch {
 	case errors.Is(err, errNoScale):
 		return resource, polling("NotScalable", fmt.Sprintf("%s has no scale subresource: use another workload", gvk.GroupKind())), kindsLast
@@ -208,10 +208,11 @@ func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetRefer
 	return resource, Hold{}, 0
 }
 
-// find an object in the cache of its resource. late says that the cache does not fill.
-func (c *Controller) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (object *unstructured.Unstructured, found, late bool, err error) {
-	k := c.watches.of(ctx, resource)
-	if ready, late := k.ready(c.clock.Now()); !ready {
+// cachedObject finds an object in the cache of its resource. late reports that the cache does not
+// fill.
+func (c *Controller) cachedObject(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (object *unstructured.Unstructured, found, late bool, err error) {
+	k := c.watches.cacheFor(ctx, resource)
+	if ready, late := k.isReady(c.clock.Now()); !ready {
 		if late {
 			return nil, false, true, nil
 		}

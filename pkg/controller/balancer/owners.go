@@ -56,7 +56,7 @@ func (c *Controller) rivalOf(b *v1alpha1.Balancer, has map[string]bool) (rival, 
 		items, _ := c.balancers.ByIndex(byTarget, key)
 		for _, item := range items {
 			other, ok := item.(*v1alpha1.Balancer)
-			if !ok || other.DeletionTimestamp != nil || !older(other, oldest) {
+			if !ok || other.DeletionTimestamp != nil || !isOlder(other, oldest) {
 				continue
 			}
 			if _, known := has[other.Name]; !known {
@@ -71,15 +71,15 @@ func (c *Controller) rivalOf(b *v1alpha1.Balancer, has map[string]bool) (rival, 
 	return rival, contested
 }
 
-func older(a, b *v1alpha1.Balancer) bool {
+func isOlder(a, b *v1alpha1.Balancer) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
 	return a.Name < b.Name
 }
 
-// owned says who else writes a target's replicas.
-func (c *Controller) owned(t Target, object *unstructured.Unstructured) Hold {
+// otherWriter returns which other client writes the replicas of a target.
+func (c *Controller) otherWriter(t Target, object *unstructured.Unstructured) Hold {
 	if t.Object.Resource.Group == machineGroup {
 		if hold := kept(object.GetAnnotations()); hold != (Hold{}) {
 			return hold

@@ -45,7 +45,7 @@ func (s Share) Moving() bool { return s.Next != s.Current }
 // NewPlan decides. It is total: whatever the object says, there is a plan.
 func NewPlan(v View) Plan {
 	spec := v.Balancer.Spec
-	p := Plan{Total: total(spec)}
+	p := Plan{Total: desiredReplicas(spec)}
 	p.Strangers, p.Negative = strangers(spec)
 	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
 	for _, t := range v.Targets {
@@ -56,24 +56,24 @@ func NewPlan(v View) Plan {
 		}
 		s.Base, s.Desired, s.Next = s.Current, s.Current, s.Current
 		p.Shares = append(p.Shares, s)
-		p.wake(s.health.again, v.Now)
+		p.wakeAt(s.health.again, v.Now)
 	}
 	if p.Stop = obstacle(v); p.Stop != (Hold{}) {
 		return p
 	}
-	if err := p.place(v, d); err != nil {
+	if err := p.setGoals(v, d); err != nil {
 		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
 		return p
 	}
-	if err := p.step(v); err != nil {
+	if err := p.setNext(v); err != nil {
 		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
 	}
 	return p
 }
 
-// turns reports whether a target is blocked in the plan and not in the status, or the other way round. The status is the memory of
+// changesBlocked reports whether a target is blocked in the plan and not in the status, or the other way round. The status is the memory of
 // that: what rests on it is asked of targets only once the status is written, or each sync would decide anew.
-func (p Plan) turns(v View) bool {
+func (p Plan) changesBlocked(v View) bool {
 	return slices.ContainsFunc(p.Shares, func(s Share) bool {
 		return s.health.blockedSince.IsZero() != (memory(v.Balancer, s.Name).BlockedSince == nil)
 	})
@@ -88,7 +88,7 @@ func (p Plan) current() Outcome {
 	return o
 }
 
-func (p *Plan) wake(at, now time.Time) {
+func (p *Plan) wakeAt(at, now time.Time) {
 	if at.IsZero() {
 		return
 	}
@@ -98,7 +98,7 @@ func (p *Plan) wake(at, now time.Time) {
 	}
 }
 
-func total(spec v1alpha1.BalancerSpec) int64 {
+func desiredReplicas(spec v1alpha1.BalancerSpec) int64 {
 	if spec.Replicas == nil {
 		return 1
 	}
@@ -117,8 +117,8 @@ func obstacle(v View) Hold {
 	return Hold{}
 }
 
-// place fills in what each target is meant to have.
-func (p *Plan) place(v View, d doctor) error {
+// setGoals sets the replicas that each target should have in the end.
+func (p *Plan) setGoals(v View, d doctor) error {
 	targets, ills := make([]distribute.Target, len(v.Targets)), make([]distribute.Health, len(v.Targets))
 	claims := claimsOf(v.Balancer.Spec)
 	for i, t := range v.Targets {
@@ -126,7 +126,7 @@ func (p *Plan) place(v View, d doctor) error {
 		c := claims[t.Spec.Name]
 		targets[i] = distribute.Target{Key: t.Spec.Name, Tier: c.tier, Weight: c.weight, Min: lo, Max: hi}
 		h := p.Shares[i].health
-		ills[i] = distribute.Health{Blocked: h.blocked, Usable: h.usable, Probe: d.probe()}
+		ills[i] = distribute.Health{Blocked: h.blocked, Usable: h.usable, Probe: d.probeSize()}
 	}
 	well, err := distribute.Distribute(p.Total, targets, distribute.Options{})
 	if err != nil {
@@ -155,9 +155,9 @@ func bounds(t Target, total int64, b *v1alpha1.Balancer) (lo, hi int64) {
 	if m := memory(b, t.Spec.Name); t.Hold != (Hold{}) && m.Name != "" && m.Replicas > 0 {
 		return int64(m.Replicas), int64(m.Replicas)
 	}
-	lo, hi = limit(t.Spec.MinReplicas, total, 0), distribute.Unbounded
+	lo, hi = resolveLimit(t.Spec.MinReplicas, total, 0), distribute.Unbounded
 	if t.Spec.MaxReplicas != nil {
-		hi = max(lo, limit(t.Spec.MaxReplicas, total, 99))
+		hi = max(lo, resolveLimit(t.Spec.MaxReplicas, total, 99))
 	}
 	if t.Capped && (hi == distribute.Unbounded || hi > t.Current) {
 		hi = max(lo, t.Current)
@@ -171,8 +171,9 @@ func bounds(t Target, total int64, b *v1alpha1.Balancer) (lo, hi int64) {
 	return lo, hi
 }
 
-// limit is a number, or a percentage of total with so many hundredths added before it is rounded down.
-func limit(l *intstr.IntOrString, total, hundredths int64) int64 {
+// resolveLimit returns a number, or a percentage of total. It adds hundredths before it rounds
+// down.
+func resolveLimit(l *intstr.IntOrString, total, hundredths int64) int64 {
 	if l == nil {
 		return 0
 	}
@@ -182,8 +183,9 @@ func limit(l *intstr.IntOrString, total, hundredths int64) int64 {
 	return int64(l.IntVal)
 }
 
-// step goes from what is asked for to what is meant as far as is safe now.
-func (p *Plan) step(v View) error {
+// setNext sets the next replicas of each target: as far from the current ones towards the goal as
+// is safe now.
+func (p *Plan) setNext(v View) error {
 	n := len(p.Shares)
 	current, ready, goal := make([]int64, n), make([]int64, n), make([]int64, n)
 	var usable, extra, all int64
@@ -209,7 +211,7 @@ func (p *Plan) step(v View) error {
 		machines = machines || t.AnyMayGo
 		all += s.Desired
 	}
-	surge, unavailable := pace(v.Balancer.Spec.Transition, all, machines)
+	surge, unavailable := transitionLimits(v.Balancer.Spec.Transition, all, machines)
 	next, err := distribute.Step(current, ready, goal, min(p.Total, usable)+extra, surge, unavailable)
 	if err != nil {
 		return fmt.Errorf("move towards %v: %w", goal, err)
@@ -222,15 +224,16 @@ func (p *Plan) step(v View) error {
 	return nil
 }
 
-// pace is how many replicas a move may add to all that are wanted, and how many ready ones it may take away.
-func pace(t *v1alpha1.Transition, all int64, machines bool) (surge, unavailable int64) {
+// transitionLimits returns how many replicas a move may add to the desired ones, and how many ready
+// ones it may remove.
+func transitionLimits(t *v1alpha1.Transition, all int64, machines bool) (surge, unavailable int64) {
 	surge = max(1, (all*25+99)/100)
 	if machines {
 		surge = 1
 	}
 	if t != nil {
-		if unavailable = limit(t.MaxUnavailable, all, 99); t.MaxSurge != nil {
-			surge = limit(t.MaxSurge, all, 99)
+		if unavailable = resolveLimit(t.MaxUnavailable, all, 99); t.MaxSurge != nil {
+			surge = resolveLimit(t.MaxSurge, all, 99)
 		}
 	}
 	if surge <= 0 && unavailable <= 0 {

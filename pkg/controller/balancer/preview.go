@@ -67,8 +67,8 @@ func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource 
 	return all
 }
 
-// Show has the preview see these objects and no others.
-func (p *Preview) Show(o Objects, now time.Time) error {
+// Load replaces the objects of the preview.
+func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	errs := []error{still.Show(p.c.balancers, o.Balancers), still.Show(p.c.pods, stripped(o.Pods)), still.Show(p.c.autoscalers, o.Autoscalers)}
 	caches := map[schema.GroupVersionResource]*kindCache{}
@@ -97,9 +97,10 @@ func stripped(pods []*corev1.Pod) []*cachedPod {
 	return kept
 }
 
-// Plan is what the controller would do about a Balancer now; false where it is gone or going.
+// Plan returns what the controller would do about a Balancer now. It returns false if the Balancer
+// is gone or being deleted.
 func (p *Preview) Plan(ctx context.Context, namespace, name string) (View, Plan, bool, error) {
-	b, ok := p.c.get(namespace + "/" + name)
+	b, ok := p.c.balancerCopy(namespace + "/" + name)
 	if !ok {
 		return View{}, Plan{}, false, nil
 	}
@@ -120,7 +121,7 @@ type Ask struct {
 	From, To int64
 }
 
-// After is a Balancer when a plan has been carried out, and what was written for that.
+// After returns the Balancer as it is after a plan, and the scales that are written for it.
 func (v View) After(p Plan) (*v1alpha1.Balancer, []Ask) {
 	var o Outcome
 	var asks []Ask

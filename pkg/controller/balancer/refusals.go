@@ -37,7 +37,7 @@ type refusal struct {
 	pause time.Duration
 }
 
-func (r *refusals) note(id, what string, now time.Time) {
+func (r *refusals) record(id, what string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
@@ -55,14 +55,14 @@ func (r *refusals) note(id, what string, now time.Time) {
 	maps.DeleteFunc(r.known, func(_ string, n refusal) bool { return now.Sub(n.due) > lastRefusal })
 }
 
-func (r *refusals) clear(id string) {
+func (r *refusals) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, id)
 }
 
-// hold says why an object is to be left alone, and how long until it is tried again.
-func (r *refusals) hold(id string, now time.Time) (what string, left time.Duration) {
+// holdOff returns why an object must be left alone, and how long until the next try.
+func (r *refusals) holdOff(id string, now time.Time) (what string, left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n, ok := r.known[id]
@@ -72,26 +72,26 @@ func (r *refusals) hold(id string, now time.Time) (what string, left time.Durati
 	return n.what, max(time.Millisecond, n.due.Sub(now))
 }
 
-func (r *refusals) due(id string, now time.Time) bool {
+func (r *refusals) isDue(id string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n, ok := r.known[id]
 	return ok && !n.due.After(now)
 }
 
-// retry asks targets that are due for what they already have.
-func (c *Controller) retry(ctx context.Context, v View, p Plan) error {
+// retryRefused repeats writes that were refused, for targets that are due.
+func (c *Controller) retryRefused(ctx context.Context, v View, p Plan) error {
 	var errs []error
 	for i, t := range v.Targets {
-		if p.Shares[i].Hold.Reason != reasonRefused || !c.refusals.due(t.Object.ID(), c.clock.Now()) {
+		if p.Shares[i].Hold.Reason != reasonRefused || !c.refusals.isDue(t.Object.ID(), c.clock.Now()) {
 			continue
 		}
-		switch _, err := c.write(ctx, t, t.Current); {
+		switch _, err := c.writeScale(ctx, t, t.Current); {
 		case err == nil:
-			c.refusals.clear(t.Object.ID())
+			c.refusals.forget(t.Object.ID())
 			c.loop.Add(v.Balancer.Namespace + "/" + v.Balancer.Name)
 		case refused(err):
-			c.refusals.note(t.Object.ID(), "", c.clock.Now())
+			c.refusals.record(t.Object.ID(), "", c.clock.Now())
 		default:
 			errs = append(errs, err)
 		}

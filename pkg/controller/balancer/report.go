@@ -24,7 +24,7 @@ func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) erro
 	wish := v.Balancer.DeepCopy()
 	wish.Status = status
 	stored, err := c.clients.Balancers.Balancers(wish.Namespace).UpdateStatus(ctx, wish, metav1.UpdateOptions{})
-	c.metrics.wrote("status", err)
+	c.metrics.countWrite("status", err)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

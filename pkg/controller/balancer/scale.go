@@ -44,7 +44,7 @@ func (c *Controller) scaleOf(ctx context.Context, resource schema.GroupVersionRe
 		s.selector = podSelector(object)
 		return s, nil
 	}
-	return c.scales.ask(object, s, func() (*unstructured.Unstructured, error) {
+	return c.scales.scaleOf(object, s, func() (*unstructured.Unstructured, error) {
 		return c.clients.Dynamic.Resource(resource).Namespace(object.GetNamespace()).Get(ctx, object.GetName(), metav1.GetOptions{}, "scale")
 	})
 }
@@ -120,7 +120,7 @@ func (s *scales) forget(object *unstructured.Unstructured) {
 	delete(s.known, scaleKey(object))
 }
 
-func (s *scales) ask(object *unstructured.Unstructured, own scale, get func() (*unstructured.Unstructured, error)) (scale, error) {
+func (s *scales) scaleOf(object *unstructured.Unstructured, own scale, get func() (*unstructured.Unstructured, error)) (scale, error) {
 	key := scaleKey(object)
 	s.mu.Lock()
 	known, ok := s.known[key]

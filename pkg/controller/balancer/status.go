@@ -26,9 +26,9 @@ func NewStatus(v View, p Plan, o Outcome) v1alpha1.BalancerStatus {
 	s := v1alpha1.BalancerStatus{
 		Selector:           selectorText(v.Balancer.Spec.Selector),
 		ObservedGeneration: v.Balancer.Generation,
-		Overflow:           small(p.Overflow),
-		Deficit:            small(p.Deficit),
-		ShareErrorPercent:  small(int64(math.Ceil(100*p.ShareError - 1e-9))),
+		Overflow:           clampInt32(p.Overflow),
+		Deficit:            clampInt32(p.Deficit),
+		ShareErrorPercent:  clampInt32(int64(math.Ceil(100*p.ShareError - 1e-9))),
 		Conditions:         slices.Clone(was.Conditions),
 	}
 	var observed, ready, desired, base int64
@@ -37,8 +37,8 @@ func NewStatus(v View, p Plan, o Outcome) v1alpha1.BalancerStatus {
 		desired, base = desired+share.Desired, base+share.Base
 		s.Targets = append(s.Targets, share.status(o[i]))
 	}
-	s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas = small(observed), small(ready), small(desired)
-	s.Replicas = small(min(observed, base))
+	s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas = clampInt32(observed), clampInt32(ready), clampInt32(desired)
+	s.Replicas = clampInt32(min(observed, base))
 	for _, c := range conditions(v, p, o) {
 		c.ObservedGeneration, c.LastTransitionTime = v.Balancer.Generation, metav1.NewTime(v.Now)
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -60,9 +60,9 @@ func selectorText(selector metav1.LabelSelector) string {
 func (s Share) status(asked int64) v1alpha1.TargetStatus {
 	h := s.health
 	t := v1alpha1.TargetStatus{
-		Name: s.Name, Replicas: small(asked), Desired: small(s.Desired), Base: small(s.Base),
-		Observed: small(h.observed), Ready: small(h.ready), NotStarted: small(h.notStarted),
-		UnstartedSince: stamp(h.unstartedSince), BlockedSince: stamp(h.blockedSince), RecoveredAt: stamp(h.recoveredAt), Blocks: h.blocks,
+		Name: s.Name, Replicas: clampInt32(asked), Desired: clampInt32(s.Desired), Base: clampInt32(s.Base),
+		Observed: clampInt32(h.observed), Ready: clampInt32(h.ready), NotStarted: clampInt32(h.notStarted),
+		UnstartedSince: metaTime(h.unstartedSince), BlockedSince: metaTime(h.blockedSince), RecoveredAt: metaTime(h.recoveredAt), Blocks: h.blocks,
 	}
 	switch {
 	case s.Hold != (Hold{}):
@@ -74,7 +74,7 @@ func (s Share) status(asked int64) v1alpha1.TargetStatus {
 }
 
 func conditions(v View, p Plan, o Outcome) []metav1.Condition {
-	all := []metav1.Condition{resolved(v, p), balancing(p), ready(v, p)}
+	all := []metav1.Condition{resolved(v, p), balancing(p), readyCondition(v, p)}
 	if p.Stop == (Hold{}) {
 		return append(all, balanced(v, p, o), withinLimits(p), fallbackActive(p))
 	}
@@ -150,7 +150,7 @@ func unrequested(v View) (target, resource string) {
 	return "", ""
 }
 
-func ready(v View, p Plan) metav1.Condition {
+func readyCondition(v View, p Plan) metav1.Condition {
 	const kind = v1alpha1.ConditionReady
 	b := balancing(p)
 	switch {
@@ -206,12 +206,12 @@ func fallbackActive(p Plan) metav1.Condition {
 	return condition(kind, "TargetsBlocked", "replicas fail to start in %s, so other targets run more", strings.Join(blocked, ", "))
 }
 
-func stamp(t time.Time) *metav1.Time {
+func metaTime(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &metav1.Time{Time: t}
 }
 
-// small is a count as the API has it.
-func small(n int64) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+// clampInt32 limits a count to the range of the API.
+func clampInt32(n int64) int32 { return int32(max(0, min(n, math.MaxInt32))) }

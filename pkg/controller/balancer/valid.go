@@ -55,7 +55,7 @@ func invalidBounds(t v1alpha1.BalancerTarget) string {
 	if t.MinReplicas == nil || t.MaxReplicas == nil || t.MinReplicas.Type != t.MaxReplicas.Type {
 		return ""
 	}
-	if limit(t.MinReplicas, 100, 0) > limit(t.MaxReplicas, 100, 0) {
+	if resolveLimit(t.MinReplicas, 100, 0) > resolveLimit(t.MaxReplicas, 100, 0) {
 		return "minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 	}
 	return ""

@@ -76,7 +76,7 @@ type Object struct {
 	Version         string
 }
 
-// ID names the workload whatever its version.
+// ID returns the name of the workload without the version of its kind.
 func (o Object) ID() string {
 	return o.Resource.GroupResource().String() + "/" + o.Namespace + "/" + o.Name
 }

@@ -49,13 +49,15 @@ func newKindCache(informer cache.SharedIndexInformer, c clock.PassiveClock) *kin
 	return &kindCache{informer: informer, since: c.Now(), written: written.NewCache[*unstructured.Unstructured](informer.GetIndexer(), c)}
 }
 
-// ready tells whether the cache is complete; if it is not, late tells whether to give it up for now.
-func (k *kindCache) ready(now time.Time) (ready, late bool) {
+// isReady reports whether the cache is complete. If it is not, late reports whether to give up
+// waiting for now.
+func (k *kindCache) isReady(now time.Time) (ready, late bool) {
 	return k.informer.HasSynced(), now.Sub(k.since) >= fillTime
 }
 
-// of returns the cache of a resource, which is begun if need be and lasts until ctx ends.
-func (w *watches) of(ctx context.Context, resource schema.GroupVersionResource) *kindCache {
+// cacheFor returns the cache of a resource. It starts one if there is none; the cache lasts until
+// ctx ends.
+func (w *watches) cacheFor(ctx context.Context, resource schema.GroupVersionResource) *kindCache {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k, ok := w.caches[resource]; ok {
@@ -76,7 +78,7 @@ func (w *watches) of(ctx context.Context, resource schema.GroupVersionResource) 
 	return k
 }
 
-// stores are those of all caches.
+// stores returns the stores of all caches.
 func (w *watches) stores() []reachability.Store {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +89,7 @@ func (w *watches) stores() []reachability.Store {
 	return all
 }
 
-// wait returns when all caches have ended with their context.
+// wait returns after all caches have ended with their context.
 func (w *watches) wait() { w.running.Wait() }
 
 func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEventHandler {
@@ -121,8 +123,8 @@ type interests struct {
 	selectors map[string]map[string][]labels.Selector // by namespace and name
 }
 
-// set what a Balancer looks at; nothing removes it.
-func (i *interests) set(namespace, name string, selectors []labels.Selector) {
+// setSelectors sets the selectors of a Balancer; nothing removes them.
+func (i *interests) setSelectors(namespace, name string, selectors []labels.Selector) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(selectors) == 0 {
@@ -140,8 +142,9 @@ func (i *interests) set(namespace, name string, selectors []labels.Selector) {
 	i.selectors[namespace][name] = selectors
 }
 
-// in returns the keys of the Balancers of a namespace that look at replicas with any of these sets of labels.
-func (i *interests) in(namespace string, sets ...labels.Set) []string {
+// interested returns the keys of the Balancers of a namespace whose selectors match any of these
+// sets of labels.
+func (i *interests) interested(namespace string, sets ...labels.Set) []string {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	var keys []string

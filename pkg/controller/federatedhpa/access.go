@@ -25,7 +25,8 @@ type Provider struct {
 	Name       string                 `json:"name"`
 	ExecConfig clientcmdv1.ExecConfig `json:"execConfig"`
 	// Args and Env say what becomes of arguments and variables for the program that a profile brings along: they are dropped
-	// unless the file asks for them, since whoever writes profiles could else steer a program on the hub's machine.
+	// unless the file asks for them, because a user who can write profiles could otherwise control a
+	// program on the hub's machine.
 	Args ArgsPolicy `json:"profileSourcedCLIArgsPolicy,omitempty"`
 	Env  EnvPolicy  `json:"profileSourcedEnvVarsPolicy,omitempty"`
 }
@@ -52,14 +53,14 @@ func ReadAccess(text []byte) (Access, error) {
 		return Access{}, fmt.Errorf("read providers: %w", err)
 	}
 	for i, p := range a.Providers {
-		if err := p.fault(); err != nil {
+		if err := p.validate(); err != nil {
 			return Access{}, fmt.Errorf("provider %d, %q: %w", i, p.Name, err)
 		}
 	}
 	return a, nil
 }
 
-func (p Provider) fault() error {
+func (p Provider) validate() error {
 	switch {
 	case p.Name == "":
 		return errors.New("it has no name")
@@ -147,13 +148,13 @@ func (p Provider) extend(run *clientcmdv1.ExecConfig, e clientcmdv1.NamedExtensi
 		if err := json.Unmarshal(e.Extension.Raw, &more); err != nil {
 			return err
 		}
-		run.Env = p.merge(run.Env, more)
+		run.Env = p.mergeEnv(run.Env, more)
 	}
 	return nil
 }
 
-// merge is sorted by name, so that the same profile makes the same kubeconfig.
-func (p Provider) merge(own []clientcmdv1.ExecEnvVar, more map[string]string) []clientcmdv1.ExecEnvVar {
+// mergeEnv sorts by name, so that the same profile results in the same kubeconfig.
+func (p Provider) mergeEnv(own []clientcmdv1.ExecEnvVar, more map[string]string) []clientcmdv1.ExecEnvVar {
 	merged := slices.Clone(own)
 	for name, value := range more {
 		i := slices.IndexFunc(merged, func(v clientcmdv1.ExecEnvVar) bool { return v.Name == name })

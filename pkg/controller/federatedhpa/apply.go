@@ -16,49 +16,50 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// apply posts the plan's orders on the boards of their clusters, and waits for none of them.
-func (c *Controller) apply(v View, p Plan, d drawings) {
+// apply puts the plan's orders into the outboxes of their clusters, and waits for none of them.
+func (c *Controller) apply(v View, p Plan, d blueprintSet) {
 	key := keyOf(v.Object)
 	for i := range p.Orders {
 		o := &p.Orders[i]
-		m, _ := c.fleet.of(o.Cluster)
+		m, _ := c.fleet.memberFor(o.Cluster)
 		if m == nil {
 			continue // it has just gone; the ledger goes on counting
 		}
-		m.board.change(key, func(n *note) {
+		m.outbox.change(key, func(n *outboxEntry) {
 			n.order, n.wanted, n.sent = o, d.blueprint.autoscaler(v.Object, *o), v.Now
 			n.rejected, n.generation = 0, v.Object.Generation
 		})
 		m.loop.Add(key)
 		if o.Bounds != o.Was {
-			c.recorder.Eventf(v.Object, corev1.EventTypeNormal, reasons[o.Deed], "%s: from %d..%d to %d..%d", o.Cluster, o.Was.Min, o.Was.Max, o.Min, o.Max)
+			c.recorder.Eventf(v.Object, corev1.EventTypeNormal, reasons[o.Operation], "%s: from %d..%d to %d..%d", o.Cluster, o.Was.Min, o.Was.Max, o.Min, o.Max)
 		}
 	}
 	for _, placing := range p.Placings {
-		c.place(v, placing, d)
+		c.placeWorkload(v, placing, d)
 	}
 }
 
-var reasons = map[Deed]string{Create: "Joined", Change: "Moved", Remove: "Left"}
+var reasons = map[Operation]string{Create: "Joined", Change: "Moved", Remove: "Left"}
 
-func (c *Controller) place(v View, p Placing, d drawings) {
-	m, _ := c.fleet.of(p.Cluster)
+func (c *Controller) placeWorkload(v View, p WorkloadWrite, d blueprintSet) {
+	m, _ := c.fleet.memberFor(p.Cluster)
 	if m == nil || d.workload == nil {
 		return
 	}
 	key, ref := keyOf(v.Object), v.Object.Spec.ScaleTargetRef
-	n := m.board.read(key)
+	n := m.outbox.readEntry(key)
 	if n.placing != nil || v.Now.Before(n.retry) {
 		return
 	}
-	m.board.change(key, func(n *note) {
-		n.placing = &placement{Placing: p, name: ref.Name, wanted: d.workload, kind: m.kinds.of(kindOf(v.Object))}
+	m.outbox.change(key, func(n *outboxEntry) {
+		n.placing = &placement{WorkloadWrite: p, name: ref.Name, wanted: d.workload, kind: m.kinds.kindFor(kindOf(v.Object))}
 	})
 	m.loop.Add(workloadPrefix + key)
 }
 
-// mind sees to the finalizer, and reports whether that was all for now.
-func (c *Controller) mind(ctx context.Context, v View, p Plan) (done bool, err error) {
+// handleFinalizer adds or removes the finalizer, and reports whether nothing else remains to be
+// done now.
+func (c *Controller) handleFinalizer(ctx context.Context, v View, p Plan) (done bool, err error) {
 	o := v.Object
 	has := slices.Contains(o.Finalizers, Finalizer)
 	switch {

@@ -14,8 +14,8 @@ import (
 
 // choose gives each cluster its role.
 func (p *Plan) choose(r rules, now time.Time) {
-	for _, s := range p.seats() {
-		if s.role = idle; s.has() {
+	for _, s := range p.clusterPlans() {
+		if s.role = idle; s.hasAutoscaler() {
 			s.role = leaving
 		}
 	}
@@ -24,57 +24,57 @@ func (p *Plan) choose(r rules, now time.Time) {
 	base := candidates[:min(wanted, p.roomFor(r))]
 	for _, s := range base {
 		s.entry.OnDemand, s.entry.QuietSince = false, nil
-		s.take()
+		s.selectRole()
 	}
 	for _, s := range candidates[len(base):wanted] {
-		if !s.has() {
+		if !s.hasAutoscaler() {
 			s.role = waiting
 		}
 	}
 	p.keepExtras(r, now, base, candidates[len(base):])
-	p.admit(r)
+	p.admitJoining(r)
 	if r.onDemand {
 		p.joinOnDemand(r, candidates)
 	}
 }
 
-func (s *Seat) take() {
-	if s.role = joining; s.has() {
+func (s *ClusterPlan) selectRole() {
+	if s.role = joining; s.hasAutoscaler() {
 		s.role = used
 	}
 }
 
 // candidates are the clusters that can be used: those that are, then those that can join; within each by tier and name.
-func (p *Plan) candidates() []*Seat {
-	var all []*Seat
-	for _, s := range p.seats() {
-		if !s.has() && p.Starting { // who has just appeared may come first by tier and name
+func (p *Plan) candidates() []*ClusterPlan {
+	var all []*ClusterPlan
+	for _, s := range p.clusterPlans() {
+		if !s.hasAutoscaler() && p.Starting { // who has just appeared may come first by tier and name
 			continue
 		}
 		if s.candidate() {
 			all = append(all, s)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *Seat) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
+	slices.SortStableFunc(all, func(a, b *ClusterPlan) int {
+		return cmp.Or(cmp.Compare(a.joiningRank(), b.joiningRank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
-func (s *Seat) candidate() bool {
+func (s *ClusterPlan) candidate() bool {
 	c := s.cluster
-	if s.has() {
+	if s.hasAutoscaler() {
 		// One that has vanished from the registry keeps its place as long as its share is held for it.
 		return (c.Selected || !c.Registered) && !s.Lent
 	}
 	return c.Selected && c.Reachable && c.Absent && !c.Pausing && c.Foreign == Hold{} && c.Fault == Hold{}
 }
 
-func (s *Seat) rank() int {
+func (s *ClusterPlan) joiningRank() int {
 	switch {
-	case s.has() && !s.entry.OnDemand:
+	case s.hasAutoscaler() && !s.entry.OnDemand:
 		return 0
-	case s.has():
+	case s.hasAutoscaler():
 		return 1
 	default:
 		return 2
@@ -82,7 +82,7 @@ func (s *Seat) rank() int {
 }
 
 // wantedClusters is how many clusters the policy asks for.
-func (p *Plan) wantedClusters(r rules, candidates []*Seat) int {
+func (p *Plan) wantedClusters(r rules, candidates []*ClusterPlan) int {
 	if r.policy == v1alpha1.AtLeastOne || r.policy == v1alpha1.AllowZero {
 		return len(candidates)
 	}
@@ -92,9 +92,9 @@ func (p *Plan) wantedClusters(r rules, candidates []*Seat) int {
 // roomFor is how many clusters can have a maximum of at least 1 each beside those that cannot be changed now.
 func (p *Plan) roomFor(r rules) int {
 	room, kept := r.max, int64(0)
-	for _, s := range p.seats() {
-		if s.fixed() && s.has() && !s.Lent {
-			room -= s.held().Max
+	for _, s := range p.clusterPlans() {
+		if s.isFixed() && s.hasAutoscaler() && !s.Lent {
+			room -= s.heldBounds().Max
 			if s.candidate() {
 				kept++
 			}
@@ -104,15 +104,15 @@ func (p *Plan) roomFor(r rules) int {
 }
 
 // keepExtras decides which of the used clusters beyond the wanted number may stay for now.
-func (p *Plan) keepExtras(r rules, now time.Time, base, others []*Seat) {
+func (p *Plan) keepExtras(r rules, now time.Time, base, others []*ClusterPlan) {
 	for _, s := range others {
-		if !s.has() || !r.onDemand {
+		if !s.hasAutoscaler() || !r.onDemand {
 			continue
 		}
 		s.entry.OnDemand = true
 		if !dispensable(s, base, r) {
 			s.entry.QuietSince = nil
-			s.take()
+			s.selectRole()
 			continue
 		}
 		if s.entry.QuietSince == nil {
@@ -120,19 +120,19 @@ func (p *Plan) keepExtras(r rules, now time.Time, base, others []*Seat) {
 		}
 		if left := r.quiet - now.Sub(s.entry.QuietSince.Time); left > 0 {
 			p.Again = sooner(p.Again, left)
-			s.take()
+			s.selectRole()
 		}
 	}
 }
 
 // dispensable reports whether an extra cluster runs no more than one replica, and the base could run that.
-func dispensable(extra *Seat, base []*Seat, r rules) bool {
-	if extra.desired() > 1 || extra.limited || extra.fixed() {
+func dispensable(extra *ClusterPlan, base []*ClusterPlan, r rules) bool {
+	if extra.desired() > 1 || extra.limited || extra.isFixed() {
 		return false
 	}
 	room, free := int64(0), r.max
 	for _, s := range base {
-		if s.role != used || s.limited || s.stuck || s.fixed() {
+		if s.role != used || s.limited || s.stuck || s.isFixed() {
 			return false
 		}
 		room += max(0, s.max-s.desired())
@@ -141,9 +141,10 @@ func dispensable(extra *Seat, base []*Seat, r rules) bool {
 	return len(base) > 0 && extra.desired() <= min(room, free)
 }
 
-// admit lets joining clusters in only as far as replicas can be had for them without taking any that run.
-func (p *Plan) admit(r rules) {
-	room := p.slack(r)
+// admitJoining admits joining clusters only as far as there are replicas for them without taking
+// any that run.
+func (p *Plan) admitJoining(r rules) {
+	room := p.spareReplicas(r)
 	for _, s := range p.byTier() {
 		if s.role != joining {
 			continue
@@ -156,14 +157,14 @@ func (p *Plan) admit(r rules) {
 	}
 }
 
-// slack is how much of the maximum no cluster needs for what it runs.
-func (p *Plan) slack(r rules) int64 {
+// spareReplicas returns how much of the maximum no cluster needs for what it runs.
+func (p *Plan) spareReplicas(r rules) int64 {
 	room := r.max
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		switch {
-		case s.Lent || !s.has():
-		case s.fixed():
-			room -= s.held().Max
+		case s.Lent || !s.hasAutoscaler():
+		case s.isFixed():
+			room -= s.heldBounds().Max
 		case s.role == used:
 			room -= max(1, s.min, min(s.desired(), s.usable(r)))
 		}
@@ -172,8 +173,8 @@ func (p *Plan) slack(r rules) int64 {
 }
 
 // joinOnDemand lets the next cluster in once all others are at their limits.
-func (p *Plan) joinOnDemand(r rules, candidates []*Seat) {
-	room := p.slack(r)
+func (p *Plan) joinOnDemand(r rules, candidates []*ClusterPlan) {
+	room := p.spareReplicas(r)
 	if room < 1 {
 		return
 	}
@@ -185,16 +186,16 @@ func (p *Plan) joinOnDemand(r rules, candidates []*Seat) {
 	for _, s := range candidates {
 		if s.role == idle {
 			s.entry.OnDemand, s.entry.QuietSince = true, nil
-			s.take()
+			s.selectRole()
 			return
 		}
 	}
 }
 
-// byTier are the seats in the order in which clusters come first.
-func (p *Plan) byTier() []*Seat {
-	all := p.seats()
-	slices.SortStableFunc(all, func(a, b *Seat) int {
+// byTier returns the clusters in the order of their tiers.
+func (p *Plan) byTier() []*ClusterPlan {
+	all := p.clusterPlans()
+	slices.SortStableFunc(all, func(a, b *ClusterPlan) int {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
 	return all

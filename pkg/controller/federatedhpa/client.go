@@ -56,7 +56,7 @@ func release(client *http.Client) {
 }
 
 // punctual ends requests when their time is up, also while a program makes the credentials for them: that one is not told
-// of time, and would else keep waiting whoever asks. What it comes to later is not sent any more, since the request is over.
+// of time, and would otherwise block the caller. What it comes to later is not sent any more, since the request is over.
 type punctual struct {
 	next    http.RoundTripper
 	places  chan struct{}
@@ -138,7 +138,7 @@ type boundedBody struct {
 	lines       bool
 }
 
-// Read is for io.
+// Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, errTooLong

@@ -123,22 +123,22 @@ func (c *Controller) Run(ctx context.Context) {
 	defer func() {
 		cancel()
 		<-ended
-		c.fleet.end()
+		c.fleet.stopMembers()
 	}()
 	if cache.WaitFor(ctx, "", c.filled...) {
-		c.fleet.begin(ctx)
+		c.fleet.startMembers(ctx)
 	}
 	c.loop.Run(ctx, c.filled...)
 }
 
 func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
-	o, ok := c.get(key)
+	o, ok := c.objectCopy(key)
 	if !ok {
 		return 0, nil
 	}
 	v, d := c.observe(o)
 	p := NewPlan(v)
-	if done, err := c.mind(ctx, v, p); done || err != nil {
+	if done, err := c.handleFinalizer(ctx, v, p); done || err != nil {
 		return 0, err
 	}
 	// What is sent must have been remembered before.
@@ -150,13 +150,14 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	return sooner(p.Again, d.again), nil
 }
 
-// get returns a copy of an object to work on, if the cache knows all that we wrote of it.
-func (c *Controller) get(key string) (*v1alpha1.FederatedHorizontalPodAutoscaler, bool) {
+// objectCopy returns a copy of an object, if the cache has seen all of this controller's writes to
+// it.
+func (c *Controller) objectCopy(key string) (*v1alpha1.FederatedHorizontalPodAutoscaler, bool) {
 	item, found, _ := c.objects.GetByKey(key)
 	o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)
 	if !found || !ok {
-		for _, m := range c.fleet.all() {
-			m.board.forget(key)
+		for _, m := range c.fleet.allMembers() {
+			m.outbox.forget(key)
 		}
 		return nil, false
 	}
@@ -167,7 +168,7 @@ func (c *Controller) get(key string) (*v1alpha1.FederatedHorizontalPodAutoscaler
 }
 
 func (c *Controller) panicked(key string, value any) {
-	if o, ok := c.get(key); ok {
+	if o, ok := c.objectCopy(key); ok {
 		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }

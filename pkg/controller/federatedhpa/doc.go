@@ -22,9 +22,9 @@
 //  3. A cluster's maximum is never lowered below what it runs, but where maxReplicas was lowered, or where it does not get
 //     its replicas started.
 //  4. A cluster out of reach is not touched, and its share is not lent unless the object says so.
-//  5. Where nobody is limited, comes or goes, nothing is written.
+//  5. If no cluster is limited, joins or leaves, nothing is written.
 //  6. A preferred maximum is never exceeded by a raise.
-//  7. A cluster that joins gets a share as soon as there is one that nobody needs.
+//  7. A joining cluster gets a share as soon as there is one that no other cluster needs.
 //  8. Once the minima add up to minReplicas they go on doing so while they move between clusters.
 //  9. The same view gives the same plan, whatever the order of clusters.
 //  10. Under constant load the bounds come to rest.

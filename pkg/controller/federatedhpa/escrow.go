@@ -11,20 +11,20 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// Deed is what an order does.
-type Deed string
+// Operation is what an order does.
+type Operation string
 
 // The deeds.
 const (
-	Create Deed = "create"
-	Change Deed = "change"
-	Remove Deed = "remove"
+	Create Operation = "create"
+	Change Operation = "change"
+	Remove Operation = "remove"
 )
 
 // Order is one write to a cluster's autoscaler. It has an effect only on the version that it was decided on.
 type Order struct {
-	Cluster string
-	Deed    Deed
+	Cluster   string
+	Operation Operation
 	Bounds
 	Was          Bounds
 	Version, UID string
@@ -33,16 +33,17 @@ type Order struct {
 	Epoch int64
 }
 
-// grant turns aims into orders. A lowering is sent at once. A raise is sent only as far as the maxima, each counted at the
-// highest it may be, leave room; and a minimum is lowered only as far as the minima, each counted at the lowest, allow.
-func (p *Plan) grant(r rules, now time.Time) {
+// orderBounds turns aims into orders. Reductions are sent at once. A raise is sent only as far as the
+// maximums leave room, each counted at the highest value that it may have; a minimum is lowered only
+// as far as the minimums allow, each counted at the lowest value that it may have.
+func (p *Plan) orderBounds(r rules, now time.Time) {
 	raises, budget := p.raises(r)
 	spare := p.spareMinima(r)
 	// Where raises wait for nothing but room, a maximum falls at once, and takes the minimum along.
 	pressing := budget < 0 || budget == 0 && len(raises) > 0
 	more := p.moreToCome()
-	for _, s := range p.seats() {
-		if s.fixed() || s.Lent {
+	for _, s := range p.clusterPlans() {
+		if s.isFixed() || s.Lent {
 			continue
 		}
 		to := Bounds{Max: s.Aim.Max}
@@ -63,16 +64,17 @@ func (p *Plan) grant(r rules, now time.Time) {
 			to.Max = max(to.Max, to.Min)
 		}
 		to.Min = min(to.Min, to.Max)
-		p.order(s, to, r, now)
+		p.orderFor(s, to, r, now)
 	}
 }
 
-// awhile is how long a raise waits for lowerings under way, so that it is made at once. One that takes longer delays nobody.
+// awhile is how long a raise waits for reductions under way, so that it is sent in one step. A
+// reduction that takes longer delays no other cluster.
 const awhile = time.Second
 
 // moreToCome reports whether lowerings are sent now, or may be confirmed at any moment.
 func (p *Plan) moreToCome() bool {
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		c := s.cluster
 		switch {
 		case s.Lent || !c.Reachable:
@@ -80,7 +82,7 @@ func (p *Plan) moreToCome() bool {
 			if c.InFlight.Max < s.Confirmed.Max && s.fresh {
 				return true
 			}
-		case !s.fixed() && s.Aim.Max < s.Confirmed.Max:
+		case !s.isFixed() && s.Aim.Max < s.Confirmed.Max:
 			return true
 		}
 	}
@@ -91,13 +93,13 @@ func (p *Plan) moreToCome() bool {
 // a cluster has yet to be read for the first time: a hub whose etcd was restored has a ledger of old, which may count too little.
 func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 	budget, counted := r.max, int64(0)
-	var rising []*Seat
-	for _, s := range p.seats() {
+	var rising []*ClusterPlan
+	for _, s := range p.clusterPlans() {
 		if s.Lent {
 			continue
 		}
 		budget -= s.Counted.Max
-		if !s.fixed() && s.Aim.Max > s.Counted.Max {
+		if !s.isFixed() && s.Aim.Max > s.Counted.Max {
 			rising, counted = append(rising, s), counted+s.Counted.Max
 		}
 	}
@@ -105,7 +107,7 @@ func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 	if p.Starting {
 		room = 0
 	}
-	to := share(counted+room, targetsOf(rising, func(_ int, s *Seat) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
+	to := distributeShares(counted+room, targetsOf(rising, func(_ int, s *ClusterPlan) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
 	granted = map[string]int64{}
 	for i, s := range rising {
 		granted[s.Name] = to[i] - s.Counted.Max
@@ -116,7 +118,7 @@ func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 // spareMinima is how much the minima may be lowered by without falling below what is wanted, or what the aims add up to.
 func (p *Plan) spareMinima(r rules) int64 {
 	var counted, aimed int64
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		if !s.Lent {
 			counted, aimed = counted+s.Counted.Min, aimed+s.Aim.Min
 		}
@@ -124,8 +126,8 @@ func (p *Plan) spareMinima(r rules) int64 {
 	return max(0, counted-min(r.min, aimed))
 }
 
-// order sends a cluster to its bounds, if anything is to be sent.
-func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
+// orderFor adds an order that moves a cluster to its bounds, if there is anything to send.
+func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 	l := s.cluster.Local
 	doubt := s.entry.Outstanding != nil
 	o := Order{Cluster: s.Name, Bounds: to, Was: s.Confirmed}
@@ -134,28 +136,28 @@ func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
 		return
 	case l == nil && to.Max == 0:
 		// Only an autoscaler that exists makes sure that the one that was sent will not: this one is removed again.
-		o.Deed, o.Bounds = Create, Bounds{r.least(), 1}
+		o.Operation, o.Bounds = Create, Bounds{r.lowestMinimum(), 1}
 	case l == nil:
-		o.Deed = Create
+		o.Operation = Create
 	case to.Max == 0 && s.revives(now) <= 0:
-		o.Deed, o.Version, o.UID = Remove, l.Version, l.UID
+		o.Operation, o.Version, o.UID = Remove, l.Version, l.UID
 		p.Orders = append(p.Orders, o)
 		return
 	case to.Max == 0:
 		p.Again = sooner(p.Again, s.revives(now))
-		if o.Bounds = (Bounds{min(r.least(), s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
+		if o.Bounds = (Bounds{min(r.lowestMinimum(), s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
 			return
 		}
-		o.Deed, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed
+		o.Operation, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed
 	case to == s.Confirmed && !l.Drifted && !doubt:
 		return
 	default:
-		o.Deed, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed
+		o.Operation, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed
 	}
 	if doubt || o.Max > s.Confirmed.Max || o.Min < s.Confirmed.Min {
 		s.promise(o)
 	}
-	if o.Deed == Create && s.entry.Outstanding.Repeated {
+	if o.Operation == Create && s.entry.Outstanding.Repeated {
 		s.entry.RemovableAfter = &metav1.Time{Time: now.Add(creationLife).Truncate(time.Second)}
 	}
 	if o.Bounds != s.Confirmed {
@@ -170,7 +172,7 @@ func (p *Plan) order(s *Seat, to Bounds, r rules, now time.Time) {
 const creationLife = 3 * time.Minute
 
 // revives is for how long a removed autoscaler could come to life again.
-func (s *Seat) revives(now time.Time) time.Duration {
+func (s *ClusterPlan) revives(now time.Time) time.Duration {
 	if s.entry.RemovableAfter == nil {
 		return 0
 	}
@@ -178,10 +180,10 @@ func (s *Seat) revives(now time.Time) time.Duration {
 }
 
 // promise enters an order into the ledger, before it is sent.
-func (s *Seat) promise(o Order) {
+func (s *ClusterPlan) promise(o Order) {
 	before := s.entry.Outstanding
 	s.entry.Epoch++
-	s.entry.Outstanding = &v1alpha1.Outstanding{MinReplicas: small(o.Min), MaxReplicas: small(o.Max), Base: o.Version}
+	s.entry.Outstanding = &v1alpha1.Outstanding{MinReplicas: clampInt32(o.Min), MaxReplicas: clampInt32(o.Max), Base: o.Version}
 	if before != nil {
 		s.entry.Outstanding.Repeated = true
 		s.entry.Outstanding.MinReplicas = min(before.MinReplicas, s.entry.Outstanding.MinReplicas)
@@ -190,5 +192,5 @@ func (s *Seat) promise(o Order) {
 	s.Counted = Bounds{min(s.Counted.Min, o.Min), max(s.Counted.Max, o.Max)}
 }
 
-// small is a count as the API has it.
-func small(n int64) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+// clampInt32 limits a count to the range of the API.
+func clampInt32(n int64) int32 { return int32(max(0, min(n, math.MaxInt32))) }

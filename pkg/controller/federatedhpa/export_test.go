@@ -33,7 +33,7 @@ func Rendered(o *v1alpha1.FederatedHorizontalPodAutoscaler, order Order) (*unstr
 	return b.autoscaler(o, order), nil
 }
 
-// Drifted tells whether an autoscaler is not what an object says.
+// Drifted reports whether an autoscaler is not what an object says.
 func Drifted(o *v1alpha1.FederatedHorizontalPodAutoscaler, h *autoscalingv2.HorizontalPodAutoscaler) bool {
 	b, err := blueprintOf(o)
 	return err != nil || b.drifted(h)
@@ -42,13 +42,13 @@ func Drifted(o *v1alpha1.FederatedHorizontalPodAutoscaler, h *autoscalingv2.Hori
 // Punctual is a transport whose credentials a program makes.
 func Punctual(next http.RoundTripper) http.RoundTripper { return newPunctual(next) }
 
-// Kept is how much a controller knows of objects: notes and kinds, in all clusters.
+// Kept is how much a controller knows of objects: outbox entries and kinds, in all clusters.
 func Kept(c *Controller) int {
 	n := 0
-	for _, m := range c.fleet.all() {
-		m.board.mu.Lock()
-		n += len(m.board.notes)
-		m.board.mu.Unlock()
+	for _, m := range c.fleet.allMembers() {
+		m.outbox.mu.Lock()
+		n += len(m.outbox.entries)
+		m.outbox.mu.Unlock()
 		m.kinds.mu.Lock()
 		n += len(m.kinds.known)
 		m.kinds.mu.Unlock()
@@ -67,7 +67,7 @@ func Cached(o Options, bytes int) Options {
 
 // Caches are the clusters that a controller has caches of.
 func Caches(c *Controller) (names []string) {
-	for _, m := range c.fleet.all() {
+	for _, m := range c.fleet.allMembers() {
 		names = append(names, m.registration.Name)
 	}
 	return names

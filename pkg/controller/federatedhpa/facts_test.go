@@ -53,7 +53,7 @@ var _ = Describe("The facts of the first federation", func() {
 			Expect(aims(NewPlan(v))).To(Equal(expected))
 		},
 		Entry("in proportion to demand, in one round", view(federated(3, 30), has("c1", 1, 10, 10, wants(25)), has("c2", 1, 10, 2), has("c3", 1, 10, 2)), "24/3/3"),
-		Entry("from one that cannot use it", isStuck(view(federated(2, 12), has("c1", 1, 2, 2, wants(6)), has("stuck", 1, 10, 8, ready(4)))), "7/5"),
+		Entry("from one that cannot use it", isStuck(view(federated(2, 12), has("c1", 1, 2, 2, wants(6)), has("stuck", 1, 10, 8, readyCondition(4)))), "7/5"),
 		Entry("not from one out of reach", view(federated(3, 30), has("c1", 1, 10, 10, wants(18)), has("c2", 1, 10, 3), has("c3", 1, 10, 3, away)), "16/4/10"),
 		Entry("not without need", view(federated(2, 30), has("c1", 1, 4, 3), has("c2", 1, 26, 3)), "4/26"),
 		Entry("to a fourth", view(federated(4, 30), has("c1", 1, 10, 2), has("c2", 1, 10, 2), has("c3", 1, 10, 2), none("c4")), "8/8/7/7"),

@@ -28,20 +28,20 @@ type fleet struct {
 	leaving int
 }
 
-// begin lets members run until ctx ends.
-func (f *fleet) begin(ctx context.Context) {
+// startMembers runs members until ctx ends.
+func (f *fleet) startMembers(ctx context.Context) {
 	f.mu.Lock()
 	f.ctx = ctx
 	f.mu.Unlock()
 	f.follow()
 }
 
-// end stops all members and waits for them.
-func (f *fleet) end() {
+// stopMembers stops all members and waits for them.
+func (f *fleet) stopMembers() {
 	f.mu.Lock()
 	f.ctx = nil
 	for name := range f.members {
-		f.drop(name)
+		f.stopMember(name)
 	}
 	f.mu.Unlock()
 	f.stopping.Wait()
@@ -61,7 +61,7 @@ func (f *fleet) follow() {
 	}
 	for name := range f.members {
 		if !named[name] {
-			f.drop(name)
+			f.stopMember(name)
 		}
 	}
 	maps.DeleteFunc(f.expelled, func(name, _ string) bool { return !named[name] })
@@ -69,14 +69,15 @@ func (f *fleet) follow() {
 	for _, r := range registered {
 		if r.Config == nil {
 			f.faults[r.Name] = r.Fault
-		} else if fault := f.keep(r); fault != (Hold{}) {
+		} else if fault := f.ensureMember(r); fault != (Hold{}) {
 			f.faults[r.Name] = fault
 		}
 	}
 }
 
-// keep begins a member, unless it runs with the same access, and returns why that is not possible. The lock is held.
-func (f *fleet) keep(r Registration) Hold {
+// ensureMember starts a member, unless it runs with the same access already, and returns why that
+// is not possible. The caller holds the lock.
+func (f *fleet) ensureMember(r Registration) Hold {
 	if m := f.members[r.Name]; m != nil && m.registration.Print == r.Print {
 		return Hold{}
 	}
@@ -84,7 +85,7 @@ func (f *fleet) keep(r Registration) Hold {
 		return tooMuchCached
 	}
 	delete(f.expelled, r.Name)
-	f.drop(r.Name)
+	f.stopMember(r.Name)
 	if len(f.members)+f.leaving >= f.o.MaxClusters {
 		return Hold{"TooManyClusters", fmt.Sprintf("the hub watches at most %d clusters: raise --federation-max-clusters", f.o.MaxClusters)}
 	}
@@ -98,8 +99,9 @@ func (f *fleet) keep(r Registration) Hold {
 	return Hold{}
 }
 
-// drop ends a member. What it has under way goes on counting in the ledgers. The lock is held.
-func (f *fleet) drop(name string) {
+// stopMember ends a member. Requests under way continue to count in the ledgers. The caller holds
+// the lock.
+func (f *fleet) stopMember(name string) {
 	m := f.members[name]
 	if m == nil {
 		return
@@ -112,12 +114,12 @@ func (f *fleet) drop(name string) {
 		m.wait()
 		f.stopping.Done()
 		m.release()
-		f.left(name)
+		f.memberEnded(name)
 	}()
 }
 
-// left notes that nothing of a member is left, which may make room for another one.
-func (f *fleet) left(name string) {
+// memberEnded records that a member has ended, which may make room for another one.
+func (f *fleet) memberEnded(name string) {
 	f.mu.Lock()
 	f.leaving--
 	if f.members[name] == nil {
@@ -138,7 +140,7 @@ func (f *fleet) replace(m *member, again bool) {
 		f.mu.Unlock()
 		return
 	}
-	f.drop(m.registration.Name)
+	f.stopMember(m.registration.Name)
 	if !again {
 		f.expelled[m.registration.Name] = m.registration.Print
 	}
@@ -147,14 +149,14 @@ func (f *fleet) replace(m *member, again bool) {
 	f.changed()
 }
 
-// of returns a member, or why there is none.
-func (f *fleet) of(name string) (*member, Hold) {
+// memberFor returns a member, or why there is none.
+func (f *fleet) memberFor(name string) (*member, Hold) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.members[name], f.faults[name]
 }
 
-func (f *fleet) all() []*member {
+func (f *fleet) allMembers() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []*member
@@ -166,7 +168,7 @@ func (f *fleet) all() []*member {
 
 // forgetKind ends the caches of a kind that no object scales any more.
 func (f *fleet) forgetKind(gvk schema.GroupVersionKind) {
-	for _, m := range f.all() {
+	for _, m := range f.allMembers() {
 		m.kinds.forget(gvk)
 	}
 }

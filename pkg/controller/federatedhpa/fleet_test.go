@@ -116,7 +116,7 @@ func (f *fleet) view() View {
 		}
 		if m.inFlight != nil {
 			c.InFlight, c.Sent = ptr.To(m.inFlight.Bounds), m.inFlight.at
-			if m.inFlight.Deed == Remove {
+			if m.inFlight.Operation == Remove {
 				c.InFlight = &Bounds{}
 			}
 		}
@@ -143,7 +143,7 @@ func (f *fleet) sync(mayDie bool) (Plan, error) {
 			f.crash()
 			return p, nil
 		}
-		f.note("%v %s %s %v at %q", f.now.Format("15:04:05"), o.Cluster, o.Deed, o.Bounds, o.Version)
+		f.note("%v %s %s %v at %q", f.now.Format("15:04:05"), o.Cluster, o.Operation, o.Bounds, o.Version)
 		m := f.member(o.Cluster)
 		m.inFlight, m.rejected = &sent{p.Orders[i], f.now, m.room()}, 0
 	}
@@ -167,14 +167,14 @@ func (f *fleet) crash() {
 
 // land has a write arrive. It tells whether it had an effect.
 func (f *fleet) land(m *member, o sent) (bool, error) {
-	if o.Deed == Create && f.now.Sub(o.at) > 2*time.Minute {
+	if o.Operation == Create && f.now.Sub(o.at) > 2*time.Minute {
 		return false, nil // no request takes longer
 	}
-	if o.Deed == Create && m.real.version != 0 || o.Deed != Create && strconv.Itoa(m.real.version) != o.Version {
+	if o.Operation == Create && m.real.version != 0 || o.Operation != Create && strconv.Itoa(m.real.version) != o.Version {
 		return false, nil
 	}
 	m.versions++
-	if o.Deed == Remove {
+	if o.Operation == Remove {
 		m.real = local{}
 		return true, f.judge()
 	}
@@ -198,8 +198,8 @@ func (m *member) scale() {
 	}
 }
 
-// look has the hub see what is.
-func (m *member) look() {
+// observe returns everything that is known of a cluster about one object.
+func (m *member) observe() {
 	if m.up {
 		m.seen = ptr.To(m.real)
 	}
@@ -219,7 +219,7 @@ func (f *fleet) answer(m *member, how int) error {
 	case 0, 1, 2: // it is carried out, and answered
 		done, err := f.land(m, o)
 		if done {
-			m.look()
+			m.observe()
 		} else {
 			m.rejected = o.Epoch
 		}
@@ -254,7 +254,7 @@ func (f *fleet) happen() error {
 			if m.up {
 				m.heard = f.now
 				if f.random.IntN(4) > 0 {
-					m.look()
+					m.observe()
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func (f *fleet) judgePlan(v View, p Plan) error {
 		if m := f.member(o.Cluster); !m.up || m.seen == nil || m.inFlight != nil {
 			return fmt.Errorf("%s is written to though it is out of reach or busy", o.Cluster)
 		}
-		if o.Deed != Remove && (o.Min > o.Max || o.Max < 1) {
+		if o.Operation != Remove && (o.Min > o.Max || o.Max < 1) {
 			return fmt.Errorf("%s is sent %v", o.Cluster, o.Bounds)
 		}
 	}
@@ -98,7 +98,7 @@ func (f *fleet) calm() (int, error) {
 				return 0, err
 			}
 			m.scale()
-			m.look()
+			m.observe()
 		}
 		if quiet++; len(p.Orders) > 0 || !reflect.DeepEqual(before, f.object.Status) {
 			quiet = 0

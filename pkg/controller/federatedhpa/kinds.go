@@ -55,8 +55,8 @@ func kindKey(gvk schema.GroupVersionKind) string {
 	return kindPrefix + strings.Join([]string{gvk.Group, gvk.Version, gvk.Kind}, "/")
 }
 
-// of returns a kind; what is not known yet is asked for, and that is told of when it is.
-func (k *kinds) of(gvk schema.GroupVersionKind) kind {
+// kindFor returns a kind. It looks up an unknown kind and reports when it is known.
+func (k *kinds) kindFor(gvk schema.GroupVersionKind) kind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found, ok := k.known[gvk]
@@ -77,12 +77,12 @@ var tooManyKinds = Hold{"TooManyKinds", fmt.Sprintf("objects scale more than %d 
 func (k *kinds) forget(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.end(gvk)
+	k.stopKind(gvk)
 	delete(k.known, gvk)
 }
 
-// end the cache of a kind. What it holds counts no more. The lock is held.
-func (k *kinds) end(gvk schema.GroupVersionKind) {
+// stopKind ends the cache of a kind. Its content no longer counts. The caller holds the lock.
+func (k *kinds) stopKind(gvk schema.GroupVersionKind) {
 	if found := k.known[gvk]; found != nil && found.stop != nil {
 		found.stop()
 		found.stop, found.informer = nil, nil
@@ -93,7 +93,7 @@ func (k *kinds) end(gvk schema.GroupVersionKind) {
 func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 	parts := strings.SplitN(key, "/", 3)
 	gvk := schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}
-	resource, fault, again := k.ask(ctx, gvk)
+	resource, fault, again := k.discover(ctx, gvk)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 	}
 	before := found.fault
 	if found.fault = fault; resource.Resource != "" {
-		again = k.watch(gvk, found, resource)
+		again = k.watchKind(gvk, found, resource)
 	}
 	changed := found.informer != nil || before != found.fault
 	k.mu.Unlock()
@@ -115,8 +115,8 @@ func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 	return again
 }
 
-// ask finds the resource of a kind.
-func (k *kinds) ask(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, Hold, time.Duration) {
+// discover finds the resource of a kind.
+func (k *kinds) discover(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, Hold, time.Duration) {
 	list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
 		return k.member.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	})
@@ -133,8 +133,9 @@ func (k *kinds) ask(ctx context.Context, gvk schema.GroupVersionKind) (schema.Gr
 	return schema.GroupVersionResource{}, Hold{"NoSuchKind", fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
 }
 
-// watch has a kind cached, if there is room for one more, and returns when to ask again. The lock is held.
-func (k *kinds) watch(gvk schema.GroupVersionKind, found *kind, resource schema.GroupVersionResource) time.Duration {
+// watchKind caches a kind if the limit allows one more, and returns when to ask again. The caller
+// holds the lock.
+func (k *kinds) watchKind(gvk schema.GroupVersionKind, found *kind, resource schema.GroupVersionResource) time.Duration {
 	caches := 0
 	for _, other := range k.known {
 		if other.informer != nil {
@@ -160,7 +161,7 @@ func (k *kinds) watch(gvk schema.GroupVersionKind, found *kind, resource schema.
 	found.resource, found.informer, found.stop = resource, informer, stop
 	k.running.Go(func() {
 		informer.RunWithContext(ctx)
-		cached.end()
+		cached.release()
 	})
 	k.running.Go(func() {
 		if cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
@@ -178,7 +179,7 @@ func (k *kinds) refused(gvk schema.GroupVersionKind, informer cache.SharedIndexI
 		k.mu.Unlock()
 		return
 	}
-	k.end(gvk)
+	k.stopKind(gvk)
 	found.fault = Hold{"ListRefused", "the workloads of the cluster cannot be read: " + err.Error()}
 	k.mu.Unlock()
 	k.member.loop.AddAfter(kindKey(gvk), askAgain)

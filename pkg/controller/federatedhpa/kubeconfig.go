@@ -37,8 +37,9 @@ func (a Allowed) Validate() error {
 	return nil
 }
 
-// kubeconfig makes a configuration of a text that comes from the API. It may not read files of this machine, nor run
-// programs unless they are those of the operator: whoever can write it could do so too. Errors do not repeat the text.
+// kubeconfig parses a kubeconfig that comes from the API. It must not refer to files, nor run programs
+// other than the operator's: otherwise, everyone who can write it could run programs in the hub.
+// Errors do not repeat the text.
 func kubeconfig(text []byte, programs bool, allowed Allowed) (*rest.Config, error) {
 	switch {
 	case len(text) == 0:
@@ -61,10 +62,10 @@ func kubeconfig(text []byte, programs bool, allowed Allowed) (*rest.Config, erro
 		unsafe = append(unsafe, allowed.refuse(cluster)...)
 	}
 	if len(outside) > 0 {
-		return nil, fmt.Errorf("the kubeconfig must be self-contained, but has %s", words(outside))
+		return nil, fmt.Errorf("the kubeconfig must be self-contained, but has %s", joinWords(outside))
 	}
 	if len(unsafe) > 0 {
-		return nil, fmt.Errorf("the kubeconfig has %s, which --federation-allow-in-kubeconfigs does not allow", words(unsafe))
+		return nil, fmt.Errorf("the kubeconfig has %s, which --federation-allow-in-kubeconfigs does not allow", joinWords(unsafe))
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
@@ -73,7 +74,7 @@ func kubeconfig(text []byte, programs bool, allowed Allowed) (*rest.Config, erro
 	return config, nil
 }
 
-func words(all []string) string {
+func joinWords(all []string) string {
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), ", ")
 }

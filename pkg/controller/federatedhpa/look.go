@@ -61,11 +61,11 @@ func kindOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) schema.GroupVersionKin
 	return schema.FromAPIVersionAndKind(o.Spec.ScaleTargetRef.APIVersion, o.Spec.ScaleTargetRef.Kind)
 }
 
-// look is all that is known of a cluster with regard to one object.
-func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, hash string) Cluster {
+// observe returns everything that is known of a cluster about one object.
+func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, hash string) Cluster {
 	key := o.Namespace + "/" + o.Name
-	n := m.board.read(key)
-	heard, young, trouble := m.health.look()
+	n := m.outbox.readEntry(key)
+	heard, young, trouble := m.health.status()
 	c := Cluster{
 		Name: m.registration.Name, Registered: true, Reachable: m.reachable(), Starting: young && !m.reachable(),
 		Since: heard, Rejected: n.rejected, Verified: n.verified,
@@ -75,7 +75,7 @@ func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint,
 	}
 	if n.order != nil {
 		c.InFlight, c.Sent = &n.order.Bounds, n.sent
-		if n.order.Deed == Remove {
+		if n.order.Operation == Remove {
 			c.InFlight = &Bounds{}
 		}
 	}
@@ -91,10 +91,10 @@ func (m *member) look(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint,
 	return c
 }
 
-func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, n note) {
+func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, n outboxEntry) {
 	u := m.latest(o.Namespace+"/"+o.Name, n)
 	c.Absent = u == nil
-	if u != nil && !owns(o, u) && !o.Spec.Adopt {
+	if u != nil && !isOwned(o, u) && !o.Spec.Adopt {
 		c.Foreign = Hold{"NameTaken", fmt.Sprintf("another client created autoscaler %s in the cluster: remove it, or set spec.adopt", u.GetName())}
 		u, c.Absent = nil, false
 	}
@@ -106,7 +106,7 @@ func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPod
 		}
 		c.Local = localOf(hpa)
 		c.Local.Unclaimed = slices.ContainsFunc(u.GetManagedFields(), unclaimed)
-		c.Local.Drifted = !owns(o, u) || b.typed != nil && b.drifted(hpa)
+		c.Local.Drifted = !isOwned(o, u) || b.typed != nil && b.drifted(hpa)
 	}
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
 	for _, item := range others {
@@ -116,13 +116,13 @@ func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPod
 	}
 }
 
-func owns(o *v1alpha1.FederatedHorizontalPodAutoscaler, u *unstructured.Unstructured) bool {
+func isOwned(o *v1alpha1.FederatedHorizontalPodAutoscaler, u *unstructured.Unstructured) bool {
 	return types.UID(u.GetLabels()[ownerLabel]) == o.UID
 }
 
 // latest is a cluster's autoscaler as the cache or the last answer has it; nil if there is none. An answer counts until the
 // cache has caught up with it, and never again: where a cluster is restored from a backup, its versions begin anew.
-func (m *member) latest(key string, n note) *unstructured.Unstructured {
+func (m *member) latest(key string, n outboxEntry) *unstructured.Unstructured {
 	store := m.hpas.GetStore()
 	shown := store.LastStoreSyncResourceVersion() // first: what is read then is as young at least
 	item, found, _ := store.GetByKey(key)
@@ -134,7 +134,7 @@ func (m *member) latest(key string, n note) *unstructured.Unstructured {
 	if u != nil && string(u.GetUID()) == n.removed {
 		u = nil
 	}
-	m.board.amend(key, func(now *note) {
+	m.outbox.updateEntry(key, func(now *outboxEntry) {
 		if now.answered == n.answered && n.answered != nil && written.Reached(shown, n.answered.GetResourceVersion()) {
 			now.answered = nil
 		}
@@ -149,7 +149,7 @@ func (m *member) latest(key string, n note) *unstructured.Unstructured {
 // what is remembered of it is about something that is gone.
 func (m *member) notice(shown string) {
 	m.mu.Lock()
-	restored := later(m.newest, shown)
+	restored := isNewer(m.newest, shown)
 	if !restored {
 		m.newest = shown
 	}
@@ -159,9 +159,9 @@ func (m *member) notice(shown string) {
 	}
 }
 
-func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n note) {
+func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n outboxEntry) {
 	ref := o.Spec.ScaleTargetRef
-	k := m.kinds.of(kindOf(o))
+	k := m.kinds.kindFor(kindOf(o))
 	switch {
 	case k.fault != Hold{}:
 		c.Workload.Fault = k.fault
@@ -170,7 +170,7 @@ func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAu
 		}
 		return
 	case k.informer == nil || !k.informer.HasSynced():
-		if _, young, _ := m.health.look(); young && c.Local == nil {
+		if _, young, _ := m.health.status(); young && c.Local == nil {
 			c.Starting = true
 		}
 		return
@@ -189,7 +189,7 @@ func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAu
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	w.Ready = max(0, min(ready, math.MaxInt32))
 	w.Counted = countable[ref.Kind] || w.Ready > 0
-	w.Ours = owns(o, u)
+	w.Ours = isOwned(o, u)
 	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash
 }
 

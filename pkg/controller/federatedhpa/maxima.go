@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// divideMaxima aims at maxima that go where they are needed. Where nobody needs any, they stay as they are.
+// divideMaxima moves maximums to the clusters that need them. If no cluster needs more, they stay.
 func (p *Plan) divideMaxima(r rules, now time.Time) {
 	room, moving := r.max, false
-	var hands []*Seat
-	for _, s := range p.seats() {
+	var hands []*ClusterPlan
+	for _, s := range p.clusterPlans() {
 		moving = moving || s.fresh
 		switch {
 		case s.Lent:
 			s.Aim = s.Confirmed
-		case s.role == idle || s.role == waiting || s.role == leaving && !s.fixed():
+		case s.role == idle || s.role == waiting || s.role == leaving && !s.isFixed():
 			s.Aim = Bounds{}
-		case s.fixed():
-			s.Aim.Max = s.held().Max
+		case s.isFixed():
+			s.Aim.Max = s.heldBounds().Max
 			room -= s.Aim.Max
 		default:
 			hands = append(hands, s)
 		}
 	}
 	p.Room = max(0, room)
-	if rests(hands, p.Room, moving) {
+	if mayRest(hands, p.Room, moving) {
 		for _, s := range hands {
 			s.Aim.Max = s.Confirmed.Max
 		}
@@ -42,9 +42,9 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 	}
 }
 
-// rests reports whether maxima may stay: nobody wants more, comes or goes, and all that there is is given out. What is left
-// over while bounds are on their way may be meant for who is not there yet.
-func rests(hands []*Seat, room int64, moving bool) bool {
+// mayRest reports whether maximums may stay as they are: no cluster needs more, joins or leaves, and
+// the whole maximum is given out. What is left over while bounds move may be for a joining cluster.
+func mayRest(hands []*ClusterPlan, room int64, moving bool) bool {
 	var sum, lowest, highest int64
 	for _, s := range hands {
 		switch {
@@ -58,12 +58,12 @@ func rests(hands []*Seat, room int64, moving bool) bool {
 }
 
 // partition divides the room: to each what it runs, then what it wants, then the rest to all.
-func (p *Plan) partition(r rules, now time.Time, hands []*Seat) {
-	needed := slices.ContainsFunc(hands, func(s *Seat) bool { return s.role == joining || s.limited && !s.stuck })
+func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
+	needed := slices.ContainsFunc(hands, func(s *ClusterPlan) bool { return s.role == joining || s.limited && !s.stuck })
 	for _, hold := range []hold{keepCooling, keepMinima, keepRunning} {
 		var floors int64
 		for _, s := range hands {
-			s.bound(r, now, needed, hold)
+			s.setMaximum(r, now, needed, hold)
 			floors += s.floor
 		}
 		if floors <= p.Room {
@@ -75,12 +75,14 @@ func (p *Plan) partition(r rules, now time.Time, hands []*Seat) {
 			p.Again = sooner(p.Again, left)
 		}
 	}
-	p.want(hands)
-	lowered := share(p.Room, targetsOf(hands, func(_ int, s *Seat) (lo, hi, current int64) { return 1, max(1, s.floor), s.Confirmed.Max }, true))
-	first := share(p.Room, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+	p.setJoiningWants(hands)
+	lowered := distributeShares(p.Room, targetsOf(hands, func(_ int, s *ClusterPlan) (lo, hi, current int64) { return 1, max(1, s.floor), s.Confirmed.Max }, true))
+	first := distributeShares(p.Room, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 		return lowered[i], max(lowered[i], s.want), s.Confirmed.Max
 	}, true))
-	for i, n := range share(p.Room, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) { return first[i], max(first[i], s.cap), s.Confirmed.Max }, true)) {
+	for i, n := range distributeShares(p.Room, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
+		return first[i], max(first[i], s.cap), s.Confirmed.Max
+	}, true)) {
 		hands[i].Aim.Max = n
 	}
 }
@@ -94,8 +96,8 @@ const (
 	keepRunning             // what it runs
 )
 
-// bound sets the bounds of a cluster's part.
-func (s *Seat) bound(r rules, now time.Time, needed bool, hold hold) {
+// setMaximum sets the bounds of a cluster's part of the maximum.
+func (s *ClusterPlan) setMaximum(r rules, now time.Time, needed bool, hold hold) {
 	if s.cap = s.max; s.stuck && needed {
 		s.cap = max(s.usable(r), min(s.Aim.Min, s.max))
 	}
@@ -118,12 +120,13 @@ func (s *Seat) bound(r rules, now time.Time, needed bool, hold hold) {
 	}
 }
 
-// want sets what joining clusters want: by weight a part of what is to spare, as long as nobody comes first.
-func (p *Plan) want(hands []*Seat) {
+// setJoiningWants sets what joining clusters want: a part of what is to spare, by weight, unless a
+// cluster of a lower tier needs it.
+func (p *Plan) setJoiningWants(hands []*ClusterPlan) {
 	if len(hands) == 0 {
 		return
 	}
-	first := slices.MinFunc(hands, func(a, b *Seat) int { return cmp.Compare(a.tier, b.tier) }).tier
+	first := slices.MinFunc(hands, func(a, b *ClusterPlan) int { return cmp.Compare(a.tier, b.tier) }).tier
 	spare, weights := p.Room, int64(0)
 	for _, s := range hands {
 		if spare -= s.floor; s.tier == first {

@@ -35,7 +35,7 @@ type member struct {
 	hpas      cache.SharedIndexInformer
 	kinds     kinds
 	health    health
-	board     board
+	outbox    outbox
 	weight    weight
 	restored  func() // the cluster shows what is older than before
 
@@ -61,7 +61,7 @@ func newMember(r Registration, f *fleet) (*member, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
-	m := &member{registration: r, o: o, changed: f.changed, board: board{notes: map[string]*note{}}}
+	m := &member{registration: r, o: o, changed: f.changed, outbox: outbox{entries: map[string]*outboxEntry{}}}
 	m.restored = func() {
 		klog.Background().Info("A cluster shows older objects than before, as after a restore of its etcd; reading it again", "cluster", r.Name)
 		o.metrics.restores.WithLabelValues(r.Name).Inc()
@@ -100,13 +100,13 @@ func (m *member) connect(config *rest.Config) (err error) {
 	return err
 }
 
-// start lets the member work until stop, or until ctx ends.
+// start runs the member until stop is called or ctx ends.
 func (m *member) start(ctx context.Context) {
 	ctx, m.cancel = context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", m.registration.Name)))
 	m.kinds.ctx = ctx
 	m.running.Go(func() { m.hpas.RunWithContext(ctx) })
 	m.running.Go(func() { m.loop.Run(ctx) })
-	m.running.Go(func() { m.probe(ctx) })
+	m.running.Go(func() { m.probeLoop(ctx) })
 	m.running.Go(func() {
 		if cache.WaitFor(ctx, "", m.hpas.HasSyncedChecker()) {
 			m.health.listed()
@@ -134,7 +134,7 @@ func (m *member) hpaChanged(items ...any) {
 	}
 }
 
-// sync carries out what is on the board for a key, or finds a kind.
+// sync carries out the orders of a key, or discovers a kind.
 func (m *member) sync(ctx context.Context, key string) (time.Duration, error) {
 	if name, ok := strings.CutPrefix(key, kindPrefix); ok {
 		return m.kinds.resolve(ctx, name), nil
@@ -154,12 +154,12 @@ func (m *member) sync(ctx context.Context, key string) (time.Duration, error) {
 // panicked has what was under way count as of unknown outcome.
 func (m *member) panicked(key string, _ any) {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, workloadPrefix), verifyPrefix)
-	m.board.ended(key, func(n *note) { n.placing = nil })
+	m.outbox.recordOutcome(key, func(n *outboxEntry) { n.placing = nil })
 	m.changed(key)
 }
 
-// probe asks the cluster from time to time whether it is there.
-func (m *member) probe(ctx context.Context) {
+// probeLoop asks the cluster from time to time whether it is reachable.
+func (m *member) probeLoop(ctx context.Context) {
 	for {
 		tried, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
 		_, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(tried)
@@ -182,7 +182,7 @@ func (m *member) probe(ctx context.Context) {
 	}
 }
 
-func (m *member) reachable() bool { return m.hpas.HasSynced() && m.health.good() }
+func (m *member) reachable() bool { return m.hpas.HasSynced() && m.health.isTrusted() }
 
 // health is what is known of a cluster's own.
 type health struct {
@@ -201,14 +201,14 @@ type health struct {
 func (h *health) probed(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	was := h.fine()
+	was := h.isReachable()
 	first := h.heard.IsZero() && h.failures == 0
 	if err == nil {
 		h.heard, h.failures, h.doubted = h.clock.Now(), 0, false
 	} else {
 		h.failures++
 	}
-	return was != h.fine() || first
+	return was != h.isReachable() || first
 }
 
 // silent notes that a write got no answer.
@@ -233,16 +233,19 @@ func (h *health) listed() {
 	h.trouble = nil
 }
 
-func (h *health) fine() bool { return !h.heard.IsZero() && h.failures < h.patience && !h.doubted }
-
-func (h *health) good() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.fine()
+func (h *health) isReachable() bool {
+	return !h.heard.IsZero() && h.failures < h.patience && !h.doubted
 }
 
-// look tells when the cluster was last heard of, whether it is too young to say, and what is wrong with it.
-func (h *health) look() (heard time.Time, young bool, trouble error) {
+func (h *health) isTrusted() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.isReachable()
+}
+
+// status returns when the cluster last answered, whether it is too new to decide, and what is wrong
+// with it.
+func (h *health) status() (heard time.Time, young bool, trouble error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.heard, h.trouble == nil && h.failures == 0 && h.clock.Since(h.born) < youth, h.trouble

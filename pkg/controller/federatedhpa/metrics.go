@@ -47,7 +47,7 @@ func newMetrics(r prometheus.Registerer, objects cache.Store) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(cluster, what string, err error, took time.Duration) {
+func (m *metrics) countWrite(cluster, what string, err error, took time.Duration) {
 	m.writes.WithLabelValues(cluster, what, written.End(err)).Inc()
 	m.seconds.WithLabelValues(cluster).Observe(took.Seconds())
 }

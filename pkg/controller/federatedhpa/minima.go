@@ -12,14 +12,14 @@ import (
 // divideMinima aims at minima that add up to what is wanted, and leaves those alone that already do.
 func (p *Plan) divideMinima(r rules, now time.Time) {
 	total, room := r.min, r.max
-	var hands []*Seat
-	for _, s := range p.seats() {
+	var hands []*ClusterPlan
+	for _, s := range p.clusterPlans() {
 		switch {
 		case s.Lent || s.role == idle || s.role == waiting:
 			s.Aim.Min = 0
-		case s.fixed():
-			s.Aim.Min = s.held().Min
-			total, room = total-s.Aim.Min, room-s.held().Max
+		case s.isFixed():
+			s.Aim.Min = s.heldBounds().Min
+			total, room = total-s.Aim.Min, room-s.heldBounds().Max
 		case s.role == leaving:
 			s.Aim.Min = 0
 		default:
@@ -34,8 +34,8 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 		p.shiftMinima(hands, floors, aim)
 	case sum == aim:
 		keepMinimaOf(hands)
-	case sum > aim && total >= sumOf(floors): // a shift is under way, or less is wanted: who can do with less gives
-		setMinima(hands, share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+	case sum > aim && total >= sumCounts(floors): // a shift is under way, or less is wanted: who can do with less gives
+		setMinima(hands, distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 			return floors[i], s.Confirmed.Min, s.Confirmed.Min
 		}, false)))
 	default:
@@ -43,13 +43,13 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 	}
 }
 
-func setMinima(hands []*Seat, minima []int64) {
+func setMinima(hands []*ClusterPlan, minima []int64) {
 	for i, s := range hands {
 		s.Aim.Min = minima[i]
 	}
 }
 
-func keepMinimaOf(hands []*Seat) {
+func keepMinimaOf(hands []*ClusterPlan) {
 	for _, s := range hands {
 		s.Aim.Min = s.Confirmed.Min
 	}
@@ -57,35 +57,35 @@ func keepMinimaOf(hands []*Seat) {
 
 // evenMinima are as even as bounds allow. Where that would leave no room for what runs, as much of them as need be goes to
 // where as many run anyway.
-func evenMinima(hands []*Seat, least []int64, total, room int64) []int64 {
-	even := share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+func evenMinima(hands []*ClusterPlan, least []int64, total, room int64) []int64 {
+	even := distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 		return least[i], max(least[i], s.highestMin()), s.Confirmed.Min
 	}, false))
 	idle := make([]int64, len(hands)) // minima beyond what runs
 	for i, s := range hands {
-		idle[i] = max(0, even[i]-s.runs(least[i]))
-		room -= s.runs(least[i])
+		idle[i] = max(0, even[i]-s.runsWith(least[i]))
+		room -= s.runsWith(least[i])
 	}
-	idle = share(max(0, room), targetsOf(hands, func(i int, _ *Seat) (lo, hi, current int64) { return 0, idle[i], 0 }, false))
-	return share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
-		lo = min(even[i], s.runs(least[i])+idle[i])
-		return lo, max(lo, min(s.runs(least[i]), s.highestMin())), s.Confirmed.Min
+	idle = distributeShares(max(0, room), targetsOf(hands, func(i int, _ *ClusterPlan) (lo, hi, current int64) { return 0, idle[i], 0 }, false))
+	return distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
+		lo = min(even[i], s.runsWith(least[i])+idle[i])
+		return lo, max(lo, min(s.runsWith(least[i]), s.highestMin())), s.Confirmed.Min
 	}, false))
 }
 
-// runs is how many replicas it has whatever its minimum is.
-func (s *Seat) runs(least int64) int64 { return max(least, min(s.desired(), s.max)) }
+// runsWith returns how many replicas the cluster runs whatever its minimum is.
+func (s *ClusterPlan) runsWith(least int64) int64 { return max(least, min(s.desired(), s.max)) }
 
 // leastMinima are what each must have: its preference, less where that does not fit the maximum.
-func (p *Plan) leastMinima(r rules, hands []*Seat, room int64) []int64 {
-	return share(max(0, room), targetsOf(hands, func(_ int, s *Seat) (lo, hi, current int64) {
-		lo = r.least()
+func (p *Plan) leastMinima(r rules, hands []*ClusterPlan, room int64) []int64 {
+	return distributeShares(max(0, room), targetsOf(hands, func(_ int, s *ClusterPlan) (lo, hi, current int64) {
+		lo = r.lowestMinimum()
 		return lo, max(lo, s.min), 0
 	}, false))
 }
 
 // highestMin is what its minimum may grow to. One that does not scale keeps what it has.
-func (s *Seat) highestMin() int64 {
+func (s *ClusterPlan) highestMin() int64 {
 	if s.frozen() {
 		return min(s.Confirmed.Min, s.max)
 	}
@@ -93,7 +93,7 @@ func (s *Seat) highestMin() int64 {
 }
 
 // minimaAim is what the minima should add up to, and what they add up to now: -1 where one of them cannot stay.
-func minimaAim(hands []*Seat, least []int64, total int64) (aim, sum int64) {
+func minimaAim(hands []*ClusterPlan, least []int64, total int64) (aim, sum int64) {
 	var lowest, highest int64
 	for i, s := range hands {
 		hi := max(least[i], s.highestMin())
@@ -106,7 +106,7 @@ func minimaAim(hands []*Seat, least []int64, total int64) (aim, sum int64) {
 }
 
 // spareable are the minima that would do: less than now where a cluster would run fewer, if minima are to be moved.
-func (p *Plan) spareable(r rules, now time.Time, hands []*Seat, least []int64) []int64 {
+func (p *Plan) spareable(r rules, now time.Time, hands []*ClusterPlan, least []int64) []int64 {
 	floors := make([]int64, len(hands))
 	for i, s := range hands {
 		floors[i] = s.Confirmed.Min
@@ -124,25 +124,25 @@ func (p *Plan) spareable(r rules, now time.Time, hands []*Seat, least []int64) [
 
 // shiftMinima moves minima from clusters that would run fewer to clusters that run more: first what is wanted, from what
 // all givers can spare; then the rest goes back to them.
-func (p *Plan) shiftMinima(hands []*Seat, floors []int64, total int64) {
+func (p *Plan) shiftMinima(hands []*ClusterPlan, floors []int64, total int64) {
 	wants := make([]int64, len(hands))
 	for i, s := range hands {
 		if wants[i] = s.Confirmed.Min; floors[i] == s.Confirmed.Min && !s.frozen() {
 			wants[i] = max(s.Confirmed.Min, min(s.desired(), s.max))
 		}
 	}
-	first := share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+	first := distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 		if wants[i] > s.Confirmed.Min {
 			return floors[i], wants[i], s.Confirmed.Min
 		}
 		return floors[i], floors[i], s.Confirmed.Min
 	}, false))
-	setMinima(hands, share(total, targetsOf(hands, func(i int, s *Seat) (lo, hi, current int64) {
+	setMinima(hands, distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 		return first[i], max(first[i], wants[i]), s.Confirmed.Min
 	}, false)))
 }
 
-func sumOf(numbers []int64) int64 {
+func sumCounts(numbers []int64) int64 {
 	var sum int64
 	for _, n := range numbers {
 		sum += n
@@ -151,7 +151,7 @@ func sumOf(numbers []int64) int64 {
 }
 
 // targetsOf asks the kernel for seats. Tiers and weights count for maxima alone.
-func targetsOf(seats []*Seat, bounds func(i int, s *Seat) (lo, hi, current int64), preferred bool) []distribute.Target {
+func targetsOf(seats []*ClusterPlan, bounds func(i int, s *ClusterPlan) (lo, hi, current int64), preferred bool) []distribute.Target {
 	targets := make([]distribute.Target, len(seats))
 	for i, s := range seats {
 		lo, hi, current := bounds(i, s)
@@ -163,8 +163,8 @@ func targetsOf(seats []*Seat, bounds func(i int, s *Seat) (lo, hi, current int64
 	return targets
 }
 
-// share asks the kernel. What is asked for here is never malformed.
-func share(total int64, targets []distribute.Target) []int64 {
+// distributeShares calls the distribution rule with input that is always valid.
+func distributeShares(total int64, targets []distribute.Target) []int64 {
 	result, err := distribute.Distribute(total, targets, distribute.Options{})
 	if err != nil {
 		panic(err) // ends the sync of this one object

@@ -14,20 +14,21 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// drawings are what is made in clusters, and when to look again for what no watch tells.
-type drawings struct {
+// blueprintSet holds the objects to create in clusters, and when to look again for changes that no
+// watch reports.
+type blueprintSet struct {
 	blueprint blueprint
 	workload  *unstructured.Unstructured
 	again     time.Duration
 }
 
 // observe gathers the view of an object.
-func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View, drawings) {
+func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View, blueprintSet) {
 	v := View{Now: c.o.Clock.Now(), Object: o}
-	var d drawings
+	var d blueprintSet
 	var selector labels.Selector
 	var hash string
-	d, hash, selector, v.Stop = c.read(o)
+	d, hash, selector, v.Stop = c.readBlueprints(o)
 	registered := c.registry.Members()
 	for _, r := range registered {
 		selected := selector.Matches(labels.Set(r.Labels))
@@ -37,7 +38,7 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View
 		cluster := c.cluster(r, o, d, hash)
 		cluster.Selected = selected
 		v.Clusters = append(v.Clusters, cluster)
-		d.await(c, r.Name, o, v.Now)
+		d.awaitRetry(c, r.Name, o, v.Now)
 	}
 	for _, s := range o.Status.Clusters {
 		if !slices.ContainsFunc(registered, func(r Registration) bool { return r.Name == s.Name }) {
@@ -52,21 +53,21 @@ func (c *Controller) concerned(name string, o *v1alpha1.FederatedHorizontalPodAu
 	if slices.ContainsFunc(o.Status.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == name }) {
 		return true
 	}
-	m, _ := c.fleet.of(name)
+	m, _ := c.fleet.memberFor(name)
 	if m == nil {
 		return false
 	}
-	u := m.latest(keyOf(o), m.board.read(keyOf(o)))
-	return u != nil && owns(o, u)
+	u := m.latest(keyOf(o), m.outbox.readEntry(keyOf(o)))
+	return u != nil && isOwned(o, u)
 }
 
-// await notes when a cluster is due that refused something.
-func (d *drawings) await(c *Controller, name string, o *v1alpha1.FederatedHorizontalPodAutoscaler, now time.Time) {
-	m, _ := c.fleet.of(name)
+// awaitRetry records when a cluster that refused something is due.
+func (d *blueprintSet) awaitRetry(c *Controller, name string, o *v1alpha1.FederatedHorizontalPodAutoscaler, now time.Time) {
+	m, _ := c.fleet.memberFor(name)
 	if m == nil {
 		return
 	}
-	n := m.board.read(keyOf(o))
+	n := m.outbox.readEntry(keyOf(o))
 	for _, due := range []time.Time{n.due, n.retry} {
 		if left := due.Sub(now); left > 0 {
 			d.again = sooner(d.again, left)
@@ -74,17 +75,17 @@ func (d *drawings) await(c *Controller, name string, o *v1alpha1.FederatedHorizo
 	}
 }
 
-func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodAutoscaler, d drawings, hash string) Cluster {
-	m, fault := c.fleet.of(r.Name)
+func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodAutoscaler, d blueprintSet, hash string) Cluster {
+	m, fault := c.fleet.memberFor(r.Name)
 	if m == nil {
 		// Without a fault it is about to begin.
 		return Cluster{Name: r.Name, Registered: true, Fault: fault, Starting: fault == Hold{}}
 	}
-	return m.look(o, d.blueprint, hash)
+	return m.observe(o, d.blueprint, hash)
 }
 
-// read makes drawings of what the user wrote, or says what is wrong with that.
-func (c *Controller) read(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d drawings, hash string, selector labels.Selector, stop Hold) {
+// readBlueprints reads what the user wrote, or returns what is wrong with it.
+func (c *Controller) readBlueprints(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d blueprintSet, hash string, selector labels.Selector, stop Hold) {
 	if o.Annotations[oversized] != "" {
 		return d, "", labels.Nothing(), Hold{"TooLarge", fmt.Sprintf("metrics, behavior, template and clusterSelector have more than %d bytes: make them smaller", maxSpec)}
 	}
@@ -101,18 +102,18 @@ func (c *Controller) read(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d drawi
 	if d.workload, hash, err = workloadOf(o); err != nil {
 		return d, "", selector, Hold{"InvalidTemplate", err.Error()}
 	}
-	if rival := c.rival(o); rival != "" {
+	if rival := c.olderRival(o); rival != "" {
 		return d, hash, selector, Hold{"Conflict", fmt.Sprintf("%s is older and scales the same workload: remove one of the two", rival)}
 	}
 	return d, hash, selector, d.blueprint.forbids(o)
 }
 
-// rival is the oldest object about the same workload, if that is not this one.
-func (c *Controller) rival(o *v1alpha1.FederatedHorizontalPodAutoscaler) string {
+// olderRival returns the oldest object for the same workload, if it is not this one.
+func (c *Controller) olderRival(o *v1alpha1.FederatedHorizontalPodAutoscaler) string {
 	items, _ := c.objects.ByIndex(byTarget, targetOf(o))
 	oldest := o
 	for _, item := range items {
-		if other, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok && other.UID != o.UID && older(other, oldest) {
+		if other, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok && other.UID != o.UID && isOlder(other, oldest) {
 			oldest = other
 		}
 	}
@@ -122,7 +123,7 @@ func (c *Controller) rival(o *v1alpha1.FederatedHorizontalPodAutoscaler) string 
 	return oldest.Name
 }
 
-func older(a, b *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
+func isOlder(a, b *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}

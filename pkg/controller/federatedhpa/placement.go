@@ -15,20 +15,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// placeOne does what the board says about a workload. It is tried again with the next plan that asks for it, which the
+// placeOne carries out the write of a workload in the outbox. It is tried again with the next plan that asks for it, which the
 // workload's own events bring.
 func (m *member) placeOne(ctx context.Context, key string) {
-	n := m.board.read(key)
+	n := m.outbox.readEntry(key)
 	if n.placing == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
 	defer cancel()
 	begun := m.o.Clock.Now()
-	err := m.write(ctx, *n.placing, key)
-	m.o.metrics.wrote(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
+	err := m.writeWorkload(ctx, *n.placing, key)
+	m.o.metrics.countWrite(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
 	now := m.o.Clock.Now()
-	m.board.amend(key, func(n *note) {
+	m.outbox.updateEntry(key, func(n *outboxEntry) {
 		n.placing, n.placed, n.retry = nil, Hold{}, now.Add(settle)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
@@ -41,11 +41,12 @@ func (m *member) placeOne(ctx context.Context, key string) {
 // settle is how long the cache is given to show a workload that was written.
 const settle = 2 * time.Second
 
-// write creates with one replica, and leaves replicas out of all that comes after: they are the autoscaler's.
-func (m *member) write(ctx context.Context, p placement, key string) error {
+// writeWorkload creates a workload with one replica. Later writes leave replicas out, because they
+// belong to the autoscaler.
+func (m *member) writeWorkload(ctx context.Context, p placement, key string) error {
 	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 	client := m.dynamic.Resource(p.kind.resource).Namespace(namespace)
-	switch p.Deed {
+	switch p.Operation {
 	case Create:
 		wanted := p.wanted.DeepCopy()
 		if err := unstructured.SetNestedField(wanted.Object, int64(1), "spec", "replicas"); err != nil {
@@ -53,7 +54,7 @@ func (m *member) write(ctx context.Context, p placement, key string) error {
 		}
 		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 		if err == nil {
-			_, _ = claim(ctx, client, made) // else before the first change
+			_, _ = claimFields(ctx, client, made) // else before the first change
 		}
 		return err
 	case Change:
@@ -64,7 +65,7 @@ func (m *member) write(ctx context.Context, p placement, key string) error {
 		if string(is.GetUID()) != p.UID {
 			return apierrors.NewConflict(p.kind.resource.GroupResource(), p.name, errUnclaimed)
 		}
-		if is, err = claim(ctx, client, is); err != nil {
+		if is, err = claimFields(ctx, client, is); err != nil {
 			return err
 		}
 		wanted := p.wanted.DeepCopy()

@@ -14,12 +14,12 @@ import (
 type Plan struct {
 	// Stop says why nothing is done.
 	Stop Hold
-	// Seats are the clusters, by name.
-	Seats []Seat
+	// Clusters are sorted, by name.
+	Clusters []ClusterPlan
 	// Orders go to clusters, after the status has been written.
 	Orders []Order
 	// Placings are about workloads.
-	Placings []Placing
+	Placings []WorkloadWrite
 	// Room is what there is to give to clusters that can be given to. Missing is how much more they ask for.
 	Room, Missing int64
 	// Omitted is how many clusters are selected beyond what an object can hold.
@@ -49,8 +49,8 @@ func NewPlan(v View) Plan {
 	p.divideMinima(r, v.Now)
 	p.divideMaxima(r, v.Now)
 	if !v.Object.Spec.Paused {
-		p.grant(r, v.Now)
-		p.place(r)
+		p.orderBounds(r, v.Now)
+		p.placeWorkloads(r)
 	}
 	if len(p.Orders) > 0 {
 		p.Again = sooner(p.Again, awhile) // who has not answered by then is planned without
@@ -66,46 +66,47 @@ func survey(v View, r rules) Plan {
 	}
 	var p Plan
 	for _, c := range v.Clusters {
-		s := seatOf(c, ledger[c.Name], r, v.Now)
-		p.Starting = p.Starting || c.Starting && (c.Selected || s.has())
-		p.await(&s, r, v.Now)
-		p.Seats = append(p.Seats, s)
+		s := newClusterPlan(c, ledger[c.Name], r, v.Now)
+		p.Starting = p.Starting || c.Starting && (c.Selected || s.hasAutoscaler())
+		p.wakeFor(&s, r, v.Now)
+		p.Clusters = append(p.Clusters, s)
 	}
-	p.omit()
-	slices.SortFunc(p.Seats, func(a, b Seat) int { return cmp.Compare(a.Name, b.Name) })
+	p.omitBeyondLimit()
+	slices.SortFunc(p.Clusters, func(a, b ClusterPlan) int { return cmp.Compare(a.Name, b.Name) })
 	return p
 }
 
 // maxClusters bounds the clusters of one object, so that the API server takes its status.
 const maxClusters = 256
 
-// omit leaves out the last of too many clusters, by tier and name. Those that something was promised to stay.
-func (p *Plan) omit() {
-	if len(p.Seats) <= maxClusters {
+// omitBeyondLimit leaves out the last of too many clusters, by tier and name. Clusters that have an
+// autoscaler, or may get one from an order, stay.
+func (p *Plan) omitBeyondLimit() {
+	if len(p.Clusters) <= maxClusters {
 		return
 	}
-	promised := func(s *Seat) int {
-		if s.has() {
+	promised := func(s *ClusterPlan) int {
+		if s.hasAutoscaler() {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(p.Seats, func(a, b Seat) int {
+	slices.SortFunc(p.Clusters, func(a, b ClusterPlan) int {
 		return cmp.Or(cmp.Compare(promised(&a), promised(&b)), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
-	for n := len(p.Seats); n > maxClusters && !p.Seats[n-1].has(); n-- {
-		if p.Seats[n-1].cluster.Selected {
+	for n := len(p.Clusters); n > maxClusters && !p.Clusters[n-1].hasAutoscaler(); n-- {
+		if p.Clusters[n-1].cluster.Selected {
 			p.Omitted++
 		}
-		p.Seats = p.Seats[:n-1]
+		p.Clusters = p.Clusters[:n-1]
 	}
 }
 
 // lookAgainAt is when a cluster is asked again for a version that it has not shown.
 const lookAgainAt = 5 * time.Second
 
-// await notes when time alone will change what a cluster is.
-func (p *Plan) await(s *Seat, r rules, now time.Time) {
+// wakeFor records when time alone changes the state of a cluster.
+func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if s.cluster.Starting {
 		p.Again = sooner(p.Again, youth)
 	}
@@ -115,23 +116,23 @@ func (p *Plan) await(s *Seat, r rules, now time.Time) {
 	if s.behind && s.cluster.Reachable {
 		p.Again = sooner(p.Again, lookAgainAt)
 	}
-	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.has() {
+	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.hasAutoscaler() {
 		p.Again = sooner(p.Again, r.lendAfter-now.Sub(since.Time))
 	}
 }
 
-func (p *Plan) seats() []*Seat {
-	all := make([]*Seat, len(p.Seats))
-	for i := range p.Seats {
-		all[i] = &p.Seats[i]
+func (p *Plan) clusterPlans() []*ClusterPlan {
+	all := make([]*ClusterPlan, len(p.Clusters))
+	for i := range p.Clusters {
+		all[i] = &p.Clusters[i]
 	}
 	return all
 }
 
 // keepRoles is for an object that must not be acted on.
 func (p *Plan) keepRoles() {
-	for _, s := range p.seats() {
-		if s.has() {
+	for _, s := range p.clusterPlans() {
+		if s.hasAutoscaler() {
 			s.role = used
 		}
 	}
@@ -140,13 +141,13 @@ func (p *Plan) keepRoles() {
 // dismantle removes everything, or leaves everything.
 func (p *Plan) dismantle(r rules, now time.Time) {
 	p.Gone = true
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		s.role = leaving
 		switch {
 		case r.orphan || !s.cluster.Registered:
 			p.Gone = p.Gone && s.cluster.InFlight == nil
 			continue
-		case s.has():
+		case s.hasAutoscaler():
 			p.Gone = false
 		case !s.cluster.Absent && !s.cluster.Starting && s.entry.Epoch == 0:
 			continue // nothing was ever sent there
@@ -154,11 +155,11 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 			p.Gone = false
 			continue
 		}
-		if s.Aim = (Bounds{}); s.has() && !s.fixed() {
-			p.order(s, Bounds{}, r, now)
+		if s.Aim = (Bounds{}); s.hasAutoscaler() && !s.isFixed() {
+			p.orderFor(s, Bounds{}, r, now)
 		}
 	}
-	if !r.orphan && p.place(r) {
+	if !r.orphan && p.placeWorkloads(r) {
 		p.Gone = false
 	}
 }

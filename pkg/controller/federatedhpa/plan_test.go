@@ -90,9 +90,9 @@ var _ = Describe("Clusters", func() {
 		Entry("in need only, not before", view(federated(1, 10, strict, onDemand), has("a", 1, 10, 9), none("b")), "10/-"),
 		Entry("in need only, not where nothing is left", view(federated(1, 10, strict, onDemand), has("a", 1, 10, 10, wants(20)), none("b")), "10/-"),
 		Entry("in need, beyond a preference", view(federated(1, 10, strict, onDemand, prefer("a", atMost(6))), has("a", 1, 6, 6, wants(20)), none("b")), "6/4"),
-		Entry("in need, when one is stuck", isStuck(view(federated(1, 10, strict, onDemand, prefer("other", tier(1))), none("other"), has("stuck", 1, 10, 8, ready(4)))), "5/5"),
+		Entry("in need, when one is stuck", isStuck(view(federated(1, 10, strict, onDemand, prefer("other", tier(1))), none("other"), has("stuck", 1, 10, 8, readyCondition(4)))), "5/5"),
 		Entry("in need, while one is out of reach", view(federated(1, 10, strict, onDemand, prefer("a", atMost(6))), has("a", 1, 6, 3, away), none("b")), "6/4"),
-		Entry("not without the wish", isStuck(view(federated(1, 10, strict), none("other"), has("stuck", 1, 10, 8, ready(4)))), "-/10"),
+		Entry("not without the wish", isStuck(view(federated(1, 10, strict), none("other"), has("stuck", 1, 10, 8, readyCondition(4)))), "-/10"),
 	)
 
 	It("leave when they are not needed any more, after a quiet time", func() {
@@ -159,7 +159,7 @@ var _ = Describe("Escrow", func() {
 	It("does not take a raise of unknown end for lost because it is not there yet", func() {
 		v := remembers(view(federated(2, 20), has("a", 1, 10, 2), has("b", 1, 2, 2, wants(9))), "a", outstanding(1, 18, "100"))
 		p := NewPlan(v)
-		Expect(p.Seats[0].Counted.Max).To(BeEquivalentTo(18))
+		Expect(p.Clusters[0].Counted.Max).To(BeEquivalentTo(18))
 		Expect(orders(p)).To(Equal([]string{"a 1..10"}), "a write that lands makes sure of it; its bounds are counted")
 		s := status(v, p)
 		Expect(s.Clusters[0].Outstanding).To(Equal(&v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 18, Base: "100", Repeated: true}))
@@ -168,16 +168,16 @@ var _ = Describe("Escrow", func() {
 
 	It("takes it for lost as soon as the cluster shows a later version", func() {
 		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "99"))
-		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(10))
+		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
 		Expect(status(v, NewPlan(v)).Clusters[0].Outstanding).To(BeNil())
 	})
 
 	It("takes it for lost if it was refused, unless something was sent before on the same base", func() {
 		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
 		v.Clusters[0].Rejected = 4
-		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(10))
+		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
 		entry(&v, "a").Outstanding.Repeated = true
-		Expect(NewPlan(v).Seats[0].Counted.Max).To(BeEquivalentTo(18))
+		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(18))
 	})
 
 	It("writes even where the bounds stay, to be certain", func() {
@@ -278,14 +278,14 @@ var _ = Describe("A cluster out of reach", func() {
 		c := Cluster{Name: "b"}
 		v := remembers(view(federated(2, 20), has("a", 1, 10, 10, wants(25)), c), "b", confirmed(1, 10))
 		Expect(orders(NewPlan(v))).To(BeEmpty())
-		Expect(NewPlan(v).Seats[1].Counted.Max).To(BeEquivalentTo(10))
+		Expect(NewPlan(v).Clusters[1].Counted.Max).To(BeEquivalentTo(10))
 	})
 })
 
 var _ = It("decides without looking outside", func() {
 	files, err := filepath.Glob("*.go")
 	Expect(err).NotTo(HaveOccurred())
-	pure := []string{"choose.go", "escrow.go", "maxima.go", "minima.go", "placing.go", "plan.go", "rules.go", "seat.go", "signals.go", "status.go", "view.go"}
+	pure := []string{"choose.go", "clusterplan.go", "escrow.go", "maxima.go", "minima.go", "plan.go", "rules.go", "signals.go", "status.go", "view.go", "workloads.go"}
 	for _, name := range pure {
 		Expect(files).To(ContainElement(name))
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)

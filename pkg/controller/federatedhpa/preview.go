@@ -44,12 +44,12 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 	var running sync.WaitGroup
 	running.Go(func() { c.registry.Run(watching) })
 	defer running.Wait()
-	defer c.fleet.end()
+	defer c.fleet.stopMembers()
 	defer end()
 	if !cache.WaitFor(ctx, "", registry.Filled()...) {
 		return nil, fmt.Errorf("find clusters: %w", context.Cause(ctx))
 	}
-	c.fleet.begin(watching)
+	c.fleet.startMembers(watching)
 	for {
 		previews, answered := c.preview(objects)
 		select {

@@ -35,7 +35,7 @@ func (f *federation) previews(patience time.Duration, change func(*spec)) []Prev
 // foretold are the bounds that a preview foretells.
 func foretold(p Preview) string {
 	var all []string
-	for _, s := range p.Plan.Seats {
+	for _, s := range p.Plan.Clusters {
 		all = append(all, fmt.Sprintf("%d..%d", s.Aim.Min, s.Aim.Max))
 	}
 	return strings.Join(all, "/")

@@ -86,7 +86,7 @@ func (p *Profiles) Members() []Registration {
 			all = append(all, p.source(u))
 		}
 	}
-	return p.readings.of(all)
+	return p.readings.registrations(all)
 }
 
 func (p *Profiles) source(u *unstructured.Unstructured) source {

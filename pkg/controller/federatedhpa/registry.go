@@ -60,8 +60,8 @@ type reading struct {
 	Registration
 }
 
-// of returns the registrations by name.
-func (r *readings) of(sources []source) []Registration {
+// registrations returns the registrations by name.
+func (r *readings) registrations(sources []source) []Registration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.all

@@ -77,19 +77,19 @@ func object(raw runtime.RawExtension) (map[string]any, error) {
 	}
 	u := map[string]any{}
 	err = json.Unmarshal(text, &u)
-	return runtime.DeepCopyJSON(whole(u).(map[string]any)), err
+	return runtime.DeepCopyJSON(wholeNumbers(u).(map[string]any)), err
 }
 
-// whole makes whole numbers of floats that are, as the API machinery has them.
-func whole(value any) any {
+// wholeNumbers converts floats without a fraction to integers, as the API machinery decodes them.
+func wholeNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			v[key] = whole(inner)
+			v[key] = wholeNumbers(inner)
 		}
 	case []any:
 		for i, inner := range v {
-			v[i] = whole(inner)
+			v[i] = wholeNumbers(inner)
 		}
 	case float64:
 		if v == float64(int64(v)) {
@@ -125,7 +125,7 @@ func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, orde
 		"name": o.Name, "namespace": o.Namespace, "labels": map[string]any{ownerLabel: string(o.UID)},
 		"annotations": map[string]any{templateAnnotation: b.hash, epochAnnotation: strconv.FormatInt(order.Epoch, 10)},
 	}
-	if order.Deed == Change {
+	if order.Operation == Change {
 		metadata["resourceVersion"], metadata["uid"] = order.Version, order.UID
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -154,12 +154,12 @@ func workloadOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (*unstructured.Uns
 	hash := hashOf(content)
 	u.SetNamespace(o.Namespace)
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
-	u.SetLabels(with(labels, ownerLabel, string(o.UID)))
-	u.SetAnnotations(with(annotations, templateAnnotation, hash))
+	u.SetLabels(withLabel(labels, ownerLabel, string(o.UID)))
+	u.SetAnnotations(withLabel(annotations, templateAnnotation, hash))
 	return u, hash, nil
 }
 
-func with(all map[string]string, key, value string) map[string]string {
+func withLabel(all map[string]string, key, value string) map[string]string {
 	if all == nil {
 		all = map[string]string{}
 	}

@@ -28,7 +28,7 @@ var _ = Describe("A rendered autoscaler", func() {
 
 	It("has the template, the bounds, and what it is known by; and fields that are yet to come", func() {
 		o := federated(1, 10, withMetric("500m"), behaving)
-		u, err := Rendered(o, Order{Deed: Create, Bounds: Bounds{Min: 2, Max: 7}, Epoch: 3})
+		u, err := Rendered(o, Order{Operation: Create, Bounds: Bounds{Min: 2, Max: 7}, Epoch: 3})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetName()).To(Equal("shop"))
 		Expect(u.GetResourceVersion()).To(BeEmpty())
@@ -43,7 +43,7 @@ var _ = Describe("A rendered autoscaler", func() {
 	})
 
 	It("has an effect only on the object and version that it was decided on", func() {
-		u, err := Rendered(federated(1, 10), Order{Deed: Change, Bounds: Bounds{Min: 2, Max: 7}, Version: "17", UID: "a"})
+		u, err := Rendered(federated(1, 10), Order{Operation: Change, Bounds: Bounds{Min: 2, Max: 7}, Version: "17", UID: "a"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetResourceVersion()).To(Equal("17"))
 		Expect(u.GetUID()).To(BeEquivalentTo("a"))
@@ -52,7 +52,7 @@ var _ = Describe("A rendered autoscaler", func() {
 	DescribeTable("has drifted, or has not",
 		func(drifted bool, change func(*autoscalingv2.HorizontalPodAutoscaler)) {
 			o := federated(1, 10, withMetric("0.5"), behaving)
-			u, err := Rendered(o, Order{Deed: Create, Bounds: Bounds{Min: 2, Max: 7}})
+			u, err := Rendered(o, Order{Operation: Create, Bounds: Bounds{Min: 2, Max: 7}})
 			Expect(err).NotTo(HaveOccurred())
 			h := stored(u)
 			change(h)
@@ -132,7 +132,7 @@ var _ = Describe("Status", func() {
 	)
 
 	It("adds up what is known, and lets no plan without change look like one", func() {
-		v := view(federated(2, 20), has("a", 1, 12, 5), has("b", 1, 8, 3, ready(2)))
+		v := view(federated(2, 20), has("a", 1, 12, 5), has("b", 1, 8, 3, readyCondition(2)))
 		v.Object.Status = status(v, NewPlan(v))
 		s := v.Object.Status
 		Expect([]int32{s.CurrentReplicas, s.DesiredReplicas, s.ReadyReplicas, s.MinReplicas, s.MaxReplicas, s.CountedReplicas}).To(Equal([]int32{8, 8, 7, 2, 20, 20}))

@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// report writes the ledger and all else of the status if it has changed, and tells of what has begun or ended. Without
+// report writes the ledger and all else of the status if it has changed, and emits events for what has begun or ended. Without
 // its success nothing may be sent.
 func (c *Controller) report(ctx context.Context, v View, p Plan) error {
 	status := NewStatus(v, p)

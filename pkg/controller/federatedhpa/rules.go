@@ -76,8 +76,8 @@ func (r rules) prefer(name string) preference {
 	return p
 }
 
-// least is the lowest minimum that a used cluster may have.
-func (r rules) least() int64 {
+// lowestMinimum returns the lowest minimum that a used cluster may have.
+func (r rules) lowestMinimum() int64 {
 	if r.policy == v1alpha1.AllowZero {
 		return 0
 	}

@@ -74,10 +74,10 @@ func (s *Secrets) Members() []Registration {
 			}})
 		}
 	}
-	return s.readings.of(all)
+	return s.readings.registrations(all)
 }
 
-// versionOf tells apart all that an object was and is.
+// versionOf distinguishes all states of an object.
 func versionOf(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
 // registrationOf makes a registration of a kubeconfig, whatever it is.

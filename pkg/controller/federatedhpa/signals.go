@@ -70,7 +70,7 @@ func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) floa
 		rounded = averageUnit
 	}
 	for _, wanted := range all {
-		if target, current := pair(is, wanted); target != nil {
+		if target, current := targetAndValue(is, wanted); target != nil {
 			ratio := quotient(*target, *current, rounded)
 			if math.IsNaN(ratio) {
 				return 0
@@ -85,8 +85,9 @@ func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) floa
 // a little more than the total, and so calls for one replica more than the autoscaler itself would run.
 const averageUnit = 0.001
 
-// pair finds the target and the current value of a metric, nil where the two are of different metrics.
-func pair(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (*autoscalingv2.MetricTarget, *autoscalingv2.MetricValueStatus) {
+// targetAndValue returns the target and the current value of a metric, nil if the two belong to
+// different metrics.
+func targetAndValue(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (*autoscalingv2.MetricTarget, *autoscalingv2.MetricValueStatus) {
 	if is.Type != s.Type {
 		return nil, nil
 	}

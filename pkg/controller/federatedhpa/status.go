@@ -23,17 +23,17 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 		Conditions:         slices.Clone(v.Object.Status.Conditions),
 	}
 	r := rulesOf(v.Object.Spec)
-	for i := range p.Seats {
-		seat := &p.Seats[i]
+	for i := range p.Clusters {
+		seat := &p.Clusters[i]
 		if seat.forgotten(r) {
 			continue
 		}
 		c := seat.status()
 		for total, n := range map[*int32]int32{
 			&s.CurrentReplicas: c.CurrentReplicas, &s.DesiredReplicas: c.DesiredReplicas, &s.ReadyReplicas: c.ReadyReplicas,
-			&s.MinReplicas: c.ConfirmedMinReplicas, &s.MaxReplicas: c.ConfirmedMaxReplicas, &s.CountedReplicas: small(seat.Counted.Max),
+			&s.MinReplicas: c.ConfirmedMinReplicas, &s.MaxReplicas: c.ConfirmedMaxReplicas, &s.CountedReplicas: clampInt32(seat.Counted.Max),
 		} {
-			*total = small(int64(*total) + int64(n))
+			*total = clampInt32(int64(*total) + int64(n))
 		}
 		s.Clusters = append(s.Clusters, c)
 	}
@@ -46,35 +46,35 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 }
 
 // forgotten are clusters that the object does not want and that nothing was promised to, or that were given up for good.
-func (s *Seat) forgotten(r rules) bool {
-	if s.has() {
+func (s *ClusterPlan) forgotten(r rules) bool {
+	if s.hasAutoscaler() {
 		return !s.cluster.Registered && slices.Contains(r.released, s.Name)
 	}
 	return !s.cluster.Selected
 }
 
-func (s *Seat) status() v1alpha1.ClusterStatus {
+func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
 	e := s.entry
-	e.MinReplicas, e.MaxReplicas = small(s.Aim.Min), small(s.Aim.Max)
+	e.MinReplicas, e.MaxReplicas = clampInt32(s.Aim.Min), clampInt32(s.Aim.Max)
 	was := Bounds{int64(e.ConfirmedMinReplicas), int64(e.ConfirmedMaxReplicas)}
-	e.ConfirmedMinReplicas, e.ConfirmedMaxReplicas = small(s.Confirmed.Min), small(s.Confirmed.Max)
+	e.ConfirmedMinReplicas, e.ConfirmedMaxReplicas = clampInt32(s.Confirmed.Min), clampInt32(s.Confirmed.Max)
 	switch l := s.cluster.Local; {
 	case s.behind, l == nil && !s.cluster.Absent:
 	case l == nil:
 		e.ConfirmedVersion = ""
-	case was != s.Confirmed, e.ConfirmedVersion == "", later(e.ConfirmedVersion, l.Version):
+	case was != s.Confirmed, e.ConfirmedVersion == "", isNewer(e.ConfirmedVersion, l.Version):
 		e.ConfirmedVersion = l.Version
 	}
 	if l := s.cluster.Local; l != nil && s.cluster.Reachable {
-		e.CurrentReplicas, e.DesiredReplicas, e.LimitedBy, e.Demand = small(l.Current), small(l.Desired), l.Limit, 0
+		e.CurrentReplicas, e.DesiredReplicas, e.LimitedBy, e.Demand = clampInt32(l.Current), clampInt32(l.Desired), l.Limit, 0
 		if s.limited {
-			e.Demand = small(l.Demand)
+			e.Demand = clampInt32(l.Demand)
 		}
 		if s.missing() {
 			e.CurrentReplicas, e.LimitedBy = 0, ""
 		}
-		e.ReadyReplicas = small(s.cluster.Workload.Ready)
-	} else if !s.has() {
+		e.ReadyReplicas = clampInt32(s.cluster.Workload.Ready)
+	} else if !s.hasAutoscaler() {
 		e.CurrentReplicas, e.DesiredReplicas, e.ReadyReplicas, e.LimitedBy, e.Demand, e.NotReadySince = 0, 0, 0, "", 0, nil
 	}
 	if s.role == idle || s.role == waiting {
@@ -84,13 +84,13 @@ func (s *Seat) status() v1alpha1.ClusterStatus {
 		}
 	}
 	var why Hold
-	e.State, why = s.state()
+	e.State, why = s.clusterState()
 	e.Reason, e.Message = sanitizedReason(why.Reason), sanitized(why.Message)
 	return e
 }
 
-// state is what a person reads first.
-func (s *Seat) state() (v1alpha1.ClusterState, Hold) {
+// clusterState returns the state of the cluster that the status shows first.
+func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
 	c := s.cluster
 	switch {
 	case !c.Registered:
@@ -118,7 +118,7 @@ func (s *Seat) state() (v1alpha1.ClusterState, Hold) {
 }
 
 func conditions(v View, p Plan, r rules) []metav1.Condition {
-	all := []metav1.Condition{ready(v, p), unreachable(p)}
+	all := []metav1.Condition{readyCondition(v, p), unreachable(p)}
 	if p.Stop != (Hold{}) || v.Object.DeletionTimestamp != nil {
 		for _, t := range []string{v1alpha1.ConditionBalanced, v1alpha1.ConditionLimited, v1alpha1.ConditionOverCommitted, v1alpha1.ConditionMinExceeded, v1alpha1.ConditionJoiningBlocked} {
 			all = append(all, metav1.Condition{Type: t, Status: metav1.ConditionUnknown, Reason: cmp.Or(p.Stop.Reason, "Deleting"), Message: "see the condition Ready"})
@@ -138,9 +138,9 @@ func condition(kind string, is bool, yes, no Hold) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: why.Reason, Message: why.Message}
 }
 
-func (p Plan) named(which func(*Seat) bool) []string {
+func (p Plan) clustersWhere(which func(*ClusterPlan) bool) []string {
 	var names []string
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		if which(s) {
 			names = append(names, s.Name)
 		}
@@ -157,14 +157,17 @@ func listed(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func ready(v View, p Plan) metav1.Condition {
+func readyCondition(v View, p Plan) metav1.Condition {
 	no := p.Stop
-	refused := p.named(func(s *Seat) bool { state, _ := s.state(); return state == v1alpha1.Refused && s.cluster.Selected })
-	inUse := p.named(func(s *Seat) bool { return s.role == used || s.role == joining })
+	refused := p.clustersWhere(func(s *ClusterPlan) bool {
+		state, _ := s.clusterState()
+		return state == v1alpha1.Refused && s.cluster.Selected
+	})
+	inUse := p.clustersWhere(func(s *ClusterPlan) bool { return s.role == used || s.role == joining })
 	switch {
 	case v.Object.DeletionTimestamp != nil:
 		no = Hold{"Deleting", "the objects in clusters are being removed"}
-		if away := p.named(func(s *Seat) bool { return s.cluster.Registered && !s.cluster.Reachable }); len(away) > 0 {
+		if away := p.clustersWhere(func(s *ClusterPlan) bool { return s.cluster.Registered && !s.cluster.Reachable }); len(away) > 0 {
 			no.Message += "; unreachable: " + listed(away)
 		}
 	case no != Hold{}:
@@ -181,14 +184,14 @@ func ready(v View, p Plan) metav1.Condition {
 }
 
 func unreachable(p Plan) metav1.Condition {
-	away := p.named(func(s *Seat) bool { return s.has() && !s.cluster.Reachable && !s.cluster.Starting })
+	away := p.clustersWhere(func(s *ClusterPlan) bool { return s.hasAutoscaler() && !s.cluster.Reachable && !s.cluster.Starting })
 	return condition(v1alpha1.ConditionClustersUnreachable, len(away) > 0,
 		Hold{"OutOfReach", "these clusters do not answer and keep their bounds: " + listed(away)},
 		Hold{"AllReached", "all clusters with a share answer"})
 }
 
 func balanced(p Plan) metav1.Condition {
-	moving := p.named(func(s *Seat) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
+	moving := p.clustersWhere(func(s *ClusterPlan) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
 	return condition(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "all clusters have their desired bounds"},
 		Hold{"Moving", "bounds are being changed in " + listed(moving)})
 }
@@ -201,7 +204,7 @@ func limited(p Plan) metav1.Condition {
 
 func overCommitted(p Plan, r rules) metav1.Condition {
 	var lent, counted int64
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		if counted += s.Counted.Max; s.Lent {
 			lent += s.Counted.Max
 		}
@@ -214,7 +217,7 @@ func overCommitted(p Plan, r rules) metav1.Condition {
 
 func minExceeded(p Plan, r rules) metav1.Condition {
 	var sum int64
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		sum += s.Aim.Min
 	}
 	return condition(v1alpha1.ConditionMinExceeded, sum > r.min,
@@ -223,7 +226,7 @@ func minExceeded(p Plan, r rules) metav1.Condition {
 }
 
 func joiningBlocked(p Plan) metav1.Condition {
-	blocked := p.named(func(s *Seat) bool { return s.role == waiting })
+	blocked := p.clustersWhere(func(s *ClusterPlan) bool { return s.role == waiting })
 	return condition(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
 		Hold{"NoRoom", "other clusters use all of maxReplicas; these clusters wait: " + listed(blocked)},
 		Hold{"NotNeeded", "no cluster waits for a share"})

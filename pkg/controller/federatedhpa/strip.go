@@ -25,7 +25,7 @@ func stripObject(item any) (any, error) {
 	if !ok {
 		return item, nil
 	}
-	o.Labels, o.Annotations, o.ManagedFields = nil, only(o.Annotations, oversized), nil
+	o.Labels, o.Annotations, o.ManagedFields = nil, onlyKey(o.Annotations, oversized), nil
 	if sizeOf(o.Spec) > maxSpec {
 		o.Annotations = map[string]string{oversized: "true"}
 		o.Spec.Metrics, o.Spec.Behavior, o.Spec.ClusterSelector = nil, nil, nil
@@ -64,15 +64,15 @@ func stripWorkload(item any) (any, error) {
 	kept.SetName(u.GetName())
 	kept.SetUID(u.GetUID())
 	kept.SetResourceVersion(u.GetResourceVersion())
-	kept.SetLabels(only(u.GetLabels(), ownerLabel))
-	kept.SetAnnotations(only(u.GetAnnotations(), templateAnnotation))
+	kept.SetLabels(onlyKey(u.GetLabels(), ownerLabel))
+	kept.SetAnnotations(onlyKey(u.GetAnnotations(), templateAnnotation))
 	if ready, found, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas"); found {
 		_ = unstructured.SetNestedField(kept.Object, ready, "status", "readyReplicas")
 	}
 	return kept, nil
 }
 
-func only(all map[string]string, key string) map[string]string {
+func onlyKey(all map[string]string, key string) map[string]string {
 	if value, ok := all[key]; ok {
 		return map[string]string{key: value}
 	}
@@ -101,8 +101,8 @@ func stripAutoscaler(item any) (any, error) {
 	if !ok {
 		return item, nil
 	}
-	u.SetLabels(only(u.GetLabels(), ownerLabel))
-	u.SetAnnotations(only(u.GetAnnotations(), templateAnnotation))
+	u.SetLabels(onlyKey(u.GetLabels(), ownerLabel))
+	u.SetAnnotations(onlyKey(u.GetAnnotations(), templateAnnotation))
 	if len(u.GetLabels()) == 0 {
 		for _, field := range [][]string{{"spec", "metrics"}, {"spec", "behavior"}, {"status", "currentMetrics"}} {
 			unstructured.RemoveNestedField(u.Object, field...)

@@ -104,7 +104,7 @@ func wantsLess(n int64) func(*Cluster) {
 	return func(c *Cluster) { c.Local.Limit, c.Local.Demand = v1alpha1.ByMin, n }
 }
 
-func ready(n int64) func(*Cluster) { return func(c *Cluster) { c.Workload.Ready = n } }
+func readyCondition(n int64) func(*Cluster) { return func(c *Cluster) { c.Workload.Ready = n } }
 
 func away(c *Cluster) { c.Reachable = false }
 
@@ -129,14 +129,14 @@ func entry(v *View, name string) *v1alpha1.ClusterStatus {
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)} }
 
 // aims are what a plan means each cluster to have at most, as in 5/5; - is nothing.
-func aims(p Plan) string { return written(p, func(s Seat) int64 { return s.Aim.Max }) }
+func aims(p Plan) string { return written(p, func(s ClusterPlan) int64 { return s.Aim.Max }) }
 
 // least are the minima that a plan means.
-func least(p Plan) string { return written(p, func(s Seat) int64 { return s.Aim.Min }) }
+func least(p Plan) string { return written(p, func(s ClusterPlan) int64 { return s.Aim.Min }) }
 
-func written(p Plan, number func(Seat) int64) string {
+func written(p Plan, number func(ClusterPlan) int64) string {
 	var words []string
-	for _, s := range p.Seats {
+	for _, s := range p.Clusters {
 		word := fmt.Sprint(number(s))
 		if s.Aim.Max == 0 {
 			word = "-"
@@ -150,7 +150,7 @@ func written(p Plan, number func(Seat) int64) string {
 func orders(p Plan) []string {
 	all := []string{}
 	for _, o := range p.Orders {
-		if o.Deed == Remove {
+		if o.Operation == Remove {
 			all = append(all, o.Cluster+" gone")
 			continue
 		}
@@ -200,7 +200,7 @@ func obey(v *View, o Order) {
 		if c.Name != o.Cluster {
 			continue
 		}
-		switch o.Deed {
+		switch o.Operation {
 		case Remove:
 			c.Local, c.Absent = nil, true
 		case Create:

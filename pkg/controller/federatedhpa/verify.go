@@ -17,13 +17,13 @@ const verifyPrefix = "verify:"
 // leader too, or the cluster was restored from a backup.
 func (c *Controller) verify(v View, p Plan) {
 	key := keyOf(v.Object)
-	for i := range p.Seats {
-		s := &p.Seats[i]
-		m, _ := c.fleet.of(s.Name)
+	for i := range p.Clusters {
+		s := &p.Clusters[i]
+		m, _ := c.fleet.memberFor(s.Name)
 		if !s.behind || m == nil {
 			continue
 		}
-		m.board.change(key, func(n *note) { n.verifying = s.entry.ConfirmedVersion })
+		m.outbox.change(key, func(n *outboxEntry) { n.verifying = s.entry.ConfirmedVersion })
 		m.loop.Add(verifyPrefix + key)
 	}
 }
@@ -31,7 +31,7 @@ func (c *Controller) verify(v View, p Plan) {
 // verifyOne reads an autoscaler from the cluster's etcd. One that has not the version that is looked for will not have it
 // again.
 func (m *member) verifyOne(ctx context.Context, key string) {
-	version := m.board.read(key).verifying
+	version := m.outbox.readEntry(key).verifying
 	if version == "" {
 		return
 	}
@@ -39,7 +39,7 @@ func (m *member) verifyOne(ctx context.Context, key string) {
 	defer cancel()
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	is, err := m.dynamic.Resource(hpaResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	m.board.amend(key, func(n *note) {
+	m.outbox.updateEntry(key, func(n *outboxEntry) {
 		n.verifying = ""
 		switch {
 		case !written.Answered(err):

@@ -29,7 +29,7 @@ type part struct {
 	sum int
 }
 
-func (p *part) add(n int) {
+func (p *part) addBytes(n int) {
 	w := p.of
 	w.mu.Lock()
 	p.sum += n
@@ -42,17 +42,17 @@ func (p *part) add(n int) {
 	}
 }
 
-// end is for a cache that has ended.
-func (p *part) end() { p.add(-p.sum) }
+// release removes the weight of a cache that has ended.
+func (p *part) release() { p.addBytes(-p.sum) }
 
 // listen counts what a cache holds, and hands over all forms of what comes, changes or goes.
 func (p *part) listen(tell func(items ...any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(item any) { p.add(weightOf(item)); tell(item) },
-		UpdateFunc: func(was, is any) { p.add(weightOf(is) - weightOf(was)); tell(was, is) },
+		AddFunc:    func(item any) { p.addBytes(weightOf(item)); tell(item) },
+		UpdateFunc: func(was, is any) { p.addBytes(weightOf(is) - weightOf(was)); tell(was, is) },
 		DeleteFunc: func(item any) {
 			item = goneOf(item)
-			p.add(-weightOf(item))
+			p.addBytes(-weightOf(item))
 			tell(item)
 		},
 	}

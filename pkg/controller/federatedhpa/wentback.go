@@ -25,5 +25,5 @@ func (m *member) wentBack(ctx context.Context) bool {
 	}
 	before := m.probed
 	m.probed = list.GetResourceVersion()
-	return later(before, m.probed)
+	return isNewer(before, m.probed)
 }

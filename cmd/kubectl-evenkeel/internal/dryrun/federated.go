@@ -16,7 +16,7 @@ func (f *Forecast) AddFederated(previews []federatedhpa.Preview) {
 	for _, p := range previews {
 		f.Plans = append(f.Plans, explainFederated(p))
 		e := ClusterEnd{Namespace: p.View.Object.Namespace, Name: p.View.Object.Name, Was: map[string]string{}, Is: map[string]string{}}
-		for _, s := range p.Plan.Seats {
+		for _, s := range p.Plan.Clusters {
 			e.Was[s.Name], e.Is[s.Name] = boundsText(s.Confirmed), boundsText(s.Aim)
 		}
 		f.End.Federated = append(f.End.Federated, e)
@@ -27,7 +27,7 @@ func explainFederated(f federatedhpa.Preview) Plan {
 	o := f.View.Object
 	p := Plan{Kind: "FederatedHorizontalPodAutoscaler", Namespace: o.Namespace, Name: o.Name, State: AtRest}
 	for _, order := range f.Plan.Orders {
-		p.Steps = append(p.Steps, Step{Do: Bound, On: order.Cluster, From: boundsText(order.Was), To: boundsText(order.Bounds), Why: string(order.Deed)})
+		p.Steps = append(p.Steps, Step{Do: Bound, On: order.Cluster, From: boundsText(order.Was), To: boundsText(order.Bounds), Why: string(order.Operation)})
 	}
 	var away []string
 	for _, c := range f.View.Clusters {
@@ -35,7 +35,7 @@ func explainFederated(f federatedhpa.Preview) Plan {
 			away = append(away, c.Name)
 		}
 	}
-	moving := slices.ContainsFunc(f.Plan.Seats, func(s federatedhpa.Seat) bool { return s.Aim != s.Confirmed })
+	moving := slices.ContainsFunc(f.Plan.Clusters, func(s federatedhpa.ClusterPlan) bool { return s.Aim != s.Confirmed })
 	switch {
 	case f.Plan.Stop.Message != "":
 		p.State, p.Why = Blocked, f.Plan.Stop.Message

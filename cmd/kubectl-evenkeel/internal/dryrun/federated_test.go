@@ -20,7 +20,7 @@ func federated(change func(*federatedhpa.Preview)) federatedhpa.Preview {
 		Object:   &autoscaling.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop"}},
 		Clusters: []federatedhpa.Cluster{{Name: "a", Registered: true, Reachable: true}, {Name: "b", Registered: true, Reachable: true}},
 	}}
-	p.Plan.Seats = []federatedhpa.Seat{
+	p.Plan.Clusters = []federatedhpa.ClusterPlan{
 		{Name: "a", Confirmed: federatedhpa.Bounds{Min: 1, Max: 5}, Aim: federatedhpa.Bounds{Min: 1, Max: 5}},
 		{Name: "b"},
 	}
@@ -39,11 +39,11 @@ var _ = Describe("A forecast of a federated autoscaler", func() {
 		},
 		Entry("at rest", func(*federatedhpa.Preview) {}, "FederatedHorizontalPodAutoscaler n/shop: at rest", "Nothing changes."),
 		Entry("moving", func(p *federatedhpa.Preview) {
-			p.Plan.Seats[1].Aim = federatedhpa.Bounds{Min: 1, Max: 3}
-			p.Plan.Orders = []federatedhpa.Order{{Cluster: "b", Deed: federatedhpa.Create, Bounds: federatedhpa.Bounds{Min: 1, Max: 2}}}
+			p.Plan.Clusters[1].Aim = federatedhpa.Bounds{Min: 1, Max: 3}
+			p.Plan.Orders = []federatedhpa.Order{{Cluster: "b", Operation: federatedhpa.Create, Bounds: federatedhpa.Bounds{Min: 1, Max: 2}}}
 		}, "FederatedHorizontalPodAutoscaler n/shop: moving", "  bounds in cluster b none -> 1-2 (create)", "",
 			"In the end, if nothing else changes:", "FederatedHorizontalPodAutoscaler n/shop: b none -> 1-3"),
-		Entry("waiting for another cluster", func(p *federatedhpa.Preview) { p.Plan.Seats[0].Aim.Max = 4 },
+		Entry("waiting for another cluster", func(p *federatedhpa.Preview) { p.Plan.Clusters[0].Aim.Max = 4 },
 			"FederatedHorizontalPodAutoscaler n/shop: moving (bounds are lowered in one cluster before they are raised in another)", "",
 			"In the end, if nothing else changes:", "FederatedHorizontalPodAutoscaler n/shop: a 1-5 -> 1-4"),
 		Entry("stopped", func(p *federatedhpa.Preview) {

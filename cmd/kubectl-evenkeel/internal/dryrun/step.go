@@ -18,7 +18,7 @@ import (
 
 // Step is one write that a controller would make now.
 type Step struct {
-	Do Deed `json:"do"`
+	Do Operation `json:"do"`
 	// On is a machine, a Node, a target, a cluster, an annotation; empty where it is the object itself.
 	On   string `json:"on,omitempty"`
 	From string `json:"from,omitempty"`
@@ -26,27 +26,27 @@ type Step struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Deed is what is done.
-type Deed string
+// Operation is what is done.
+type Operation string
 
 // What there is to do.
 const (
-	Release    Deed = "release"
-	Hold       Deed = "hold"
-	Prioritize Deed = "prioritize"
-	Mend       Deed = "mend"
-	Apply      Deed = "applyExcess"
-	Field      Deed = "excessReplicas"
-	Replicas   Deed = "replicas"
-	Annotate   Deed = "annotate"
-	Name       Deed = "nameForDeletion"
-	Scale      Deed = "scale"
-	Bound      Deed = "bound"
+	Release    Operation = "release"
+	Hold       Operation = "hold"
+	Prioritize Operation = "prioritize"
+	Mend       Operation = "mend"
+	Apply      Operation = "applyExcess"
+	Field      Operation = "excessReplicas"
+	Replicas   Operation = "replicas"
+	Annotate   Operation = "annotate"
+	Name       Operation = "nameForDeletion"
+	Scale      Operation = "scale"
+	Bound      Operation = "bound"
 )
 
 // String is the step in plain words.
 func (s Step) String() string {
-	text := map[Deed]string{
+	text := map[Operation]string{
 		Release:    "release machine " + s.On + ": it serves",
 		Hold:       "put machine " + s.On + " into reserve",
 		Prioritize: "give machine " + s.On + " the deletion priority " + s.To,

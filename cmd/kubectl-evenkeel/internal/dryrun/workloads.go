@@ -33,7 +33,7 @@ func (w *world) lookAtBalancers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.shares.Show(objects, w.now); err != nil {
+	if err := w.shares.Load(objects, w.now); err != nil {
 		return err
 	}
 	for key, b := range w.balancers {

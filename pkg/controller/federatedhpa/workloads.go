@@ -2,34 +2,34 @@
 
 package federatedhpa
 
-// Placing is one write of a workload.
-type Placing struct {
+// WorkloadWrite is one write of a workload.
+type WorkloadWrite struct {
 	Cluster      string
-	Deed         Deed
+	Operation    Operation
 	Version, UID string
 }
 
-// place sees to workloads, if that is asked for: there where an autoscaler is or comes, and gone after it where it went.
-// It reports whether anything is left to do.
-func (p *Plan) place(r rules) bool {
+// placeWorkloads creates workloads in clusters that have an autoscaler or get one, and removes them
+// after the autoscaler, if the object asks for placement. It reports whether anything is left to do.
+func (p *Plan) placeWorkloads(r rules) bool {
 	if !r.template {
 		return false
 	}
 	before := len(p.Placings)
-	for _, s := range p.seats() {
+	for _, s := range p.clusterPlans() {
 		w := s.cluster.Workload
 		if !s.cluster.Reachable || !w.Known || s.cluster.Fault != (Hold{}) {
 			continue
 		}
-		o := Placing{Cluster: s.Name, Version: w.Version, UID: w.UID}
+		o := WorkloadWrite{Cluster: s.Name, Version: w.Version, UID: w.UID}
 		wanted := s.role == used || s.role == joining
 		switch {
 		case wanted && !w.Exists:
-			o.Deed = Create
+			o.Operation = Create
 		case wanted && w.Ours && w.Drifted:
-			o.Deed = Change
+			o.Operation = Change
 		case !wanted && w.Exists && w.Ours && s.cluster.Absent && s.entry.Outstanding == nil:
-			o.Deed = Remove
+			o.Operation = Remove
 		default:
 			continue
 		}

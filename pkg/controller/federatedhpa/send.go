@@ -31,9 +31,9 @@ const (
 	telling      = 8 * time.Second
 )
 
-// carryOut does what the order on the board says, and notes what became of it.
+// carryOut sends the order in the outbox and records the outcome.
 func (m *member) carryOut(ctx context.Context, key string) {
-	n := m.board.read(key)
+	n := m.outbox.readEntry(key)
 	if n.order == nil {
 		return
 	}
@@ -42,23 +42,23 @@ func (m *member) carryOut(ctx context.Context, key string) {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	client := m.dynamic.Resource(hpaResource).Namespace(namespace)
 	begun := m.o.Clock.Now()
-	answer, err := send(ctx, client, *n.order, name, n.wanted)
-	m.o.metrics.wrote(m.registration.Name, string(n.order.Deed), err, m.o.Clock.Since(begun))
-	m.conclude(ctx, client, key, *n.order, answer, err)
+	answer, err := sendOrder(ctx, client, *n.order, name, n.wanted)
+	m.o.metrics.countWrite(m.registration.Name, string(n.order.Operation), err, m.o.Clock.Since(begun))
+	m.recordResult(ctx, client, key, *n.order, answer, err)
 	m.changed(key)
 }
 
 var errUnclaimed = errors.New("it was not sent, because a preceding write has to be confirmed first")
 
-// send one order to a cluster.
-func send(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	switch o.Deed {
+// sendOrder sends one order to a cluster.
+func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	switch o.Operation {
 	case Create:
 		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return nil, err
 		}
-		if claimed, err := claim(ctx, client, made); err == nil { // else before the first change
+		if claimed, err := claimFields(ctx, client, made); err == nil { // else before the first change
 			return claimed, nil
 		}
 		return made, nil
@@ -79,7 +79,7 @@ func prepare(ctx context.Context, client dynamic.ResourceInterface, o Order, nam
 		return nil, err
 	}
 	if string(is.GetUID()) == o.UID {
-		if is, err = claim(ctx, client, is); err != nil {
+		if is, err = claimFields(ctx, client, is); err != nil {
 			return nil, err
 		}
 	}
@@ -91,10 +91,10 @@ func unclaimed(f metav1.ManagedFieldsEntry) bool {
 	return f.Manager == fieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" && f.FieldsV1 != nil
 }
 
-// claim has us own by server-side apply what we created, since what we leave out of a later apply would else stay. The
-// replicas of a workload are left out: they are nobody's but its autoscaler's. It returns the object itself where there
-// is nothing to do.
-func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// claimFields makes this hub's field manager own by server-side apply what it created, because
+// fields that a later apply leaves out would stay otherwise. It leaves out the replicas of a
+// workload, which belong to its autoscaler. It returns the object itself if there is nothing to do.
+func claimFields(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	fields, changed := u.GetManagedFields(), false
 	for i := range fields {
 		f := &fields[i]
@@ -126,58 +126,59 @@ func claim(ctx context.Context, client dynamic.ResourceInterface, u *unstructure
 	return client.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 }
 
-// conclude notes what became of an order. Where that is not known, nothing is noted: then the ledger goes on counting it.
-func (m *member) conclude(ctx context.Context, client dynamic.ResourceInterface, key string, o Order, answer *unstructured.Unstructured, err error) {
+// recordResult records the result of an order. It records nothing if the result is unknown; the
+// ledger then continues to count the order.
+func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterface, key string, o Order, answer *unstructured.Unstructured, err error) {
 	log := klog.FromContext(ctx)
-	var after func(*note)
+	var after func(*outboxEntry)
 	switch result := written.Outcome(err); {
-	case o.Deed == Remove && (result == written.Done || apierrors.IsNotFound(err)):
+	case o.Operation == Remove && (result == written.Done || apierrors.IsNotFound(err)):
 		log.V(2).Info("Removed an autoscaler", "object", key)
-		after = func(n *note) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
+		after = func(n *outboxEntry) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
 	case result == written.Done:
-		log.V(2).Info("Wrote an autoscaler", "object", key, "deed", o.Deed, "from", o.Was, "to", o.Bounds)
-		after = func(n *note) { n.answered, n.fault, n.pause, n.due = answer, Hold{}, 0, time.Time{} }
+		log.V(2).Info("Wrote an autoscaler", "object", key, "operation", o.Operation, "from", o.Was, "to", o.Bounds)
+		after = func(n *outboxEntry) { n.answered, n.fault, n.pause, n.due = answer, Hold{}, 0, time.Time{} }
 	case errors.Is(err, errUnclaimed):
-		after = func(n *note) { n.refuted(o, answer) }
-	case result == written.Conflict, apierrors.IsNotFound(err) && o.Deed == Change:
+		after = func(n *outboxEntry) { n.refuted(o, answer) }
+	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == Change:
 		log.V(4).Info("An autoscaler has changed meanwhile", "object", key, "because", err)
 		after = reread(ctx, client, nameOf(key), o)
 	case result == written.Refused:
-		log.Error(err, "A cluster refuses an autoscaler", "object", key, "deed", o.Deed)
-		after = func(n *note) {
+		log.Error(err, "A cluster refuses an autoscaler", "object", key, "operation", o.Operation)
+		after = func(n *outboxEntry) {
 			n.rejected = o.Epoch
-			n.fail(err, firstRefusal, m.o.Clock.Now())
+			n.backOff(err, firstRefusal, m.o.Clock.Now())
 		}
 	case answered(err):
-		log.Error(err, "A cluster fails to take an autoscaler", "object", key, "deed", o.Deed)
-		after = func(n *note) { n.fail(err, firstFailure, m.o.Clock.Now()) }
+		log.Error(err, "A cluster fails to take an autoscaler", "object", key, "operation", o.Operation)
+		after = func(n *outboxEntry) { n.backOff(err, firstFailure, m.o.Clock.Now()) }
 	default:
-		log.Error(err, "A write to a cluster got no answer", "object", key, "deed", o.Deed)
+		log.Error(err, "A write to a cluster got no answer", "object", key, "operation", o.Operation)
 		m.health.silent()
 	}
-	m.board.ended(key, after)
+	m.outbox.recordOutcome(key, after)
 }
 
 // reread looks at what an order has met. That it had no effect counts only together with what is there instead: an earlier
 // order may have had one that the cache does not show yet.
-func reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*note) {
+func reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*outboxEntry) {
 	fresh, err := client.Get(ctx, name, metav1.GetOptions{})
 	if !written.Answered(err) {
 		return nil
 	}
-	return func(n *note) { n.refuted(o, fresh) }
+	return func(n *outboxEntry) { n.refuted(o, fresh) }
 }
 
-// refuted notes that an order certainly had no effect, and what is there.
-func (n *note) refuted(o Order, is *unstructured.Unstructured) {
+// refuted records that an order certainly had no effect, and the object that is there.
+func (n *outboxEntry) refuted(o Order, is *unstructured.Unstructured) {
 	n.rejected = o.Epoch
 	if is != nil && is.GetUID() != "" {
 		n.answered = is
 	}
 }
 
-// fail has the cluster left alone with this object, longer each time.
-func (n *note) fail(err error, first time.Duration, now time.Time) {
+// backOff delays the next try for this object in the cluster, longer each time.
+func (n *outboxEntry) backOff(err error, first time.Duration, now time.Time) {
 	n.pause = min(max(first, 2*n.pause), lastRefusal)
 	n.due, n.fault = now.Add(n.pause), Hold{}
 	if n.pause >= telling {

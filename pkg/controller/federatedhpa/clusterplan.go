@@ -23,8 +23,8 @@ const (
 	leaving      // loses the one it has
 )
 
-// Seat is one cluster in a plan.
-type Seat struct {
+// ClusterPlan is one cluster in a plan.
+type ClusterPlan struct {
 	Name string
 	// Aim is what it has once all has moved.
 	Aim Bounds
@@ -48,9 +48,9 @@ type Seat struct {
 	floor, cap, want int64
 }
 
-// seatOf looks at a cluster and settles what has been settled.
-func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Seat {
-	s := Seat{Name: c.Name, cluster: c, entry: entry, preference: r.prefer(c.Name)}
+// newClusterPlan reads a cluster, and drops orders that have been settled.
+func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) ClusterPlan {
+	s := ClusterPlan{Name: c.Name, cluster: c, entry: entry, preference: r.prefer(c.Name)}
 	s.entry.Name = c.Name
 	s.behind = behind(entry, c)
 	if !s.behind && settled(entry.Outstanding, entry.Epoch, c) {
@@ -71,8 +71,8 @@ func seatOf(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) Sea
 	}
 	s.Aim = s.Confirmed
 	s.fresh = c.Reachable && c.InFlight != nil && now.Sub(c.Sent) < awhile
-	s.away(r, now)
-	s.judge(r, now)
+	s.trackOutage(r, now)
+	s.readSignals(r, now)
 	return s
 }
 
@@ -82,9 +82,9 @@ func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	case entry.ConfirmedVersion == "" || entry.ConfirmedVersion == c.Verified:
 		return false
 	case c.Local != nil:
-		return later(entry.ConfirmedVersion, c.Local.Version)
+		return isNewer(entry.ConfirmedVersion, c.Local.Version)
 	default:
-		return c.Absent && later(entry.ConfirmedVersion, c.Shown)
+		return c.Absent && isNewer(entry.ConfirmedVersion, c.Shown)
 	}
 }
 
@@ -98,20 +98,20 @@ func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 	case c.Rejected > 0 && c.Rejected == epoch && !o.Repeated:
 		return true
 	case c.Local != nil:
-		return o.Base == "" || later(c.Local.Version, o.Base)
+		return o.Base == "" || isNewer(c.Local.Version, o.Base)
 	default:
 		return c.Absent && o.Base != ""
 	}
 }
 
-// later reports whether a resourceVersion is certainly younger than another.
-func later(a, b string) bool {
+// isNewer reports whether a resourceVersion is certainly newer than another.
+func isNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// away notes since when a cluster has been out of reach, and whether its share is lent.
-func (s *Seat) away(r rules, now time.Time) {
+// trackOutage records since when a cluster has been unreachable, and whether its share is lent.
+func (s *ClusterPlan) trackOutage(r rules, now time.Time) {
 	if s.cluster.Reachable || s.cluster.Starting {
 		s.entry.UnreachableSince = nil
 		return
@@ -124,11 +124,11 @@ func (s *Seat) away(r rules, now time.Time) {
 		s.entry.UnreachableSince = &metav1.Time{Time: since.Truncate(time.Second)}
 	}
 	gone := now.Sub(s.entry.UnreachableSince.Time)
-	s.Lent = s.has() && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
+	s.Lent = s.hasAutoscaler() && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
 }
 
-// judge reads the signals of a cluster's autoscaler.
-func (s *Seat) judge(r rules, now time.Time) {
+// readSignals reads the signals of a cluster's autoscaler.
+func (s *ClusterPlan) readSignals(r rules, now time.Time) {
 	l, w := s.cluster.Local, s.cluster.Workload
 	if l == nil || !s.cluster.Reachable {
 		return
@@ -144,40 +144,41 @@ func (s *Seat) judge(r rules, now time.Time) {
 	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen() && !s.missing()
 }
 
-// has reports whether the cluster has an autoscaler of ours, or may get one from what was sent.
-func (s *Seat) has() bool { return s.Counted.Max > 0 }
+// hasAutoscaler reports whether the cluster has an autoscaler of this object, or may get one from
+// an order that was sent.
+func (s *ClusterPlan) hasAutoscaler() bool { return s.Counted.Max > 0 }
 
 // missing reports whether there is certainly no workload to scale. What its autoscaler says is then about one that is gone.
-func (s *Seat) missing() bool { return s.cluster.Workload.Known && !s.cluster.Workload.Exists }
+func (s *ClusterPlan) missing() bool { return s.cluster.Workload.Known && !s.cluster.Workload.Exists }
 
-// frozen reports whether its autoscaler has no opinion.
-func (s *Seat) frozen() bool {
+// frozen reports whether its autoscaler does not scale.
+func (s *ClusterPlan) frozen() bool {
 	return s.cluster.Local != nil && s.cluster.Local.Inactive != Hold{} && !s.missing()
 }
 
-// fixed reports whether nothing can be written to it now; held is what it keeps meanwhile. What is not answered at once counts
-// for no more than what is out of reach.
-func (s *Seat) fixed() bool {
+// isFixed reports whether nothing can be written to the cluster now; heldBounds returns what it keeps
+// in the meantime. A cluster that does not answer at once is treated like an unreachable one.
+func (s *ClusterPlan) isFixed() bool {
 	c := s.cluster
 	return s.behind || !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
 }
 
-func (s *Seat) held() Bounds {
+func (s *ClusterPlan) heldBounds() Bounds {
 	if s.fresh {
 		return *s.cluster.InFlight
 	}
 	return s.Counted
 }
 
-func (s *Seat) desired() int64 {
+func (s *ClusterPlan) desired() int64 {
 	if s.cluster.Local == nil {
 		return 0
 	}
 	return s.cluster.Local.Desired
 }
 
-// cooling is how long it gives nothing away because its bounds have just changed.
-func (s *Seat) cooling(r rules, now time.Time) time.Duration {
+// cooling returns how long the cluster keeps its bounds because they have just changed.
+func (s *ClusterPlan) cooling(r rules, now time.Time) time.Duration {
 	if s.entry.MovedAt == nil {
 		return 0
 	}
@@ -185,7 +186,7 @@ func (s *Seat) cooling(r rules, now time.Time) time.Duration {
 }
 
 // usable is the maximum that makes sense for a stuck cluster.
-func (s *Seat) usable(r rules) int64 {
+func (s *ClusterPlan) usable(r rules) int64 {
 	if !s.stuck {
 		return s.max
 	}
@@ -193,6 +194,6 @@ func (s *Seat) usable(r rules) int64 {
 }
 
 // saturated reports whether giving it more is not possible or does not help.
-func (s *Seat) saturated() bool {
+func (s *ClusterPlan) saturated() bool {
 	return !s.cluster.Reachable || s.stuck || s.limited && s.Confirmed.Max >= s.max
 }

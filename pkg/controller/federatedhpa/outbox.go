@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// outbox holds the orders to one cluster, and the outcome of the last ones: all that the hub knows of
+// the cluster beyond its caches and the ledger. It may be lost at any time.
+type outbox struct {
+	mu      sync.Mutex
+	entries map[string]*outboxEntry
+}
+
+// outboxEntry is the state of one object in one cluster, by the key of the federated object.
+type outboxEntry struct {
+	order   *Order
+	sent    time.Time
+	wanted  *unstructured.Unstructured
+	placing *placement
+	// answered is the cluster's latest answer about the autoscaler, until its cache shows as much. Removed is the uid of one
+	// that it has removed, as it was at removedAt, until its cache shows that.
+	answered           *unstructured.Unstructured
+	removed, removedAt string
+	// verifying is the version that the cluster is asked for, and verified one that it does not have any more.
+	verifying, verified string
+	// rejected is the epoch of the last order that certainly had no effect.
+	rejected int64
+	// fault is why the cluster does not take what it is sent, for the generation of the object that is noted with it.
+	fault      Hold
+	generation int64
+	due        time.Time
+	pause      time.Duration
+	// placed is likewise about the workload.
+	placed Hold
+	retry  time.Time
+}
+
+type placement struct {
+	WorkloadWrite
+	name   string
+	wanted *unstructured.Unstructured
+	kind   kind
+}
+
+func (o *outbox) entryFor(key string) *outboxEntry {
+	n, ok := o.entries[key]
+	if !ok {
+		n = &outboxEntry{}
+		o.entries[key] = n
+	}
+	return n
+}
+
+// readEntry returns a copy of an entry.
+func (o *outbox) readEntry(key string) outboxEntry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n, ok := o.entries[key]; ok {
+		return *n
+	}
+	return outboxEntry{}
+}
+
+// change changes an entry, and makes it if it does not exist.
+func (o *outbox) change(key string, alter func(*outboxEntry)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	alter(o.entryFor(key))
+}
+
+// recordOutcome records that no order is being sent any more, and what is known since, unless the
+// object is gone.
+func (o *outbox) recordOutcome(key string, alter func(*outboxEntry)) {
+	o.updateEntry(key, func(n *outboxEntry) {
+		n.order, n.wanted = nil, nil
+		if alter != nil {
+			alter(n)
+		}
+	})
+}
+
+// updateEntry changes an entry if it exists.
+func (o *outbox) updateEntry(key string, alter func(*outboxEntry)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n, ok := o.entries[key]; ok {
+		alter(n)
+	}
+}
+
+// forget removes the entry of an object that is gone.
+func (o *outbox) forget(key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.entries, key)
+}
