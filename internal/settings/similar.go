@@ -32,18 +32,18 @@ var clouds = map[string]struct{ ignored, pools []string }{
 func (s *Similar) AddFlags(flags *pflag.FlagSet) {
 	o := &s.given
 	*o = similar.Defaults()
-	flags.Float64Var(&o.MemoryRatio, "memory-difference-ratio", o.MemoryRatio, "How far similar MachineDeployments may differ in memory, as a part of the larger.")
-	flags.Float64Var(&o.AllocatableRatio, "max-allocatable-difference-ratio", o.AllocatableRatio, "The same for what is allocatable.")
-	flags.Float64Var(&o.FreeRatio, "max-free-difference-ratio", o.FreeRatio, "The same for what DaemonSets leave of that.")
-	flags.StringSliceVar(&o.IgnoredLabels, "balancing-ignore-label", nil, "Label in which similar MachineDeployments may differ, besides those of zone and hostname. Repeatable.")
-	flags.StringSliceVar(&o.BalancingLabels, "balancing-label", nil, "If given, only who has the same value of each of these labels is similar, and nothing else is compared. Repeatable.")
+	flags.Float64Var(&o.MemoryRatio, "memory-difference-ratio", o.MemoryRatio, "Largest difference in memory between similar MachineDeployments, as a fraction of the larger amount.")
+	flags.Float64Var(&o.AllocatableRatio, "max-allocatable-difference-ratio", o.AllocatableRatio, "Largest difference in each allocatable resource, as a fraction of the larger amount.")
+	flags.Float64Var(&o.FreeRatio, "max-free-difference-ratio", o.FreeRatio, "Largest difference in what DaemonSets leave of each allocatable resource, as a fraction of the larger amount.")
+	flags.StringSliceVar(&o.IgnoredLabels, "balancing-ignore-label", nil, "Label that similar MachineDeployments may differ in, in addition to zone and hostname labels. Repeatable.")
+	flags.StringSliceVar(&o.BalancingLabels, "balancing-label", nil, "If set, MachineDeployments are similar if they have the same values of all these labels; nothing else is compared. Repeatable.")
 	flags.StringSliceVar(&o.PoolLabels, "similar-pool-label", nil,
-		"Node label that makes MachineDeployments similar that have the same value of it and the same taints, whatever else differs. Repeatable.")
+		"Node label that makes MachineDeployments with the same value and the same taints similar, whatever else differs. Repeatable.")
 	flags.StringVar(&s.cloud, "similar-cloud", "",
 		"Cloud whose rules apply, as in cluster-autoscaler: aws and azure ignore the labels that differ between their zones and pools; azure adds agentpool and kubernetes.azure.com/agentpool to --similar-pool-label.")
 }
 
-// Options returns what the flags say.
+// Options returns the options that the flags select.
 func (s *Similar) Options() similar.Options {
 	o, cloud := s.given, clouds[s.cloud]
 	o.IgnoredLabels = slices.Concat(o.IgnoredLabels, cloud.ignored)

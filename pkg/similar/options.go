@@ -7,23 +7,25 @@ import (
 	"fmt"
 )
 
-// Options say how much templates may differ. Each field but PoolLabels is a flag of cluster-autoscaler of the same
-// meaning; give both the same values.
+// Options define how much templates may differ. Each field except PoolLabels is a flag of
+// cluster-autoscaler with the same meaning; set both to the same values.
 type Options struct {
-	// MemoryRatio is how far memory may differ in capacity, as a part of the larger: --memory-difference-ratio.
+	// MemoryRatio is the largest difference in memory capacity, as a fraction of the larger amount:
+	// --memory-difference-ratio.
 	MemoryRatio float64
 	// AllocatableRatio is the same for each allocatable resource: --max-allocatable-difference-ratio.
 	AllocatableRatio float64
 	// FreeRatio is the same for what DaemonSets leave of each resource: --max-free-difference-ratio.
 	FreeRatio float64
-	// IgnoredLabels may differ or lack, besides those of zone and hostname: --balancing-ignore-label, repeatable.
+	// IgnoredLabels may differ or be absent, in addition to zone and hostname labels:
+	// --balancing-ignore-label, repeatable.
 	IgnoredLabels []string
-	// BalancingLabels, if any, decide alone: similar is who has all of them, with the same values. Nothing else is
-	// looked at: --balancing-label, repeatable; not together with IgnoredLabels.
+	// BalancingLabels, if set, decide alone: templates are similar if they have all of them, with the
+	// same values. Nothing else is compared: --balancing-label, repeatable; not with IgnoredLabels.
 	BalancingLabels []string
-	// PoolLabels make templates with the same taints similar, whatever else differs, if both have the same value, not an empty one, of
-	// any of these labels.
-	// cluster-autoscaler does so on Azure; see [AzurePoolLabels].
+	// PoolLabels make templates with the same taints similar that have the same value of any of these
+	// labels, if it is not empty, whatever else differs. cluster-autoscaler does so on Azure; see
+	// [AzurePoolLabels].
 	PoolLabels []string
 }
 
@@ -32,7 +34,8 @@ func Defaults() Options {
 	return Options{MemoryRatio: 0.015, AllocatableRatio: 0.05, FreeRatio: 0.05}
 }
 
-// Validate says what in the options makes no sense. Options that it refuses are safe to use; the answers are of no use.
+// Validate returns what is invalid in the options. Options that it refuses are safe to use, but the
+// results are meaningless.
 func (o Options) Validate() error {
 	var errs []error
 	for _, r := range []struct {

@@ -263,7 +263,7 @@ spec:
       {{- else if $v.metrics.serviceMonitor.insecureSkipVerify }}
       insecureSkipVerify: true
       {{- else }}
-      {{- fail "metrics.serviceMonitor needs metrics.tlsSecret (with ca.crt), or metrics.serviceMonitor.insecureSkipVerify=true: then Prometheus sends its token to whoever answers" }}
+      {{- fail "metrics.serviceMonitor needs metrics.tlsSecret (with ca.crt), or metrics.serviceMonitor.insecureSkipVerify=true: then Prometheus sends its token to a server that it has not verified" }}
       {{- end }}
 {{- end }}
 {{- end }}

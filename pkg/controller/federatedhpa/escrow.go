@@ -14,7 +14,7 @@ import (
 // Operation is what an order does.
 type Operation string
 
-// The deeds.
+// The operations.
 const (
 	Create Operation = "create"
 	Change Operation = "change"

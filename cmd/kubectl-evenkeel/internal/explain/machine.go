@@ -80,7 +80,7 @@ func zoneOf(o overview.Objects, d *v1alpha1.MachineDeployment) overview.Zone {
 func (m machine) account() (Account, error) {
 	a := Account{Title: "Machine " + m.Name + ": " + string(m.State)}
 	a.addFact("MachineDeployment", "%s: %s", m.zone.Name, numbers(m.zone))
-	a.addFact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "made "+formatPast(m.object.CreationTimestamp.Time, m.objects.At))
+	a.addFact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "created "+formatPast(m.object.CreationTimestamp.Time, m.objects.At))
 	a.addFact("Node", "%s", orNone(m.Node))
 	a.addFact("Pods", "%s", podsText(m.Pods))
 	a.addFact("Priority", "%d: %s", signs.Priority(m.object), priorities(signs.Priority(m.object)))
@@ -93,7 +93,7 @@ func (m machine) account() (Account, error) {
 	if err := m.inLine(&a); err != nil {
 		return a, err
 	}
-	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what one sees"}
+	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what you see"}
 	return a, nil
 }
 
