@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ var _ = It("An archive holds the plugin and its license, and has the sum that it
 	files, found := tar.NewReader(zip), map[string]string{}
 	for {
 		header, err := files.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		Expect(err).NotTo(HaveOccurred())

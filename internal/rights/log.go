@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -39,7 +40,7 @@ func Read(log io.Reader, accounts ...string) (Log, error) {
 	lines := bufio.NewReader(log)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return Log{}, fmt.Errorf("read audit log: %w", err)
 		}
 		if len(line) > 0 && bytes.Contains(line, []byte(accountPrefix)) {
@@ -55,7 +56,7 @@ func Read(log io.Reader, accounts ...string) (Log, error) {
 				where[r.right(account)] = true
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return Log{Used: sorted(used), Refused: sorted(refused)}, nil
 		}
 	}
