@@ -57,12 +57,16 @@ var _ = Describe("A process with all controllers", Serial, func() {
 	var machines, target func() map[string]int
 	run := func(arguments ...string) {
 		GinkgoHelper()
-		servers = [2]*sim.Server{sim.New(sim.Options{Resources: everyKind}), sim.New(sim.Options{Resources: everyKind})}
+		if servers[0] == nil {
+			servers[0] = sim.New(sim.Options{Resources: everyKind})
+		}
+		servers[1] = sim.New(sim.Options{Resources: everyKind})
 		machines, target = watches(servers[0]), watches(servers[1])
 		r = start(servers[0], append(arguments, "--control-kubeconfig="+onSocket(servers[0], "mcm"), "--target-kubeconfig="+onSocket(servers[1], "mcm"),
 			fmt.Sprint("--autoscaler-listen-address=127.0.0.1:", freePort()))...)
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
 	}
+	BeforeEach(func() { servers = [2]*sim.Server{} })
 	AfterEach(func() {
 		r.stop()
 		Eventually(r.ended, eventually).Should(Receive(BeNil()))
@@ -77,6 +81,7 @@ var _ = Describe("A process with all controllers", Serial, func() {
 		run()
 		r.create(fixture.MachineDeployment("stock", 2))
 		Eventually(r.machines, eventually).Should(Equal(2))
+		Eventually(target, eventually).Should(Equal(onlyNodes))
 		Consistently(target, time.Second).Should(Equal(onlyNodes))
 
 		wish := fixture.MachineDeployment("pool", 1)
@@ -89,6 +94,7 @@ var _ = Describe("A process with all controllers", Serial, func() {
 
 	DescribeTable("reads pods where there is, and release is not enabled,", func(create func(ctx context.Context)) {
 		run("--instant-release=false")
+		Eventually(target, eventually).Should(Equal(onlyNodes))
 		Consistently(target, time.Second).Should(Equal(onlyNodes))
 		create(context.Background())
 		Eventually(target, eventually).Should(HaveKeyWithValue("pods", 1))
@@ -110,6 +116,20 @@ var _ = Describe("A process with all controllers", Serial, func() {
 			_, err := kubernetes.NewForConfigOrDie(servers[1].ConfigFor("user")).CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}),
+	)
+
+	DescribeTable("reads pods in a Gardener's cluster", func(workers sim.Trouble, want map[string]int) {
+		servers[0] = sim.New(sim.Options{Resources: slices.Concat(everyKind, []sim.Resource{
+			{Group: "extensions.gardener.cloud", Version: "v1alpha1", Name: "workers", Kind: "Worker", Namespaced: true},
+			{Group: "extensions.gardener.cloud", Version: "v1alpha1", Name: "clusters", Kind: "Cluster"},
+		})})
+		servers[0].Trouble("workers", workers)
+		run()
+		Eventually(target, eventually).Should(Equal(want))
+		Consistently(target, 2*time.Second).Should(Equal(want))
+	},
+		Entry("where Workers can be read, which have bounds for all", sim.Trouble{}, all),
+		Entry("otherwise only where there is a wish", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, onlyNodes),
 	)
 
 	It("reads each kind from the beginning where flags concern every MachineDeployment", func() {

@@ -82,12 +82,12 @@ func concerns(item any) bool {
 		template := o.Spec.Template
 		return o.Spec.ExcessReplicas != nil || o.Status.ExcessReplicas != 0 || o.Status.ReadyExcessReplicas != 0 ||
 			slices.ContainsFunc(o.Status.Conditions, func(c mcm.MachineDeploymentCondition) bool { return !slices.Contains(stockConditions, c.Type) }) ||
-			ours(o.Annotations) || ours(template.Annotations) || ours(template.Spec.NodeTemplateSpec.Annotations)
+			hasOurs(o.Annotations) || hasOurs(template.Annotations) || hasOurs(template.Spec.NodeTemplateSpec.Annotations)
 	case *mcm.Machine:
 		template := o.Spec.NodeTemplateSpec
-		return ours(o.Annotations) || ours(template.Annotations) || slices.ContainsFunc(template.Spec.Taints, isReserveTaint)
+		return hasOurs(o.Annotations) || hasOurs(template.Annotations) || slices.ContainsFunc(template.Spec.Taints, isReserveTaint)
 	case *corev1.Node:
-		return ours(o.Annotations) || slices.ContainsFunc(o.Spec.Taints, isReserveTaint)
+		return hasOurs(o.Annotations) || slices.ContainsFunc(o.Spec.Taints, isReserveTaint)
 	}
 	return false
 }
@@ -97,7 +97,7 @@ var stockConditions = []mcm.MachineDeploymentConditionType{
 	mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing, mcm.MachineDeploymentReplicaFailure, mcm.MachineDeploymentFrozen,
 }
 
-func ours(annotations map[string]string) bool {
+func hasOurs(annotations map[string]string) bool {
 	for key := range annotations {
 		if strings.HasPrefix(key, api.AnnotationPrefix) {
 			return true
