@@ -18,7 +18,7 @@ type row struct {
 	nodes, worker spells
 	// most is how many machines there were at most.
 	most int
-	// notes are further measures, and the expectations that are pending, with what was seen.
+	// notes are further measures.
 	notes []string
 	// wrong are the expectations that are not met.
 	wrong []string
@@ -34,6 +34,13 @@ func newRow(story, image string) *row {
 
 func (r *row) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// expect judges an expectation of a story. A story goes on whatever it is, and fails in the end with all that is wrong.
+func (r *row) expect(what string, problem error) {
+	if problem != nil {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s, %s: %s: %v", binaryName(r.image), r.story, what, problem))
+	}
 }
 
 // The table of what was measured, whatever failed.

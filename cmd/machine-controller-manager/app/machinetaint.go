@@ -133,5 +133,6 @@ func shown(k **keeper, bound *machineinformers.Interface) view.Options {
 			return (*k).controller.Guards().Remove(namespace, name)
 		},
 	}
-	return view.Options{Births: births, Guards: guards}
+	spares := func(d *v1alpha1.MachineDeployment) ([]view.Spare, int32) { return (*k).controller.Spares(d) }
+	return view.Options{Births: births, Guards: guards, Spares: spares}
 }

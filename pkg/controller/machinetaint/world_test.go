@@ -134,7 +134,7 @@ func (t *together) look() *together {
 		Remove: func(namespace, name string) (string, func(error), error) {
 			return t.taint.Guards().Remove(namespace, name)
 		},
-	}})
+	}, Spares: func(d *mcmapi.MachineDeployment) ([]view.Spare, int32) { return t.taint.Spares(d) }})
 	t.Consistent = lens.New(t.ctx, shown, lens.Options{First: func(m *mcmapi.Machine) bool { return t.taint.InReserve(m) }})
 	return t
 }

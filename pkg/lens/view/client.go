@@ -23,6 +23,10 @@ import (
 type Options struct {
 	Births
 	Guards
+	// Spares are the reserve machines of a MachineDeployment that have not become ready yet, and the number of those that are
+	// ready; machines that leave are not among them. It is asked only where an excess is applied. Where it is nil, no status leaves
+	// anything out.
+	Spares func(*v1alpha1.MachineDeployment) (starting []Spare, ready int32)
 	// Clock is the wall clock unless set.
 	Clock clock.Clock
 }
@@ -35,6 +39,7 @@ type Clientset struct {
 	clock  clock.Clock
 	births *creations
 	guards Guards
+	spares func(*v1alpha1.MachineDeployment) ([]Spare, int32)
 }
 
 var _ versioned.Interface = &Clientset{}
@@ -44,7 +49,7 @@ func New(ctx context.Context, inner versioned.Interface, o Options) *Clientset {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newCreations(o.Births, o.Clock), guards: o.Guards}
+	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newCreations(o.Births, o.Clock), guards: o.Guards, spares: o.Spares}
 }
 
 // MachineV1alpha1 is the client of the views.
@@ -77,8 +82,9 @@ func (t typed) MachineSets(namespace string) machineclient.MachineSetInterface {
 func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploymentInterface {
 	return deployments{
 		MachineDeploymentInterface: t.MachineV1alpha1Interface.MachineDeployments(namespace),
+		show:                       t.c.showDeployment,
 		write: writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]{
-			c: t.c, rest: t.RESTClient(), resource: "machinedeployments", namespace: namespace, show: ShowDeployment, restore: RestoreDeployment,
+			c: t.c, rest: t.RESTClient(), resource: "machinedeployments", namespace: namespace, show: t.c.showDeployment, restore: t.c.restoreDeployment,
 		},
 	}
 }
@@ -162,12 +168,13 @@ func harmless(resource string, pt types.PatchType, patch []byte, subresources []
 
 type deployments struct {
 	machineclient.MachineDeploymentInterface
+	show  func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 	write writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
 }
 
 func (d deployments) Create(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.CreateOptions) (*v1alpha1.MachineDeployment, error) {
 	made, err := d.MachineDeploymentInterface.Create(ctx, deployment, o)
-	return ShowDeployment(made), err
+	return d.show(made), err
 }
 
 func (d deployments) Update(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
@@ -180,7 +187,7 @@ func (d deployments) UpdateStatus(ctx context.Context, deployment *v1alpha1.Mach
 
 func (d deployments) Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.MachineDeployment, error) {
 	deployment, err := d.MachineDeploymentInterface.Get(ctx, name, o)
-	return ShowDeployment(deployment), err
+	return d.show(deployment), err
 }
 
 func (d deployments) List(ctx context.Context, o metav1.ListOptions) (*v1alpha1.MachineDeploymentList, error) {
@@ -189,7 +196,7 @@ func (d deployments) List(ctx context.Context, o metav1.ListOptions) (*v1alpha1.
 		return list, err
 	}
 	for i := range list.Items {
-		list.Items[i] = *ShowDeployment(&list.Items[i])
+		list.Items[i] = *d.show(&list.Items[i])
 	}
 	return list, nil
 }
@@ -199,7 +206,7 @@ func (d deployments) Watch(ctx context.Context, o metav1.ListOptions) (watch.Int
 	if err != nil {
 		return nil, err
 	}
-	return through(w, ShowDeployment), nil
+	return through(w, d.show), nil
 }
 
 // Patch is refused (V10).

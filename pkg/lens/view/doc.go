@@ -24,7 +24,7 @@
 //   - V5 (L3) A MachineDeployment shows replicas (applied replicas where those are set and smaller) plus what of the applied excess these
 //     do not include. That sum stops at the maximum recorded with the applied excess, but never below replicas. What cannot be
 //     understood is none. A reduction of replicas that include reserve machines does not show as far as these absorb it.
-//   - V6 A view is a function of one stored version and has its resourceVersion. A write decided on another version is a
+//   - V6 A view is a function of one stored version, and of what V12 leaves out, and has its resourceVersion. A write decided on another version is a
 //     conflict, also if only what is hidden has changed since.
 //   - V7 (L5) Where nothing of ours is stored views are what is stored, and writes are those that
 //     machine-controller-manager would make, the same verb at the same address, but that unknown fields survive.
@@ -38,4 +38,7 @@
 //   - V11 No MachineSet shrinks, and no Machine is deleted, without Guards having been asked: what was decided for an
 //     excess that has grown since is refused, as a conflict. A deletion may rest on a version of the Machine. Only an Update changes a MachineSet's replicas: it carries
 //     what Guards decide on. A patch of them (V10) and a write of the scale subresource are refused.
+//   - V12 The stored status of a MachineDeployment leaves out reserve machines that have not become ready, unless they leave or the
+//     cluster hibernates: replicas, updatedReplicas, unavailableReplicas, failedMachines and the condition Available do not include
+//     them. The view includes them. So nothing that waits for a MachineDeployment waits for its spares.
 package view

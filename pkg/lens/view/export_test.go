@@ -18,3 +18,9 @@ func Remembered(c *Clientset) int {
 func Beginner(b Births, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error)) {
 	return newCreations(b, c).begin
 }
+
+// Viewing returns how a Clientset shows and restores MachineDeployments that have these spares.
+func Viewing(spares []Spare, ready int32) (show func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment, restore func([]byte, *v1alpha1.MachineDeployment) ([]byte, error)) {
+	c := &Clientset{spares: func(*v1alpha1.MachineDeployment) ([]Spare, int32) { return spares, ready }}
+	return c.showDeployment, c.restoreDeployment
+}

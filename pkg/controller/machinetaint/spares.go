@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"math"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// Spares are the reserve machines of a MachineDeployment that have not become ready yet, which its stock status leaves out, and the number
+// of those that are ready. In a cluster that hibernates or is deleted nothing is left out, because Gardener reads from the status
+// whether all machines are gone.
+func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare, ready int32) {
+	d := c.newest(stored.Namespace + "/" + stored.Name)
+	if d == nil || d.UID != stored.UID {
+		return nil, math.MaxInt32
+	}
+	s := pool.Outline(d, &c.source, c.clock.Now())
+	if c.asleep(d, s.Machines) {
+		return nil, math.MaxInt32
+	}
+	current := pool.CurrentSet(d, s.Sets)
+	for _, m := range s.Machines {
+		switch {
+		case !m.Marked() || m.Leaving():
+		case m.Ready():
+			ready++
+		case starting(m.Object):
+			spares = append(spares, view.Spare{Updated: m.Set == current, MachineSummary: summary(m.Object)})
+		}
+	}
+	return spares, ready
+}
+
+// starting reports whether a machine is being made, or could not be.
+func starting(m *mcm.Machine) bool {
+	switch m.Status.CurrentStatus.Phase {
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
+		return true
+	case mcm.MachineFailed:
+		return m.Status.LastOperation.Type == mcm.MachineOperationCreate
+	}
+	return false
+}
+
+// summary is what machine-controller-manager writes into a status about a machine whose last operation failed.
+func summary(m *mcm.Machine) mcm.MachineSummary {
+	s := mcm.MachineSummary{Name: m.Name, ProviderID: m.Spec.ProviderID, LastOperation: m.Status.LastOperation}
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		s.OwnerRef = owner.Name
+	}
+	return s
+}

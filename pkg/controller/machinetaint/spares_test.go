@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"fmt"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// stockStatus is what machine-controller-manager's users read, Gardener among them: replicas, updated, available and unavailable
+// ones, the failed machines, and whether there is enough.
+func (c *cluster) stockStatus() string {
+	GinkgoHelper()
+	s := c.deployment().Status
+	enough := mcmapi.ConditionUnknown
+	for _, condition := range s.Conditions {
+		if condition.Type == mcmapi.MachineDeploymentAvailable {
+			enough = condition.Status
+		}
+	}
+	return fmt.Sprintf("%d: %d updated, %d available, %d not, %d failed, %s", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, s.UnavailableReplicas, len(s.FailedMachines), enough)
+}
+
+// allFive is the stock status of a pool of three machines for workload and two in reserve, at rest.
+const allFive = "5: 5 updated, 5 available, 0 not, 0 failed, True"
+
+// stays looks at the stock status each second.
+func (c *cluster) stays(want string, d time.Duration) {
+	GinkgoHelper()
+	for begin := time.Now(); time.Since(begin) < d; time.Sleep(time.Second) {
+		ExpectWithOffset(1, c.stockStatus()).To(Equal(want), "after %v", time.Since(begin))
+	}
+}
+
+var _ = Describe("The stock status (V12)", func() {
+	for name, accounting := range map[string]func(*api.MachineDeployment){"additive": func(*api.MachineDeployment) {}, "inclusive": inclusive} {
+		begin := func(body func(c *cluster)) {
+			play(func(c *cluster) {
+				c.work(3)
+				c.pool(3, excess(2), accounting)
+				c.settle()
+				Expect(c.stockStatus()).To(Equal(allFive))
+				body(c)
+			})
+		}
+
+		It("leaves out reserve machines until they are ready, "+name, func() {
+			begin(func(c *cluster) {
+				c.want(4)
+				time.Sleep(time.Second)
+				since := len(c.Writes())
+				c.stays(allFive, bootTime-5*time.Second)
+				Expect(c.machines()).To(HaveLen(7))
+				Expect(c.written(since)).NotTo(ContainElement(ContainSubstring("update machinedeployments")), "machine-controller-manager finds its own writes")
+				c.settle()
+				Expect(c.stockStatus()).To(Equal("7: 7 updated, 7 available, 0 not, 0 failed, True"))
+			})
+		})
+
+		It("leaves out reserve machines that cannot be made, "+name, func() {
+			begin(func(c *cluster) {
+				c.cloud.set(func() { c.cloud.out = true })
+				c.want(4)
+				time.Sleep(time.Second)
+				for begin := time.Now(); time.Since(begin) < 10*time.Minute; time.Sleep(time.Second) {
+					Expect(c.stockStatus()).To(MatchRegexp(`^(5: 5|6: 6|7: 7) updated, 5 available, 0 not, 0 failed, True$`), "those that are given up count until they are gone")
+				}
+				c.cloud.set(func() { c.cloud.out = false })
+				c.cloud.poke(c)
+				c.settle()
+				Expect(c.stockStatus()).To(Equal("7: 7 updated, 7 available, 0 not, 0 failed, True"))
+			})
+		})
+
+		It("counts machines for workload that boot beside them, "+name, func() {
+			begin(func(c *cluster) {
+				c.work(4)
+				c.scale(int(c.deployment().Spec.Replicas) + 4)
+				time.Sleep(bootTime / 2)
+				Expect(c.stockStatus()).To(Equal("7: 7 updated, 5 available, 2 not, 0 failed, False"))
+				c.settle()
+				Expect(c.stockStatus()).To(Equal("9: 9 updated, 9 available, 0 not, 0 failed, True"))
+			})
+		})
+
+		It("counts reserve machines of a cluster that hibernates until they are gone, "+name, func() {
+			begin(func(c *cluster) {
+				c.want(4)
+				time.Sleep(5 * time.Second)
+				c.scale(0)
+				for begin := time.Now(); time.Since(begin) < bootTime; {
+					time.Sleep(time.Second)
+					Expect(int(c.deployment().Status.Replicas)).To(BeNumerically(">=", len(c.machines())), "after %v", time.Since(begin))
+				}
+			})
+		})
+	}
+})
