@@ -119,8 +119,9 @@ func (k *keeper) filled(ctx context.Context) bool {
 // shown are the views' options that ask a keeper, which is there before the first write, how machines begin and which may go.
 func shown(k **keeper, bound *machineinformers.Interface) view.Options {
 	births := view.Births{
-		Born: func(b view.Birth) *api.Reserve { return (*k).controller.Born(b) },
-		Seen: func(version string) bool { return (*k).controller.Seen(version) },
+		Born:        func(b view.Birth) *api.Reserve { return (*k).controller.Born(b) },
+		Seen:        func(version string) bool { return (*k).controller.Seen(version) },
+		Superfluous: func(b view.Birth) error { return (*k).controller.Superfluous(b) },
 		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough((*bound).MachineSets().Lister())(namespace, m)
 		},

@@ -22,22 +22,58 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 	}
 	now := c.clock.Now()
 	var machines []reserve.Machine
-	known := map[string]bool{}
-	for _, m := range pool.Outline(d, &c.source.Source, now).Machines {
-		known[m.Object.Name] = true
+	s := pool.Outline(d, &c.source.Source, now)
+	for _, m := range s.Machines {
 		machines = append(machines, reserve.MachineOf(m))
 	}
-	inFlight := 0
-	for _, other := range b.UnderWay {
-		if other.Name == "" || !known[other.Name] {
-			inFlight++
-		}
-	}
-	if reserve.BornServing(machines, inFlight, workload) {
+	if reserve.BornServing(machines, inFlight(b, s.Machines), workload) {
 		return nil
 	}
 	mark := c.settings.mark(now)
 	return &mark
+}
+
+// inFlight counts the machines under way that are not among those that the store shows.
+func inFlight(b view.Birth, shown []pool.Machine) (n int) {
+	known := map[string]bool{}
+	for _, m := range shown {
+		known[m.Object.Name] = true
+	}
+	for _, other := range b.UnderWay {
+		if other.Name == "" || !known[other.Name] {
+			n++
+		}
+	}
+	return n
+}
+
+// Superfluous is a conflict where a MachineDeployment with an applied excess has as many machines as machine-controller-manager is
+// shown, apart from rollouts. Machine-controller-manager deletes machines that are named for deletion before it lowers the replicas of
+// their MachineSet, replaces them meanwhile, and may then freeze the MachineDeployment because it has too many machines.
+func (c *Controller) Superfluous(b view.Birth) error {
+	key := b.Deployment.String()
+	d := c.newest(key)
+	if d == nil {
+		return nil
+	}
+	c.mu.Lock()
+	excess, visible := c.memories[key].applied(d).Excess, c.memories[key].visible(d)
+	c.mu.Unlock()
+	if excess == 0 || c.behindSeen(key, d) {
+		return nil
+	}
+	s := pool.Outline(d, &c.source.Source, c.clock.Now())
+	staying, present := map[string]int{}, inFlight(b, s.Machines)
+	for _, m := range s.Machines {
+		if !pool.Going(m.Object) {
+			staying[m.Set]++
+			present++
+		}
+	}
+	if present < visible || pool.Spread(s.Sets, staying) {
+		return nil
+	}
+	return stale("machines", b.Machine.GenerateName, "there are %d machines, and there are to be %d", present, visible)
 }
 
 // numbers are R and the excess that is applied to a MachineDeployment.

@@ -36,7 +36,8 @@
 //     writes. A Machine that is in reserve, or was, is deleted only at the version that machine-controller-manager saw, and only while
 //     its MachineSet has more machines than it wants. One that serves is not, unless more serve than replicas or a rollout replaces it.
 //     Neither happens for what was decided before the excess applied was what it is, and
-//     no MachineSet grows by what was decided before it fell.
+//     no MachineSet grows by what was decided before it fell. Apart from rollouts, no Machine is created while there are as many as
+//     machine-controller-manager is shown.
 //  8. At rest nothing is written.
 //  9. A Machine is born in reserve only where excess is applied. The record of that is restored where somebody writes the object without
 //     it: the excess falls through the gate of package reserve or not at all.

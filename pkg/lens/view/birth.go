@@ -23,7 +23,7 @@ const forgotten = 2 * time.Minute
 // smallest is the number of MachineDeployments up to which it does not matter if some of them have no births left.
 const smallest = 16
 
-// Births say how Machines begin (V9). All three are set, or none.
+// Births say how Machines begin (V9). The first three are set, or none.
 type Births struct {
 	// Born decides: nil means that the Machine serves, otherwise it is held in reserve by what the mark names. It
 	// must be quick, and may look into stores but not ask a server.
@@ -33,6 +33,8 @@ type Births struct {
 	DeploymentOf func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool)
 	// Seen tells whether the store from which Born counts shows all Machines up to a resourceVersion.
 	Seen func(resourceVersion string) bool
+	// Superfluous is an error where the Machine must not be created (V13), asked before Born. It is optional.
+	Superfluous func(Birth) error
 }
 
 // Birth is what is to be decided.
@@ -82,22 +84,25 @@ func newCreations(b Births, c clock.PassiveClock) *creations {
 	return &creations{Births: b, clock: c, all: map[types.NamespacedName]*perDeployment{}}
 }
 
-// begin decides on a Machine and returns it as it is to be created, and what to call with the outcome.
-func (c *creations) begin(namespace string, m *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error)) {
+// begin decides on a Machine and returns it as it is to be created, and what to call with the outcome. An error refuses it.
+func (c *creations) begin(namespace string, m *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error) {
 	nothing := func(*v1alpha1.Machine, error) {}
 	if c.Born == nil {
-		return m, nothing
+		return m, nothing, nil
 	}
 	deployment, owned := c.DeploymentOf(namespace, m)
 	if !owned {
-		return m, nothing
+		return m, nothing, nil
 	}
-	b := c.decide(deployment, m)
+	b, err := c.decide(deployment, m)
+	if err != nil {
+		return nil, nil, err
+	}
 	done := func(made *v1alpha1.Machine, err error) { c.end(deployment, b, made, err) }
 	if b.mark == nil {
-		return m, done
+		return m, done, nil
 	}
-	return Mark(m, *b.mark), done
+	return Mark(m, *b.mark), done, nil
 }
 
 // enter locks the births of a MachineDeployment, until leave is called.
@@ -143,7 +148,7 @@ func (c *creations) forget(deployment types.NamespacedName, d *perDeployment) {
 }
 
 // decide asks Born, once for each name: a create that is repeated under its name has been decided.
-func (c *creations) decide(deployment types.NamespacedName, m *v1alpha1.Machine) *birth {
+func (c *creations) decide(deployment types.NamespacedName, m *v1alpha1.Machine) (*birth, error) {
 	d, leave := c.enter(deployment)
 	defer leave()
 	d.births = slices.DeleteFunc(d.births, c.over)
@@ -151,13 +156,19 @@ func (c *creations) decide(deployment types.NamespacedName, m *v1alpha1.Machine)
 	for _, b := range d.births {
 		if m.Name != "" && b.name == m.Name {
 			b.doubted = time.Time{}
-			return b
+			return b, nil
 		}
 		underWay = append(underWay, UnderWay{Name: b.name, Reserve: b.mark != nil})
 	}
-	b := &birth{name: m.Name, mark: c.Born(Birth{Deployment: deployment, Machine: m, UnderWay: underWay})}
+	question := Birth{Deployment: deployment, Machine: m, UnderWay: underWay}
+	if c.Superfluous != nil {
+		if err := c.Superfluous(question); err != nil {
+			return nil, err
+		}
+	}
+	b := &birth{name: m.Name, mark: c.Born(question)}
 	d.births = append(d.births, b)
-	return b
+	return b, nil
 }
 
 func (c *creations) over(b *birth) bool {

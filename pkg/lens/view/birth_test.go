@@ -3,6 +3,7 @@
 package view_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -305,6 +306,29 @@ var _ = Describe("A birth (V9)", func() {
 			Expect(asked).To(Equal(before))
 			_, reserved := w.stored("pool")
 			Expect(reserved).To(Equal(1))
+		})
+	})
+
+	It("is not created where it is superfluous, and is not remembered (V13)", func() {
+		r := &registry{}
+		births, refuse := r.births(), true
+		births.Superfluous = func(b view.Birth) error {
+			Expect(b.Deployment.Name).To(Equal("pool"))
+			if refuse {
+				return apierrors.NewConflict(v1alpha1.Resource("machines"), "", errors.New("there are enough"))
+			}
+			return nil
+		}
+		bornInWorld(births, func(w world) {
+			m, err := w.bear(child("pool"))
+			Expect(apierrors.IsConflict(err)).To(BeTrue())
+			Expect(m).NotTo(BeNil())
+			Expect(r.asked).To(BeEmpty())
+			Expect(view.Remembered(w.clientset)).To(BeZero())
+			refuse = false
+			_, err = w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked).To(HaveLen(1))
 		})
 	})
 })

@@ -101,7 +101,10 @@ func (m machines) Create(ctx context.Context, machine *v1alpha1.Machine, o metav
 	if len(o.DryRun) > 0 {
 		return m.MachineInterface.Create(ctx, machine, o)
 	}
-	born, done := m.births.begin(m.namespace, machine)
+	born, done, err := m.births.begin(m.namespace, machine)
+	if err != nil {
+		return &v1alpha1.Machine{}, err
+	}
 	made, err := m.MachineInterface.Create(ctx, born, o)
 	done(made, err)
 	return ShowMachine(made), err

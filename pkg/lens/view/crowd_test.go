@@ -47,7 +47,7 @@ var _ = Describe("Births of one MachineDeployment, from many workers", func() {
 				for i := range 5_000 {
 					m := &v1alpha1.Machine{}
 					m.Name = fmt.Sprintf("%d-%d", worker, i)
-					_, done := begin("default", m)
+					_, done, _ := begin("default", m)
 					mu.Lock()
 					delete(decided, m.Name)
 					mu.Unlock()

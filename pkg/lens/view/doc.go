@@ -41,4 +41,6 @@
 //   - V12 The stored status of a MachineDeployment leaves out reserve machines that have not become ready, unless they leave or the
 //     cluster hibernates: replicas, updatedReplicas, unavailableReplicas, failedMachines and the condition Available do not include
 //     them. The view includes them. So nothing that waits for a MachineDeployment waits for its spares.
+//   - V13 No Machine is created that Births call superfluous. Machine-controller-manager deletes machines that are named for deletion
+//     before it lowers the replicas of their MachineSet, and would replace them.
 package view

@@ -15,7 +15,7 @@ func Remembered(c *Clientset) int {
 }
 
 // Beginner decides on births alone.
-func Beginner(b Births, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error)) {
+func Beginner(b Births, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error) {
 	return newCreations(b, c).begin
 }
 
