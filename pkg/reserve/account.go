@@ -47,6 +47,7 @@ func (r *round) settle() {
 		r.keep()
 	}
 	if r.plan.Lowered.Times > 0 && (r.Rollout || r.Now.Before(r.plan.Lowered.Until)) {
+		r.reduced = r.Replicas+a.Counted < r.Max
 		r.Max = min(r.Max, r.Replicas+a.Counted)
 	}
 	r.fit()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"pgregory.net/rapid"
@@ -151,6 +152,28 @@ var _ = Describe("laws of accounting", func() {
 		}
 	})
 })
+
+var _ = DescribeTable("A reserve of two of three, though replicas that include it were reduced (17), is",
+	func(want Reason, most int, until time.Duration) {
+		v := View{
+			Replicas: 5, Wish: 3, Excess: min(3, most-5), Min: 1, Max: most, Accounting: pool.Inclusive, CurrentSet: "new", Wanted: 7, Asked: 7,
+			Applied: Applied{Excess: 2, Max: 7, Counted: 2}, Now: start,
+			Lowered: Lowered{Times: 2, Until: start.Add(until), Replicas: 7, Wish: 3, Max: most},
+		}
+		for i := range 7 {
+			m := Machine{Name: fmt.Sprint("m", i), Born: start, Phase: mcm.MachineRunning, Set: "new", Made: true, Registered: true, Priority: PriorityServing, SeenPriority: PriorityServing}
+			if i >= 5 {
+				m.Reserve, m.Priority, m.SeenPriority = true, PriorityReserve, PriorityReserve
+			}
+			v.Machines = append(v.Machines, m)
+		}
+		Expect(NewPlan(v).Standing.Reason).To(Equal(want))
+	},
+	Entry("as large as the client lets it be", ReplicasLowered, 9, time.Minute),
+	Entry("as large as max allows, which the client does not change", AtMax, 7, time.Minute),
+	Entry("as large as max allows, when the client's reduction is over", AtMax, 7, -time.Minute),
+	Entry("about to grow, when the client's reduction is over", Growing, 9, -time.Minute),
+)
 
 var _ = Describe("Every small state that is counted", func() {
 	It("comes to rest with S = R and V = X, and with what has a Node in replicas, or says why not", func() {

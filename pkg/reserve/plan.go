@@ -105,6 +105,8 @@ type round struct {
 	victim []bool
 	// counting reports whether spec.replicas includes reserve machines when the round begins.
 	counting bool
+	// reduced reports whether a client's reduction of replicas, and not max, limits the reserve.
+	reduced bool
 	// shown is what the lens shows when the round begins.
 	shown int
 	// present is how many machines machine-controller-manager counts.

@@ -88,7 +88,7 @@ func (r *round) reason(t tally) Reason {
 		return r.obstacle(t)
 	case t.ready < t.reserve:
 		return NotReady
-	case r.Excess < r.Wish && r.plan.Lowered.Times > 0:
+	case r.Excess < r.Wish && r.reduced:
 		return ReplicasLowered
 	case r.Excess < r.Wish:
 		return AtMax
