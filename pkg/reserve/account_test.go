@@ -155,18 +155,8 @@ var _ = Describe("laws of accounting", func() {
 
 var _ = DescribeTable("A reserve of two of three, though replicas that include it were reduced (17), is",
 	func(want Reason, most int, until time.Duration) {
-		v := View{
-			Replicas: 5, Wish: 3, Excess: min(3, most-5), Min: 1, Max: most, Accounting: pool.Inclusive, CurrentSet: "new", Wanted: 7, Asked: 7,
-			Applied: Applied{Excess: 2, Max: 7, Counted: 2}, Now: start,
-			Lowered: Lowered{Times: 2, Until: start.Add(until), Replicas: 7, Wish: 3, Max: most},
-		}
-		for i := range 7 {
-			m := Machine{Name: fmt.Sprint("m", i), Born: start, Phase: mcm.MachineRunning, Set: "new", Made: true, Registered: true, Priority: PriorityServing, SeenPriority: PriorityServing}
-			if i >= 5 {
-				m.Reserve, m.Priority, m.SeenPriority = true, PriorityReserve, PriorityReserve
-			}
-			v.Machines = append(v.Machines, m)
-		}
+		v := reduced()
+		v.Excess, v.Max, v.Lowered.Max, v.Lowered.Until = min(3, most-5), most, most, start.Add(until)
 		Expect(NewPlan(v).Standing.Reason).To(Equal(want))
 	},
 	Entry("as large as the client lets it be", ReplicasLowered, 9, time.Minute),
@@ -174,6 +164,68 @@ var _ = DescribeTable("A reserve of two of three, though replicas that include i
 	Entry("as large as max allows, when the client's reduction is over", AtMax, 7, -time.Minute),
 	Entry("about to grow, when the client's reduction is over", Growing, 9, -time.Minute),
 )
+
+// reduced is a pool of five machines that serve and two in reserve, which replicas include. Three were desired, until a client reduced them.
+func reduced() View {
+	v := View{
+		Replicas: 5, Wish: 3, Excess: 3, Min: 1, Max: 9, Accounting: pool.Inclusive, CurrentSet: "new", Wanted: 7, Asked: 7,
+		Applied: Applied{Excess: 2, Max: 7, Counted: 2}, Now: start,
+		Lowered: Lowered{Times: 2, Until: start.Add(time.Minute), Replicas: 7, Wish: 3, Max: 9},
+	}
+	for i := range 7 {
+		m := Machine{Name: fmt.Sprint("m", i), Born: start, Phase: mcm.MachineRunning, Set: "new", Made: true, Registered: true, Priority: PriorityServing, SeenPriority: PriorityServing}
+		if i >= 5 {
+			m.Reserve, m.Priority, m.SeenPriority = true, PriorityReserve, PriorityReserve
+		}
+		v.Machines = append(v.Machines, m)
+	}
+	return v
+}
+
+var _ = Describe("A reduction of replicas (17)", func() {
+	DescribeTable("is over as soon as somebody wants something else", func(over bool, change func(*View)) {
+		v := reduced()
+		change(&v)
+		Expect(NewPlan(v).Lowered.Until.Equal(v.Now)).To(Equal(over))
+	},
+		Entry("but not before", false, func(*View) {}),
+		Entry("another excess", true, func(v *View) { v.Wish = 4 }),
+		Entry("another max", true, func(v *View) { v.Max = 8 }),
+		Entry("more replicas", true, func(v *View) { v.Replicas++ }),
+	)
+
+	It("settles each machine in reserve that was named with it once", func() {
+		v := reduced()
+		v.Applied.Counted, v.Applied.Absorbed = 1, 1
+		v.Machines[6].Named = true
+		Expect(NewPlan(v).Returned).To(ConsistOf("m6"))
+		v.Machines[6].Returned = true
+		Expect(NewPlan(v).Returned).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A reserve that counts nowhere", func() {
+	It("is applied up to what there is, though one that leaves fills the place below max (8)", func() {
+		v := reduced()
+		v.Accounting, v.Applied, v.Lowered, v.Wish, v.Excess, v.Max = pool.Additive, Applied{Excess: 1, Max: 7}, Lowered{}, 2, 2, 7
+		leaving := v.Machines[0]
+		leaving.Name, leaving.Deleted = "leaving", true
+		v.Machines = append(v.Machines, leaving)
+		v.Wanted, v.Asked = 8, 8
+		Expect(NewPlan(v).Applied.Excess).To(Equal(2))
+	})
+
+	It("does not serve with a machine that boots and may be about to be deleted (9)", func() {
+		v := reduced()
+		v.Accounting, v.Applied, v.Lowered, v.Wish, v.Excess = pool.Additive, Applied{Max: 9}, Lowered{}, 0, 0
+		v.Machines = append(v.Machines[1:5], v.Machines[6])
+		v.Machines[4].Phase, v.Machines[4].Priority, v.Machines[4].SeenPriority = mcm.MachinePending, PriorityVictim, PriorityVictim
+		v.Wanted, v.Asked = 4, 4
+		Expect(NewPlan(v).Moves).To(BeEmpty())
+		v.Wanted, v.Asked = 5, 5
+		Expect(NewPlan(v).Moves).To(HaveLen(1))
+	})
+})
 
 var _ = Describe("Every small state that is counted", func() {
 	It("comes to rest with S = R and V = X, and with what has a Node in replicas, or says why not", func() {

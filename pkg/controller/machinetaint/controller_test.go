@@ -434,6 +434,24 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a MachineSet that is being resized may still ask for what it did", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx := context.Background()
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			set.Spec.Replicas = 2
+			_, err = a.taint.Guards().Shrink(set)
+			Expect(err).NotTo(HaveOccurred())
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = a.taint.Reduce(d, 2, 2)
+			Expect(err).To(Satisfy(apierrors.IsConflict))
+			_, err = a.taint.Reduce(d, 2, 3)
+			Expect(err).NotTo(HaveOccurred())
+		})
+	})
+
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

@@ -62,6 +62,9 @@ func (g *guard) placed(w sim.Write) {
 			delete(p.closed, w.Name)
 		} else if p.closed[w.Name] == 0 {
 			p.closed[w.Name] = p.writes
+			if w.User == evenkeel && !p.reserve[w.Name] {
+				g.looked["I2"]++ // its machine enters the reserve next, unless pods are found on it
+			}
 		}
 	case "machinedeployments":
 		d := decoded[api.MachineDeployment](w.Object)
@@ -79,7 +82,6 @@ func (g *guard) placed(w sim.Write) {
 // retired is I2 for a machine that enters the reserve. No pod was on it when its Node was closed: one that the scheduler bound after that
 // had looked at the Node before. And workload keeps as many machines as it was to have lately, since what the process knows may be old.
 func (g *guard) retired(w sim.Write) {
-	g.looked["I2"]++
 	p := &g.places
 	for pod, b := range p.bound {
 		if closed := p.closed[w.Name]; b.node == w.Name && (closed == 0 || b.at < closed) {

@@ -39,6 +39,16 @@ func restored() machinetaint.View {
 	return v
 }
 
+var _ = Describe("A MachineDeployment that was made anew", func() {
+	It("has nothing of the reserve of the one before, which had its name", func() {
+		v := owned(-1, "", "")
+		v.Deployment.UID, v.Memory = "two", machinetaint.Memory{UID: "two", Applied: "2"}
+		Expect(machinetaint.NewPlan(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
+		v.Memory.UID = "one"
+		Expect(machinetaint.NewPlan(v).Idle).To(BeTrue())
+	})
+})
+
 var _ = Describe("A MachineDeployment that was restored without annotations", func() {
 	It("keeps its reserve until its share of the pool's excess is written, and then has as much", func() {
 		v := restored()

@@ -11,6 +11,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
+// Patches are what a raise sends, one after the other.
+func (r Raise) Patches() [][]byte { return r.patches() }
+
 // Interpose puts something between the preview and the pods that it is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 	p.c.stores.pods = between(p.c.stores.pods)

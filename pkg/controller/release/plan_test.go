@@ -104,6 +104,8 @@ var _ = DescribeTable("A plan",
 	Entry("no pool", "", "NoReserve:1", tell().waits(pod("p", 1000))),
 
 	// Law 4: who is no reason.
+	Entry("not judged by the scheduler, beside one that it has found no place for", "a+1(a-1)", "Released:1",
+		tell().pool("a", 1, 1, 10).full().waits(pod("p-0", 1000), pod("p-1", 1000, func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError }))),
 	Entry("gated", "", "", tell().pool("a", 1, 1, 10).full().waits(pod("p", 1000, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))),
 	Entry("preempting", "", "", tell().pool("a", 1, 1, 10).full().waits(pod("p", 1000, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-0" }))),
 	Entry("leaving", "", "", tell().pool("a", 1, 1, 10).full().waits(pod("p", 1000, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }))),

@@ -4,6 +4,8 @@ package release_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
 // delay makes raises arrive late.
@@ -51,6 +54,28 @@ var _ = Describe("A raise", func() {
 		Entry("of none", 0),
 	)
 
+	It("tests all that it rests on, in each patch", func() {
+		applied, excess := "2", "1,counted=1,replicas=3"
+		for _, replicas := range []int32{0, 3} {
+			r := Raise{By: 1, Pool: Pool{Key: "default/a", Basis: Basis{UID: "u", Generation: 7, Replicas: replicas, Bounds: "1:9", Applied: &applied, Excess: &excess}}}
+			for _, patch := range r.Patches() {
+				var operations []struct {
+					Op, Path string
+					Value    any
+				}
+				Expect(json.Unmarshal(patch, &operations)).To(Succeed())
+				tested := map[string]any{}
+				for _, o := range operations {
+					if o.Op == "test" {
+						tested[o.Path] = o.Value
+					}
+				}
+				Expect(tested).To(And(HaveLen(6), HaveKey("/spec/replicas"), HaveKeyWithValue("/metadata/uid", "u"), HaveKeyWithValue("/metadata/generation", 7.),
+					HaveKeyWithValue(HaveSuffix("bounds"), "1:9"), HaveKeyWithValue(HaveSuffix("applied-replicas"), "2"), HaveKeyWithValue(HaveSuffix("applied-excess"), excess)))
+			}
+		}
+	})
+
 	DescribeTable("begins at no replicas", func(body string) {
 		play(func(c *cluster) {
 			c.grow("a", 0, 2, "0:10")
@@ -70,6 +95,25 @@ var _ = Describe("A raise", func() {
 })
 
 var _ = Describe("A Node of the reserve", func() {
+	It("is looked at again when it is no longer cordoned", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			cordon := func(cordoned bool) {
+				_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			c.settle()
+			cordon(true)
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "picky", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			cordon(false)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
 	It("is looked at again when it gets the label that a pod waits for", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 1, "1:10")

@@ -6,11 +6,13 @@ import (
 	"context"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 var _ = Describe("A machine whose name has left the annotation", func() {
@@ -67,6 +69,25 @@ var _ = Describe("The template of a group", func() {
 			node, err := c.template("pool")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("4"), "what the Node has; the class promises 3920m")
+		})
+	})
+
+	It("is not a Node that is losing its reserve mark while its Machine still has it", func() {
+		play(func(c *cluster) {
+			ctx := context.Background()
+			class := fixture.MachineClass(fixture.Class)
+			class.NodeTemplate = classIn("z1")
+			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.pool("pool", "0:9:1", 0)
+			c.machine("pool", "r", mcm.MachineRunning, inReserve)
+			c.patchMachine("r", `{"spec":{"class":{"name":%q}}}`, fixture.Class)
+			time.Sleep(2 * time.Minute)
+			c.patchNode("node-r", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
+			c.lull()
+			node, err := c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "what the class promises; the Node has 4")
 		})
 	})
 })
