@@ -3,10 +3,12 @@
 package nodegroup
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
 )
 
 var _ = Describe("A name that has left the annotation", func() {
@@ -21,5 +23,19 @@ var _ = Describe("A name that has left the annotation", func() {
 		Expect(r.has("a", after(110))).To(BeFalse())
 		r.note(nil, after(110))
 		Expect(r.last).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A gate", func() {
+	It("is gone when all who waited for it have left, those who gave up included", func() {
+		g := &gates{}
+		leave, err := g.enter(context.Background(), "pool")
+		Expect(err).NotTo(HaveOccurred())
+		gone, giveUp := context.WithCancel(context.Background())
+		giveUp()
+		_, err = g.enter(gone, "pool")
+		Expect(code(err)).To(Equal(codes.Unavailable))
+		leave()
+		Expect(g.open).To(BeEmpty())
 	})
 })
