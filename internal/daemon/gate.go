@@ -141,7 +141,8 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, ErrClosed
 	}
 	sent := request.WithContext(ctx)
-	sent.Cancel = nil //nolint:staticcheck // the timeout of the client sets it, and ctx has a timeout of its own
+	//lint:ignore SA1019 http.Client sets it for its timeout, and ctx has a timeout of its own
+	sent.Cancel = nil
 	response, err := t.next.RoundTrip(sent)
 	if err != nil {
 		e.finish()

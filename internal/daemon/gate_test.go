@@ -34,10 +34,12 @@ type server struct {
 type half struct{ request *http.Request }
 
 func (h half) Read([]byte) (int, error) {
+	//lint:ignore SA1019 http.Client sets it
+	timeout := h.request.Cancel
 	select {
 	case <-h.request.Context().Done():
 		return 0, h.request.Context().Err()
-	case <-h.request.Cancel: //nolint:staticcheck // http.Client sets it
+	case <-timeout:
 		return 0, context.Canceled
 	}
 }
@@ -90,7 +92,7 @@ var _ = Describe("Gate", func() {
 				begun := time.Now()
 				events, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Watch(ctx, metav1.ListOptions{SendInitialEvents: initial})
 				Expect(err).NotTo(HaveOccurred())
-				for range events.ResultChan() { //nolint:revive // until it ends
+				for range events.ResultChan() { // until it ends
 				}
 				Expect(time.Since(begun)).To(Equal(want))
 				synctest.Wait()
@@ -115,7 +117,7 @@ var _ = Describe("Gate", func() {
 				if !closes {
 					cancel()
 				}
-				for range events.ResultChan() { //nolint:revive // until it ends
+				for range events.ResultChan() { // until it ends
 				}
 				Expect(time.Since(begun)).To(BeZero())
 				cancel()
