@@ -2,7 +2,17 @@
 
 package machinetaint
 
-import "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+import (
+	"context"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+)
 
 // Remembered counts all that the controller holds beside its stores.
 func (c *Controller) Remembered() map[string]int {
@@ -19,4 +29,32 @@ func (c *Controller) Remembered() map[string]int {
 // Reduce begins a reduction.
 func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
 	return c.reduce(d, shown, asked)
+}
+
+// WokenBy returns the keys that are synced because an object came (was is nil), changed, or went (is is nil).
+func (p *Preview) WokenBy(was, is any) []string {
+	var keys []string
+	p.c.loop = loop.New("test", func(_ context.Context, key string) (time.Duration, error) {
+		keys = append(keys, key)
+		return 0, nil
+	}, loop.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	one := is
+	if one == nil {
+		one = was
+	}
+	switch one.(type) {
+	case *mcm.MachineSet:
+		p.c.setChanged(was, is)
+	case *mcm.Machine:
+		p.c.machineChanged(was, is)
+	case *corev1.Node:
+		p.c.nodeChanged(was, is)
+	case *corev1.Pod:
+		p.c.podChanged(was, is)
+	}
+	p.c.loop.Run(ctx)
+	slices.Sort(keys)
+	return keys
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+func controlledBy(kind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: mcm.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: "uid", Controller: ptr.To(true)}}
+}
+
+// setIn is the MachineSet of a MachineDeployment.
+func setIn(deployment string) *mcm.MachineSet {
+	return &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: deployment + "-1", OwnerReferences: controlledBy("MachineDeployment", deployment)}}
+}
+
+// machineIn is a Machine of that MachineSet, with a Node of its name.
+func machineIn(deployment string) *mcm.Machine {
+	return fixture.Machine("of-"+deployment, func(m *mcm.Machine) {
+		m.OwnerReferences = controlledBy("MachineSet", deployment+"-1")
+		m.Labels = map[string]string{mcm.NodeLabelKey: "of-" + deployment}
+	})
+}
+
+func nodeWith(change func(*corev1.Node)) *corev1.Node {
+	return fixture.Node("of-a", func(n *corev1.Node) {
+		n.Annotations = map[string]string{}
+		change(n)
+	})
+}
+
+func podOn(node string, change ...func(*corev1.Pod)) *corev1.Pod {
+	return fixture.Pod("p", append(change, func(p *corev1.Pod) { p.Spec.NodeName = node })...)
+}
+
+var _ = Describe("An event", func() {
+	const a, b = fixture.Namespace + "/a", fixture.Namespace + "/b"
+	plain := nodeWith(func(*corev1.Node) {})
+	annotated := func(key string) *corev1.Node {
+		return nodeWith(func(n *corev1.Node) { n.Annotations[key] = "changed" })
+	}
+	tainted := func(value string) *corev1.Node {
+		return nodeWith(func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "k", Value: value, Effect: corev1.TaintEffectNoSchedule}}
+		})
+	}
+
+	DescribeTable("is decided on where it matters, and nowhere else", func(was, is any, want ...string) {
+		storm.Bubble(suite, func() {
+			p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p.Show(machinetaint.Objects{Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
+			Expect(p.WokenBy(was, is)).To(ConsistOf(want))
+		})
+	},
+		Entry("a MachineSet comes", nil, setIn("a"), a),
+		Entry("a MachineSet changes", setIn("a"), setIn("a"), a),
+		Entry("a MachineSet gets another owner", setIn("a"), setIn("b"), a, b),
+		Entry("a MachineSet goes", setIn("a"), nil, a),
+		Entry("a Machine comes", nil, machineIn("a"), a),
+		Entry("a Machine gets another owner", machineIn("a"), machineIn("b"), a, b),
+		Entry("a Machine loses its owner", machineIn("a"), fixture.Machine("of-a"), a),
+		Entry("a Machine goes", machineIn("a"), nil, a),
+		Entry("a Node comes", nil, plain, a),
+		Entry("a Node goes", plain, nil, a),
+		Entry("a Node says how it is", plain, nodeWith(func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })),
+		Entry("a Node is annotated by others", plain, annotated("other")),
+		Entry("a Node gets a provider id", nodeWith(func(n *corev1.Node) { n.Spec.ProviderID = "" }), plain, a),
+		Entry("a Node is not ready any more", plain, nodeWith(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }), a),
+		Entry("a Node loses a taint", tainted("x"), plain, a),
+		Entry("a taint gets another value", tainted("x"), tainted("y"), a),
+		Entry("a Node is marked", plain, annotated(api.ReserveAnnotation), a),
+		Entry("scaling down is disabled on a Node", plain, annotated(api.ScaleDownDisabledAnnotation), a),
+		Entry("machine-controller-manager has applied a template to a Node", plain, annotated(machineutils.LastAppliedALTAnnotation), a),
+		Entry("a pod is bound", podOn(""), podOn("of-a"), a),
+		Entry("a pod that waits changes", podOn(""), podOn("", func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} })),
+		Entry("a pod on a machine changes", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} })),
+		Entry("a pod on a machine may not be evicted any more", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Annotations = map[string]string{signs.SafeToEvict: "false"} }), a),
+		Entry("a pod goes", podOn("of-a"), nil, a),
+		Entry("a pod ends", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), a),
+		Entry("a pod of the same name is on another machine", podOn("of-a"), podOn("of-b"), a, b),
+	)
+})
