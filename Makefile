@@ -166,7 +166,7 @@ e2e-gardener: ## Gardener's own code against ours and stock: two control planes,
 .PHONY: e2e-hostile
 e2e-hostile: ## A user of one namespace creates the largest legal objects for five minutes (DURATION): memory, releases for others, nothing created
 	@$(UP) build
-	go test -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
+	go test -v -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
 
 .PHONY: e2e-rbac
 e2e-rbac: AUDIT = $(CURDIR)/.local/audit
