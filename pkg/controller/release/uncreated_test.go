@@ -119,6 +119,23 @@ var _ = Describe("A ReplicaSet that has not made all of its pods", func() {
 		})
 	})
 
+	It("makes others for those that are being deleted", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 5, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			set := c.makes("w", 3)
+			c.create(fresh(2, "old", 1000, by(set), func(p *corev1.Pod) { p.Finalizers = []string{"example.org/stay"} })...)
+			c.settle()
+			c.delete("old-0")
+			c.delete("old-1")
+			before := c.replicas()
+			c.create(fresh(1, "p", 4000, by(set))...)
+			time.Sleep(time.Second)
+			Expect([]string{before, c.replicas()}).To(Equal([]string{"a=2", "a=5"}))
+		})
+	})
+
 	It("counts for what it has made where it makes no more", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 9, "1:20")
