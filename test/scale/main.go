@@ -106,7 +106,8 @@ func measure(ctx context.Context, cluster *localcluster.Cluster, process *localc
 	if f.writes, err = countWrites(cluster.AuditLog(), manager); err != nil {
 		return f, err
 	}
-	f.memory, f.cpu, err = usage(process.PID())
+	usage, err := localcluster.ReadUsage(process.PID())
+	f.memory, f.cpu = usage.Peak, usage.CPU
 	return f, err
 }
 

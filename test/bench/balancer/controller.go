@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -74,22 +73,8 @@ func (c *controller) quiet(ctx context.Context) error {
 
 // memory is what the process holds now, and held at most, in MiB.
 func (c *controller) memory() (resident, peak float64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(status)) {
-		for name, into := range map[string]*float64{"VmRSS:": &resident, "VmHWM:": &peak} {
-			if size, ok := strings.CutPrefix(line, name); ok {
-				kib, err := strconv.ParseFloat(strings.Fields(size)[0], 64)
-				if err != nil {
-					return 0, 0, err
-				}
-				*into = kib / 1024
-			}
-		}
-	}
-	return resident, peak, nil
+	usage, err := localcluster.ReadUsage(c.process.PID())
+	return usage.Resident, usage.Peak, err
 }
 
 func pass(ctx context.Context, d time.Duration) error {

@@ -15,14 +15,13 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
 )
 
 const (
 	mib = 1 << 20
 	// often is how often memory is looked at.
 	often = 50 * time.Millisecond
-	// tick is the unit of a process' CPU time.
-	tick = time.Second / 100
 )
 
 // requests are the manager's, and what the API server sends to all who watch.
@@ -72,9 +71,8 @@ func (m *meter) watchMemory() (peaks func() (private, resident float64)) {
 	go func() {
 		var most both
 		for {
-			private, resident, err := m.status()
-			if err == nil {
-				most = both{max(most.private, private), max(most.resident, resident)}
+			if usage, err := m.usage(); err == nil {
+				most = both{max(most.private, usage.Private), max(most.resident, usage.Resident)}
 			}
 			select {
 			case <-stop:
@@ -91,29 +89,16 @@ func (m *meter) watchMemory() (peaks func() (private, resident float64)) {
 	}
 }
 
-// status reads the memory that is the process' own, and all that is resident.
-func (m *meter) status() (private, resident float64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.lab.manager.PID()))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		for name, into := range map[string]*float64{"RssAnon:": &private, "VmRSS:": &resident} {
-			if kib, is := strings.CutPrefix(line, name); is {
-				if _, err := fmt.Sscan(kib, into); err != nil {
-					return 0, 0, err
-				}
-				*into /= 1024
-			}
-		}
-	}
-	return private, resident, nil
+func (m *meter) usage() (localcluster.Usage, error) {
+	return localcluster.ReadUsage(m.lab.manager.PID())
 }
 
 func (m *meter) memory(ctx context.Context, p *phase) (err error) {
-	if p.private, p.resident, err = m.status(); err != nil {
+	usage, err := m.usage()
+	if err != nil {
 		return err
 	}
+	p.private, p.resident = usage.Private, usage.Resident
 	text, err := m.get(ctx, "/metrics")
 	if err != nil {
 		return err
@@ -131,7 +116,7 @@ func (m *meter) memory(ctx context.Context, p *phase) (err error) {
 
 // count fills in CPU time and requests since the last phase.
 func (m *meter) count(ctx context.Context, p *phase) error {
-	cpu, err := m.spent()
+	usage, err := m.usage()
 	if err != nil {
 		return err
 	}
@@ -139,8 +124,8 @@ func (m *meter) count(ctx context.Context, p *phase) error {
 	if err != nil {
 		return err
 	}
-	p.cpu, p.events = cpu-m.cpu, events-m.events
-	m.cpu, m.events = cpu, events
+	p.cpu, p.events = usage.CPU-m.cpu, events-m.events
+	m.cpu, m.events = usage.CPU, events
 	_, err = m.log.Read(func(r audit.Request) bool {
 		switch {
 		case r.User != identity:
@@ -154,21 +139,6 @@ func (m *meter) count(ctx context.Context, p *phase) error {
 		return false
 	})
 	return err
-}
-
-// spent is the CPU time of the process so far.
-func (m *meter) spent() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.lab.manager.PID()))
-	if err != nil {
-		return 0, err
-	}
-	// User and system time are the 12th and 13th number behind the name and the state.
-	_, numbers, _ := strings.Cut(string(text), ") ")
-	var user, system time.Duration
-	if _, err := fmt.Sscan(strings.Join(strings.Fields(numbers)[11:13], " "), &user, &system); err != nil {
-		return 0, fmt.Errorf("read CPU time: %w", err)
-	}
-	return (user + system) * tick, nil
 }
 
 // sent is how many watch events the API server has sent so far, to everybody.

@@ -6,12 +6,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
 )
 
 // footprint is what a process has taken: at most so many MiB of memory, and time of CPUs.
@@ -20,29 +20,9 @@ type footprint struct {
 	cpu    time.Duration
 }
 
-func footprintOf(pid int) (f footprint, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return f, err
-	}
-	_, peak, _ := strings.Cut(string(status), "VmHWM:")
-	if _, err := fmt.Sscan(peak, &f.memory); err != nil {
-		return f, fmt.Errorf("read peak memory: %w", err)
-	}
-	f.memory /= 1024 // the kernel says KiB
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return f, err
-	}
-	// User and system time, in hundredths of a second, are the 12th and 13th number behind the name and the state.
-	_, numbers, _ := strings.Cut(string(stat), ") ")
-	times := strings.Fields(numbers)[11:13]
-	var user, system time.Duration
-	if _, err := fmt.Sscan(strings.Join(times, " "), &user, &system); err != nil {
-		return f, fmt.Errorf("read CPU time: %w", err)
-	}
-	f.cpu = (user + system) * (time.Second / 100)
-	return f, nil
+func footprintOf(pid int) (footprint, error) {
+	usage, err := localcluster.ReadUsage(pid)
+	return footprint{usage.Peak, usage.CPU}, err
 }
 
 // silence is a time in which nobody wanted anything, and what our identity wrote in it, by verb and resource.

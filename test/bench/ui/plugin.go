@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/evenkeel/evenkeel/internal/localcluster"
 )
 
 // plugin is `kubectl evenkeel ui` as a person runs it.
@@ -56,14 +58,6 @@ func (p *plugin) stop() error {
 
 // memory is what the plugin has taken at most, in MiB.
 func (p *plugin) memory() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	_, peak, _ := strings.Cut(string(status), "VmHWM:")
-	var kib float64
-	if _, err := fmt.Sscan(peak, &kib); err != nil {
-		return 0, fmt.Errorf("read peak memory: %w", err)
-	}
-	return kib / 1024, nil
+	usage, err := localcluster.ReadUsage(p.process.Process.Pid)
+	return usage.Peak, err
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -43,18 +41,12 @@ func limits() map[string]int64 {
 	return all
 }
 
-var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
-
 // peak is the most memory that a process has had resident so far, in bytes.
 func peak(name string) int64 {
 	GinkgoHelper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cluster.Process(name).PID()))
+	usage, err := localcluster.ReadUsage(cluster.Process(name).PID())
 	Expect(err).NotTo(HaveOccurred())
-	found := highWater.FindSubmatch(status)
-	Expect(found).NotTo(BeNil())
-	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
-	Expect(err).NotTo(HaveOccurred())
-	return kilobytes << 10
+	return int64(usage.Peak * mebibyte)
 }
 
 // expectHalf holds each process to half of its limit.
