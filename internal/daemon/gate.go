@@ -164,27 +164,28 @@ func (t gated) WrappedRoundTripper() http.RoundTripper { return t.next }
 // outlive returns a context that ends when parent exceeds its deadline, and only a moment after parent is canceled. A
 // write that is cut off at once may have taken effect all the same; given a moment, it is answered.
 func outlive(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	stop := context.AfterFunc(parent, func() {
-		if errors.Is(parent.Err(), context.DeadlineExceeded) {
-			cancel()
-		} else {
-			time.AfterFunc(closeTimeout, cancel)
-		}
-	})
-	return ctx, func() { stop(); cancel() }
+	return extended(parent, 0, closeTimeout)
 }
 
 // outlast returns a context that ends when parent is canceled, and a while after parent exceeds its deadline: a watch that begins with
 // all objects must not start anew each time that these take longer than the timeout of the client.
 func outlast(parent context.Context) (context.Context, context.CancelFunc) {
+	return extended(parent, initialTimeout, 0)
+}
+
+// extended returns a context that ends so long after parent has exceeded its deadline, or has been canceled.
+func extended(parent context.Context, afterDeadline, afterCancel time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
+		wait := afterCancel
 		if errors.Is(parent.Err(), context.DeadlineExceeded) {
-			time.AfterFunc(initialTimeout, cancel)
-		} else {
-			cancel()
+			wait = afterDeadline
 		}
+		if wait == 0 {
+			cancel()
+			return
+		}
+		time.AfterFunc(wait, cancel)
 	})
 	return ctx, func() { stop(); cancel() }
 }
