@@ -34,18 +34,24 @@ func aware(ctx context.Context, config *rest.Config) error {
 
 var _ storm.Program = aware
 
+// silencedEarly has the API server fall silent while the pods of one of two targets do not start, before they are late.
+func (c *cluster) silencedEarly() {
+	GinkgoHelper()
+	c.deploy("a", 0)
+	c.deploy("b", 0)
+	c.set(func() { c.out["a"] = true })
+	c.Start("balancer", aware)
+	time.Sleep(time.Minute)
+	c.balance("shop", 10, shares(50, 50), "a", "b")
+	time.Sleep(20 * time.Second)
+	Expect(c.sizes("a", "b")).To(Equal("5/5"))
+	c.Silence(true, "balancer")
+}
+
 var _ = Describe("While the API server is silent", func() {
 	It("no target falls behind whose pods have started meanwhile", func() {
 		play(func(c *cluster) {
-			c.deploy("a", 0)
-			c.deploy("b", 0)
-			c.set(func() { c.out["a"] = true })
-			c.Start("balancer", aware)
-			time.Sleep(time.Minute)
-			c.balance("shop", 10, shares(50, 50), "a", "b")
-			time.Sleep(20 * time.Second)
-			Expect(c.sizes("a", "b")).To(Equal("5/5"))
-			c.Silence(true, "balancer")
+			c.silencedEarly()
 			c.set(func() { c.out["a"] = false })
 			time.Sleep(10 * time.Minute)
 			before := len(c.Writes())
@@ -58,14 +64,7 @@ var _ = Describe("While the API server is silent", func() {
 
 	It("a target that went out of order is noticed once it answers, without another event", func() {
 		play(func(c *cluster) {
-			c.deploy("a", 0)
-			c.deploy("b", 0)
-			c.set(func() { c.out["a"] = true })
-			c.Start("balancer", aware)
-			time.Sleep(time.Minute)
-			c.balance("shop", 10, shares(50, 50), "a", "b")
-			time.Sleep(20 * time.Second)
-			c.Silence(true, "balancer")
+			c.silencedEarly()
 			time.Sleep(10 * time.Minute)
 			Expect(c.sizes("a", "b")).To(Equal("5/5"))
 			c.Silence(false, "balancer")
