@@ -30,7 +30,7 @@ type server struct {
 	served  int
 }
 
-// half is an answer of which the rest never comes. It ends as one of http.Transport does.
+// half is an answer whose rest never arrives. It ends like an answer of http.Transport.
 type half struct{ request *http.Request }
 
 func (h half) Read([]byte) (int, error) {

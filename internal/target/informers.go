@@ -3,9 +3,9 @@
 // Package target is the one cache of the target cluster that all controllers of a process share.
 //
 // Users of the target cluster decide how many objects it has and how large they are, so the cache exists once: one informer per
-// kind, started when the first controller needs it; Nodes may be started before all else. A transform keeps of each object only what a controller reads, and for what any
-// user can create, it bounds the size. If a controller is to read another field, add it to the transform of its kind and to the test
-// that compares what controllers read with and without the transform.
+// kind, started when the first controller needs it. Nodes may be started before all else. A transform keeps of each object only what a
+// controller reads, and for what any user can create, it bounds the size. If a controller is to read another field, add it to the
+// transform of its kind and to the test that compares what controllers read with and without the transform.
 //
 // Pods of one owner share what they have in common, which halves the memory of large workloads. Objects in the cache and their
 // parts are shared. Never change one.

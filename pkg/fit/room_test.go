@@ -30,7 +30,7 @@ func udp(p *corev1.ContainerPort) { p.Protocol = corev1.ProtocolUDP }
 
 func unnamed(p *corev1.ContainerPort) { p.Protocol = "" }
 
-// had says that a container has so much by its status, and running that it is on a node, too: it is being resized.
+// had sets the resources in the status of a container, and running also puts its pod on a Node: the container is being resized.
 func had(amount string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{

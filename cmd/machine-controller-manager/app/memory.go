@@ -19,8 +19,8 @@ const gcPercent = 50
 var limits = []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
 // tuneMemory has Go's garbage collector keep the process small, and collect more often where it comes close to the limit of its
-// container. GOGC and GOMEMLIMIT of the environment win. Where heap profiles are not served, none is
-// kept.
+// container. GOGC and GOMEMLIMIT of the environment win. No heap profile is kept unless it is
+// served.
 func tuneMemory(root fs.FS, profiling bool) {
 	if !profiling {
 		runtime.MemProfileRate = 0

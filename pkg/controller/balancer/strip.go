@@ -21,8 +21,8 @@ import (
 const (
 	// maxLabels and maxLabelBytes limit the labels of one object. An object with more is kept without labels: no selector finds it.
 	maxLabels, maxLabelBytes = 64, 4 << 10
-	// maxSelectorBytes limits the selector of a workload. One with more is kept without a selector: its status says how many
-	// replicas it has.
+	// maxSelectorBytes limits the selector of a workload. A workload with a larger selector is cached without one, and its status
+	// provides the number of replicas.
 	maxSelectorBytes = 8 << 10
 	// maxRefBytes limits what an autoscaler says it scales. No object has a name that is longer.
 	maxRefBytes = 1 << 10

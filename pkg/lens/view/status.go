@@ -130,7 +130,7 @@ func available(conditions []v1alpha1.MachineDeploymentCondition, is v1alpha1.Con
 	return conditions
 }
 
-// unchanged are conditions where that of the availability keeps its times, if it says what it said.
+// unchanged returns conditions in which Available keeps its times if its status is the same as before.
 func unchanged(conditions, before []v1alpha1.MachineDeploymentCondition) []v1alpha1.MachineDeploymentCondition {
 	for i, c := range conditions {
 		for _, was := range before {

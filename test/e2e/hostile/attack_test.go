@@ -97,7 +97,7 @@ func many(text string, n int) []string {
 	return all
 }
 
-// balancing is a Balancer with as many targets as there may be, some of which exist.
+// balancing returns a Balancer with the largest allowed number of targets. Some of them exist.
 func balancing(name string, i int) *balancers.Balancer {
 	b := &balancers.Balancer{ObjectMeta: annotated(name)}
 	b.Spec.Replicas, b.Spec.Selector = ptr.To[int32](math.MaxInt32), *selecting(name)
