@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -70,6 +71,20 @@ var _ = Describe("A decision that is interrupted", func() {
 		s := tell().pool("a", 1, 2, 10).full().waits(pods(4, "p", 1000)...)
 		s.Interrupted = func() bool { return true }
 		p := NewPlan(s.View)
+		Expect(raises(p)).To(BeEmpty())
+		Expect(outcomes(p)).To(Equal("BeyondBounds:4"))
+	})
+
+	It("ends at once, however many machines and DaemonSets there are", func() {
+		s := tell().pool("a", 1, 500, 1000).full().waits(pods(4, "p", 1000)...)
+		for i := range MaxDaemons {
+			s.daemon(1)
+			s.Daemons[i].Owner = types.UID(fmt.Sprint("daemon-", i))
+		}
+		left := 10
+		s.Interrupted = func() bool { left--; return left < 0 }
+		var p Plan
+		Expect(allocated(func() { p = NewPlan(s.View) })).To(BeNumerically("<", 1<<20))
 		Expect(raises(p)).To(BeEmpty())
 		Expect(outcomes(p)).To(Equal("BeyondBounds:4"))
 	})

@@ -204,9 +204,12 @@ func (r *round) pool(key string) Pool {
 }
 
 // furnish gives every node what will run there: to machines that are released, or boot, also the pods of DaemonSets that
-// come as soon as the taint is gone.
+// come as soon as the taint is gone. Where the decision is interrupted, the nodes that are left take no part.
 func (r *round) furnish() {
 	for _, n := range slices.Concat(r.Nodes, r.samples) {
+		if r.Interrupted != nil && r.Interrupted() {
+			return
+		}
 		s := r.standing[n.Object.Name]
 		node := fit.Node{Object: n.Object, Pods: n.Pods}
 		switch s.kind {
