@@ -48,7 +48,7 @@ func (o *NodeGroupOptions) addFlags(flags *pflag.FlagSet) {
 func (o *NodeGroupOptions) validate(hasTarget bool) error {
 	_, err := o.reserved()
 	if o.ListenAddress == "" {
-		if o.TLS.Given() {
+		if o.TLS.IsSet() {
 			return errors.Join(err, errors.New("--autoscaler-tls-* need --autoscaler-listen-address"))
 		}
 		return err
@@ -110,7 +110,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 
 func (o *NodeGroupOptions) serve(ctx context.Context, server *nodegroup.Server) error {
 	var secure credentials.TransportCredentials
-	if o.TLS.Given() {
+	if o.TLS.IsSet() {
 		var err error
 		if secure, err = o.TLS.Credentials(); err != nil {
 			return fmt.Errorf("--autoscaler-tls-*: %w", err)

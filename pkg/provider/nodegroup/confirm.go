@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// readers is how many machines are read concurrently.
-const readers = 10
+// maxReads limits how many machines are read concurrently.
+const maxReads = 10
 
 // confirmed returns the members, with those to delete as the API server has them now. The watch of Machines may be late by any time,
 // also after a restart. If it still shows a machine that terminates and whose name machine-controller-manager has removed, replicas
@@ -26,7 +26,7 @@ const readers = 10
 // What is read here is no older than the MachineDeployment of the decision, so one of the two shows each removal.
 func (s *Server) confirmed(ctx context.Context, members []Member, going map[string]bool) ([]Member, error) {
 	errs := make([]error, len(members))
-	slots := make(chan struct{}, readers)
+	slots := make(chan struct{}, maxReads)
 	var reading sync.WaitGroup
 	for i := range members {
 		if m := &members[i]; going[m.Name()] && !m.Leaving() {
@@ -43,7 +43,7 @@ func (s *Server) confirmed(ctx context.Context, members []Member, going map[stri
 
 // confirm updates a member with its Machine from the API server.
 func (s *Server) confirm(ctx context.Context, member *Member) error {
-	ctx, cancel := context.WithTimeout(ctx, spell)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := s.clients.Machines.Machines(s.options.Namespace).Get(ctx, member.Name(), metav1.GetOptions{})
 	switch {

@@ -18,13 +18,13 @@ import (
 // remindEvery is how often the server checks for named machines that still exist.
 const remindEvery = 10 * time.Second
 
-// attend repeats the deletion of named machines until ctx ends.
-func (s *Server) attend(ctx context.Context) {
+// runReminders repeats the deletion of named machines until ctx ends.
+func (s *Server) runReminders(ctx context.Context) {
 	ticker := s.options.Clock.NewTicker(remindEvery)
 	defer ticker.Stop()
 	for {
 		s.memory.forget()
-		s.remind()
+		s.repeatDeletions()
 		select {
 		case <-ctx.Done():
 			return
@@ -33,14 +33,14 @@ func (s *Server) attend(ctx context.Context) {
 	}
 }
 
-// remind repeats the deletion of named machines that still exist.
-func (s *Server) remind() {
-	for _, g := range s.memory.groups() {
+// repeatDeletions asks again for the deletion of named machines that still exist.
+func (s *Server) repeatDeletions() {
+	for _, g := range s.memory.allGroups() {
 		if len(signs.Named(g.Deployment)) == 0 {
 			continue
 		}
 		err := s.change(s.life, g.Deployment.Name, func(_ context.Context, g Group) (Change, error) {
-			return NewReminder(g, s.memory.alive(g), s.options.Clock.Now()), nil
+			return NewReminder(g, s.memory.liveMachines(g), s.options.Clock.Now()), nil
 		})
 		if err != nil {
 			klog.FromContext(s.life).Info("Cannot repeat the request to delete named machines", "group", g.Deployment.Name, "because", err)
@@ -48,8 +48,8 @@ func (s *Server) remind() {
 	}
 }
 
-// sick returns why answers may be wrong, if they may.
-func (s *Server) sick() error {
+// healthError returns why answers may be wrong, and nil if all is well.
+func (s *Server) healthError() error {
 	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.kinds.Nodes)}
 	if key := s.memory.written.Behind(unseenFor); key != "" {
 		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show the last write to %s", key))

@@ -17,12 +17,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// machine returns the Machine behind a Node of a call, or behind a placeholder, and nil if there is none. The provider id
-// decides. Node names are reused where they come from addresses, so a name alone may find the successor of the machine that the
-// caller means. A provider id and a name of different machines are an error.
-func (m *memory) machine(providerID, name string) (*v1alpha1.Machine, error) {
+// findMachine returns the Machine of a Node in a request, or of a placeholder, and nil if there is
+// none. The provider id decides. Node names are reused where they come from addresses, so a name
+// alone may find the successor of the machine that the caller means. A provider id and a name of
+// different machines are an error.
+func (m *memory) findMachine(providerID, name string) (*v1alpha1.Machine, error) {
 	if providerID == "" {
-		return only(m.withName(name), name)
+		return atMostOne(m.withName(name), name)
 	}
 	found := m.withID(providerID)
 	if name != "" {
@@ -39,10 +40,10 @@ func (m *memory) machine(providerID, name string) (*v1alpha1.Machine, error) {
 	if len(found) > 1 {
 		found = slices.DeleteFunc(found, func(o *v1alpha1.Machine) bool { return o.Spec.ProviderID != providerID })
 	}
-	return only(found, providerID)
+	return atMostOne(found, providerID)
 }
 
-func only(found []*v1alpha1.Machine, by string) (*v1alpha1.Machine, error) {
+func atMostOne(found []*v1alpha1.Machine, by string) (*v1alpha1.Machine, error) {
 	switch len(found) {
 	case 0:
 		return nil, nil

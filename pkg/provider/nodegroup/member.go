@@ -52,8 +52,8 @@ func (m Member) Serves() bool { return !m.Reserve() && !m.Leaving() }
 // Counted reports whether machine-controller-manager counts the machine as one of its MachineSet.
 func (m Member) Counted() bool { return m.Phase() != mcm.MachineTerminating }
 
-// Up reports whether its Node has ever registered.
-func (m Member) Up() bool {
+// Registered reports whether its Node has ever registered.
+func (m Member) Registered() bool {
 	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
 		return m.Node != nil
@@ -67,7 +67,7 @@ func (m Member) instance() *pb.Instance {
 	switch {
 	case m.Leaving():
 		status.InstanceState = pb.InstanceStatus_instanceDeleting
-	case m.Up():
+	case m.Registered():
 		status.InstanceState = pb.InstanceStatus_instanceRunning
 	default:
 		status.InstanceState, status.ErrorInfo = pb.InstanceStatus_instanceCreating, m.failure()

@@ -27,14 +27,14 @@ type memory struct {
 	source      pool.Source
 	clock       clock.PassiveClock
 	written     *written.Cache[*v1alpha1.MachineDeployment]
-	named       recent
-	shown       shown
-	sighted     sighted
-	freed       freed
+	recentNames recentNames
+	lastNodes   lastNodes
+	callerView  callerView
+	staleMarks  staleMarks
 }
 
-// group returns the newest known MachineDeployment with this name.
-func (m *memory) group(id string) (Group, error) {
+// findGroup returns the newest known MachineDeployment with this name.
+func (m *memory) findGroup(id string) (Group, error) {
 	d := stores.Find[v1alpha1.MachineDeployment](m.deployments, m.namespace+"/"+id)
 	if d == nil {
 		return Group{}, status.Errorf(codes.NotFound, "no MachineDeployment is named %q", id)
@@ -42,8 +42,9 @@ func (m *memory) group(id string) (Group, error) {
 	return NewGroup(m.written.Newest(d))
 }
 
-// groups returns all groups, always in the same order: of two equal ones, the caller takes the first.
-func (m *memory) groups() []Group {
+// allGroups returns all groups, always in the same order: of two equal ones, the caller takes the
+// first.
+func (m *memory) allGroups() []Group {
 	var all []Group
 	for _, o := range m.deployments.List() {
 		if g, err := NewGroup(m.written.Newest(o.(*v1alpha1.MachineDeployment))); err == nil {
@@ -54,26 +55,29 @@ func (m *memory) groups() []Group {
 	return all
 }
 
-// outline reads a group and its machines; read also reads its rollout. Neither reads pods.
+// outline reads a group and its machines, but neither its rollout nor its pods.
 func (m *memory) outline(g Group) pool.Snapshot {
 	return pool.Outline(g.Deployment, m.source, m.clock.Now())
 }
 
-func (m *memory) read(g Group) pool.Snapshot { return pool.Read(g.Deployment, m.source, m.clock.Now()) }
+// snapshot reads a group with its machines and its rollout, but not its pods.
+func (m *memory) snapshot(g Group) pool.Snapshot {
+	return pool.Read(g.Deployment, m.source, m.clock.Now())
+}
 
 // members returns the machines of a group, sorted by name.
 func (m *memory) members(s pool.Snapshot) []Member {
 	all := make([]Member, 0, len(s.Machines))
 	for _, machine := range s.Machines {
-		all = append(all, Member{Machine: machine, Gone: m.named.has(machine.Object.Name, s.Now)})
+		all = append(all, Member{Machine: machine, Gone: m.recentNames.contains(machine.Object.Name, s.Now)})
 	}
 	return all
 }
 
-// wrote remembers an answer of the API server.
-func (m *memory) wrote(d *v1alpha1.MachineDeployment) {
+// recordWrite remembers an object that the API server returned.
+func (m *memory) recordWrite(d *v1alpha1.MachineDeployment) {
 	m.written.Note(d)
-	m.named.note(signs.Named(d), m.clock.Now())
+	m.recentNames.addNames(signs.Named(d), m.clock.Now())
 }
 
 // forget removes what is known about objects that no longer exist. It runs repeatedly, so the next run removes what a concurrent call
@@ -85,14 +89,14 @@ func (m *memory) forget() {
 			return !there
 		}
 	}
-	m.shown.forgetIf(missing(m.deployments))
-	m.sighted.forgetIf(missing(m.deployments))
-	m.freed.forgetIf(missing(m.kinds.Machines))
-	m.named.note(nil, m.clock.Now())
+	m.lastNodes.forgetIf(missing(m.deployments))
+	m.callerView.forgetIf(missing(m.deployments))
+	m.staleMarks.forgetIf(missing(m.kinds.Machines))
+	m.recentNames.addNames(nil, m.clock.Now())
 }
 
-// alive returns the names of the machines of a group that are not being deleted.
-func (m *memory) alive(g Group) map[string]bool {
+// liveMachines returns the names of the machines of a group that are not being deleted.
+func (m *memory) liveMachines(g Group) map[string]bool {
 	all := map[string]bool{}
 	for _, machine := range m.outline(g).Machines {
 		if machine.Object.DeletionTimestamp == nil {
@@ -102,8 +106,8 @@ func (m *memory) alive(g Group) map[string]bool {
 	return all
 }
 
-// home returns the group of a Machine, or an error if it has none.
-func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
+// groupOf returns the group of a Machine, or an error if it has none.
+func (m *memory) groupOf(machine *v1alpha1.Machine) (Group, error) {
 	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
 	if set == nil {
 		return Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineSet", machine.Name)
@@ -112,31 +116,33 @@ func (m *memory) home(machine *v1alpha1.Machine) (Group, error) {
 	if d == nil {
 		return Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineDeployment", machine.Name)
 	}
-	return m.group(d.Name)
+	return m.findGroup(d.Name)
 }
 
-// homeOf returns the group of a call's Node. It is false if the Node is unknown or in reserve.
-func (m *memory) homeOf(node *pb.ExternalGrpcNode) (Group, bool) {
-	machine, err := m.machine(node.GetProviderID(), node.GetName())
+// groupOfNode returns the group of the Node in a request. It is false if the Node is unknown or in
+// reserve.
+func (m *memory) groupOfNode(node *pb.ExternalGrpcNode) (Group, bool) {
+	machine, err := m.findMachine(node.GetProviderID(), node.GetName())
 	if machine == nil || err != nil {
 		return Group{}, false
 	}
 	_, reserve := node.GetAnnotations()[v1alpha1.ReserveAnnotation]
 	if !reserve || pool.Marked(machine) {
-		m.freed.forget(machine.Name)
+		m.staleMarks.forget(machine.Name)
 	}
-	if pool.Marked(machine) || reserve && !m.freed.stuck(machine.Name, m.clock.Now()) {
+	if pool.Marked(machine) || reserve && !m.staleMarks.overdue(machine.Name, m.clock.Now()) {
 		return Group{}, false
 	}
-	g, err := m.home(machine)
+	g, err := m.groupOf(machine)
 	return g, err == nil
 }
 
-// going returns the names of the machines of the Nodes that a call deletes. Machines that no longer exist have no name.
-func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, error) {
+// machinesToDelete returns the names of the machines of the Nodes that a call deletes. Machines
+// that no longer exist have no name.
+func (m *memory) machinesToDelete(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, error) {
 	going := map[string]bool{}
 	for _, node := range nodes {
-		machine, err := m.machine(node.GetProviderID(), node.GetName())
+		machine, err := m.findMachine(node.GetProviderID(), node.GetName())
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +152,7 @@ func (m *memory) going(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, 
 			}
 			continue
 		}
-		home, err := m.home(machine)
+		home, err := m.groupOf(machine)
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 	return m
 }
 
-func (m metrics) note(method string, code codes.Code, took time.Duration) {
+func (m metrics) observe(method string, code codes.Code, took time.Duration) {
 	m.calls.WithLabelValues(method, code.String()).Inc()
 	m.took.WithLabelValues(method).Observe(took.Seconds())
 }

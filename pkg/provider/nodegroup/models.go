@@ -17,29 +17,30 @@ import (
 
 // template returns a fresh Node of a group, false if no template is known.
 func (m *memory) template(g Group, reserved corev1.ResourceList) (*corev1.Node, bool) {
-	own := m.model(g)
+	own := m.modelOf(g)
 	var others []Model
 	if own.Node == nil {
-		for _, other := range m.groups() {
-			others = append(others, m.model(other))
+		for _, other := range m.allGroups() {
+			others = append(others, m.modelOf(other))
 		}
 	}
 	return NewTemplate(own, others, reserved)
 }
 
-func (m *memory) model(g Group) Model {
+func (m *memory) modelOf(g Group) Model {
 	template := g.Deployment.Spec.Template.Spec
-	model := Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.example(g)}
+	model := Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.exampleNode(g)}
 	if class := m.source.Class(m.namespace, template.Class.Name); class != nil {
 		model.Class = class.NodeTemplate
 	}
 	return model
 }
 
-// example returns a Node of a group's present class that can serve as a template: the most recently changed one, otherwise the oldest.
-func (m *memory) example(g Group) *corev1.Node {
+// exampleNode returns a Node of a group's present class that can serve as a template: the most
+// recently changed one, otherwise the oldest.
+func (m *memory) exampleNode(g Group) *corev1.Node {
 	class, now := g.Deployment.Spec.Template.Spec.Class.Name, m.clock.Now()
-	if node := m.shown.of(g.Deployment.Name, class); node != nil {
+	if node := m.lastNodes.nodeOf(g.Deployment.Name, class); node != nil {
 		return node
 	}
 	var fit []*corev1.Node
@@ -56,34 +57,35 @@ func (m *memory) example(g Group) *corev1.Node {
 	})
 }
 
-// remember keeps a Node as the template of its group, for the time when the group has no Node.
-func (m *memory) remember(o any) {
+// rememberNode keeps a Node as the template of its group, for the time when the group has no Node.
+func (m *memory) rememberNode(o any) {
 	node, ok := o.(*corev1.Node)
 	if !ok || !(similar.Candidate{Node: node}).Fit(m.clock.Now()) {
 		return
 	}
-	machine, err := m.machine(node.Spec.ProviderID, node.Name)
+	machine, err := m.findMachine(node.Spec.ProviderID, node.Name)
 	if machine == nil || err != nil || pool.Marked(machine) {
 		return
 	}
-	if g, err := m.home(machine); err == nil {
-		m.shown.note(g.Deployment.Name, model{node, machine.Spec.Class.Name})
+	if g, err := m.groupOf(machine); err == nil {
+		m.lastNodes.remember(g.Deployment.Name, templateNode{node, machine.Spec.Class.Name})
 	}
 }
 
-// watch remembers names when they leave the annotation, and templates.
-func (m *memory) watch(deployments, nodes cache.SharedIndexInformer) error {
+// addHandlers remembers names when they leave the annotation, and Nodes that can serve as
+// templates.
+func (m *memory) addHandlers(deployments, nodes cache.SharedIndexInformer) error {
 	if _, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, _ any) {
 			if d, ok := before.(*v1alpha1.MachineDeployment); ok {
-				m.named.note(signs.Named(d), m.clock.Now()) // those that it no longer names
+				m.recentNames.addNames(signs.Named(d), m.clock.Now()) // those that it no longer names
 			}
 		},
 	}); err != nil {
 		return err
 	}
 	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: m.remember, UpdateFunc: func(before, after any) { m.remember(before); m.remember(after) },
+		AddFunc: m.rememberNode, UpdateFunc: func(before, after any) { m.rememberNode(before); m.rememberNode(after) },
 	})
 	return err
 }

@@ -17,8 +17,9 @@ import (
 // changedAt is the annotation with the time when an autoscaler last changed replicas.
 const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 
-// patch returns the change as one merge patch that takes effect only on the version that it was decided on.
-func (c Change) patch(base *v1alpha1.MachineDeployment) ([]byte, error) {
+// mergePatch returns the change as one merge patch that takes effect only on the version that it
+// was decided on.
+func (c Change) mergePatch(base *v1alpha1.MachineDeployment) ([]byte, error) {
 	metadata := map[string]any{"resourceVersion": base.ResourceVersion, "uid": base.UID}
 	if len(c.Annotations) > 0 {
 		metadata["annotations"] = annotationsOf(c.Annotations)
@@ -41,14 +42,14 @@ func annotationsOf(set map[string]string) map[string]any {
 	return annotations
 }
 
-// settle determines the outcome of a patch from the stored object, which is no longer the version that it was decided on: either it
-// took effect, or it never will and may be decided again. Lost reports whether an answer to it was lost; otherwise, a conflict means
-// that it did not take effect.
+// resolveOutcome determines the outcome of a patch from the stored object, which is no longer the version that it was decided on:
+// either it took effect, or it never will and may be decided again. Lost reports whether an answer to it was lost; otherwise, a
+// conflict means that it did not take effect.
 //
 // Each write of the spec increments the generation by one. If it has not changed, our write did not take effect. If it is one higher, our
 // write took effect if the object shows it. If it is higher still and the object shows something else, the outcome is unknown, and
 // trying again could change the group twice.
-func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
+func (c Change) resolveOutcome(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
 	switch {
 	case !lost, live.UID != base.UID:
 		return false, nil
@@ -59,7 +60,7 @@ func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done 
 		return false, nil // names that have arrived are seen when deciding anew
 	case live.Spec.Replicas == c.Replicas && c.arrived(base, live):
 		return true, nil
-	case live.Generation == base.Generation+1 && (live.Spec.Replicas != c.Replicas || c.dated(base)):
+	case live.Generation == base.Generation+1 && (live.Spec.Replicas != c.Replicas || c.identifiable(base)):
 		return false, nil
 	}
 	return false, status.Errorf(codes.Aborted, "change %s: write outcome unknown and the object has changed since; re-read the target size", base.Name)
@@ -69,12 +70,13 @@ func (c Change) settle(base, live *v1alpha1.MachineDeployment, lost bool) (done 
 func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
 	there := signs.Named(live)
 	missing := slices.ContainsFunc(c.Names, func(name string) bool { _, is := there[name]; return !is })
-	return !missing || c.dated(base) && live.Annotations[changedAt] == c.Annotations[changedAt]
+	return !missing || c.identifiable(base) && live.Annotations[changedAt] == c.Annotations[changedAt]
 }
 
-// dated reports whether the time in the object proves our write: machine-controller-manager removes names as soon as their machines
+// identifiable reports whether the change writes a time that the object does not have yet, which
+// proves our write later: machine-controller-manager removes names as soon as their machines
 // terminate.
-func (c Change) dated(base *v1alpha1.MachineDeployment) bool {
+func (c Change) identifiable(base *v1alpha1.MachineDeployment) bool {
 	at, ours := c.Annotations[changedAt]
 	return ours && base.Annotations[changedAt] != at
 }

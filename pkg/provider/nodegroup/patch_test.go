@@ -15,7 +15,7 @@ var _ = Describe("A patch", func() {
 	It("takes effect on the version that it was decided on alone", func() {
 		c, err := NewRemoval(group("1:5", 3), members("SSS"), false, going("b"), noon)
 		Expect(err).NotTo(HaveOccurred())
-		body, err := c.patch(deployment("1:5", 3))
+		body, err := c.mergePatch(deployment("1:5", 3))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(body).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
 			"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time": "2026-03-01T11:59:59Z",
@@ -27,7 +27,7 @@ var _ = Describe("A patch", func() {
 			g := group("1:9", 7, included)
 			c, err := NewRaise(g, 5, delta)
 			Expect(err).NotTo(HaveOccurred())
-			raw, err := c.patch(g.Deployment)
+			raw, err := c.mergePatch(g.Deployment)
 			Expect(err).NotTo(HaveOccurred())
 			return string(raw)
 		}
@@ -40,7 +40,7 @@ var _ = Describe("A patch", func() {
 	It("leaves replicas alone where they stay", func() {
 		c, err := NewRemoval(group("1:5", 3), members("SSSR"), false, going("d"), noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(c.patch(deployment("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
+		Expect(c.mergePatch(deployment("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
 	})
 })
 
@@ -98,7 +98,7 @@ var _ = Describe("A patch without an answer", func() {
 	DescribeTable("of a raise",
 		func(effect, lost bool, want string, events ...event) {
 			base, c := raise()
-			Expect(verdict(c.settle(base, after(base, c, effect, events...), lost))).To(Equal(want))
+			Expect(verdict(c.resolveOutcome(base, after(base, c, effect, events...), lost))).To(Equal(want))
 		},
 		Entry("a conflict at once: somebody else's status", false, false, again, status_),
 		Entry("a conflict at once, by the same number of somebody else", false, false, again, raised),
@@ -117,7 +117,7 @@ var _ = Describe("A patch without an answer", func() {
 	DescribeTable("of a removal",
 		func(effect bool, want string, notes []string, events ...event) {
 			base, c := remove(notes...)
-			Expect(verdict(c.settle(base, after(base, c, effect, events...), true))).To(Equal(want))
+			Expect(verdict(c.resolveOutcome(base, after(base, c, effect, events...), true))).To(Equal(want))
 		},
 		Entry("it took effect", true, done, nil),
 		Entry("it took effect with its time, and the machine terminates already", true, done, []string{fixed}, pruned, status_),
@@ -137,22 +137,22 @@ var _ = Describe("A patch without an answer", func() {
 		c, err := NewRaise(g, 5, 1)
 		Expect(err).NotTo(HaveOccurred())
 		Expect([]int32{c.From, c.To, c.Replicas}).To(Equal([]int32{5, 6, 7}))
-		Expect(verdict(c.settle(base, after(base, c, true, status_), true))).To(Equal(done))
-		Expect(verdict(c.settle(base, after(base, c, false, status_), true))).To(Equal(again))
+		Expect(verdict(c.resolveOutcome(base, after(base, c, true, status_), true))).To(Equal(done))
+		Expect(verdict(c.resolveOutcome(base, after(base, c, false, status_), true))).To(Equal(again))
 		taken, err := NewGroup(carriedOut(base, c))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(taken.Replicas()).To(BeEquivalentTo(6))
 		Expect(taken.Deployment.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedExcessAnnotation, "1,max=7,counted=1,replicas=7"))
 		once, err := NewRaise(taken, 5, 1)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(once.Empty()).To(BeTrue(), "a raise that is decided anew is not made twice")
+		Expect(once.IsEmpty()).To(BeTrue(), "a raise that is decided anew is not made twice")
 	})
 
 	It("of another object of that name never took effect", func() {
 		base, c := raise()
 		live := after(base, c, true)
 		live.UID = "another"
-		Expect(verdict(c.settle(base, live, true))).To(Equal(again))
+		Expect(verdict(c.resolveOutcome(base, live, true))).To(Equal(again))
 	})
 
 	It("is never called done where it was not, nor made twice where it was (law 5)", func() {
@@ -174,7 +174,7 @@ var _ = Describe("A patch without an answer", func() {
 			if !effect && len(events) == 0 {
 				return // the version has not moved
 			}
-			ok, err := c.settle(base, after(base, c, effect, events...), true)
+			ok, err := c.resolveOutcome(base, after(base, c, effect, events...), true)
 			switch {
 			case err != nil:
 			case !ok && effect && (c.From != c.To):

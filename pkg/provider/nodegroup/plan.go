@@ -24,11 +24,11 @@ type Change struct {
 	// Annotations are set.
 	Annotations map[string]string
 	// meant is by how many replicas the caller believes the group to differ then from what it was.
-	meant int32
+	callerDelta int32
 }
 
-// Empty reports whether there is nothing to write.
-func (c Change) Empty() bool { return c.From == c.To && len(c.Annotations) == 0 }
+// IsEmpty reports whether there is nothing to write.
+func (c Change) IsEmpty() bool { return c.From == c.To && len(c.Annotations) == 0 }
 
 // NewRaise gives a group this number of machines more than the caller saw when its loop began. It includes what others have raised
 // since, because they act on the same pods.
@@ -40,12 +40,12 @@ func NewRaise(g Group, seen, delta int32) (Change, error) {
 	to := int64(min(seen, replicas)) + int64(delta)
 	switch {
 	case to <= int64(replicas):
-		return Change{From: replicas, To: replicas, meant: delta}, nil
+		return Change{From: replicas, To: replicas, callerDelta: delta}, nil
 	case to > int64(g.Bounds.Max):
 		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d to %d: max is %d", g.Deployment.Name, replicas, to, g.Bounds.Max)
 	}
 	c := newChange(g, resized(g, int32(to), workload(g)+int32(to)-replicas))
-	c.meant = delta
+	c.callerDelta = delta
 	return c, nil
 }
 
@@ -117,7 +117,7 @@ func resized(g Group, replicas, r int32) *v1alpha1.MachineDeployment {
 // newChange returns the change from a group to its next state.
 func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
 	c := Change{From: g.Replicas(), To: pool.Requested(after), Replicas: after.Spec.Replicas, Annotations: map[string]string{}}
-	c.meant = c.To - c.From
+	c.callerDelta = c.To - c.From
 	if _, held := pool.AppliedReplicas(after); held && c.From != c.To {
 		c.Annotations[v1alpha1.AppliedReplicasAnnotation] = after.Annotations[v1alpha1.AppliedReplicasAnnotation]
 	}

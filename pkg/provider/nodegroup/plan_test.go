@@ -117,7 +117,7 @@ var _ = Describe("A removal", func() {
 		func(g Group, machines, leave string) {
 			c, err := NewRemoval(g, members(machines), spread(members(machines)), going(leave), noon)
 			Expect(code(err)).To(Equal(codes.FailedPrecondition))
-			Expect(c.Empty()).To(BeTrue())
+			Expect(c.IsEmpty()).To(BeTrue())
 		},
 		Entry("below min", group("3:5", 3), "SSS", "a"),
 		Entry("below min by the last of several", group("2:5", 3), "SSS", "ab"),
@@ -131,7 +131,7 @@ var _ = Describe("A reminder", func() {
 		func(want string, notes ...string) {
 			c := NewReminder(group("1:9", 3, notes...), going("a"), noon)
 			Expect(c.String()).To(Equal(want))
-			Expect(c.Empty()).To(Equal(want == "3>3"))
+			Expect(c.IsEmpty()).To(Equal(want == "3>3"))
 		},
 		Entry("of one that is overdue", "3>3 "+noonText, trigger+"a~2026-03-01T11:59:50Z"),
 		Entry("not before", "3>3", trigger+"a~2026-03-01T11:59:51Z"),
@@ -191,12 +191,12 @@ var _ = Describe("Laws of changes", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g, all := drawn(t)
 			raised, err := NewRaise(g, g.Replicas(), rapid.Int32Range(-2, 9).Draw(t, "delta"))
-			if err != nil && !raised.Empty() || err == nil && (raised.To > g.Bounds.Max || raised.To <= raised.From) {
+			if err != nil && !raised.IsEmpty() || err == nil && (raised.To > g.Bounds.Max || raised.To <= raised.From) {
 				t.Fatalf("raise %v: %v", raised, err)
 			}
 			leave := going(rapid.StringOfN(rapid.SampledFrom([]rune("abcdefghi")), 0, 9, -1).Draw(t, "leave"))
 			removed, err := NewRemoval(g, all, spread(all), leave, noon)
-			if err != nil && !removed.Empty() || removed.To > removed.From || removed.To < removed.From && removed.To < g.Bounds.Min {
+			if err != nil && !removed.IsEmpty() || removed.To > removed.From || removed.To < removed.From && removed.To < g.Bounds.Min {
 				t.Fatalf("removal %v: %v", removed, err)
 			}
 			back := NewWithdrawal(g, all, -rapid.Int32Range(-1, 9).Draw(t, "back"))
@@ -233,7 +233,7 @@ var _ = Describe("Laws of changes", func() {
 				}
 			}
 			again, err := NewRemoval(Group{Deployment: d, Bounds: g.Bounds}, all, spread(all), leave, noon.Add(time.Hour))
-			if err != nil || !again.Empty() {
+			if err != nil || !again.IsEmpty() {
 				t.Fatalf("again: %v %v", again, err)
 			}
 		})
@@ -243,7 +243,7 @@ var _ = Describe("Laws of changes", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g, all := drawn(t)
 			c := NewWithdrawal(g, all, -99)
-			if c.Empty() {
+			if c.IsEmpty() {
 				return
 			}
 			lowered := carriedOut(g.Deployment, c)

@@ -21,19 +21,19 @@ import (
 const (
 	// attempts bounds how often a call decides again because of a concurrent write. A client that writes as fast as it can wins most
 	// attempts, but not all of these. The duration of the call is bounded, too.
-	attempts = 200
+	maxAttempts = 200
 	// usualBudget is how long a call without a deadline may take; longestBudget applies to a call with a distant one.
 	usualBudget, longestBudget = 4 * time.Second, 10 * time.Second
 	// spell is how long one request to the API server may take. After that, the outcome is read.
-	spell = 2 * time.Second
+	requestTimeout = 2 * time.Second
 	// breath is the delay before the next request to an API server that did not answer.
-	breath = 100 * time.Millisecond
+	retryDelay = 100 * time.Millisecond
 )
 
 // NodeGroupIncreaseSize raises replicas, within max, to the number that the caller expects.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGroupIncreaseSizeRequest) (*pb.NodeGroupIncreaseSizeResponse, error) {
 	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
-		return NewRaise(g, s.memory.sighted.of(request.GetId(), g.Replicas()), request.GetDelta())
+		return NewRaise(g, s.memory.callerView.replicasOf(request.GetId(), g.Replicas()), request.GetDelta())
 	})
 	if err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGrou
 // NodeGroupDeleteNodes names machines for deletion, and lowers replicas by those that serve.
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroupDeleteNodesRequest) (*pb.NodeGroupDeleteNodesResponse, error) {
 	err := s.change(ctx, request.GetId(), func(ctx context.Context, g Group) (Change, error) {
-		going, err := s.memory.going(g, request.GetNodes())
+		going, err := s.memory.machinesToDelete(g, request.GetNodes())
 		if err != nil {
 			return Change{}, err
 		}
-		read := s.memory.read(g)
+		read := s.memory.snapshot(g)
 		members, err := s.confirmed(ctx, s.memory.members(read), going)
 		if err != nil {
 			return Change{}, err
@@ -78,19 +78,19 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 // change decides and writes until a write has been answered. It continues after the caller has given up, so that the outcome is known
 // here.
 func (s *Server) change(caller context.Context, id string, decide func(context.Context, Group) (Change, error)) error {
-	if _, err := s.memory.group(id); err != nil {
+	if _, err := s.memory.findGroup(id); err != nil {
 		return err
 	}
 	ctx := klog.NewContext(s.life, klog.FromContext(s.life).WithValues("group", id))
 	ctx, cancel := context.WithTimeout(ctx, budget(caller, s.options.Clock.Now()))
 	defer cancel()
-	leave, err := s.gates.enter(ctx, id)
+	leave, err := s.locks.acquire(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	for range attempts {
-		g, err := s.memory.group(id)
+	for range maxAttempts {
+		g, err := s.memory.findGroup(id)
 		if err != nil {
 			return err
 		}
@@ -98,15 +98,15 @@ func (s *Server) change(caller context.Context, id string, decide func(context.C
 		if err != nil {
 			return err
 		}
-		done := c.Empty()
+		done := c.IsEmpty()
 		if !done {
-			done, err = s.write(ctx, g.Deployment, c)
+			done, err = s.writeChange(ctx, g.Deployment, c)
 		}
 		switch {
 		case err != nil:
 			return err
 		case done:
-			s.memory.sighted.move(id, c.meant)
+			s.memory.callerView.addChange(id, c.callerDelta)
 			return nil
 		}
 	}
@@ -122,64 +122,64 @@ func budget(caller context.Context, now time.Time) time.Duration {
 	return min(deadline.Sub(now)*4/5, longestBudget)
 }
 
-// write sends one patch, and determines its outcome if the answer is lost. It reports false if the patch did not take effect and the
-// decision must be made again.
-func (s *Server) write(ctx context.Context, base *v1alpha1.MachineDeployment, c Change) (done bool, err error) {
-	body, err := c.patch(base)
+// writeChange sends one patch, and determines its outcome if the answer is lost. It reports false
+// if the patch did not take effect and the decision must be made again.
+func (s *Server) writeChange(ctx context.Context, base *v1alpha1.MachineDeployment, c Change) (done bool, err error) {
+	body, err := c.mergePatch(base)
 	if err != nil {
 		return false, status.Errorf(codes.Internal, "encode patch: %v", err)
 	}
 	lost := false
 	for {
-		after, err := s.patch(ctx, base.Name, body)
+		after, err := s.sendPatch(ctx, base.Name, body)
 		switch {
 		case err == nil:
-			s.memory.wrote(after)
+			s.memory.recordWrite(after)
 			klog.FromContext(ctx).V(2).Info("Changed replicas", "from", c.From, "to", c.To, "named", c.Names)
 			return true, nil
 		case written.Outcome(err) == written.Refused && !lost:
-			return false, answer(base.Name, err)
+			return false, grpcError(base.Name, err)
 		}
 		lost = lost || written.Outcome(err) == written.Unknown
-		live, unread := s.read(ctx, base.Name)
+		live, unread := s.readDeployment(ctx, base.Name)
 		switch {
 		case unread == nil && live.ResourceVersion != base.ResourceVersion:
-			s.memory.wrote(live)
-			return c.settle(base, live, lost)
+			s.memory.recordWrite(live)
+			return c.resolveOutcome(base, live, lost)
 		case unread != nil && written.Answered(unread): // it is gone
-			return false, answer(base.Name, unread)
+			return false, grpcError(base.Name, unread)
 		}
 		// The outcome is unknown, or nothing has happened yet. The same patch takes effect once, however often it is sent.
-		if s.pause(ctx) != nil {
+		if s.waitToRetry(ctx) != nil {
 			return false, status.Errorf(codes.Unavailable, "change %s: %v; it may still take effect", base.Name, err)
 		}
 	}
 }
 
-// patch makes one attempt. A server that hangs must not use up all the time.
-func (s *Server) patch(ctx context.Context, name string, body []byte) (*v1alpha1.MachineDeployment, error) {
-	ctx, cancel := context.WithTimeout(ctx, spell)
+// sendPatch makes one attempt. A server that hangs must not use up all the time.
+func (s *Server) sendPatch(ctx context.Context, name string, body []byte) (*v1alpha1.MachineDeployment, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return s.clients.Machines.MachineDeployments(s.options.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
 }
 
-func (s *Server) read(ctx context.Context, name string) (*v1alpha1.MachineDeployment, error) {
-	ctx, cancel := context.WithTimeout(ctx, spell)
+func (s *Server) readDeployment(ctx context.Context, name string) (*v1alpha1.MachineDeployment, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return s.clients.Machines.MachineDeployments(s.options.Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (s *Server) pause(ctx context.Context) error {
+func (s *Server) waitToRetry(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.options.Clock.After(breath):
+	case <-s.options.Clock.After(retryDelay):
 		return nil
 	}
 }
 
-// answer returns the gRPC error for an error of the API server.
-func answer(name string, err error) error {
+// grpcError returns the gRPC error for an error of the API server.
+func grpcError(name string, err error) error {
 	code := codes.FailedPrecondition
 	switch {
 	case apierrors.IsNotFound(err):

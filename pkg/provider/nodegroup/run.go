@@ -25,13 +25,13 @@ import (
 
 const (
 	// greeting is how long a client may take from connecting to speaking the protocol.
-	greeting = 10 * time.Second
+	connectionTimeout = 10 * time.Second
 	// A connection that is silent for this time is probed: the caller may have disappeared.
-	silent, unanswered = time.Minute, 20 * time.Second
+	keepaliveTime, keepaliveTimeout = time.Minute, 20 * time.Second
 	// largest is the maximum size of a request in bytes: 1 MiB can name some thousand Nodes.
-	largest = 1 << 20
+	maxRequestBytes = 1 << 20
 	// streams is how many calls of one connection may be in progress: the caller makes ten at a time.
-	streams = 100
+	maxStreams = 100
 )
 
 // Run serves on the listener from when the caches are filled until ctx ends; then it closes every connection. Without credentials, it
@@ -48,14 +48,14 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, secure credenti
 	}
 	s.life = ctx
 	server := grpc.NewServer(
-		grpc.Creds(secure), grpc.ChainUnaryInterceptor(s.observed, guarded), grpc.WaitForHandlers(true),
-		grpc.ConnectionTimeout(greeting), grpc.MaxRecvMsgSize(largest), grpc.MaxConcurrentStreams(streams),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silent, Timeout: unanswered}),
+		grpc.Creds(secure), grpc.ChainUnaryInterceptor(s.observeCall, recoverPanic), grpc.WaitForHandlers(true),
+		grpc.ConnectionTimeout(connectionTimeout), grpc.MaxRecvMsgSize(maxRequestBytes), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 	)
 	pb.RegisterCloudProviderServer(server, s)
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { s.attend(ctx) })
+	others.Go(func() { s.runReminders(ctx) })
 	others.Go(func() {
 		<-ctx.Done()
 		server.Stop()
@@ -69,20 +69,20 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, secure credenti
 	return nil
 }
 
-// observed counts calls and logs those that fail.
-func (s *Server) observed(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// observeCall counts calls and logs those that fail.
+func (s *Server) observeCall(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	begun := s.options.Clock.Now()
 	response, err := handle(ctx, request)
 	method, code := path.Base(call.FullMethod), status.Code(err)
-	s.metrics.note(method, code, s.options.Clock.Since(begun))
+	s.metrics.observe(method, code, s.options.Clock.Since(begun))
 	if err != nil && code != codes.Unimplemented {
 		klog.FromContext(s.life).Info("Rejected a call from cluster-autoscaler", "method", method, "code", code.String(), "because", status.Convert(err).Message())
 	}
 	return response, err
 }
 
-// guarded limits a panic to its call.
-func guarded(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
+// recoverPanic limits a panic to its call.
+func recoverPanic(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			klog.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "Call ended", "method", call.FullMethod, "stack", string(debug.Stack()))

@@ -165,7 +165,7 @@ var _ = Describe("On a socket", func() {
 		Expect(err).NotTo(HaveOccurred())
 		defer connection.Close()
 		ctx := context.Background()
-		_, err = pb.NewCloudProviderClient(connection).NodeGroupTargetSize(ctx, &pb.NodeGroupTargetSizeRequest{Id: string(make([]byte, largest))})
+		_, err = pb.NewCloudProviderClient(connection).NodeGroupTargetSize(ctx, &pb.NodeGroupTargetSizeRequest{Id: string(make([]byte, maxRequestBytes))})
 		Expect(code(err)).To(Equal(codes.ResourceExhausted))
 		err = connection.Invoke(ctx, "/other.Service/Method", &pb.RefreshRequest{}, &pb.RefreshResponse{})
 		Expect(code(err)).To(Equal(codes.Unimplemented))
@@ -207,7 +207,7 @@ var _ = Describe("On a socket", func() {
 
 var _ = Describe("A panic", func() {
 	It("is one call's", func() {
-		_, err := guarded(context.Background(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) { panic("oh") })
+		_, err := recoverPanic(context.Background(), nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) { panic("oh") })
 		Expect(code(err)).To(Equal(codes.Internal))
 	})
 })

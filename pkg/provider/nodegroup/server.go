@@ -61,7 +61,7 @@ type Server struct {
 	options Options
 	memory  *memory
 	synced  []cache.DoneChecker
-	gates   gates
+	locks   groupLocks
 	metrics metrics
 	// life ends everything in progress. It is set while Run runs.
 	life context.Context
@@ -85,7 +85,7 @@ func New(c Clients, i Informers, o Options) (*Server, error) {
 		namespace: o.Namespace, clock: o.Clock, deployments: deployments, kinds: kinds, source: &stores.Source{Kinds: kinds},
 		written: written.NewCache[*v1alpha1.MachineDeployment](deployments, o.Clock),
 	}
-	if err := s.memory.watch(i.Machines.Deployments(), i.Target.Nodes()); err != nil {
+	if err := s.memory.addHandlers(i.Machines.Deployments(), i.Target.Nodes()); err != nil {
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	return s, nil
@@ -93,17 +93,17 @@ func New(c Clients, i Informers, o Options) (*Server, error) {
 
 // Refresh begins each loop of the caller. It is the only call whose error just ends the loop.
 func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshResponse, error) {
-	if err := s.sick(); err != nil {
+	if err := s.healthError(); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "not healthy: %v", err)
 	}
-	s.memory.sighted.begin(s.memory.groups())
+	s.memory.callerView.startLoop(s.memory.allGroups())
 	return &pb.RefreshResponse{}, nil
 }
 
 // NodeGroups returns all MachineDeployments with bounds.
 func (s *Server) NodeGroups(context.Context, *pb.NodeGroupsRequest) (*pb.NodeGroupsResponse, error) {
 	response := &pb.NodeGroupsResponse{}
-	for _, g := range s.memory.groups() {
+	for _, g := range s.memory.allGroups() {
 		response.NodeGroups = append(response.NodeGroups, g.message())
 	}
 	return response, nil
@@ -111,7 +111,7 @@ func (s *Server) NodeGroups(context.Context, *pb.NodeGroupsRequest) (*pb.NodeGro
 
 // NodeGroupForNode returns a group without an id for a Node without a group.
 func (s *Server) NodeGroupForNode(_ context.Context, request *pb.NodeGroupForNodeRequest) (*pb.NodeGroupForNodeResponse, error) {
-	g, ok := s.memory.homeOf(request.GetNode())
+	g, ok := s.memory.groupOfNode(request.GetNode())
 	if !ok {
 		return &pb.NodeGroupForNodeResponse{NodeGroup: &pb.NodeGroup{}}, nil
 	}
@@ -120,7 +120,7 @@ func (s *Server) NodeGroupForNode(_ context.Context, request *pb.NodeGroupForNod
 
 // NodeGroupTargetSize returns the replicas of a group.
 func (s *Server) NodeGroupTargetSize(_ context.Context, request *pb.NodeGroupTargetSizeRequest) (*pb.NodeGroupTargetSizeResponse, error) {
-	g, err := s.memory.group(request.GetId())
+	g, err := s.memory.findGroup(request.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (s *Server) NodeGroupTargetSize(_ context.Context, request *pb.NodeGroupTar
 
 // NodeGroupNodes returns the machines of a group that are not in reserve.
 func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesRequest) (*pb.NodeGroupNodesResponse, error) {
-	g, err := s.memory.group(request.GetId())
+	g, err := s.memory.findGroup(request.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 // NodeGroupTemplateNodeInfo returns Unimplemented if no node template is known: with an empty answer, the caller would crash, and any
 // other error ends its loop.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, request *pb.NodeGroupTemplateNodeInfoRequest) (*pb.NodeGroupTemplateNodeInfoResponse, error) {
-	g, err := s.memory.group(request.GetId())
+	g, err := s.memory.findGroup(request.GetId())
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 func (s *Server) remembered() map[string]int {
 	m := s.memory
 	return map[string]int{
-		"written": m.written.Len(), "named": len(m.named.last), "shown": len(m.shown.last), "sighted": len(m.sighted.replicas), "freed": len(m.freed.since),
-		"gates": len(s.gates.open),
+		"written": m.written.Len(), "named": len(m.recentNames.last), "lastNodes": len(m.lastNodes.last), "callerView": len(m.callerView.replicas), "staleMarks": len(m.staleMarks.since),
+		"locks": len(s.locks.byGroup),
 	}
 }
 
@@ -43,7 +43,7 @@ var _ = Describe("A soak", func() {
 					c.patchNode("node-"+name, `{"metadata":{"labels":{"seen":"again"}}}`)
 				}
 				c.lull()
-				Expect(s.remembered()).To(HaveKeyWithValue("shown", pools), "it does remember")
+				Expect(s.remembered()).To(HaveKeyWithValue("lastNodes", pools), "it does remember")
 				for _, name := range names {
 					node := told(standIn("node-" + name))
 					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": noonText}
@@ -52,7 +52,7 @@ var _ = Describe("A soak", func() {
 					_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: name, Nodes: []*pb.ExternalGrpcNode{node}})
 					Expect(err).NotTo(HaveOccurred())
 				}
-				Expect(s.remembered()).To(HaveKeyWithValue("freed", pools), "it does remember")
+				Expect(s.remembered()).To(HaveKeyWithValue("staleMarks", pools), "it does remember")
 				for _, name := range names {
 					Expect(core.Delete(ctx, "node-"+name, metav1.DeleteOptions{})).To(Succeed())
 					Expect(c.ours.Machines(ns).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())

@@ -32,11 +32,11 @@ type Model struct {
 // from Nodes or from here, so the second way is better than the third.
 func NewTemplate(m Model, others []Model, reserved corev1.ResourceList) (*corev1.Node, bool) {
 	if m.Node != nil {
-		return m.like(m.Node, m.zone()), true
+		return m.nodeLike(m.Node, m.zoneName()), true
 	}
 	for _, other := range others {
-		if other.Node != nil && other.Group != m.Group && alike(m, other) {
-			return m.like(other.Node, other.zone()), true
+		if other.Node != nil && other.Group != m.Group && differInZoneOnly(m, other) {
+			return m.nodeLike(other.Node, other.zoneName()), true
 		}
 	}
 	estimate, ok := similar.FromClass(m.Group, m.Class, nil)
@@ -44,29 +44,29 @@ func NewTemplate(m Model, others []Model, reserved corev1.ResourceList) (*corev1
 		return nil, false
 	}
 	capacity := withHugePages(estimate.Capacity, estimate.Labels[corev1.LabelArchStable])
-	return m.fresh(capacity, allocatable(capacity, reserved), withFormerNames(estimate.Labels)), true
+	return m.newNode(capacity, allocatable(capacity, reserved), withFormerNames(estimate.Labels)), true
 }
 
-func (m Model) zone() string {
+func (m Model) zoneName() string {
 	if m.Class == nil {
 		return ""
 	}
 	return m.Class.Zone
 }
 
-// alike reports whether the machines of two groups differ only in the zone.
-func alike(a, b Model) bool {
+// differInZoneOnly reports whether the machines of two groups differ only in the zone.
+func differInZoneOnly(a, b Model) bool {
 	if a.Class == nil || b.Class == nil || a.Class.Zone == "" || b.Class.Zone == "" {
 		return false
 	}
 	x, y := *a.Class, *b.Class
 	x.Zone, y.Zone = "", ""
 	return equality.Semantic.DeepEqual(x, y) && equality.Semantic.DeepEqual(a.Extra.Spec.Taints, b.Extra.Spec.Taints) &&
-		maps.Equal(moved(a.Extra.Labels, a.zone(), ""), moved(b.Extra.Labels, b.zone(), ""))
+		maps.Equal(replaceZone(a.Extra.Labels, a.zoneName(), ""), replaceZone(b.Extra.Labels, b.zoneName(), ""))
 }
 
-// moved returns labels in which one zone replaces another, whatever the label.
-func moved(labels map[string]string, from, to string) map[string]string {
+// replaceZone returns labels in which one zone replaces another, whatever the label.
+func replaceZone(labels map[string]string, from, to string) map[string]string {
 	all := map[string]string{}
 	for label, value := range labels {
 		if from != "" && value == from {
@@ -77,15 +77,15 @@ func moved(labels map[string]string, from, to string) map[string]string {
 	return all
 }
 
-// like returns a fresh Node that resembles a Node of a zone.
-func (m Model) like(node *corev1.Node, zone string) *corev1.Node {
-	labels := moved(node.Labels, zone, m.zone())
-	maps.DeleteFunc(labels, func(label, _ string) bool { return single(label) })
-	return m.fresh(node.Status.Capacity, node.Status.Allocatable, labels)
+// nodeLike returns a fresh Node that resembles a Node of a zone.
+func (m Model) nodeLike(node *corev1.Node, zone string) *corev1.Node {
+	labels := replaceZone(node.Labels, zone, m.zoneName())
+	maps.DeleteFunc(labels, func(label, _ string) bool { return machineSpecific(label) })
+	return m.newNode(node.Status.Capacity, node.Status.Allocatable, labels)
 }
 
-// single reports whether a label identifies the machine of a Node, or its state.
-func single(label string) bool {
+// machineSpecific reports whether a label identifies the machine of a Node, or its state.
+func machineSpecific(label string) bool {
 	return label == "node.gardener.cloud/machine-name" || label == "alpha.eksctl.io/instance-id" || strings.HasPrefix(label, "node.machine.sapcloud.io/")
 }
 
@@ -101,8 +101,8 @@ func withFormerNames(labels map[string]string) map[string]string {
 	return all
 }
 
-// fresh returns a Node that is ready for pods.
-func (m Model) fresh(capacity, allocatable corev1.ResourceList, labels map[string]string) *corev1.Node {
+// newNode returns a Node that is ready for pods.
+func (m Model) newNode(capacity, allocatable corev1.ResourceList, labels map[string]string) *corev1.Node {
 	labels = maps.Clone(labels)
 	maps.Copy(labels, m.Extra.Labels)
 	name := m.Group + "-template"
@@ -111,12 +111,12 @@ func (m Model) fresh(capacity, allocatable corev1.ResourceList, labels map[strin
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       corev1.NodeSpec{ProviderID: placeholder + name, Taints: taints},
-		Status:     corev1.NodeStatus{Capacity: capacity.DeepCopy(), Allocatable: allocatable.DeepCopy(), Conditions: healthy()},
+		Status:     corev1.NodeStatus{Capacity: capacity.DeepCopy(), Allocatable: allocatable.DeepCopy(), Conditions: healthyConditions()},
 	}
 }
 
-// healthy returns the conditions of a Node without problems.
-func healthy() []corev1.NodeCondition {
+// healthyConditions returns the conditions of a Node without problems.
+func healthyConditions() []corev1.NodeCondition {
 	all := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable} {
 		all = append(all, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse})

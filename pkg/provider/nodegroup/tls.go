@@ -20,25 +20,25 @@ type TLS struct {
 	ClientCAFile string
 }
 
-// Given reports whether any of the files is set.
-func (t TLS) Given() bool { return t != TLS{} }
+// IsSet reports whether any of the files is set.
+func (t TLS) IsSet() bool { return t != TLS{} }
 
-// Whole reports whether all of them are.
-func (t TLS) Whole() bool { return t.CertFile != "" && t.KeyFile != "" && t.ClientCAFile != "" }
+// IsComplete reports whether all of the files are set.
+func (t TLS) IsComplete() bool { return t.CertFile != "" && t.KeyFile != "" && t.ClientCAFile != "" }
 
 // Credentials returns those of a server that requires a certificate from clients. It reads the files again for each connection, so that
 // renewed certificates need no restart.
 func (t TLS) Credentials() (credentials.TransportCredentials, error) {
-	if _, err := t.load(); err != nil {
+	if _, err := t.loadConfig(); err != nil {
 		return nil, err
 	}
 	return credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.load() },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.loadConfig() },
 	}), nil
 }
 
-func (t TLS) load() (*tls.Config, error) {
+func (t TLS) loadConfig() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("load certificate: %w", err)
@@ -66,10 +66,10 @@ func CheckAddress(address string, t TLS) error {
 	if err != nil {
 		return fmt.Errorf("address %q: use host:port, for example 127.0.0.1:8086: %w", address, err)
 	}
-	if t.Given() && !t.Whole() {
+	if t.IsSet() && !t.IsComplete() {
 		return errors.New("the certificate, its key and the CA certificates for clients are required together: set all three files")
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !t.Given() {
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !t.IsSet() {
 		return fmt.Errorf("address %q is reachable from outside: it requires a certificate, its key and CA certificates for clients", address)
 	}
 	return nil

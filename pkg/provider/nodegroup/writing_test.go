@@ -257,7 +257,7 @@ var _ = Describe("Raising", func() {
 				return 5 * time.Millisecond, 0
 			})
 			Expect(code(c.increase("pool", 1))).To(Equal(codes.Aborted))
-			Expect(n).To(Equal(attempts))
+			Expect(n).To(Equal(maxAttempts))
 			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
 			c.LatencyOf(nil)
 		})

@@ -21,14 +21,14 @@ const (
 	unseenFor = 30 * time.Second
 )
 
-// recent remembers machines whose names were in the annotation for deletion.
-type recent struct {
+// recentNames remembers machines whose names were in the annotation for deletion.
+type recentNames struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// note adds the present names, and removes names that disappeared some time ago.
-func (r *recent) note(all map[string]time.Time, now time.Time) {
+// addNames adds the present names, and removes names that disappeared some time ago.
+func (r *recentNames) addNames(all map[string]time.Time, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
@@ -44,21 +44,22 @@ func (r *recent) note(all map[string]time.Time, now time.Time) {
 	}
 }
 
-func (r *recent) has(name string, now time.Time) bool {
+func (r *recentNames) contains(name string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.last[name]
 	return ok && now.Sub(at) < namedFor
 }
 
-// freed remembers since when Machines have had no mark although their Nodes still carry it.
-type freed struct {
+// staleMarks remembers since when Machines have had no reserve mark although their Nodes still
+// carry it.
+type staleMarks struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// stuck reports whether a Machine's Node has kept its mark for too long.
-func (f *freed) stuck(machine string, now time.Time) bool {
+// overdue reports whether the Node of a Machine has kept its mark for too long.
+func (f *staleMarks) overdue(machine string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.since == nil {
@@ -71,41 +72,42 @@ func (f *freed) stuck(machine string, now time.Time) bool {
 	return ok && now.Sub(since) >= stuckAfter
 }
 
-func (f *freed) forget(machine string) {
+func (f *staleMarks) forget(machine string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.since, machine)
 }
 
-func (f *freed) forgetIf(gone func(string) bool) {
+func (f *staleMarks) forgetIf(gone func(string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.since, func(machine string, _ time.Time) bool { return gone(machine) })
 }
 
-// shown remembers the last Node of each group that could be its template, for the time when the group has no Node.
-type shown struct {
+// lastNodes remembers the last Node of each group that could be its template, for the time when the
+// group has no Node.
+type lastNodes struct {
 	mu   sync.Mutex
-	last map[string]model
+	last map[string]templateNode
 }
 
-// model is a Node and the class of its machine.
-type model struct {
+// templateNode is a Node and the class of its machine.
+type templateNode struct {
 	node  *corev1.Node
 	class string
 }
 
-func (s *shown) note(group string, m model) {
+func (s *lastNodes) remember(group string, m templateNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		s.last = map[string]model{}
+		s.last = map[string]templateNode{}
 	}
 	s.last[group] = m
 }
 
-// of returns the last known Node of a group, nil if it had none of its present class.
-func (s *shown) of(group, class string) *corev1.Node {
+// nodeOf returns the last known Node of a group, nil if it had none of its present class.
+func (s *lastNodes) nodeOf(group, class string) *corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m, ok := s.last[group]; ok && m.class == class {
@@ -114,8 +116,8 @@ func (s *shown) of(group, class string) *corev1.Node {
 	return nil
 }
 
-func (s *shown) forgetIf(gone func(string) bool) {
+func (s *lastNodes) forgetIf(gone func(string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.last, func(group string, _ model) bool { return gone(group) })
+	maps.DeleteFunc(s.last, func(group string, _ templateNode) bool { return gone(group) })
 }

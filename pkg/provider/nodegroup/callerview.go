@@ -7,14 +7,15 @@ import (
 	"sync"
 )
 
-// sighted contains the replicas of each group that the caller expects: those when its loop began, with its own changes since.
-type sighted struct {
+// callerView contains the replicas of each group that the caller expects: those when its loop
+// began, with its own changes since.
+type callerView struct {
 	mu       sync.Mutex
 	replicas map[string]int32
 }
 
-// begin starts a loop of the caller.
-func (s *sighted) begin(groups []Group) {
+// startLoop notes the replicas at the start of a loop of the caller.
+func (s *callerView) startLoop(groups []Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replicas = make(map[string]int32, len(groups))
@@ -23,8 +24,8 @@ func (s *sighted) begin(groups []Group) {
 	}
 }
 
-// of returns the expected replicas of a group, at most the present ones.
-func (s *sighted) of(group string, now int32) int32 {
+// replicasOf returns the expected replicas of a group, at most the present ones.
+func (s *callerView) replicasOf(group string, now int32) int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if seen, ok := s.replicas[group]; ok {
@@ -33,8 +34,8 @@ func (s *sighted) of(group string, now int32) int32 {
 	return now
 }
 
-// move adds a change that the caller made.
-func (s *sighted) move(group string, by int32) {
+// addChange adds a change that the caller made.
+func (s *callerView) addChange(group string, by int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.replicas[group]; ok {
@@ -42,7 +43,7 @@ func (s *sighted) move(group string, by int32) {
 	}
 }
 
-func (s *sighted) forgetIf(gone func(string) bool) {
+func (s *callerView) forgetIf(gone func(string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.replicas, func(group string, _ int32) bool { return gone(group) })
