@@ -98,7 +98,7 @@ func (k *walk) creates() {
 func (k *walk) create(w *World) (broken string) {
 	w.creating--
 	m := machine{there: true, priority: reserve.PriorityServing}
-	if w.record.excess > 0 && !reserve.BornServing(k.view(w).Machines, 0, k.workload(w)) {
+	if w.record.excess > 0 && !reserve.ServesOnCreation(k.view(w).Machines, 0, k.workload(w)) {
 		m.marked, m.was = true, true
 	}
 	n, staying := 0, 1

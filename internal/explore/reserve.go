@@ -127,7 +127,7 @@ func (r Reserve) view(w *World) reserve.View {
 	v := reserve.View{
 		Replicas: workload, Wish: int(w.excess), Excess: max(0, min(int(w.excess), r.max()-workload)), Max: r.max(), CurrentSet: "set",
 		Accounting: accounting, Applied: pool.AppliedOf(d, d.Spec.Replicas),
-		Wanted: int(min(w.asks, w.asksShown)), Asked: int(max(w.asks, w.asksShown)), FreezeMargin: 3,
+		SetReplicas: int(min(w.asks, w.asksShown)), MaxSetReplicas: int(max(w.asks, w.asksShown)), FreezeMargin: 3,
 		Now: now, Patience: patience, BootPatience: time.Hour,
 		SurplusSince: w.memory.surplus.time(now, now.Add(-patience)), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: w.memory.retry.time(later, earlier), Try: int(w.memory.try)},
 		Lowered: reserve.Lowered{Times: int(w.memory.reductions), Until: w.memory.lowered.time(later, earlier)},
@@ -160,8 +160,8 @@ func momentOf(t time.Time) moment {
 
 // plain is a machine as plans see it. One that workload runs on serves, whatever its mark.
 func (m *machine) plain(i int) reserve.Machine {
-	p := reserve.Machine{Name: name(i), Born: now.Add(time.Duration(i-slots) * time.Minute), Phase: phases[m.phase], Set: "set",
-		Reserve: m.marked && !m.busy, Made: m.made(), Registered: m.phase >= running && !m.leaving(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
+	p := reserve.Machine{Name: name(i), Created: now.Add(time.Duration(i-slots) * time.Minute), Phase: phases[m.phase], Set: "set",
+		Reserve: m.marked && !m.busy, HasProviderID: m.made(), Registered: m.phase >= running && !m.leaving(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
 	if m.failing {
 		p.Phase = mcm.MachineCrashLoopBackOff
 	}
@@ -185,7 +185,7 @@ func (r Reserve) Rest(w World) string {
 	if int(w.record.counted) != counted {
 		return fmt.Sprintf("At rest with %d machines of the reserve counted, of %d", w.record.counted, counted)
 	}
-	if s := p.Standing; s.Serving != v.Replicas || s.Reserve != v.Excess || s.Ready != v.Excess {
+	if s := p.Summary; s.Serving != v.Replicas || s.Reserve != v.Excess || s.Ready != v.Excess {
 		return fmt.Sprintf("At rest with %d serving of %d, and %d in reserve, %d of them ready, of %d: %s", s.Serving, v.Replicas, s.Reserve, s.Ready, v.Excess, s.Message)
 	}
 	return ""

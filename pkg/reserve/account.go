@@ -8,54 +8,58 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Lowered is what is known of reductions of spec.replicas that the reserve had to take: somebody wants fewer machines in all than
-// workload and the reserve need.
+// Lowered records reductions of spec.replicas that the reserve had to take: a client wants fewer
+// machines in total than workload and the reserve need.
 type Lowered struct {
-	// Times is how often that happened in a row, and until when replicas are the most that the reserve may reach.
+	// Times is how often that happened in a row. Until then, replicas are the most that the reserve
+	// may reach.
 	Times int
 	Until time.Time
-	// Replicas, Wish and Max are what they were then. Where somebody raises replicas, or changes one of the others, it is over.
+	// Replicas, Wish and Max had these values then. The record ends when a client raises replicas
+	// or changes one of the others.
 	Replicas, Wish, Max int
 }
 
-// over reports whether a client has changed its mind since.
-func (l Lowered) over(replicas int, v View) bool {
+// isOver reports whether a client has asked for something else since.
+func (l Lowered) isOver(replicas int, v View) bool {
 	return replicas > l.Replicas || v.Wish != l.Wish || v.Max != l.Max
 }
 
-// settle decides who takes a reduction of spec.replicas that the reserve has absorbed so far, and how many machines min keeps as
-// workload although the reserve does not need them (laws 17 and 18).
-func (r *round) settle() {
+// settleReduction decides whether workload or the reserve takes a reduction of spec.replicas that
+// the reserve has absorbed so far, and how many reserve machines min turns into workload (laws 17
+// and 18).
+func (r *round) settleReduction() {
 	a := &r.Applied
 	r.plan.Lowered = r.Lowered
 	switch {
 	case r.Now.Sub(r.Lowered.Until) >= lastRetry:
 		r.plan.Lowered = Lowered{}
-	case r.Now.Before(r.Lowered.Until) && r.Lowered.over(r.Replicas+a.Counted, r.View):
+	case r.Now.Before(r.Lowered.Until) && r.Lowered.isOver(r.Replicas+a.Counted, r.View):
 		r.plan.Lowered.Until = r.Now
 	}
 	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
-		// Machines that serve and were named have left by now, so R goes where they went.
-		gone := limit(r.Replicas-r.tally().serving, a.Absorbed)
+		// Serving machines that were named have left by now, so R falls by them.
+		gone := clamp(r.Replicas-r.countMachines().serving, a.Absorbed)
 		r.Replicas -= gone
 		a.Counted += gone
 		if a.Absorbed > gone {
 			r.noteReduction()
 		}
 		a.Absorbed = 0
-		r.fit()
-		r.keep()
+		r.limitExcess()
+		r.keepMin()
 	}
 	if r.plan.Lowered.Times > 0 && (r.Rollout || r.Now.Before(r.plan.Lowered.Until)) {
 		r.reduced = r.Replicas+a.Counted < r.Max
 		r.Max = min(r.Max, r.Replicas+a.Counted)
 	}
-	r.fit()
+	r.limitExcess()
 	r.plan.Replicas, r.plan.Applied = r.Replicas, *a
-	r.shown = pool.VisibleReplicas(r.Replicas, *a)
+	r.visible = pool.VisibleReplicas(r.Replicas, *a)
 }
 
-// noteReduction remembers a reduction that the reserve takes. Replicas are not given back for a reserve machine that was named with it.
+// noteReduction records a reduction that the reserve takes. Replicas are not restored for reserve
+// machines that were named with it.
 func (r *round) noteReduction() {
 	l := &r.plan.Lowered
 	wait := min(lastRetry, firstRetry<<min(l.Times, 6))
@@ -67,26 +71,27 @@ func (r *round) noteReduction() {
 	}
 }
 
-// keep has reserve machines serve where replicas would fall below min without them.
-func (r *round) keep() {
+// keepMin lets reserve machines serve if replicas would otherwise fall below min.
+func (r *round) keepMin() {
 	a, stays := &r.Applied, 0
 	if r.Accounting == pool.Inclusive {
 		stays = r.Excess
 	}
-	n := limit(r.Min-r.Replicas-stays, a.Counted)
+	n := clamp(r.Min-r.Replicas-stays, a.Counted)
 	r.Replicas, a.Counted, a.Excess = r.Replicas+n, a.Counted-n, a.Excess-n
 }
 
-// fit makes the excess what max leaves of the wish.
-func (r *round) fit() { r.Excess = max(0, min(r.Wish, r.Max-r.Replicas)) }
+// limitExcess sets the excess to what max allows of the wish.
+func (r *round) limitExcess() { r.Excess = max(0, min(r.Wish, r.Max-r.Replicas)) }
 
-// count has spec.replicas include reserve machines that have a Node (law 16), or none where the reserve is beyond it.
-func (r *round) count() {
+// countRegistered makes spec.replicas include reserve machines that have a Node (law 16), or none
+// if the reserve is beyond it.
+func (r *round) countRegistered() {
 	a := &r.plan.Applied
 	room := min(r.Max, a.Max) - r.plan.Replicas
 	switch {
 	case r.Accounting == pool.Inclusive:
-		registered := len(r.pick(func(m Machine) bool { return m.Reserve && m.Registered }, byName))
+		registered := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.Registered }, byName))
 		a.Counted = max(a.Counted, min(registered, a.Excess, room))
 	case a.Counted <= room:
 		a.Counted = 0 // above max the excess falls first

@@ -56,7 +56,7 @@ var _ = Describe("laws of accounting", func() {
 			p, want := NewPlan(v), NewPlan(additive)
 			want.Applied.Counted = p.Applied.Counted
 			if v.Applied.Counted != p.Applied.Counted {
-				want.Standing = p.Standing // to count is a write
+				want.Summary = p.Summary // to count is a write
 			}
 			if !reflect.DeepEqual(p, want) {
 				t.Fatalf("%+v\nadditive %+v", p, want)
@@ -157,7 +157,7 @@ var _ = DescribeTable("A reserve of two of three, though replicas that include i
 	func(want Reason, most int, until time.Duration) {
 		v := reduced()
 		v.Excess, v.Max, v.Lowered.Max, v.Lowered.Until = min(3, most-5), most, most, start.Add(until)
-		Expect(NewPlan(v).Standing.Reason).To(Equal(want))
+		Expect(NewPlan(v).Summary.Reason).To(Equal(want))
 	},
 	Entry("as large as the client lets it be", ReplicasLowered, 9, time.Minute),
 	Entry("as large as max allows, which the client does not change", AtMax, 7, time.Minute),
@@ -168,12 +168,12 @@ var _ = DescribeTable("A reserve of two of three, though replicas that include i
 // reduced is a pool of five machines that serve and two in reserve, which replicas include. Three were desired, until a client reduced them.
 func reduced() View {
 	v := View{
-		Replicas: 5, Wish: 3, Excess: 3, Min: 1, Max: 9, Accounting: pool.Inclusive, CurrentSet: "new", Wanted: 7, Asked: 7,
+		Replicas: 5, Wish: 3, Excess: 3, Min: 1, Max: 9, Accounting: pool.Inclusive, CurrentSet: "new", SetReplicas: 7, MaxSetReplicas: 7,
 		Applied: Applied{Excess: 2, Max: 7, Counted: 2}, Now: start,
 		Lowered: Lowered{Times: 2, Until: start.Add(time.Minute), Replicas: 7, Wish: 3, Max: 9},
 	}
 	for i := range 7 {
-		m := Machine{Name: fmt.Sprint("m", i), Born: start, Phase: mcm.MachineRunning, Set: "new", Made: true, Registered: true, Priority: PriorityServing, SeenPriority: PriorityServing}
+		m := Machine{Name: fmt.Sprint("m", i), Created: start, Phase: mcm.MachineRunning, Set: "new", HasProviderID: true, Registered: true, Priority: PriorityServing, SeenPriority: PriorityServing}
 		if i >= 5 {
 			m.Reserve, m.Priority, m.SeenPriority = true, PriorityReserve, PriorityReserve
 		}
@@ -211,7 +211,7 @@ var _ = Describe("A reserve that counts nowhere", func() {
 		leaving := v.Machines[0]
 		leaving.Name, leaving.Deleted = "leaving", true
 		v.Machines = append(v.Machines, leaving)
-		v.Wanted, v.Asked = 8, 8
+		v.SetReplicas, v.MaxSetReplicas = 8, 8
 		Expect(NewPlan(v).Applied.Excess).To(Equal(2))
 	})
 
@@ -220,9 +220,9 @@ var _ = Describe("A reserve that counts nowhere", func() {
 		v.Accounting, v.Applied, v.Lowered, v.Wish, v.Excess = pool.Additive, Applied{Max: 9}, Lowered{}, 0, 0
 		v.Machines = append(v.Machines[1:5], v.Machines[6])
 		v.Machines[4].Phase, v.Machines[4].Priority, v.Machines[4].SeenPriority = mcm.MachinePending, PriorityVictim, PriorityVictim
-		v.Wanted, v.Asked = 4, 4
+		v.SetReplicas, v.MaxSetReplicas = 4, 4
 		Expect(NewPlan(v).Moves).To(BeEmpty())
-		v.Wanted, v.Asked = 5, 5
+		v.SetReplicas, v.MaxSetReplicas = 5, 5
 		Expect(NewPlan(v).Moves).To(HaveLen(1))
 	})
 })
@@ -261,7 +261,7 @@ func walkCounted(machines []Machine, r, x, counted, absorbed, pending, most int)
 			registered++
 		}
 	}
-	fits := v.Applied.Counted == registered || v.Applied.Excess < registered || v.Replicas+v.Applied.Counted >= v.Max || plan.Standing.Reason != Complete || odd
+	fits := v.Applied.Counted == registered || v.Applied.Excess < registered || v.Replicas+v.Applied.Counted >= v.Max || plan.Summary.Reason != Complete || odd
 	if rested && fits && w.broken == nil && (excuse(w, plan) || v.Replicas+x > v.Max || v.Replicas <= v.Min) {
 		return
 	}

@@ -20,7 +20,7 @@ func drawMachine(t *rapid.T, name string) Machine {
 	often := rapid.Custom(func(t *rapid.T) bool { return rapid.IntRange(0, 9).Draw(t, "of ten") > 0 })
 	m := Machine{
 		Name:      name,
-		Born:      start.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * 10 * time.Minute),
+		Created:   start.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * 10 * time.Minute),
 		Phase:     rapid.SampledFrom(phases).Draw(t, "phase"),
 		Set:       current,
 		Reserve:   rapid.Bool().Draw(t, "reserve"),
@@ -36,8 +36,8 @@ func drawMachine(t *rapid.T, name string) Machine {
 	if !often.Draw(t, "seen") {
 		m.SeenPriority = 3
 	}
-	m.Made = m.Ready() || m.Sick() || often.Draw(t, "made")
-	m.Registered = m.Ready() || m.Sick() || m.Made && rapid.Bool().Draw(t, "registered")
+	m.HasProviderID = m.Ready() || m.Unhealthy() || often.Draw(t, "made")
+	m.Registered = m.Ready() || m.Unhealthy() || m.HasProviderID && rapid.Bool().Draw(t, "registered")
 	return m
 }
 
@@ -47,7 +47,7 @@ func drawView(t *rapid.T) View {
 		Wish:         rapid.IntRange(0, 3).Draw(t, "wish"),
 		Max:          rapid.SampledFrom([]int{Unbounded, Unbounded, 5, 4, 2}).Draw(t, "max"),
 		CurrentSet:   current,
-		Wanted:       rapid.IntRange(0, 6).Draw(t, "wanted"),
+		SetReplicas:  rapid.IntRange(0, 6).Draw(t, "wanted"),
 		Behind:       rapid.IntRange(0, 9).Draw(t, "behind") == 0,
 		FreezeMargin: rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "margin"),
 		Unhealthy:    rapid.IntRange(0, 4).Draw(t, "unhealthy") == 0,
@@ -92,7 +92,7 @@ func count(v View) (serving, live, leaving int) {
 		case m.Leaving():
 			leaving++
 			continue
-		case !m.Reserve && !m.Sick():
+		case !m.Reserve && !m.Unhealthy():
 			serving++
 		}
 		live++
@@ -115,7 +115,7 @@ func deletions(before, after View, left int) []Machine {
 	// Those that are not expected to go stand first among equals: a machine that boots may run a moment later.
 	slices.SortStableFunc(present, func(a, b *Machine) int {
 		a, b = settledPhase(a), settledPhase(b)
-		a.Born, b.Born, a.Name, b.Name = start, start, "", ""
+		a.Created, b.Created, a.Name, b.Name = start, start, "", ""
 		if order := deletedFirst(a, b); order != 0 || a.Reserve == b.Reserve {
 			return order
 		}
@@ -133,7 +133,7 @@ func deletions(before, after View, left int) []Machine {
 
 // neverMade is a machine without a VM, which machine-controller-manager lets go before any that runs.
 func neverMade(m Machine) bool {
-	return m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.Made
+	return m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.HasProviderID
 }
 
 // settledPhase is the machine in the phase it may have by the time it is compared with others.

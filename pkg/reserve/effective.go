@@ -15,25 +15,26 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// ErrUnknownCapacity says that an excess in resources cannot be turned into machines, because nothing is known of how
-// much of a resource one machine has.
+// ErrUnknownCapacity is returned if an excess in resources cannot be converted to machines, because
+// the capacity of a machine is not known.
 var ErrUnknownCapacity = errors.New("capacity of a machine is not known")
 
-// Wishes are the places where an excess can be asked for.
+// Wishes are the places where an excess can be requested.
 type Wishes = pool.Wishes
 
-// Wanted is an excess in machines.
-type Wanted struct {
-	// Wish is what was asked for, Excess what bounds leave of it.
+// EffectiveExcess is an excess in machines.
+type EffectiveExcess struct {
+	// Wish is the requested excess, Excess what bounds leave of it.
 	Wish, Excess int
 	// Max is the max of the bounds, or Unbounded.
 	Max int
 }
 
-// Effective says how many machines are wanted in reserve beside replicas (law 13). A share counts before bounds, bounds
-// before the field. Where a wish in resources cannot be turned into machines the error is ErrUnknownCapacity.
-func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Wanted, error) {
-	wanted := Wanted{Max: Unbounded}
+// Effective returns the number of machines to keep in reserve beside replicas (law 13). A share
+// takes precedence over bounds, and bounds over the field. The error is ErrUnknownCapacity if an
+// excess in resources cannot be converted to machines.
+func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (EffectiveExcess, error) {
+	wanted := EffectiveExcess{Max: Unbounded}
 	if w.Bounds != nil {
 		wanted.Max = int(w.Bounds.Max)
 	}
@@ -42,7 +43,7 @@ func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Wanted,
 	case w.Share != nil:
 		wanted.Wish = int(*w.Share)
 	case w.Bounds != nil && w.Bounds.Excess != nil:
-		wanted.Wish, err = Count(*w.Bounds.Excess, replicas, allocatable)
+		wanted.Wish, err = MachineCount(*w.Bounds.Excess, replicas, allocatable)
 	case w.Field != nil:
 		wanted.Wish = int(*w.Field)
 	}
@@ -51,9 +52,9 @@ func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Wanted,
 	return wanted, err
 }
 
-// Count turns an excess into machines, rounded up: as many as cover each part of it. The answer is never above the
-// largest int32.
-func Count(e machine.Excess, replicas int, allocatable corev1.ResourceList) (int, error) {
+// MachineCount converts an excess to machines, rounded up: enough to cover each part of it. The
+// result is at most the largest int32.
+func MachineCount(e machine.Excess, replicas int, allocatable corev1.ResourceList) (int, error) {
 	var most int
 	if e.Count != nil {
 		most = int(*e.Count)
@@ -63,17 +64,18 @@ func Count(e machine.Excess, replicas int, allocatable corev1.ResourceList) (int
 	}
 	var errs []error
 	for _, amount := range e.Resources {
-		n, err := cover(amount, replicas, allocatable)
+		n, err := machinesFor(amount, replicas, allocatable)
 		most = max(most, n)
 		errs = append(errs, err)
 	}
 	return most, errors.Join(errs...)
 }
 
-// cover is the number of machines that hold one amount, of a resource that they have. Machines of one MachineDeployment
-// are alike, so a percentage of what they have is the same percentage of their number.
-func cover(amount machine.ResourceExcess, replicas int, allocatable corev1.ResourceList) (int, error) {
-	if zero(amount) {
+// machinesFor returns the number of machines that together have this amount of a resource. The
+// machines of a MachineDeployment are alike, so a percentage of their resource is the same
+// percentage of their number.
+func machinesFor(amount machine.ResourceExcess, replicas int, allocatable corev1.ResourceList) (int, error) {
+	if isZero(amount) {
 		return 0, nil
 	}
 	each, ok := allocatable[amount.Name]
@@ -86,8 +88,8 @@ func cover(amount machine.ResourceExcess, replicas int, allocatable corev1.Resou
 	return quotient(*amount.Quantity, each), nil
 }
 
-// zero reports whether nothing is asked for; that needs no capacity.
-func zero(amount machine.ResourceExcess) bool {
+// isZero reports whether nothing is requested, which requires no capacity.
+func isZero(amount machine.ResourceExcess) bool {
 	if amount.Percent != nil {
 		return *amount.Percent == 0
 	}
@@ -98,11 +100,11 @@ func percent(p int32, of int) int {
 	return int(min((int64(p)*int64(max(0, of))+99)/100, math.MaxInt32))
 }
 
-// quotient is a / b rounded up, exactly: quantities may have more digits than an int64.
+// quotient returns a / b, rounded up and exact: quantities may have more digits than an int64.
 func quotient(a, b resource.Quantity) int {
-	x, xScale := exact(a)
-	y, yScale := exact(b)
-	// Both become multiples of the smaller unit.
+	x, xScale := exactValue(a)
+	y, yScale := exactValue(b)
+	// Convert both to multiples of the smaller unit.
 	if d := int64(xScale) - int64(yScale); d > 0 {
 		y.Mul(y, new(big.Int).Exp(big.NewInt(10), big.NewInt(d), nil))
 	} else {
@@ -118,8 +120,8 @@ func quotient(a, b resource.Quantity) int {
 	return int(n.Int64())
 }
 
-// exact is q as value / 10^scale, of which q knows nothing afterwards.
-func exact(q resource.Quantity) (value *big.Int, scale int32) {
+// exactValue returns q as value / 10^scale, without a reference to q.
+func exactValue(q resource.Quantity) (value *big.Int, scale int32) {
 	dec := q.DeepCopy()
 	d := dec.AsDec()
 	return new(big.Int).Set(d.UnscaledBig()), int32(d.Scale())

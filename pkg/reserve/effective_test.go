@@ -25,7 +25,7 @@ var _ = DescribeTable("An excess in machines (13)",
 	func(text string, replicas, want int) {
 		excess, err := machine.ParseExcess(text)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(Count(excess, replicas, large)).To(Equal(want))
+		Expect(MachineCount(excess, replicas, large)).To(Equal(want))
 	},
 	Entry("a count", "2", 7, 2),
 	Entry("none", "0", 7, 0),
@@ -55,14 +55,14 @@ var _ = It("An excess in resources that machines do not have is an error that na
 	for _, text := range []string{"nvidia.com/gpu=1", "example.com/fpga=1", "cpu=1,example.com/fpga=1", "example.com/fpga=10%", "nvidia.com/gpu=10%", "max(1,example.com/fpga=1%)"} {
 		excess, err := machine.ParseExcess(text)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = Count(excess, 3, large)
+		_, err = MachineCount(excess, 3, large)
 		Expect(err).To(MatchError(ErrUnknownCapacity))
 		Expect(err.Error()).To(MatchRegexp("gpu|fpga"))
 	}
 })
 
 var _ = DescribeTable("Which excess counts, and what bounds leave of it (13)",
-	func(share *int32, bounds string, field *int32, replicas int, want Wanted) {
+	func(share *int32, bounds string, field *int32, replicas int, want EffectiveExcess) {
 		w := Wishes{Share: share, Field: field}
 		if bounds != "" {
 			b, err := machine.ParseBounds(bounds)
@@ -71,27 +71,27 @@ var _ = DescribeTable("Which excess counts, and what bounds leave of it (13)",
 		}
 		Expect(Effective(w, replicas, large)).To(Equal(want))
 	},
-	Entry("none", nil, "", nil, 3, Wanted{0, 0, Unbounded}),
-	Entry("the field", nil, "", ptr.To[int32](2), 3, Wanted{2, 2, Unbounded}),
-	Entry("the field within bounds that leave it to the field", nil, "1:4", ptr.To[int32](2), 3, Wanted{2, 1, 4}),
-	Entry("bounds before the field", nil, "1:9:1", ptr.To[int32](2), 3, Wanted{1, 1, 9}),
-	Entry("an explicit zero in bounds", nil, "1:9:0", ptr.To[int32](2), 3, Wanted{0, 0, 9}),
-	Entry("a share before both", ptr.To[int32](3), "1:9:1", ptr.To[int32](2), 3, Wanted{3, 3, 9}),
-	Entry("a share of none", ptr.To[int32](0), "1:9:1", ptr.To[int32](2), 3, Wanted{0, 0, 9}),
-	Entry("a share within max", ptr.To[int32](3), "1:4", nil, 3, Wanted{3, 1, 4}),
-	Entry("at max", nil, "1:5:2", nil, 5, Wanted{2, 0, 5}),
-	Entry("above max", nil, "1:5:2", nil, 7, Wanted{2, 0, 5}),
-	Entry("a percentage of replicas", nil, "1:10:20%", nil, 6, Wanted{2, 2, 10}),
-	Entry("resources", nil, "1:10:cpu=16", nil, 6, Wanted{5, 4, 10}),
-	Entry("max 0", nil, "0:0:1", nil, 0, Wanted{1, 0, 0}),
-	Entry("a field below 0", nil, "", ptr.To[int32](-1), 0, Wanted{0, 0, Unbounded}),
+	Entry("none", nil, "", nil, 3, EffectiveExcess{0, 0, Unbounded}),
+	Entry("the field", nil, "", ptr.To[int32](2), 3, EffectiveExcess{2, 2, Unbounded}),
+	Entry("the field within bounds that leave it to the field", nil, "1:4", ptr.To[int32](2), 3, EffectiveExcess{2, 1, 4}),
+	Entry("bounds before the field", nil, "1:9:1", ptr.To[int32](2), 3, EffectiveExcess{1, 1, 9}),
+	Entry("an explicit zero in bounds", nil, "1:9:0", ptr.To[int32](2), 3, EffectiveExcess{0, 0, 9}),
+	Entry("a share before both", ptr.To[int32](3), "1:9:1", ptr.To[int32](2), 3, EffectiveExcess{3, 3, 9}),
+	Entry("a share of none", ptr.To[int32](0), "1:9:1", ptr.To[int32](2), 3, EffectiveExcess{0, 0, 9}),
+	Entry("a share within max", ptr.To[int32](3), "1:4", nil, 3, EffectiveExcess{3, 1, 4}),
+	Entry("at max", nil, "1:5:2", nil, 5, EffectiveExcess{2, 0, 5}),
+	Entry("above max", nil, "1:5:2", nil, 7, EffectiveExcess{2, 0, 5}),
+	Entry("a percentage of replicas", nil, "1:10:20%", nil, 6, EffectiveExcess{2, 2, 10}),
+	Entry("resources", nil, "1:10:cpu=16", nil, 6, EffectiveExcess{5, 4, 10}),
+	Entry("max 0", nil, "0:0:1", nil, 0, EffectiveExcess{1, 0, 0}),
+	Entry("a field below 0", nil, "", ptr.To[int32](-1), 0, EffectiveExcess{0, 0, Unbounded}),
 )
 
 var _ = It("Resources are covered, and by no machine more than needed (13)", func() {
 	quantity := rapid.StringMatching(`[1-9][0-9]{0,2}(m|k|M|G|T|Ki|Mi|Gi)?`)
 	rapid.Check(GinkgoT(), func(t *rapid.T) {
 		want, each := resource.MustParse(quantity.Draw(t, "want")), resource.MustParse(quantity.Draw(t, "each"))
-		n, err := Count(machine.Excess{Resources: []machine.ResourceExcess{{Name: "x", Quantity: &want}}}, 1, corev1.ResourceList{"x": each})
+		n, err := MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "x", Quantity: &want}}}, 1, corev1.ResourceList{"x": each})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,13 +49,13 @@ var _ = Describe("laws", func() {
 	It("15: while Nodes and pods cannot be seen nothing rests on them, and nobody goes but what was never made", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
-			v.Blind = true
+			v.NodesUnknown = true
 			p := NewPlan(v)
 			if len(p.Moves)+len(p.Priorities) > 0 || !p.SurplusSince.IsZero() {
 				t.Fatalf("%+v", p)
 			}
 			for _, victim := range p.Victims {
-				if m := find(v, victim.Name); m.Made {
+				if m := find(v, victim.Name); m.HasProviderID {
 					t.Fatalf("%+v is to go", m)
 				}
 			}
@@ -63,7 +63,7 @@ var _ = Describe("laws", func() {
 			shown := pool.VisibleReplicas(p.Replicas, p.Applied)
 			if !v.Rollout && shown < pool.VisibleReplicas(p.Replicas, v.Applied) {
 				for _, m := range deletions(v, v, shown) {
-					if m.Made && !m.Leaving() {
+					if m.HasProviderID && !m.Leaving() {
 						t.Fatalf("%+v goes: %+v", m, p)
 					}
 				}
@@ -84,7 +84,7 @@ var _ = Describe("laws", func() {
 		seen := map[string]bool{}
 		for _, move := range p.Moves {
 			m := find(v, move.Name)
-			if seen[move.Name] || m.Leaving() || !m.Made || m.Sick() || m.Reserve == move.Reserve {
+			if seen[move.Name] || m.Leaving() || !m.HasProviderID || m.Unhealthy() || m.Reserve == move.Reserve {
 				t.Fatalf("%+v of %+v", move, m)
 			}
 			seen[move.Name] = true
@@ -99,7 +99,7 @@ var _ = Describe("laws", func() {
 			return
 		}
 		for _, m := range after.Machines {
-			able := m.Reserve && m.Made && !m.Leaving() && !m.Sick() && min(m.Priority, m.SeenPriority) > PriorityVictim
+			able := m.Reserve && m.HasProviderID && !m.Leaving() && !m.Unhealthy() && min(m.Priority, m.SeenPriority) > PriorityVictim
 			if serving < p.Replicas && able {
 				t.Fatalf("%d of %d serve, %+v stays in reserve, %d live: %+v", serving, p.Replicas, m, live, p)
 			}
@@ -192,7 +192,7 @@ var _ = Describe("laws", func() {
 			}
 		}
 		for _, q := range p.Priorities {
-			wanted := min(v.Wanted, pool.VisibleReplicas(p.Replicas, p.Applied))
+			wanted := min(v.SetReplicas, pool.VisibleReplicas(p.Replicas, p.Applied))
 			if find(v, q.Name).Priority == PriorityVictim && wanted < present {
 				t.Fatalf("%+v with %d of %d wanted: %+v", q, wanted, present, p)
 			}
@@ -203,7 +203,7 @@ var _ = Describe("laws", func() {
 		for _, q := range p.Priorities {
 			m := find(v, q.Name)
 			ours := m.Priority == 2 || m.Priority == 3 || m.Priority == 5
-			if !ours || m.Leaving() || !m.Made || q.Priority == m.Priority {
+			if !ours || m.Leaving() || !m.HasProviderID || q.Priority == m.Priority {
 				t.Fatalf("%+v of %+v", q, m)
 			}
 			i := slices.IndexFunc(p.Victims, func(victim Victim) bool { return victim.Name == q.Name })

@@ -19,8 +19,8 @@ func (w *world) manage() bool {
 		return w.roll()
 	}
 	shown := pool.VisibleReplicas(w.view.Replicas, w.view.Applied)
-	moved := w.view.Wanted != shown
-	w.view.Wanted = shown
+	moved := w.view.SetReplicas != shown
+	w.view.SetReplicas = shown
 	present := w.present(func(Machine) bool { return true })
 	for i, m := range present {
 		if i < len(present)-shown || m.Named || m.Phase == mcm.MachineFailed && !m.Preserved {
@@ -38,7 +38,7 @@ func (w *world) manage() bool {
 
 // create makes a machine as MCM does behind the lens.
 func (w *world) create() {
-	serves := BornServing(w.view.Machines, 0, w.view.Replicas)
+	serves := ServesOnCreation(w.view.Machines, 0, w.view.Replicas)
 	m := w.add(Machine{Reserve: !serves, Set: current, Priority: PriorityServing, SeenPriority: PriorityServing})
 	w.note("%s born, serves %t", m.Name, serves)
 }
@@ -66,7 +66,7 @@ func (w *world) present(kind func(Machine) bool) []*Machine {
 // judge holds invariant I3 against a deletion: no busy machine goes in favour of one in reserve, unless it is named,
 // sick, beyond R, or the one in reserve may not go.
 func (w *world) judge(m *Machine) {
-	if !m.Busy() || m.Reserve || m.Named || m.Sick() || m.Priority < PriorityVictim {
+	if !m.Busy() || m.Reserve || m.Named || m.Unhealthy() || m.Priority < PriorityVictim {
 		return
 	}
 	var serving, spare int
@@ -76,7 +76,7 @@ func (w *world) judge(m *Machine) {
 			// MCM goes on counting it, as one of those to stay: nobody knows for some seconds how many are too many.
 			return
 		case other.Leaving() || other.Reserve && other.Preserved:
-		case other.Sick() && (other.Reserve || !other.Preserved):
+		case other.Unhealthy() && (other.Reserve || !other.Preserved):
 			// A preserved one holds its place, here as in stock.
 		case other.Reserve:
 			spare++
@@ -99,7 +99,7 @@ func deletedFirst(a, b *Machine) int {
 		}
 		phases := []mcm.MachinePhase{mcm.MachineTerminating, mcm.MachineFailed, mcm.MachineCrashLoopBackOff,
 			mcm.MachineUnknown, mcm.MachinePending, mcm.MachineAvailable, mcm.MachineRunning}
-		return []int64{kept, int64(m.Priority), named, int64(max(0, slices.Index(phases, m.Phase))), m.Born.Unix()}
+		return []int64{kept, int64(m.Priority), named, int64(max(0, slices.Index(phases, m.Phase))), m.Created.Unix()}
 	}
 	return cmp.Or(slices.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// giveBack raises R for reserve machines that were named by somebody who lowered R for them (law 12). The rest of the
-// round goes by the new R. One that boots does not count as serving here: it may be there because of a swap.
-func (r *round) giveBack() {
+// restoreReplicas raises R for reserve machines that a client named for deletion while it lowered R
+// (law 12). The rest of the round uses the new R. Machines that boot do not count as serving here:
+// a swap may have put them there.
+func (r *round) restoreReplicas() {
 	if r.counting {
 		return // the reserve has taken it
 	}
-	room := r.tally().running - r.Replicas
+	room := r.countMachines().running - r.Replicas
 	for _, m := range r.machines {
 		if room > 0 && m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)
@@ -23,34 +24,38 @@ func (r *round) giveBack() {
 		}
 	}
 	r.plan.Replicas = r.Replicas
-	r.fit()
-	r.shown = pool.VisibleReplicas(r.Replicas, r.Applied)
+	r.limitExcess()
+	r.visible = pool.VisibleReplicas(r.Replicas, r.Applied)
 }
 
-// release lets reserve machines serve until R machines do: ready ones until R run, then also such as boot until R are
-// owed (laws 2 and 3).
-func (r *round) release() {
-	if r.Blind {
+// releaseMachines takes machines out of the reserve until R machines serve: ready ones until R run,
+// then also booting ones until R serve (laws 2 and 3).
+func (r *round) releaseMachines() {
+	if r.NodesUnknown {
 		return
 	}
-	t := r.tally()
-	ready := r.pick(func(m Machine) bool { return m.Reserve && m.Ready() && m.Made && !r.doomed(m, r.shown) }, r.releaseOrder)
-	for _, i := range ready[:limit(r.Replicas-t.running, len(ready))] {
+	t := r.countMachines()
+	ready := r.selectMachines(func(m Machine) bool {
+		return m.Reserve && m.Ready() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
+	}, r.releaseOrder)
+	for _, i := range ready[:clamp(r.Replicas-t.running, len(ready))] {
 		why := Released
 		if t.serving >= r.Replicas {
 			why = Swapped
 		}
 		t.serving++
-		r.move(i, false, why)
+		r.changeMark(i, false, why)
 	}
-	booting := r.pick(func(m Machine) bool { return m.Reserve && m.booting() && m.Made && !r.doomed(m, r.shown) }, r.releaseOrder)
-	for _, i := range booting[:limit(r.Replicas-t.serving, len(booting))] {
-		r.move(i, false, Released)
+	booting := r.selectMachines(func(m Machine) bool {
+		return m.Reserve && m.booting() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
+	}, r.releaseOrder)
+	for _, i := range booting[:clamp(r.Replicas-t.serving, len(booting))] {
+		r.changeMark(i, false, Released)
 	}
 }
 
-// releaseOrder prefers machines that nobody wants to delete, then the current revision, then what is not stuck, then
-// the oldest, which is the order r.machines is in.
+// releaseOrder prefers machines that are not about to be deleted, then the current revision, then
+// those that are not stuck, then the oldest, which is the order of r.machines.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
@@ -59,14 +64,15 @@ func (r *round) releaseOrder(a, b Machine) int {
 	)
 }
 
-// retire puts empty machines into reserve while more than R serve (law 4), such as boot first. It waits while
-// machine-controller-manager has deletions of its own to do: they may be what makes it R.
-func (r *round) retire() {
-	t := r.tally()
-	if t.present > r.shown || r.Blind {
+// retireMachines puts empty machines into the reserve while more than R serve (law 4), booting ones
+// first. It waits while machine-controller-manager has deletions to do, since these may reduce the
+// machines to R.
+func (r *round) retireMachines() {
+	t := r.countMachines()
+	if t.present > r.visible || r.NodesUnknown {
 		return
 	}
-	// Where nothing is to be deleted, A has room for all of them.
+	// If nothing is to be deleted, A has room for all of them.
 	room := t.serving - r.Replicas
 	for _, i := range r.retirable() {
 		ready := r.machines[i].Ready()
@@ -78,16 +84,17 @@ func (r *round) retire() {
 			why = Retired
 			t.running--
 		}
-		r.move(i, true, why)
+		r.changeMark(i, true, why)
 		room--
 	}
 }
 
-// retirable lists the machines that may be put into reserve: not ready first, then old revisions, then the newest.
+// retirable returns the machines that may enter the reserve: those that are not ready first, then
+// old revisions, then the newest.
 func (r *round) retirable() []int {
-	return r.pick(
+	return r.selectMachines(
 		func(m Machine) bool {
-			return !m.Reserve && !m.Busy() && !m.Sick() && m.Made && m.Priority >= PriorityVictim
+			return !m.Reserve && !m.Busy() && !m.Unhealthy() && m.HasProviderID && m.Priority >= PriorityVictim
 		},
 		func(a, b Machine) int {
 			return cmp.Or(
@@ -98,14 +105,14 @@ func (r *round) retirable() []int {
 		})
 }
 
-func (r *round) move(i int, reserve bool, why Why) {
+func (r *round) changeMark(i int, reserve bool, why Why) {
 	r.machines[i].Reserve = reserve
 	r.plan.Moves = append(r.plan.Moves, Move{Name: r.machines[i].Name, Reserve: reserve, Why: why})
 }
 
 func newestFirst(a, b Machine) int {
-	return cmp.Or(b.Born.Compare(a.Born), cmp.Compare(b.Name, a.Name))
+	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Name, a.Name))
 }
 
-// limit is n, but neither negative nor above most.
-func limit(n, most int) int { return max(0, min(n, most)) }
+// clamp returns n, but at least 0 and at most most.
+func clamp(n, most int) int { return max(0, min(n, most)) }

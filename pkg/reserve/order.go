@@ -9,32 +9,32 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
-// earlier orders machines as machine-controller-manager deletes them, as far as nothing can change that before it
-// does: 0 is a tie that may fall either way. It also compares phases, but a machine that boots may run a moment
-// later; and then ages, in seconds.
-func earlier(a, b Machine) int {
+// deletionOrder orders machines as machine-controller-manager deletes them, as far as nothing can
+// change that before it does. It returns 0 if the order is open: machine-controller-manager also
+// compares phases, but a booting machine may run a moment later; and then ages, in seconds.
+func deletionOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(a.Preserved, b.Preserved),
 		cmp.Compare(a.SeenPriority, b.SeenPriority),
 		compareFalseFirst(!a.Named, !b.Named),
-		cmp.Compare(lasting(a), lasting(b)),
+		cmp.Compare(phaseRank(a), phaseRank(b)),
 	)
 }
 
-// lasting ranks the phases that no machine leaves within seconds: Failed goes before CrashLoopBackOff, and both before
-// all others.
-func lasting(m Machine) int {
+// phaseRank ranks the phases that no machine leaves within seconds: Failed is deleted before
+// CrashLoopBackOff, and both before all others.
+func phaseRank(m Machine) int {
 	switch {
 	case m.Phase == mcm.MachineFailed:
 		return 1
-	case m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.Made:
+	case m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.HasProviderID:
 		return 2
 	}
 	return 3
 }
 
-// expendable is how many machines machine-controller-manager could delete from each of its sets, by its own order and
-// with ties falling badly, before it came to one that the plan does not want to lose.
+// expendable returns how many machines machine-controller-manager could delete from each of its
+// sets, in its own order and in the worst case, before it deletes one that the plan wants to keep.
 func (r *round) expendable() int {
 	sets := map[string][]int{}
 	for i, m := range r.machines {
@@ -45,29 +45,30 @@ func (r *round) expendable() int {
 	least := len(r.machines)
 	for _, set := range sets {
 		slices.SortFunc(set, func(i, j int) int {
-			return cmp.Or(earlier(r.machines[i], r.machines[j]), compareFalseFirst(r.mayGo(i), r.mayGo(j)))
+			return cmp.Or(deletionOrder(r.machines[i], r.machines[j]), compareFalseFirst(r.mayDelete(i), r.mayDelete(j)))
 		})
-		if n := slices.IndexFunc(set, func(i int) bool { return !r.mayGo(i) }); n >= 0 {
+		if n := slices.IndexFunc(set, func(i int) bool { return !r.mayDelete(i) }); n >= 0 {
 			least = min(least, n)
 		}
 	}
 	return least
 }
 
-// mayGo says of machine i that it is no loss, and that the lens' store knows.
-func (r *round) mayGo(i int) bool {
+// mayDelete reports whether machine i may be deleted, and the lens' store shows that.
+func (r *round) mayDelete(i int) bool {
 	m := r.machines[i]
 	switch {
 	case m.Leaving():
 		return true
-	case lasting(m) == 2 && !m.Busy():
-		// It cannot be given a priority, and does not need one.
+	case phaseRank(m) == 2 && !m.Busy():
+		// It cannot get a priority, and does not need one.
 		return true
-	case r.Blind:
+	case r.NodesUnknown:
 		return false
 	}
 	if r.Rollout && m.Reserve && m.SeenPriority == PriorityReserve {
-		// The last of an old set: nothing that serves is left there, else it would come first.
+		// The last machines of an old set: it has no serving machine left, which would be deleted
+		// first.
 		return true
 	}
 	return (m.Reserve || r.victim[i]) && m.SeenPriority <= PriorityVictim

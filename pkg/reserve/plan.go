@@ -12,140 +12,142 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Plan is what to do about a View. It is carried out in the order of its fields, and may be carried out in part: the
-// next plan goes on from there.
+// Plan is what to do about a View, in the order of its fields. It may be carried out in part: the
+// next plan continues from there.
 type Plan struct {
-	// Replicas is what R is to become, by compare-and-swap on the version the view was made of, and Returned the named
-	// reserve machines that are settled with it, because R is given back for them or the reserve is smaller by them. They are to be
-	// remembered in the same write, as is Applied.
+	// Replicas is the new R. It is written by compare-and-swap on the version that the view shows.
+	// Returned are the named reserve machines that are settled with it, because R is restored for
+	// them or the reserve is reduced by them. They and Applied are stored in the same write.
 	Replicas int
 	Returned []string
-	// Moves are releases first, in the order to write them, then retirements.
+	// Moves are the releases, in the order to write them, and then the retirements.
 	Moves []Move
-	// Priorities are to be written on the version of the machine that the view was made of, sorted by name.
+	// Priorities are written on the version of the machine that the view shows. They are sorted by
+	// name.
 	Priorities []Priority
-	// Applied is what the lens is to show from now on; as in the view where nothing changes.
+	// Applied is what the lens shows from now on. It equals the view's if nothing changes.
 	Applied Applied
-	// Victims are the machines that are to go, whether or not they have their priority yet, sorted by name.
+	// Victims are the machines to delete, whether or not they have their priority yet, sorted by
+	// name.
 	Victims []Victim
-	// SurplusSince, Retry and Lowered are to be remembered for the next view.
+	// SurplusSince, Retry and Lowered are kept for the next view.
 	SurplusSince time.Time
 	Retry        Retry
 	Lowered      Lowered
-	// Again is when to look again though nothing has happened; 0 is never.
+	// Again is the time after which to make the next plan without an event; 0 means never.
 	Again time.Duration
-	// Standing says where the reserve stands once the plan is carried out, and why.
-	Standing Standing
+	// Summary describes the reserve after the plan.
+	Summary Summary
 }
 
-// Move changes one machine's mark.
+// Move changes the mark of one machine.
 type Move struct {
 	Name string
-	// Reserve is the mark it gets.
+	// Reserve reports whether the machine gets a mark or loses it.
 	Reserve bool
 	Why     Why
 }
 
-// Priority gives one machine a deletion priority.
+// Priority sets the deletion priority of one machine.
 type Priority struct {
 	Name     string
 	Priority int
 }
 
-// Victim is a machine that is to go.
+// Victim is a machine that is to be deleted.
 type Victim struct {
 	Name string
 	Why  Why
 }
 
-// Why a machine moves or goes.
+// Why is the reason for a move or a deletion.
 type Why string
 
 const (
 	// Released: it serves because fewer than R machines did.
 	Released Why = "Released"
-	// Swapped: it serves because it is ready, for one that boots, or the reverse.
+	// Swapped: it is ready and serves in place of a booting machine, or the reverse.
 	Swapped Why = "Swapped"
-	// Retired: it is in reserve because more than R machines served, and it was empty.
+	// Retired: it entered the reserve because more than R machines served, and it was empty.
 	Retired Why = "Retired"
-	// Shrunk: it goes because the excess is less than it was.
+	// Shrunk: it is deleted because the excess was reduced.
 	Shrunk Why = "Shrunk"
-	// Unmakeable: it goes because it cannot be made, or does not become ready.
+	// Unmakeable: it is deleted because it cannot be created, or does not become ready.
 	Unmakeable Why = "Unmakeable"
-	// Surplus: it goes because more than R machines served for too long, and none was empty.
+	// Surplus: it is deleted because more than R machines served for too long, and none was empty.
 	Surplus Why = "Surplus"
 )
 
-// AtRest says that the plan writes nothing.
+// AtRest reports whether the plan writes nothing.
 func (p Plan) AtRest(v View) bool {
 	return len(p.Returned)+len(p.Moves)+len(p.Priorities) == 0 && p.Applied == v.Applied && p.Replicas == v.Replicas
 }
 
-// NewPlan decides. See the package's laws.
+// NewPlan makes a plan. See the laws in the package comment.
 func NewPlan(v View) Plan {
-	r := begin(v)
-	r.settle()
-	r.giveBack()
-	r.release()
-	r.retire()
-	r.aim()
-	r.choose()
-	r.apply()
-	r.count()
-	r.rank()
-	r.explain()
+	r := newRound(v)
+	r.settleReduction()
+	r.restoreReplicas()
+	r.releaseMachines()
+	r.retireMachines()
+	r.setTarget()
+	r.chooseVictims()
+	r.setApplied()
+	r.countRegistered()
+	r.setPriorities()
+	r.summarize()
 	return r.plan
 }
 
-// round is a plan in the making. The machines' marks are as they will be.
+// round is a plan in progress. The marks of machines are those after the plan.
 type round struct {
 	View
 	machines []Machine
-	// victim holds, for each machine, why it is to go; see choose.
+	// victim reports for each machine whether it is to be deleted; see chooseVictims.
 	victim []bool
 	// counting reports whether spec.replicas includes reserve machines when the round begins.
 	counting bool
 	// reduced reports whether a client's reduction of replicas, and not max, limits the reserve.
 	reduced bool
-	// shown is what the lens shows when the round begins.
-	shown int
+	// visible is the number of replicas that the lens shows when the round begins.
+	visible int
 	// present is how many machines machine-controller-manager counts.
 	present int
-	// stuck is how many machines cannot be made; target is where the applied excess is headed, surplus how many
-	// machines are to go beyond the reserve's.
+	// stuck is the number of machines that cannot be created, target the applied excess to work
+	// towards, and surplus the number of serving machines to delete.
 	stuck, target, surplus int
 	plan                   Plan
 }
 
-func begin(v View) *round {
-	r := &round{View: v, machines: slices.Clone(v.Machines), shown: pool.VisibleReplicas(v.Replicas, v.Applied)}
+func newRound(v View) *round {
+	r := &round{View: v, machines: slices.Clone(v.Machines), visible: pool.VisibleReplicas(v.Replicas, v.Applied)}
 	slices.SortFunc(r.machines, func(a, b Machine) int {
-		return cmp.Or(a.Born.Compare(b.Born), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range r.machines {
-		if v.Blind {
+		if v.NodesUnknown {
 			r.machines[i].Pods, r.machines[i].Pinned = 0, false // nothing below may depend on them
 		}
 	}
 	r.victim = make([]bool, len(r.machines))
 	r.plan = Plan{Replicas: v.Replicas, Applied: v.Applied, Retry: v.Retry}
-	r.present = r.tally().present
+	r.present = r.countMachines().present
 	return r
 }
 
-// tally counts machines that are not leaving, but for the two last numbers.
-type tally struct {
-	// serving is S, of which running are ready; sick machines that carry no mark are in neither.
+// counts are numbers of machines that are not leaving, except for the last two.
+type counts struct {
+	// serving is S, of which running are ready. Neither includes sick machines without a mark.
 	serving, running, sick int
 	// reserve is V, of which ready could serve at once.
 	reserve, ready int
-	// live is all of these; present is what machine-controller-manager counts, which goes on counting a machine that
-	// leaves until its phase says so.
+	// live is the sum of these. present is what machine-controller-manager counts: it includes a
+	// leaving machine until its phase is Terminating.
 	live, present, leaving int
 }
 
-func (r *round) tally() tally {
-	var t tally
+func (r *round) countMachines() counts {
+	var t counts
 	for _, m := range r.machines {
 		if m.Phase != mcm.MachineTerminating {
 			t.present++
@@ -155,19 +157,19 @@ func (r *round) tally() tally {
 			continue
 		}
 		t.live++
-		t.add(m)
+		t.addMachine(m)
 	}
 	return t
 }
 
-func (t *tally) add(m Machine) {
+func (t *counts) addMachine(m Machine) {
 	switch {
 	case m.Reserve:
 		t.reserve++
 		if m.Ready() {
 			t.ready++
 		}
-	case m.Sick():
+	case m.Unhealthy():
 		t.sick++
 	default:
 		t.serving++
@@ -177,8 +179,8 @@ func (t *tally) add(m Machine) {
 	}
 }
 
-// pick returns the indices of the machines that are not leaving and fulfil want, in the order given.
-func (r *round) pick(want func(Machine) bool, order func(a, b Machine) int) []int {
+// selectMachines returns the indices of matching machines that are not leaving, in the given order.
+func (r *round) selectMachines(want func(Machine) bool, order func(a, b Machine) int) []int {
 	var picked []int
 	for i, m := range r.machines {
 		if !m.Leaving() && want(m) {
@@ -189,8 +191,8 @@ func (r *round) pick(want func(Machine) bool, order func(a, b Machine) int) []in
 	return picked
 }
 
-// doomed says that machine-controller-manager may be about to delete m, because it has been told to have fewer
-// machines than there are and m goes first (law 9).
-func (r *round) doomed(m Machine, shown int) bool {
-	return min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.Wanted, shown) < r.present
+// mayBeDeleted reports whether machine-controller-manager may be about to delete m, because it was
+// told to run fewer machines than there are and m is deleted first (law 9).
+func (r *round) mayBeDeleted(m Machine, shown int) bool {
+	return min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.SetReplicas, shown) < r.present
 }

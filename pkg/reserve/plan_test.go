@@ -23,7 +23,7 @@ var _ = DescribeTable("A plan moves",
 	Entry("the oldest first (2)", replicas(4), Move{"d", false, Released}),
 	Entry("by name where ages are equal (2)", func(w *world) {
 		for i := range w.view.Machines {
-			w.view.Machines[i].Born = start
+			w.view.Machines[i].Created = start
 		}
 		w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
 		w.setReplicas(5)
@@ -38,7 +38,7 @@ var _ = DescribeTable("A plan moves",
 		Move{"f", false, Released}),
 	Entry("nothing that is not made yet (14)", func(w *world) {
 		for _, name := range []string{"d", "e", "f"} {
-			w.machine(name).Phase, w.machine(name).Made = "", false
+			w.machine(name).Phase, w.machine(name).HasProviderID = "", false
 		}
 		w.setReplicas(4)
 	}),
@@ -50,7 +50,7 @@ var _ = DescribeTable("A plan moves",
 		w.machine("c").Phase, w.machine("c").Pods = mcm.MachinePending, 0
 	}, Move{"d", false, Swapped}, Move{"c", true, Swapped}),
 	Entry("half a swap while the one that boots is not made (3, 14)", func(w *world) {
-		w.machine("c").Phase, w.machine("c").Pods, w.machine("c").Made = "", 0, false
+		w.machine("c").Phase, w.machine("c").Pods, w.machine("c").HasProviderID = "", 0, false
 	}, Move{"d", false, Swapped}),
 	Entry("half a swap where the one that boots holds a pod already (3, 4)", phase("c", mcm.MachinePending), Move{"d", false, Swapped}),
 	Entry("no busy machine into reserve (4)", func(w *world) { w.machine("f").Reserve, w.machine("f").Pods = false, 1 }),
@@ -80,7 +80,7 @@ var _ = DescribeTable("A plan moves",
 	Entry("none into reserve while MCM has deletions to do (4)", all(replicas(2), empty("c"))),
 	Entry("none that MCM may be about to delete, because its store still shows it as a victim (9)", func(w *world) {
 		w.machine("d").SeenPriority = PriorityVictim
-		w.view.Wanted = 5
+		w.view.SetReplicas = 5
 		w.setReplicas(6)
 	}, Move{"e", false, Released}, Move{"f", false, Released}),
 	Entry("a victim last, and only while nobody is about to delete it (9)", func(w *world) {
@@ -154,11 +154,11 @@ var _ = Describe("The gate (6)", func() {
 		plan := gated(func(w *world) {
 			for _, name := range []string{"e", "f"} {
 				m := w.machine(name)
-				m.Phase, m.Made, m.Priority, m.SeenPriority = mcm.MachinePending, false, 3, 3
+				m.Phase, m.HasProviderID, m.Priority, m.SeenPriority = mcm.MachinePending, false, 3, 3
 			}
 		})
 		Expect(plan.Applied.Excess).To(Equal(3))
-		Expect(plan.Standing.Reason).To(Equal(Shrinking))
+		Expect(plan.Summary.Reason).To(Equal(Shrinking))
 	})
 	It("need not wait for machines that are not there", func() {
 		Expect(gated(func(w *world) { w.view.Machines = w.view.Machines[:3] }).Applied.Excess).To(Equal(1))
@@ -184,7 +184,7 @@ var _ = DescribeTable("Growth (8) waits",
 		do(w)
 		plan := NewPlan(w.view)
 		Expect(plan.Applied.Excess).To(Equal(want))
-		Expect(plan.Standing.Reason).To(Equal(reason))
+		Expect(plan.Summary.Reason).To(Equal(reason))
 	},
 	Entry("for nothing at rest", func(*world) {}, 2, Growing),
 	Entry("for a rollout", func(w *world) { w.view.Rollout = true }, 0, RollingOut),
@@ -246,12 +246,12 @@ var _ = Describe("Patience (5)", func() {
 			w.view.Machines[i].Pinned = !w.view.Machines[i].Reserve
 		}
 		plan := NewPlan(w.view)
-		Expect(plan.Standing.Reason).To(Equal(Overstaying))
-		Expect(plan.Standing.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"))
+		Expect(plan.Summary.Reason).To(Equal(Overstaying))
+		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"))
 		w.machine("a").Preserved, w.machine("a").Pinned = true, false
-		Expect(NewPlan(w.view).Standing.Message).To(Equal(plan.Standing.Message), "a machine that must stay anyway changes nothing")
+		Expect(NewPlan(w.view).Summary.Message).To(Equal(plan.Summary.Message), "a machine that must stay anyway changes nothing")
 		w.machine("c").Pinned = false
-		Expect(NewPlan(w.view).Standing.Message).To(HaveSuffix("after --surplus-patience, one is drained"))
+		Expect(NewPlan(w.view).Summary.Message).To(HaveSuffix("after --surplus-patience, one is drained"))
 	})
 
 	It("begins anew when enough Nodes are ready, which it asks for every minute", func() {
@@ -260,8 +260,8 @@ var _ = Describe("Patience (5)", func() {
 		plan := NewPlan(w.view)
 		Expect(plan.Victims).To(BeEmpty())
 		Expect(plan.Again).To(Equal(time.Minute))
-		Expect(plan.Standing.Reason).To(Equal(Overstaying))
-		Expect(plan.Standing.Message).To(HaveSuffix("; no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"))
+		Expect(plan.Summary.Reason).To(Equal(Overstaying))
+		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"))
 		w.carryOut(plan)
 		w.view.Unhealthy = false
 		plan = NewPlan(w.view)
@@ -289,7 +289,7 @@ var _ = Describe("R is given back (12)", func() {
 		plan := lowered(settled(3, 2, Unbounded))
 		Expect(plan.Replicas).To(Equal(3))
 		Expect(plan.Returned).To(Equal([]string{"e"}))
-		Expect(plan.Standing.Reason).To(Equal(Named))
+		Expect(plan.Summary.Reason).To(Equal(Named))
 	})
 	It("not to whoever lowered nothing", func() {
 		w := settled(3, 2, Unbounded)
@@ -310,7 +310,7 @@ var _ = Describe("R is given back (12)", func() {
 		plan := NewPlan(w.view)
 		Expect(plan.Replicas).To(Equal(3))
 		Expect(plan.Applied).To(Equal(Applied{Excess: 1, Max: 4}))
-		Expect(plan.Standing.Message).To(ContainSubstring("of 1 in reserve"))
+		Expect(plan.Summary.Message).To(ContainSubstring("of 1 in reserve"))
 	})
 })
 

@@ -38,7 +38,7 @@ func (w *world) roll() bool {
 		w.create()
 		moved = true
 	}
-	w.view.Wanted = len(w.present(func(Machine) bool { return true }))
+	w.view.SetReplicas = len(w.present(func(Machine) bool { return true }))
 	if len(stale) == 0 && len(fresh) == shown && available >= shown {
 		w.view.Rollout, moved = false, true
 	}
@@ -68,7 +68,7 @@ var _ = Describe("A rollout", func() {
 			plan := finish(w)
 			Expect(w.evicted).To(Equal(r), "%v", w.log)
 			Expect(w.waiting).To(BeZero())
-			Expect(plan.Standing).To(And(HaveField("Serving", r), HaveField("Reserve", x), HaveField("Ready", x), HaveField("Reason", Complete)))
+			Expect(plan.Summary).To(And(HaveField("Serving", r), HaveField("Reserve", x), HaveField("Ready", x), HaveField("Reason", Complete)))
 		},
 		Entry("of one", 6, 2, 1),
 		Entry("of two", 6, 2, 2),
@@ -85,9 +85,9 @@ var _ = Describe("A rollout", func() {
 			}
 			w.setWish(x)
 			Expect(NewPlan(w.view)).To(HaveField("Applied", Applied{Excess: 2, Max: Unbounded}))
-			Expect(NewPlan(w.view).Standing.Reason).To(Equal(RollingOut))
+			Expect(NewPlan(w.view).Summary.Reason).To(Equal(RollingOut))
 			plan := finish(w)
-			Expect(plan.Standing).To(And(HaveField("Serving", 3), HaveField("Ready", x)))
+			Expect(plan.Summary).To(And(HaveField("Serving", 3), HaveField("Ready", x)))
 			Expect(w.evicted).To(Equal(3))
 		}
 	})
@@ -142,7 +142,7 @@ var _ = Describe("A rollout", func() {
 		w.machine("d").Phase = "Running"
 		w.view.Rollout = false
 		plan = finish(w)
-		Expect(plan.Standing).To(And(HaveField("Serving", 2), HaveField("Ready", 1), HaveField("Reason", Complete)))
+		Expect(plan.Summary).To(And(HaveField("Serving", 2), HaveField("Ready", 1), HaveField("Reason", Complete)))
 		Expect(w.evicted).To(BeZero())
 	})
 
@@ -152,7 +152,7 @@ var _ = Describe("A rollout", func() {
 			w.remove(m)
 		}
 		plan := finish(w)
-		Expect(plan.Standing).To(And(HaveField("Serving", 3), HaveField("Ready", 2)))
+		Expect(plan.Summary).To(And(HaveField("Serving", 3), HaveField("Ready", 2)))
 		Expect(w.log).To(ContainElements("f born, serves true", "h born, serves true", "i born, serves false"))
 		Expect(w.log).NotTo(ContainElement(ContainSubstring("Released")))
 
@@ -163,6 +163,6 @@ var _ = Describe("A rollout", func() {
 		w.setWish(1)
 		Expect(NewPlan(w.view).AtRest(w.view)).To(BeTrue())
 		w.view.Rollout = false
-		Expect(finish(w).Standing).To(And(HaveField("Serving", 3), HaveField("Ready", 1)))
+		Expect(finish(w).Summary).To(And(HaveField("Serving", 3), HaveField("Ready", 1)))
 	})
 })

@@ -7,12 +7,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// ViewOf is a MachineDeployment as the rule looks at it, as far as a snapshot tells. For machine-controller-manager's store it
-// takes the snapshot itself, and no excess is wished for.
+// ViewOf returns a MachineDeployment as the rule sees it, as far as the snapshot shows it. It
+// assumes that machine-controller-manager's store shows the same, and that no excess is requested.
 func ViewOf(s pool.Snapshot) View {
 	v := View{
 		Replicas: s.Workload, Max: Unbounded, Applied: s.Applied, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing,
-		Wanted: len(s.Machines), Now: s.Now,
+		SetReplicas: len(s.Machines), Now: s.Now,
 	}
 	if s.Wishes.Bounds != nil {
 		v.Min, v.Max = int(s.Wishes.Bounds.Min), int(s.Wishes.Bounds.Max)
@@ -23,12 +23,12 @@ func ViewOf(s pool.Snapshot) View {
 	return v
 }
 
-// MachineOf is one machine as the rule looks at it.
+// MachineOf returns one machine as the rule sees it.
 func MachineOf(m pool.Machine) Machine {
 	o, priority := m.Object, signs.Priority(m.Object)
 	_, failing := signs.Failure(o)
 	one := Machine{
-		Name: o.Name, Born: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), Made: o.Spec.ProviderID != "",
+		Name: o.Name, Created: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), HasProviderID: o.Spec.ProviderID != "",
 		Failing: failing, Priority: priority, SeenPriority: priority, Named: m.Named, Deleted: o.DeletionTimestamp != nil,
 		Preserved: m.Preserved, Pods: m.Pods, Pinned: m.Pinned, Registered: m.Registered(),
 	}
@@ -38,12 +38,12 @@ func MachineOf(m pool.Machine) Machine {
 	return one
 }
 
-// ReleaseOrder are the machines that leave the reserve if workload may have so many, in that order (law 2). R is not given back for any that
-// was named.
+// ReleaseOrder returns the machines that leave the reserve if workload may have this many replicas,
+// in that order (law 2). It does not restore R for named machines.
 func ReleaseOrder(v View, replicas int) []string {
 	v.Replicas = replicas
-	r := begin(v)
-	r.release()
+	r := newRound(v)
+	r.releaseMachines()
 	names := make([]string, 0, len(r.plan.Moves))
 	for _, move := range r.plan.Moves {
 		names = append(names, move.Name)

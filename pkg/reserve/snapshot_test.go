@@ -31,12 +31,12 @@ var _ = Describe("A view of a snapshot", func() {
 			Wishes: pool.Wishes{Bounds: &machine.Bounds{Min: 1, Max: 7}}, Rollout: pool.Rollout{Set: "set", Replacing: true},
 		})
 		Expect(v.Machines).To(Equal([]reserve.Machine{{
-			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, Made: true, Priority: 5, SeenPriority: 5, Named: true,
+			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, HasProviderID: true, Priority: 5, SeenPriority: 5, Named: true,
 			Preserved: true, Pods: 2, Pinned: true, Registered: true,
 		}}))
 		v.Machines = nil
 		Expect(v).To(Equal(reserve.View{
-			Replicas: 3, Min: 1, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, Wanted: 1, Now: noon,
+			Replicas: 3, Min: 1, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, SetReplicas: 1, Now: noon,
 		}))
 		Expect(reserve.ViewOf(pool.Snapshot{}).Max).To(Equal(reserve.Unbounded))
 	})

@@ -32,7 +32,7 @@ func story(w *world, steps ...step) {
 		Expect(w.broken).NotTo(HaveOccurred(), s.what)
 		Expect(rested).To(BeTrue(), "%s: %v", s.what, w.log)
 		Expect(strings.Join(w.log, ", ")).To(Equal(s.follows), s.what)
-		Expect(plan.Standing).To(And(HaveField("Serving", s.serving), HaveField("Ready", s.ready), HaveField("Reason", s.reason)), s.what)
+		Expect(plan.Summary).To(And(HaveField("Serving", s.serving), HaveField("Ready", s.ready), HaveField("Reason", s.reason)), s.what)
 	}
 }
 
@@ -167,7 +167,7 @@ var _ = Describe("A shrink taken back half way", func() {
 			plan, rested := w.settle()
 			Expect(rested).To(BeTrue())
 			Expect(w.broken).NotTo(HaveOccurred())
-			Expect(plan.Standing).To(And(HaveField("Serving", 3), HaveField("Ready", 2), HaveField("Reason", Complete)))
+			Expect(plan.Summary).To(And(HaveField("Serving", 3), HaveField("Ready", 2), HaveField("Reason", Complete)))
 			Expect(w.evicted).To(BeZero())
 			for _, name := range []string{"a", "b", "c"} {
 				Expect(w.machine(name).Leaving()).To(BeFalse())
@@ -182,15 +182,15 @@ var _ = Describe("A shrink taken back half way", func() {
 		w.carryOut(NewPlan(w.view))
 		Expect(w.view.Applied.Excess).To(BeZero())
 		// MCM has seen that A fell, but deleted nothing yet.
-		w.view.Wanted = 3
+		w.view.SetReplicas = 3
 		w.setWish(1)
 		w.setReplicas(4)
 		plan := NewPlan(w.view)
 		Expect(plan.Moves).To(BeEmpty())
 		Expect(plan.Priorities).To(BeEmpty())
-		Expect(plan.Standing.Reason).To(Equal(Refilling))
+		Expect(plan.Summary.Reason).To(Equal(Refilling))
 		w.carryOut(plan)
-		w.view.Wanted = 5
+		w.view.SetReplicas = 5
 		plan = NewPlan(w.view)
 		Expect(plan.Moves).To(Equal([]Move{{"d", false, Released}}))
 		Expect(plan.Priorities).To(Equal([]Priority{{"d", PriorityServing}}))
@@ -200,11 +200,11 @@ var _ = Describe("A shrink taken back half way", func() {
 		w := settled(3, 2, Unbounded)
 		w.setWish(0)
 		w.setReplicas(5)
-		w.view.Asked = 7 // MCM has seen R rise, and not yet that A falls
+		w.view.MaxSetReplicas = 7 // MCM has seen R rise, and not yet that A falls
 		plan := NewPlan(w.view)
 		Expect(plan.Moves).To(HaveLen(2))
 		Expect(plan.Applied.Excess).To(Equal(2), "two more are being created, and MCM would delete any two that serve")
-		w.view.Asked = 5
+		w.view.MaxSetReplicas = 5
 		Expect(NewPlan(w.view).Applied.Excess).To(BeZero())
 	})
 })
@@ -219,8 +219,8 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Expect(w.view.Applied.Excess).To(BeZero(), "%v", w.log)
 		Expect(w.view.Machines).To(HaveLen(3))
 		plan := NewPlan(w.view)
-		Expect(plan.Standing.Reason).To(Equal(CannotBeMade))
-		Expect(plan.Standing.Message).To(HavePrefix("3 of 3 machines serve, 0 of 3 in reserve, 0 of these ready; failures in a row: 1"))
+		Expect(plan.Summary.Reason).To(Equal(CannotBeMade))
+		Expect(plan.Summary.Message).To(HavePrefix("3 of 3 machines serve, 0 of 3 in reserve, 0 of these ready; failures in a row: 1"))
 		Expect(plan.Again).To(BeNumerically("~", time.Minute, 10*time.Second))
 
 		w.view.Now = w.view.Now.Add(2 * time.Minute)
@@ -233,7 +233,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		w.outage = false
 		w.view.Now = w.view.Now.Add(time.Hour)
 		plan, _ = w.settle()
-		Expect(plan.Standing).To(And(HaveField("Ready", 3), HaveField("Reason", Complete)))
+		Expect(plan.Summary).To(And(HaveField("Ready", 3), HaveField("Reason", Complete)))
 		Expect(w.view.Retry).To(BeZero())
 		Expect(w.broken).NotTo(HaveOccurred())
 	})
@@ -241,7 +241,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 	It("is not in the way of a rollout once none is applied, though what is left of it can be made after all", func() {
 		w := settled(2, 2, Unbounded)
 		w.view.Rollout, w.view.Applied = true, Applied{Max: Unbounded}
-		w.view.Wanted = 2
+		w.view.SetReplicas = 2
 		plan := NewPlan(w.view)
 		Expect(plan.Victims).To(Equal([]Victim{{"c", Shrunk}, {"d", Shrunk}}))
 		Expect(plan.Priorities).To(Equal([]Priority{{"c", PriorityVictim}, {"d", PriorityVictim}}))
@@ -253,8 +253,8 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		w.machine("b").Phase, w.machine("b").Priority, w.machine("b").SeenPriority = mcm.MachinePending, 3, 3
 		w.stuck = "b"
 		plan := NewPlan(w.view)
-		Expect(plan.Again).To(Equal(w.machine("b").Born.Add(w.view.BootPatience).Sub(start)))
-		Expect(plan.Standing.Reason).To(Equal(NotReady))
+		Expect(plan.Again).To(Equal(w.machine("b").Created.Add(w.view.BootPatience).Sub(start)))
+		Expect(plan.Summary.Reason).To(Equal(NotReady))
 		w.view.Now = w.view.Now.Add(plan.Again)
 		plan = NewPlan(w.view)
 		Expect(plan.Victims).To(Equal([]Victim{{"b", Unmakeable}}))
@@ -268,7 +268,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		w := settled(1, 1, Unbounded)
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Hour)}
 		m := w.machine("b")
-		m.Phase, m.Failing, m.Made, m.Priority, m.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, 3, 3
+		m.Phase, m.Failing, m.HasProviderID, m.Priority, m.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, 3, 3
 		w.view.Applied.Excess, w.view.Excess = 1, 2
 		plan := NewPlan(w.view)
 		Expect(plan.Applied.Excess).To(Equal(0))
@@ -284,7 +284,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 	It("waits twice as long after every failure, an hour at most", func() {
 		w := settled(1, 1, Unbounded)
 		m := w.machine("b")
-		m.Phase, m.Failing, m.Made, m.Priority, m.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, 3, 3
+		m.Phase, m.Failing, m.HasProviderID, m.Priority, m.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, 3, 3
 		for failures, wait := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
 			w.view.Retry.Failures = failures
 			Expect(NewPlan(w.view).Retry).To(Equal(Retry{Failures: failures + 1, Until: start.Add(wait)}))

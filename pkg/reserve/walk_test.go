@@ -26,7 +26,7 @@ var kinds = func() []Machine {
 			with(m, func(m *Machine) { m.Preserved = true }),
 			with(m, func(m *Machine) { m.Phase, m.Preserved = mcm.MachineFailed, true }),
 			with(m, func(m *Machine) { m.Deleted = true }),
-			with(m, func(m *Machine) { m.Made, m.Phase, m.Priority, m.SeenPriority = false, "", 3, 3 }),
+			with(m, func(m *Machine) { m.HasProviderID, m.Phase, m.Priority, m.SeenPriority = false, "", 3, 3 }),
 			with(m, func(m *Machine) { m.Pods = 1 }))
 		for _, phase := range []mcm.MachinePhase{mcm.MachinePending, mcm.MachineUnknown, mcm.MachineFailed,
 			mcm.MachineCrashLoopBackOff, mcm.MachineTerminating, mcm.MachineAvailable} {
@@ -60,7 +60,7 @@ func excuse(w *world, p Plan) bool {
 			odd++
 		}
 	}
-	r := p.Standing
+	r := p.Summary
 	switch {
 	case r.Serving == w.view.Replicas && r.Reserve == w.view.Excess && r.Ready == r.Reserve:
 		return true

@@ -45,7 +45,7 @@ func newWorld(r, x, a, most int) *world {
 	return &world{view: View{
 		Replicas: r, Wish: x, Excess: max(0, min(x, most-r)), Max: most, Applied: Applied{Excess: a, Max: most},
 		CurrentSet: current, FreezeMargin: 3, Now: start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
-		Wanted: pool.VisibleReplicas(r, Applied{Excess: a, Max: most}),
+		SetReplicas: pool.VisibleReplicas(r, Applied{Excess: a, Max: most}),
 	}}
 }
 
@@ -62,7 +62,7 @@ func settled(r, x, most int) *world {
 }
 
 func running(reserve bool) Machine {
-	m := Machine{Registered: true, Phase: mcm.MachineRunning, Made: true, Reserve: reserve, Set: current, Priority: PriorityServing}
+	m := Machine{Registered: true, Phase: mcm.MachineRunning, HasProviderID: true, Reserve: reserve, Set: current, Priority: PriorityServing}
 	if reserve {
 		m.Priority = PriorityReserve
 	}
@@ -76,9 +76,9 @@ func (w *world) add(m Machine) *Machine {
 	if w.born >= 26 {
 		m.Name += fmt.Sprint(w.born / 26)
 	}
-	m.Born = start.Add(time.Duration(w.born-100) * time.Second)
+	m.Created = start.Add(time.Duration(w.born-100) * time.Second)
 	if w.born >= len(w.view.Machines) && w.view.Now.After(start) {
-		m.Born = w.view.Now
+		m.Created = w.view.Now
 	}
 	w.born++
 	w.view.Machines = append(w.view.Machines, m)
@@ -115,14 +115,14 @@ func (w *world) setWish(x int) {
 func (w *world) carryOut(p Plan) {
 	for _, move := range p.Moves {
 		m := w.machine(move.Name)
-		w.check(m.Made && !m.Leaving(), "law 14: %s is moved", m.Name)
+		w.check(m.HasProviderID && !m.Leaving(), "law 14: %s is moved", m.Name)
 		w.check(!move.Reserve || !m.Busy(), "law 4: busy %s is marked", m.Name)
 		m.Reserve = move.Reserve
 		w.note("%s %s", move.Name, move.Why)
 	}
 	for _, q := range p.Priorities {
 		m := w.machine(q.Name)
-		w.check(m.Made && !m.Leaving() && m.Priority >= PriorityVictim, "law 14, 11: %s gets priority %d", m.Name, q.Priority)
+		w.check(m.HasProviderID && !m.Leaving() && m.Priority >= PriorityVictim, "law 14, 11: %s gets priority %d", m.Name, q.Priority)
 		m.Priority, m.SeenPriority = q.Priority, q.Priority
 	}
 	for _, name := range p.Returned {
@@ -151,17 +151,17 @@ func (w *world) grow() bool {
 		m := &w.view.Machines[i]
 		before := *m
 		m.SeenPriority = m.Priority
-		m.Registered = m.Registered || m.Ready() || m.Sick()
+		m.Registered = m.Registered || m.Ready() || m.Unhealthy()
 		switch {
 		case m.Deleted && m.Phase != mcm.MachineTerminating:
 			m.Phase = mcm.MachineTerminating
 		case m.Leaving() || m.Name == w.stuck:
 		case m.Phase == mcm.MachineUnknown && !w.healthy:
 			m.Phase = mcm.MachineFailed
-		case w.outage && !m.Made:
+		case w.outage && !m.HasProviderID:
 			m.Phase, m.Failing = mcm.MachineCrashLoopBackOff, true
-		case !m.Made:
-			m.Phase, m.Failing, m.Made = mcm.MachinePending, false, true
+		case !m.HasProviderID:
+			m.Phase, m.Failing, m.HasProviderID = mcm.MachinePending, false, true
 		case m.Phase == mcm.MachinePending || m.Phase == mcm.MachineCrashLoopBackOff || m.Phase == "":
 			m.Phase, m.Failing = mcm.MachineRunning, false
 		}

@@ -71,7 +71,7 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 		if z.excess == nil {
 			continue
 		}
-		n, err := reserve.Count(*z.excess, replicas, leastOf(pool))
+		n, err := reserve.MachineCount(*z.excess, replicas, leastOf(pool))
 		if err != nil {
 			return 0, true, err.Error() + ": give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"
 		}

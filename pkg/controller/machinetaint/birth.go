@@ -26,7 +26,7 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 	for _, m := range s.Machines {
 		machines = append(machines, reserve.MachineOf(m))
 	}
-	if reserve.BornServing(machines, inFlight(b, s.Machines), workload) {
+	if reserve.ServesOnCreation(machines, inFlight(b, s.Machines), workload) {
 		return nil
 	}
 	mark := c.settings.mark(now)

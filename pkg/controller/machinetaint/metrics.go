@@ -138,7 +138,7 @@ func state(m *mcm.Machine) string {
 		return "leaving"
 	case plain.Ready():
 		return "ready"
-	case plain.Sick():
+	case plain.Unhealthy():
 		return "sick"
 	}
 	return "booting"

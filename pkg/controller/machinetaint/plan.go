@@ -151,8 +151,8 @@ func ruleView(v View, w wish) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
 		Replicas: v.Memory.workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.applied(d),
-		CurrentSet: v.CurrentSet, Rollout: v.Rollout, Wanted: v.Wanted, Asked: v.Asked, Behind: v.Behind,
-		Ending: v.Asleep && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, Blind: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.Wanted, MaxSetReplicas: v.Asked, Behind: v.Behind,
+		AllLeaving: v.Asleep && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
 	returned := returned(d)

@@ -26,7 +26,7 @@ type Report struct {
 
 // report says where the reserve stands, or what is wrong with the wish for it.
 func report(v View, w wish, rule reserve.Plan) Report {
-	s := rule.Standing
+	s := rule.Summary
 	r := Report{Reserve: small(s.Reserve), Ready: small(s.Ready), Reason: s.Reason, Message: s.Message}
 	if n := rule.Applied.Counted; n > 0 {
 		s.Message += fmt.Sprintf("; spec.replicas includes %d of them", n)

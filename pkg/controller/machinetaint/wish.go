@@ -18,7 +18,7 @@ import (
 
 // wish is how many machines a MachineDeployment wants in reserve, and what its field is to say of that.
 type wish struct {
-	reserve.Wanted
+	reserve.EffectiveExcess
 	// field is what spec.excessReplicas is to hold, nil where it is left alone. restored says that it held that already
 	// and somebody wiped it.
 	field    *int32
@@ -83,7 +83,7 @@ func wishOf(v View) wish {
 		w.remember(d, v.Pruned, v.Now)
 		wishes.Field = w.recorded
 	}
-	w.Wanted, err = reserve.Effective(wishes, v.Memory.workload(d), v.Allocatable)
+	w.EffectiveExcess, err = reserve.Effective(wishes, v.Memory.workload(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
 		return w.stand(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node", err))
@@ -137,7 +137,7 @@ func (w *wish) remember(d *v1alpha1.MachineDeployment, pruned bool, at time.Time
 // stand leaves the reserve as it is, because of a wish that cannot be understood.
 func (w wish) stand(v View, reason reserve.Reason, message string) wish {
 	a := v.Memory.applied(v.Deployment)
-	w.Wanted = reserve.Wanted{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.workload(v.Deployment))), Max: a.Max}
+	w.EffectiveExcess = reserve.EffectiveExcess{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.workload(v.Deployment))), Max: a.Max}
 	w.accounting = v.counted()
 	w.trouble = &trouble{reason, message}
 	return w

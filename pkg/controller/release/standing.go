@@ -82,7 +82,7 @@ func (r *round) stand(p Pool) {
 }
 
 // broken says that a machine will not serve soon, if ever: nobody should wait for it.
-func broken(m reserve.Machine) bool { return m.Sick() || m.Failing }
+func broken(m reserve.Machine) bool { return m.Unhealthy() || m.Failing }
 
 // owe makes room on machines that replicas ask for and that are not there yet. One for each pod is always enough.
 func (r *round) owe(p Pool, n int) {

@@ -63,12 +63,12 @@ func held(n *corev1.Node) *corev1.Node {
 // Machines are called as their pool, with a number.
 func (s *story) pool(name string, serving, spare, limit int, change ...func(*Pool)) *story {
 	p := Pool{Key: "default/" + name, Basis: Basis{Generation: 7}, Replicas: serving, Max: limit, NodeOf: map[string]string{}, Sample: node("sample", name)}
-	p.Reserve = reserve.View{Max: limit, Now: noon, CurrentSet: "set", Wish: spare, Applied: reserve.Applied{Excess: spare, Max: limit}, Wanted: serving + spare}
+	p.Reserve = reserve.View{Max: limit, Now: noon, CurrentSet: "set", Wish: spare, Applied: reserve.Applied{Excess: spare, Max: limit}, SetReplicas: serving + spare}
 	for i := range serving + spare {
 		s.born++
 		m := reserve.Machine{
-			Name: fmt.Sprintf("%s-%d", name, i), Born: noon.Add(time.Duration(s.born-1000) * time.Minute), Phase: mcm.MachineRunning, Set: "set",
-			Reserve: i >= serving, Made: true, Priority: reserve.PriorityServing, SeenPriority: reserve.PriorityServing, Returned: true,
+			Name: fmt.Sprintf("%s-%d", name, i), Created: noon.Add(time.Duration(s.born-1000) * time.Minute), Phase: mcm.MachineRunning, Set: "set",
+			Reserve: i >= serving, HasProviderID: true, Priority: reserve.PriorityServing, SeenPriority: reserve.PriorityServing, Returned: true,
 		}
 		n := node(m.Name, name)
 		if m.Reserve {

@@ -11,68 +11,74 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
-// Standing is where the reserve stands once the plan is carried out.
-type Standing struct {
-	// Serving counts machines that serve and are not sick, Reserve those in reserve, Ready those of them that workload
-	// can have at once.
+// Summary describes the reserve after the plan.
+type Summary struct {
+	// Serving counts healthy machines that serve, Reserve those in reserve, and Ready those of them
+	// that workload can use at once.
 	Serving, Reserve, Ready int
 	Reason                  Reason
-	// Message says the reason with its numbers. It is stable: it changes only when they do.
+	// Message describes the reason with its numbers. It changes only if they do.
 	Message string
 }
 
-// Reason is the most important thing to say about a reserve.
+// Reason is the most important fact about a reserve.
 type Reason string
 
 const (
-	// NotWanted: no excess, and no reserve.
+	// NotWanted: no excess is requested, and there is no reserve.
 	NotWanted Reason = reason.NotWanted
-	// Complete: as many machines in reserve as wanted, all ready.
+	// Complete: the reserve has the desired size, and all its machines are ready.
 	Complete Reason = reason.Complete
-	// AtMax: complete, but less than wished for, because of max.
+	// AtMax: complete, but smaller than requested, because of max.
 	AtMax Reason = reason.AtMax
-	// ReplicasLowered: complete, but less than wished for, because a client reduced replicas that include it.
+	// ReplicasLowered: complete, but smaller than requested, because a client reduced replicas that
+	// include the reserve.
 	ReplicasLowered Reason = reason.ReplicasLowered
-	// AboveMax: R alone is above max, so there is no room for a reserve.
+	// AboveMax: R alone is above max, which leaves no room for a reserve.
 	AboveMax Reason = reason.AboveMax
-	// NotReady: as many as wanted, but some still boot or are sick.
+	// NotReady: the reserve has the desired size, but some machines still boot or are unhealthy.
 	NotReady Reason = reason.NotReady
-	// Growing: machines are being made.
+	// Growing: machines are being created.
 	Growing Reason = reason.Growing
-	// Shrinking: machines are about to go, or the lens' store has yet to show that they are the first to go.
+	// Shrinking: machines are about to be deleted, or the lens' store does not show yet that they
+	// are deleted first.
 	Shrinking Reason = reason.Shrinking
-	// Outranked: the reserve cannot shrink, because a machine that serves would go before one in reserve.
+	// Outranked: the reserve cannot shrink, because a serving machine would be deleted before those
+	// in reserve.
 	Outranked Reason = reason.Outranked
-	// Kept: more are in reserve than wanted, because some are preserved or have somebody else's priority.
+	// Kept: the reserve is larger than desired, because machines are preserved or have a priority
+	// of another client.
 	Kept Reason = reason.Kept
-	// Refilling: fewer than R machines serve; they come first.
+	// Refilling: fewer than R machines serve. They take precedence.
 	Refilling Reason = reason.Refilling
-	// Unhealthy: sick machines that are neither back nor replaced hold places of the reserve.
+	// Unhealthy: unhealthy machines that have neither recovered nor been replaced take places of
+	// the reserve.
 	Unhealthy Reason = reason.Unhealthy
-	// Overstaying: more than R machines serve and none of them is empty.
+	// Overstaying: more than R machines serve, and none of them is empty.
 	Overstaying Reason = reason.Overstaying
-	// Crowded: machines that are still leaving hold the room below max, or would freeze the MachineDeployment.
+	// Crowded: leaving machines take the room below max, or one more would freeze the
+	// MachineDeployment.
 	Crowded Reason = reason.Crowded
-	// RollingOut: the excess changes once the rollout is over.
+	// RollingOut: the excess changes after the rollout.
 	RollingOut Reason = reason.RollingOut
-	// CannotBeMade: reserve machines could not be made; they are tried again.
+	// CannotBeMade: reserve machines could not be created. They are tried again.
 	CannotBeMade Reason = reason.CannotBeMade
-	// Named: R is being given back for a reserve machine that was named for deletion.
+	// Named: R is being restored, because a client named a reserve machine for deletion.
 	Named Reason = reason.NamedInReserve
 )
 
-func (r *round) explain() {
-	t := r.tally()
+func (r *round) summarize() {
+	t := r.countMachines()
 	reason := r.reason(t)
-	r.plan.Standing = Standing{
+	r.plan.Summary = Summary{
 		Serving: t.serving, Reserve: t.reserve, Ready: t.ready,
 		Reason: reason, Message: r.message(t, reason),
 	}
-	r.plan.Again = r.again()
+	r.plan.Again = r.nextCheck()
 }
 
-// reason says what there is to say when the numbers are as they should be, or else what is in the way.
-func (r *round) reason(t tally) Reason {
+// reason returns why the reserve is not as desired, or what there is to report if it is.
+func (r *round) reason(t counts) Reason {
 	switch {
 	case len(r.plan.Returned) > 0 && !r.counting:
 		return Named
@@ -84,7 +90,7 @@ func (r *round) reason(t tally) Reason {
 		return Overstaying
 	case t.serving < r.Replicas:
 		return Refilling
-	case t.reserve != r.Excess || t.present != r.shown || r.plan.Applied != r.Applied:
+	case t.reserve != r.Excess || t.present != r.visible || r.plan.Applied != r.Applied:
 		return r.obstacle(t)
 	case t.ready < t.reserve:
 		return NotReady
@@ -98,8 +104,8 @@ func (r *round) reason(t tally) Reason {
 	return Complete
 }
 
-// obstacle says why a reserve is larger or smaller than wanted while R machines serve.
-func (r *round) obstacle(t tally) Reason {
+// obstacle returns why a reserve is larger or smaller than desired while R machines serve.
+func (r *round) obstacle(t counts) Reason {
 	applied := r.plan.Applied.Excess
 	switch {
 	case r.Rollout:
@@ -122,20 +128,20 @@ func (r *round) obstacle(t tally) Reason {
 	return Shrinking
 }
 
-// outranked says that the victims have what it takes to go first, and yet do not.
+// outranked reports whether the victims should be deleted first, and are not.
 func (r *round) outranked() bool {
 	if r.plan.Applied.Excess <= r.target || len(r.plan.Priorities) > 0 || r.Behind {
 		return false
 	}
 	for i := range r.machines {
-		if r.victim[i] && !r.mayGo(i) {
+		if r.victim[i] && !r.mayDelete(i) {
 			return false
 		}
 	}
 	return len(r.plan.Victims) > 0
 }
 
-func (r *round) message(t tally, reason Reason) string {
+func (r *round) message(t counts, reason Reason) string {
 	text := fmt.Sprintf("%d of %d machines serve, %d of %d in reserve, %d of these ready",
 		t.serving, r.Replicas, t.reserve, r.Excess, t.ready)
 	switch reason {
@@ -153,7 +159,7 @@ func (r *round) message(t tally, reason Reason) string {
 		return fmt.Sprintf("%s; replicas include the reserve, and a client reduced them to %d: next try to reach %d after %s",
 			text, r.Replicas+r.plan.Applied.Counted, r.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
 	case Overstaying:
-		return text + "; " + r.whyOverstaying()
+		return text + "; " + r.surplusMessage()
 	}
 	return text + "; " + map[Reason]string{
 		Shrinking:  "waiting for surplus machines to be deleted",
@@ -166,8 +172,8 @@ func (r *round) message(t tally, reason Reason) string {
 	}[reason]
 }
 
-// whyOverstaying says how a surplus ends.
-func (r *round) whyOverstaying() string {
+// surplusMessage describes how a surplus ends.
+func (r *round) surplusMessage() string {
 	switch {
 	case r.Unhealthy:
 		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
@@ -177,8 +183,8 @@ func (r *round) whyOverstaying() string {
 	return "the first empty machine enters the reserve; after --surplus-patience, one is drained"
 }
 
-// again is when time alone changes the plan.
-func (r *round) again() time.Duration {
+// nextCheck returns the time until the plan changes without an event.
+func (r *round) nextCheck() time.Duration {
 	var soonest time.Duration
 	at := func(t time.Time) {
 		if wait := t.Sub(r.Now); wait > 0 && (soonest == 0 || wait < soonest) {
@@ -188,7 +194,7 @@ func (r *round) again() time.Duration {
 	if since := r.plan.SurplusSince; !since.IsZero() {
 		at(since.Add(r.Patience))
 	}
-	if r.Unhealthy && r.plan.Standing.Serving > r.Replicas {
+	if r.Unhealthy && r.plan.Summary.Serving > r.Replicas {
 		at(r.Now.Add(recheck))
 	}
 	if r.plan.Retry.Failures > 0 {
@@ -199,7 +205,7 @@ func (r *round) again() time.Duration {
 	}
 	for _, m := range r.machines {
 		if r.BootPatience > 0 && m.Reserve && m.booting() && m.Phase != mcm.MachineTerminating {
-			at(m.Born.Add(r.BootPatience))
+			at(m.Created.Add(r.BootPatience))
 		}
 	}
 	return soonest

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// chooseVictims names the victims: the reserve machines that are too many when the applied excess
+// has reached its target (law 6), and the surplus. During a rollout, these are only stuck machines,
+// or the whole reserve once no excess is applied: none is created then, and the remaining reserve
+// must not delay machines that serve.
+func (r *round) chooseVictims() {
+	t := r.countMachines()
+	n := clamp(t.reserve-r.target, t.live-pool.VisibleReplicas(r.Replicas, Applied{Excess: r.target, Max: r.Max}))
+	switch {
+	case r.Rollout && r.Applied.Excess == 0:
+		n = t.reserve
+	case r.Rollout:
+		n = clamp(r.Applied.Excess-r.target, r.stuck)
+	}
+	spare := r.selectMachines(func(m Machine) bool { return m.Reserve && !m.protected() && (!r.NodesUnknown || r.isStuck(m)) }, r.victimOrder)
+	for _, i := range spare[:clamp(n, len(spare))] {
+		why := Shrunk
+		if r.isStuck(r.machines[i]) {
+			why = Unmakeable
+		}
+		r.addVictim(i, why)
+	}
+	for _, i := range r.emptiest()[:r.surplus] {
+		r.addVictim(i, Surplus)
+	}
+	slices.SortFunc(r.plan.Victims, func(a, b Victim) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (r *round) victimOrder(a, b Machine) int {
+	return cmp.Or(
+		compareFalseFirst(!r.isStuck(a), !r.isStuck(b)),
+		deletedAnyway(a, b),
+		compareFalseFirst(a.Busy(), b.Busy()),
+		compareFalseFirst(a.Ready(), b.Ready()),
+		newestFirst(a, b),
+	)
+}
+
+func (r *round) addVictim(i int, why Why) {
+	r.victim[i] = true
+	r.plan.Victims = append(r.plan.Victims, Victim{Name: r.machines[i].Name, Why: why})
+}
+
+// setApplied moves the applied excess, with its max, as far towards the target as is safe now.
+func (r *round) setApplied() {
+	if r.AllLeaving {
+		r.plan.Applied = Applied{Max: r.Max}
+		return
+	}
+	next := Applied{Excess: r.Applied.Excess, Max: r.Max, Counted: r.Applied.Counted}
+	switch {
+	case r.target < next.Excess:
+		next.Excess = r.lowestExcess()
+	case r.target > next.Excess:
+		next.Excess = r.highestExcess()
+	}
+	if next.Excess == 0 && r.Applied.Excess == 0 {
+		// Without an excess, nothing is recorded.
+		return
+	}
+	// If the whole change does not pass, the excess may still fall under the old max.
+	next.Counted = min(next.Counted, next.Excess)
+	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.Applied.Max, Counted: next.Counted}} {
+		if a == r.Applied {
+			return
+		}
+		if r.passesGate(pool.VisibleReplicas(r.Replicas, a)) {
+			r.plan.Applied = a
+			break
+		}
+	}
+	if r.stuck > 0 && r.plan.Applied.Excess < r.Applied.Excess {
+		r.recordFailure()
+	}
+}
+
+// passesGate reports whether machine-controller-manager may be shown n replicas now: the gate (law
+// 6), and the limit of growth (law 8).
+func (r *round) passesGate(n int) bool {
+	switch {
+	case n == r.visible:
+		return true
+	case n < r.visible:
+		return !r.Behind && n >= r.minVisible() && (!r.Rollout || r.stuck > 0)
+	}
+	return n <= r.maxVisible()
+}
+
+// minVisible returns the smallest number of replicas for which only machines are deleted that may
+// be.
+func (r *round) minVisible() int {
+	if r.Rollout {
+		// The whole reduction may fall on any of the sets, and machines beyond the replicas belong
+		// to the rollout.
+		return r.visible - r.expendable()
+	}
+	// Machines that MachineSets ask for and do not have yet may be created at any moment, and are
+	// then too many.
+	return max(r.countMachines().present, r.MaxSetReplicas) - r.expendable()
+}
+
+// lowestExcess returns the smallest applied excess, not below the target, that passes the gate.
+func (r *round) lowestExcess() int {
+	return min(max(r.target, r.minVisible()-r.Replicas), r.Applied.Excess)
+}
+
+// maxVisible returns the largest number of replicas that may be shown now. It always includes the
+// machines in reserve, since none is created for them, and machine-controller-manager would delete
+// serving machines instead. Beyond that, all machines, also those that are leaving, must stay
+// within max and below the number at which machine-controller-manager freezes the
+// MachineDeployment.
+func (r *round) maxVisible() int {
+	t := r.countMachines()
+	switch {
+	case r.Rollout:
+		return r.visible
+	case t.serving > r.Replicas:
+		return r.Replicas + t.reserve
+	case r.FreezeMargin > 0 && t.leaving >= r.FreezeMargin:
+		return t.live
+	}
+	return max(t.live, r.Max-t.leaving)
+}
+
+// highestExcess returns the largest applied excess, not above the target, that may be shown now.
+func (r *round) highestExcess() int {
+	return max(r.Applied.Excess, min(r.target, r.maxVisible()-r.Replicas))
+}
+
+// setPriorities gives each machine its priority (law 11). It takes a victim back only when
+// machine-controller-manager has no reason to delete it.
+func (r *round) setPriorities() {
+	if r.NodesUnknown {
+		return
+	}
+	// Until a larger excess is written, the old one counts.
+	shown := min(r.visible, pool.VisibleReplicas(r.Replicas, r.plan.Applied))
+	for i, m := range r.machines {
+		if m.Leaving() || !m.HasProviderID || !m.hasRulePriority() {
+			continue
+		}
+		want := PriorityServing
+		switch {
+		case r.victim[i]:
+			want = PriorityVictim
+		case r.mayBeDeleted(m, shown) && m.Priority == PriorityVictim:
+			continue
+		case m.Reserve && m.Ready():
+			want = PriorityReserve
+		}
+		if want != m.Priority {
+			r.plan.Priorities = append(r.plan.Priorities, Priority{Name: m.Name, Priority: want})
+		}
+	}
+	slices.SortFunc(r.plan.Priorities, func(a, b Priority) int { return cmp.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve
+
+import (
+	"cmp"
+	"time"
+)
+
+// How long the applied excess does not grow after a reserve machine could not be created. The time
+// doubles with each failure in a row.
+const (
+	firstRetry = time.Minute
+	lastRetry  = time.Hour
+)
+
+// recheck is how often a plan that waits for Nodes is made again. They may belong to other
+// MachineDeployments.
+const recheck = time.Minute
+
+// setTarget decides the applied excess to work towards. The victims and the gate follow from it.
+func (r *round) setTarget() {
+	t := r.countMachines()
+	r.target = r.Excess
+	if r.Rollout {
+		r.target = r.Applied.Excess
+	}
+	if r.plan.Lowered.Times > 0 && r.present > r.visible {
+		// MCM still has to delete what workload gave up. Otherwise it would delete victims for
+		// that, and serving machines for the victims.
+		r.target = max(r.target, r.Applied.Excess)
+	}
+	r.retryFailed(t)
+	r.removeSurplus(t)
+	// Machines that must not be removed take places in the reserve, but are no reason to grow (law
+	// 7).
+	kept := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.protected() }, byName))
+	// What spec.replicas includes of the reserve does not fall below min either.
+	r.target = max(r.target, min(kept, r.Applied.Excess), min(r.Applied.Counted, r.Min-r.Replicas), 0)
+}
+
+// retryFailed gives up machines that cannot be created, waits, and then tries again with one
+// machine (law 10).
+func (r *round) retryFailed(t counts) {
+	retry := &r.plan.Retry
+	r.stuck = len(r.selectMachines(r.isStuck, byName))
+	waiting := r.Now.Before(retry.Until)
+	// While MCM has deletions to do, the stuck machines may be those that it is about to delete.
+	fresh := !waiting || !r.Rollout && r.present <= r.visible
+	switch {
+	case r.stuck > 0 && fresh:
+		r.target = min(r.target, r.Applied.Excess-r.stuck)
+	case retry.Failures == 0:
+	case t.ready == t.reserve && t.reserve >= min(r.Excess, cmp.Or(retry.Try, r.Excess)):
+		*retry = Retry{}
+	case waiting:
+		r.target = min(r.target, r.Applied.Excess)
+	default:
+		retry.Try = cmp.Or(retry.Try, r.Applied.Excess+1)
+		r.target = min(r.target, retry.Try)
+	}
+}
+
+// recordFailure remembers that the applied excess has been reduced because of stuck machines.
+func (r *round) recordFailure() {
+	failures := r.Retry.Failures + 1
+	wait := lastRetry
+	if doublings := failures - 1; doublings < 6 {
+		wait = min(wait, firstRetry<<doublings)
+	}
+	r.plan.Retry = Retry{Failures: failures, Until: r.Now.Add(wait)}
+}
+
+// isStuck reports whether a reserve machine cannot be created, or does not become ready in time.
+// While Nodes cannot be seen, nothing is known of the readiness of machines that have been created.
+func (r *round) isStuck(m Machine) bool {
+	if r.NodesUnknown && m.HasProviderID {
+		return false
+	}
+	late := r.BootPatience > 0 && r.Now.Sub(m.Created) >= r.BootPatience
+	return m.Reserve && m.booting() && (m.Failing || late)
+}
+
+// removeSurplus asks for the removal of machines beyond R when patience with them has ended (law
+// 5). Patience does not run while a machine is leaving, machine-controller-manager has deletions to
+// do, or too many Nodes are not ready.
+func (r *round) removeSurplus(t counts) {
+	over := t.serving - r.Replicas
+	if over <= 0 || t.leaving > 0 || r.Rollout || r.NodesUnknown || r.Unhealthy || t.present > r.visible {
+		return
+	}
+	r.plan.SurplusSince = r.SurplusSince
+	if r.SurplusSince.IsZero() {
+		r.plan.SurplusSince = r.Now
+	}
+	if r.Now.Sub(r.plan.SurplusSince) >= r.Patience {
+		r.surplus = min(over, len(r.emptiest()))
+		r.target = min(r.target, t.live-r.Replicas-r.surplus)
+	}
+}
+
+// emptiest returns the serving machines that may be drained, in the order to drain them.
+func (r *round) emptiest() []int {
+	return r.selectMachines(
+		func(m Machine) bool { return m.drainable() && !m.Pinned },
+		func(a, b Machine) int {
+			return cmp.Or(
+				deletedAnyway(a, b),
+				cmp.Compare(a.Pods, b.Pods),
+				compareFalseFirst(a.Ready(), b.Ready()),
+				newestFirst(a, b),
+			)
+		})
+}
+
+// pinned reports whether only pods that must not be evicted keep machines from being drained.
+func (r *round) pinned() bool {
+	return len(r.emptiest()) == 0 && len(r.selectMachines(Machine.drainable, byName)) > 0
+}
+
+// drainable reports whether a surplus machine may be removed, whatever runs on it.
+func (m Machine) drainable() bool {
+	return !m.Reserve && !m.Unhealthy() && m.HasProviderID && !m.protected()
+}
+
+// deletedAnyway orders machines first that are deleted first whatever the plan does, so that they
+// are counted.
+func deletedAnyway(a, b Machine) int {
+	return cmp.Compare(min(a.Priority, PriorityServing), min(b.Priority, PriorityServing))
+}
+
+func byName(a, b Machine) int { return cmp.Compare(a.Name, b.Name) }
