@@ -149,7 +149,7 @@ func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment, machin
 		serving++
 	}
 	slices.SortFunc(live, func(x, y *mcm.Machine) int {
-		return cmp.Or(first(named(d, x), named(d, y)), cmp.Compare(worth(x, serving > replicas), worth(y, serving > replicas)), cmp.Compare(y.Name, x.Name))
+		return cmp.Or(compareTrueFirst(named(d, x), named(d, y)), cmp.Compare(worth(x, serving > replicas), worth(y, serving > replicas)), cmp.Compare(y.Name, x.Name))
 	})
 	for n := len(live); n > number; n-- {
 		if err := a.ours.MachineV1alpha1().Machines(ns).Delete(ctx, live[0].Name, metav1.DeleteOptions{}); err != nil {
@@ -172,7 +172,8 @@ func dated(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
 	return there && (err != nil || !at.After(changed))
 }
 
-func first(a, b bool) int {
+// compareTrueFirst orders true before false.
+func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

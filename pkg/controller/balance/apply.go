@@ -24,14 +24,14 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 	var errs []error
 	for i, o := range p.Outcomes {
 		d := v.Members[i].Object
-		if !o.Write.None() {
-			written, err := c.write(ctx, d, o.Write)
+		if !o.Write.IsEmpty() {
+			written, err := c.writeMember(ctx, d, o.Write)
 			if err != nil {
 				errs = append(errs, err)
 				continue
 			}
 			d = written
-			for _, n := range o.News {
+			for _, n := range o.Events {
 				c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, n.Reason, n.Message)
 			}
 		}
@@ -41,9 +41,9 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 	return errors.Join(errs...)
 }
 
-// write patches a MachineDeployment as it was observed.
-func (c *Controller) write(ctx context.Context, d *v1alpha1.MachineDeployment, w Write) (*v1alpha1.MachineDeployment, error) {
-	written, err := c.patch(ctx, d, patchOf(d, w))
+// writeMember patches a MachineDeployment as it was observed.
+func (c *Controller) writeMember(ctx context.Context, d *v1alpha1.MachineDeployment, w Write) (*v1alpha1.MachineDeployment, error) {
+	written, err := c.sendPatch(ctx, d, mergePatch(d, w))
 	if err != nil {
 		return nil, fmt.Errorf("write MachineDeployment %s: %w", d.Name, err)
 	}
@@ -51,7 +51,7 @@ func (c *Controller) write(ctx context.Context, d *v1alpha1.MachineDeployment, w
 	return written, nil
 }
 
-func (c *Controller) patch(ctx context.Context, d *v1alpha1.MachineDeployment, body map[string]any, subresources ...string) (*v1alpha1.MachineDeployment, error) {
+func (c *Controller) sendPatch(ctx context.Context, d *v1alpha1.MachineDeployment, body map[string]any, subresources ...string) (*v1alpha1.MachineDeployment, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode patch: %w", err)
@@ -64,8 +64,8 @@ func (c *Controller) patch(ctx context.Context, d *v1alpha1.MachineDeployment, b
 	return written, nil
 }
 
-// patchOf is a merge patch that takes effect on this version alone.
-func patchOf(d *v1alpha1.MachineDeployment, w Write) map[string]any {
+// mergePatch returns a merge patch that takes effect only on this version.
+func mergePatch(d *v1alpha1.MachineDeployment, w Write) map[string]any {
 	annotations := map[string]any{}
 	for key, value := range w.Annotations {
 		if annotations[key] = value; value == "" {
@@ -95,7 +95,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if !differs {
 		return nil
 	}
-	_, err := c.patch(ctx, d, map[string]any{
+	_, err := c.sendPatch(ctx, d, map[string]any{
 		"metadata": map[string]any{"resourceVersion": d.ResourceVersion},
 		"status":   map[string]any{"conditions": conditions},
 	}, "status")

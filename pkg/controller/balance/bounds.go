@@ -8,14 +8,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// users reports whether a user wrote the bounds of a member.
-func (z *zone) users() bool {
+// hasUserBounds reports whether a user wrote the bounds of a member.
+func (z *zone) hasUserBounds() bool {
 	return z.next.bounds != "" && z.next.bounds != z.given
 }
 
-// offer returns the bounds of a member from another source: Gardener's Worker, the annotation of its worker if the Worker cannot be
-// read, or the flags.
-func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
+// offeredBounds returns the bounds of a member from another source: Gardener's Worker, the
+// annotation of its worker if the Worker cannot be read, or the flags.
+func (r *round) offeredBounds(z *zone) (v1alpha1.Bounds, bool) {
 	if b, ok := r.Garden.Bounds[z.name]; ok {
 		return b, true
 	}
@@ -31,13 +31,13 @@ func (r *round) offer(z *zone) (v1alpha1.Bounds, bool) {
 func (r *round) readBounds() {
 	r.readPortions()
 	for _, z := range r.zones {
-		if r.Garden.Known && !z.unsettled && !z.users() {
+		if r.Garden.Known && !z.unsettled && !z.hasUserBounds() {
 			z.bounds = nil
-			if b, ok := r.offer(z); ok {
+			if b, ok := r.offeredBounds(z); ok {
 				z.bounds = &b
 			}
 		}
-		z.maxUnknown = z.bounds == nil && z.gardeners() && (r.Garden.Here || !r.Garden.Known)
+		z.maxUnknown = z.bounds == nil && z.ownedByGardener() && (r.Garden.Here || !r.Garden.Known)
 	}
 }
 
@@ -51,24 +51,24 @@ func (r *round) giveBounds() {
 		return
 	}
 	for _, z := range r.zones {
-		if z.users() {
+		if z.hasUserBounds() {
 			z.next.given = ""
 			continue
 		}
 		if z.unsettled {
 			continue
 		}
-		b, ok := r.offer(z)
+		b, ok := r.offeredBounds(z)
 		text := ""
 		if ok {
-			text = r.complete(z, b)
+			text = r.boundsWithShare(z, b)
 		}
 		z.next.bounds, z.next.given = text, text
 	}
 }
 
-// complete adds a member's share to its bounds if its pool has an excess.
-func (r *round) complete(z *zone, b v1alpha1.Bounds) string {
+// boundsWithShare adds a member's share to its bounds if its pool has an excess.
+func (r *round) boundsWithShare(z *zone, b v1alpha1.Bounds) string {
 	if z.pooled && z.next.share != nil {
 		return fmt.Sprintf("%d:%d:%d", b.Min, b.Max, max(0, *z.next.share-awaiting(z.next.move)))
 	}

@@ -69,25 +69,25 @@ func newGarden(clients Clients, o Options, changed func()) *garden {
 
 func (g *garden) start(ctx context.Context) {
 	if g.clients.Garden != nil {
-		g.running.Go(func() { g.await(ctx) })
+		g.running.Go(func() { g.waitForKinds(ctx) })
 	}
 }
 
 // wait returns after everything that start began has ended.
 func (g *garden) wait() { g.running.Wait() }
 
-// await looks for the kinds until they are served, and then watches them until ctx ends.
-func (g *garden) await(ctx context.Context) {
+// waitForKinds looks for the kinds until they are served, and then watches them until ctx ends.
+func (g *garden) waitForKinds(ctx context.Context) {
 	for {
 		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
 			return g.clients.Discovery.ServerResourcesForGroupVersion(gardenVersion.String())
 		})
 		if err == nil {
-			g.watch(ctx)
+			g.watchKinds(ctx)
 			return
 		}
-		if apierrors.IsNotFound(err) && !g.look().Known {
-			g.note(func() { g.absent = true })
+		if apierrors.IsNotFound(err) && !g.state().Known {
+			g.update(func() { g.absent = true })
 		}
 		select {
 		case <-ctx.Done():
@@ -97,7 +97,7 @@ func (g *garden) await(ctx context.Context) {
 	}
 }
 
-func (g *garden) watch(ctx context.Context) {
+func (g *garden) watchKinds(ctx context.Context) {
 	klog.FromContext(ctx).Info("Found Gardener: watching its Workers and Clusters", "namespace", g.namespace)
 	w := g.informer(g.workersRule, g.clients.Garden.Resource(workers).Namespace(g.namespace), fields.Everything())
 	c := g.informer(g.clustersRule, g.clients.Garden.Resource(clusters), fields.OneTermEqualSelector("metadata.name", g.namespace))
@@ -108,7 +108,7 @@ func (g *garden) watch(ctx context.Context) {
 		_, _ = informer.AddEventHandler(tell)
 		g.running.Go(func() { informer.RunWithContext(ctx) })
 	}
-	g.note(func() { g.absent, g.workers, g.clusters = false, w, c })
+	g.update(func() { g.absent, g.workers, g.clusters = false, w, c })
 	if cache.WaitFor(ctx, "", w.HasSyncedChecker()) {
 		g.workersRead()
 		g.changed()
@@ -129,15 +129,15 @@ func (g *garden) informer(rule access.Rule, client dynamic.ResourceInterface, se
 	}, g.clients.Garden), &unstructured.Unstructured{}, 0, cache.Indexers{})
 }
 
-func (g *garden) note(change func()) {
+func (g *garden) update(change func()) {
 	g.mu.Lock()
 	change()
 	g.mu.Unlock()
 	g.changed()
 }
 
-// look returns what is known now.
-func (g *garden) look() Garden {
+// state returns what is known now.
+func (g *garden) state() Garden {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.workers == nil {

@@ -16,7 +16,7 @@ const (
 	firstRetry = time.Minute
 	lastRetry  = 16 * time.Minute
 	// passing is how long a failure to create a machine counts as temporary, unless capacity is missing.
-	passing = 30 * time.Second
+	temporaryFor = 30 * time.Second
 )
 
 // health summarizes a member's machines.
@@ -30,11 +30,11 @@ type health struct {
 }
 
 // examine returns the health of a member, and what to remember about it.
-func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, Ill) {
+func examine(z *zone, was Failure, now time.Time, patience time.Duration) (health, Failure) {
 	var h health
 	bad, recovered := false, false
 	for _, m := range z.Machines {
-		stuck := m.stuck(now, patience)
+		stuck := m.isStuck(now, patience)
 		switch {
 		case m.Leaving():
 			h.leaving++
@@ -46,17 +46,17 @@ func examine(z *zone, was Ill, now time.Time, patience time.Duration) (health, I
 			h.working++
 		}
 		if bad = bad || stuck; m.Ready() {
-			h.count(m)
+			h.countReady(m)
 			recovered = recovered || m.Object.Status.CurrentStatus.LastUpdateTime.After(was.Since)
 		}
 	}
-	is := was.next(bad, recovered, now)
+	is := was.nextState(bad, recovered, now)
 	h.blocked, h.probing = is.Failures > 0, is.Probing
 	return h, is
 }
 
-// count counts a ready machine.
-func (h *health) count(m Machine) {
+// countReady counts a ready machine.
+func (h *health) countReady(m Machine) {
 	if m.Reserve() {
 		h.reserve++
 	} else {
@@ -64,33 +64,33 @@ func (h *health) count(m Machine) {
 	}
 }
 
-// next returns what to remember if machines are bad, or if one has become ready since.
-func (i Ill) next(bad, recovered bool, now time.Time) Ill {
+// nextState returns what to remember if machines are bad, or if one has become ready since.
+func (i Failure) nextState(bad, recovered bool, now time.Time) Failure {
 	switch {
 	case bad && (i.Failures == 0 || i.Probing):
-		return Ill{Since: now, Failures: i.Failures + 1, Until: now.Add(pause(i.Failures))}
+		return Failure{Since: now, Failures: i.Failures + 1, Until: now.Add(retryDelay(i.Failures))}
 	case bad || i.Failures == 0:
 		return i
 	case recovered:
-		return Ill{}
+		return Failure{}
 	}
 	i.Probing = i.Probing || !now.Before(i.Until)
 	return i
 }
 
-// unmade returns how many of the replicas have no machine, or only a stuck one.
-func (z *zone) unmade() int { return max(0, min(z.health.stuck, z.applied-z.health.working)) }
+// uncreated returns how many of the replicas have no machine, or only a stuck one.
+func (z *zone) uncreated() int { return max(0, min(z.health.stuck, z.applied-z.health.working)) }
 
-// pause returns the delay after this number of earlier failures.
-func pause(failures int) time.Duration {
+// retryDelay returns the delay after this number of earlier failures.
+func retryDelay(failures int) time.Duration {
 	if failures > 5 {
 		return lastRetry
 	}
 	return min(lastRetry, firstRetry<<failures)
 }
 
-// stuck reports whether a machine cannot be created, or is not ready in time.
-func (m Machine) stuck(now time.Time, patience time.Duration) bool {
+// isStuck reports whether a machine cannot be created, or is not ready in time.
+func (m Machine) isStuck(now time.Time, patience time.Duration) bool {
 	o := m.Object
 	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff, mcm.MachineFailed:
@@ -105,18 +105,19 @@ func (m Machine) stuck(now time.Time, patience time.Duration) bool {
 	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
 		return false
 	}
-	return codes.StringToCode(last.ErrorCode) == codes.ResourceExhausted || age >= passing
+	return codes.StringToCode(last.ErrorCode) == codes.ResourceExhausted || age >= temporaryFor
 }
 
-// due returns when a machine that is not ready will count as stuck; zero if that is unknown, or if it already does.
-func (m Machine) due(now time.Time, patience time.Duration) time.Time {
+// stuckAt returns when a machine that is not ready will count as stuck; zero if that is unknown, or
+// if it already does.
+func (m Machine) stuckAt(now time.Time, patience time.Duration) time.Time {
 	o := m.Object
-	if m.Ready() || m.stuck(now, patience) {
+	if m.Ready() || m.isStuck(now, patience) {
 		return time.Time{}
 	}
 	born := o.CreationTimestamp.Time
-	if last := o.Status.LastOperation; last.State == mcm.MachineStateFailed && now.Before(born.Add(passing)) {
-		return born.Add(passing)
+	if last := o.Status.LastOperation; last.State == mcm.MachineStateFailed && now.Before(born.Add(temporaryFor)) {
+		return born.Add(temporaryFor)
 	}
 	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:

@@ -24,15 +24,15 @@ func since(t time.Time) func(*Machine) {
 
 var _ = Describe("A member's health", func() {
 	// memory is what is remembered of a member with these machines.
-	memory := func(was Ill, all ...Machine) (Ill, time.Duration) {
+	memory := func(was Failure, all ...Machine) (Failure, time.Duration) {
 		v := view(member("a", 0, machines(all...)))
-		v.Memory.Ill = map[string]Ill{"a": was}
+		v.Memory.Failing = map[string]Failure{"a": was}
 		p := NewPlan(v)
-		return p.Memory.Ill["a"], p.Again
+		return p.Memory.Failing["a"], p.Again
 	}
 
 	DescribeTable("by its machines", func(ill bool, again time.Duration, m Machine) {
-		is, wait := memory(Ill{}, m)
+		is, wait := memory(Failure{}, m)
 		Expect(is.Failures > 0).To(Equal(ill))
 		Expect(wait).To(Equal(again))
 	},
@@ -47,20 +47,20 @@ var _ = Describe("A member's health", func() {
 		Entry("fails, but leaves", false, time.Duration(0), machine("x", exhausted, leaving)),
 	)
 
-	DescribeTable("by what was before", func(want, was Ill, all ...Machine) {
+	DescribeTable("by what was before", func(want, was Failure, all ...Machine) {
 		is, _ := memory(was, all...)
 		Expect(is).To(Equal(want))
 	},
-		Entry("it fails no more, but had better wait", Ill{Since: born, Failures: 1, Until: noon.Add(time.Second)}, Ill{Since: born, Failures: 1, Until: noon.Add(time.Second)}),
-		Entry("it has waited, and may try", Ill{Since: born, Failures: 1, Until: noon, Probing: true}, Ill{Since: born, Failures: 1, Until: noon}),
-		Entry("it goes on trying", Ill{Since: born, Failures: 1, Until: noon, Probing: true}, Ill{Since: born, Failures: 1, Until: noon, Probing: true}),
-		Entry("what it tried fails", Ill{Since: noon, Failures: 2, Until: noon.Add(2 * time.Minute)}, Ill{Since: born, Failures: 1, Until: noon, Probing: true}, failing("ResourceExhausted", 0)),
-		Entry("often", Ill{Since: noon, Failures: 40, Until: noon.Add(16 * time.Minute)}, Ill{Since: born, Failures: 39, Until: noon, Probing: true}, failing("ResourceExhausted", 0)),
-		Entry("it still fails", Ill{Since: born, Failures: 3, Until: born}, Ill{Since: born, Failures: 3, Until: born}, failing("ResourceExhausted", 0)),
-		Entry("one has become ready since", Ill{}, Ill{Since: born, Failures: 3, Until: noon.Add(time.Hour)}, machine("y", since(born.Add(time.Second)))),
-		Entry("one was ready before, which says nothing", Ill{Since: noon.Add(-time.Minute), Failures: 3, Until: noon.Add(time.Hour)},
-			Ill{Since: noon.Add(-time.Minute), Failures: 3, Until: noon.Add(time.Hour)}, machine("y", since(born))),
-		Entry("one has become ready, and another fails", Ill{Since: born, Failures: 1, Until: noon.Add(time.Hour)},
-			Ill{Since: born, Failures: 1, Until: noon.Add(time.Hour)}, machine("y", since(born.Add(time.Second))), failing("ResourceExhausted", 0)),
+		Entry("it fails no more, but had better wait", Failure{Since: born, Failures: 1, Until: noon.Add(time.Second)}, Failure{Since: born, Failures: 1, Until: noon.Add(time.Second)}),
+		Entry("it has waited, and may try", Failure{Since: born, Failures: 1, Until: noon, Probing: true}, Failure{Since: born, Failures: 1, Until: noon}),
+		Entry("it goes on trying", Failure{Since: born, Failures: 1, Until: noon, Probing: true}, Failure{Since: born, Failures: 1, Until: noon, Probing: true}),
+		Entry("what it tried fails", Failure{Since: noon, Failures: 2, Until: noon.Add(2 * time.Minute)}, Failure{Since: born, Failures: 1, Until: noon, Probing: true}, failing("ResourceExhausted", 0)),
+		Entry("often", Failure{Since: noon, Failures: 40, Until: noon.Add(16 * time.Minute)}, Failure{Since: born, Failures: 39, Until: noon, Probing: true}, failing("ResourceExhausted", 0)),
+		Entry("it still fails", Failure{Since: born, Failures: 3, Until: born}, Failure{Since: born, Failures: 3, Until: born}, failing("ResourceExhausted", 0)),
+		Entry("one has become ready since", Failure{}, Failure{Since: born, Failures: 3, Until: noon.Add(time.Hour)}, machine("y", since(born.Add(time.Second)))),
+		Entry("one was ready before, which says nothing", Failure{Since: noon.Add(-time.Minute), Failures: 3, Until: noon.Add(time.Hour)},
+			Failure{Since: noon.Add(-time.Minute), Failures: 3, Until: noon.Add(time.Hour)}, machine("y", since(born))),
+		Entry("one has become ready, and another fails", Failure{Since: born, Failures: 1, Until: noon.Add(time.Hour)},
+			Failure{Since: born, Failures: 1, Until: noon.Add(time.Hour)}, machine("y", since(born.Add(time.Second))), failing("ResourceExhausted", 0)),
 	)
 })

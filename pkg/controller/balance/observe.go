@@ -31,7 +31,7 @@ func (c caches) source() pool.Source {
 
 // observe builds the view. current is false while a cache does not show all of our writes.
 func (c *Controller) observe() (v View, current bool) {
-	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.look(), Memory: c.memory}
+	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.state(), Memory: c.memory}
 	for _, rule := range c.options.Rights.Missing() {
 		v.Missing = append(v.Missing, rule.String())
 	}
@@ -42,12 +42,12 @@ func (c *Controller) observe() (v View, current bool) {
 		}
 		m := newMember(pool.Read(d, source, v.Now))
 		v.Members = append(v.Members, m)
-		z := read(m, v.Settings)
+		z := readMember(m, v.Settings)
 		moving = moving || z.balanced() || z.move != nil
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	c.moving.Store(moving)
-	c.templates.fill(v.Members, source, v.Now, v.Settings.Similar)
+	c.templates.setTemplates(v.Members, source, v.Now, v.Settings.Similar)
 	switch {
 	case !moving:
 	case c.stores.nodes == nil:
@@ -56,7 +56,7 @@ func (c *Controller) observe() (v View, current bool) {
 		if err := c.options.Target.Err(c.stores.nodes, c.stores.pods, c.stores.budgets); err != nil {
 			v.Unreachable = err.Error()
 		}
-		c.lookAround(&v)
+		c.observePods(&v)
 	}
 	return v, true
 }
@@ -69,10 +69,10 @@ func newMember(s pool.Snapshot) Member {
 	return m
 }
 
-// lookAround adds pods and their Nodes. This is expensive, so it happens only while a member grows, is uneven or has a move in
-// progress.
-func (c *Controller) lookAround(v *View) {
-	if !stirring(*v) {
+// observePods adds pods and their Nodes. This is expensive, so it happens only while a member
+// grows, is uneven or has a move in progress.
+func (c *Controller) observePods(v *View) {
+	if !podsNeeded(*v) {
 		return
 	}
 	lookups := c.stores.storage.Lookups()
@@ -82,7 +82,7 @@ func (c *Controller) lookAround(v *View) {
 		case pool.Finished(pod):
 		case pod.Spec.NodeName != "":
 			pods[pod.Spec.NodeName] = append(pods[pod.Spec.NodeName], fit.NewPod(pod, lookups))
-		case waits(pod):
+		case isUnschedulable(pod):
 			v.Waiting = append(v.Waiting, fit.NewPod(pod, lookups))
 		}
 	}
@@ -101,8 +101,8 @@ func (c *Controller) lookAround(v *View) {
 	v.Budgets = budgets(c.stores)
 }
 
-// waits reports whether a pod is unschedulable and not nominated for a Node.
-func waits(pod *corev1.Pod) bool {
+// isUnschedulable reports whether a pod is unschedulable and not nominated for a Node.
+func isUnschedulable(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.NominatedNodeName != "" {
 		return false
 	}

@@ -15,12 +15,12 @@ import (
 
 // outcome returns the difference between a member and its desired state.
 func (r *round) outcome(z *zone) Outcome {
-	o := Outcome{Name: z.name, News: z.next.news, Conditions: r.conditions(z)}
+	o := Outcome{Name: z.name, Events: z.next.events, Conditions: r.conditions(z)}
 	w := Write{Annotations: map[string]string{}, Gone: z.next.gone, Why: z.next.why}
 	excess := z.Object.Annotations[v1alpha1.AppliedExcessAnnotation]
 	if z.next.replicas != z.replicas {
 		after := *z.Object
-		pool.Resize(&after, *small(z.next.applied), *small(z.next.replicas - z.next.applied))
+		pool.Resize(&after, *clampInt32(z.next.applied), *clampInt32(z.next.replicas - z.next.applied))
 		w.Replicas = &after.Spec.Replicas
 		excess = after.Annotations[v1alpha1.AppliedExcessAnnotation]
 	}
@@ -46,17 +46,18 @@ func (r *round) outcome(z *zone) Outcome {
 	put(v1alpha1.BoundsAnnotation, z.next.bounds)
 	put(v1alpha1.GivenBoundsAnnotation, z.next.given)
 	kept := ""
-	w.Excess, kept = z.restored()
+	w.Excess, kept = z.nextExcessField()
 	put(v1alpha1.OwnExcessAnnotation, kept)
-	maps.Copy(w.Annotations, r.naming(z))
+	maps.Copy(w.Annotations, r.namingAnnotations(z))
 	if z.Object.DeletionTimestamp == nil {
 		o.Write = w
 	}
 	return o
 }
 
-// naming returns the annotations that name a machine for deletion, or that repeat the deletion of machines that still exist.
-func (r *round) naming(z *zone) map[string]string {
+// namingAnnotations returns the annotations that name a machine for deletion, or that repeat the
+// deletion of machines that still exist.
+func (r *round) namingAnnotations(z *zone) map[string]string {
 	if z.next.gone == "" {
 		return z.reminder
 	}
@@ -65,8 +66,8 @@ func (r *round) naming(z *zone) map[string]string {
 	return signs.Name(z.Object, []string{z.next.gone}, fewer, r.Now)
 }
 
-// remind finds machines that were named for deletion and still exist.
-func (r *round) remind(z *zone) {
+// setReminder finds machines that were named for deletion and still exist.
+func (r *round) setReminder(z *zone) {
 	there := func(name string) bool {
 		return slices.ContainsFunc(z.Machines, func(m Machine) bool { return m.Object.Name == name && m.Object.DeletionTimestamp == nil })
 	}
@@ -75,9 +76,10 @@ func (r *round) remind(z *zone) {
 	}
 }
 
-// restored returns the next value of spec.excessReplicas. While a share or bounds determine the excess, the field shows that excess.
-// Its former value is kept, and restored afterwards. The first result is nil if the field does not change.
-func (z *zone) restored() (back *int32, kept string) {
+// nextExcessField returns the next value of spec.excessReplicas. While a share or bounds determine
+// the excess, the field shows that excess. Its former value is kept, and restored afterwards. The
+// first result is nil if the field does not change.
+func (z *zone) nextExcessField() (back *int32, kept string) {
 	field := 0
 	if z.field != nil {
 		field = int(*z.field)
@@ -89,12 +91,13 @@ func (z *zone) restored() (back *int32, kept string) {
 	case after:
 		return nil, z.Object.Annotations[v1alpha1.OwnExcessAnnotation]
 	case z.derived && field != z.kept:
-		return small(z.kept), ""
+		return clampInt32(z.kept), ""
 	}
 	return nil, ""
 }
 
-func small(n int) *int32 {
+// clampInt32 limits a count to the range of the API.
+func clampInt32(n int) *int32 {
 	s := int32(max(0, min(n, math.MaxInt32)))
 	return &s
 }

@@ -32,8 +32,9 @@ type places struct {
 	rooms map[string]*fit.Room
 }
 
-// room returns the present Nodes and a fresh machine of a member; false if no node template is known for it.
-func (p *places) room(z *zone) (*fit.Room, bool) {
+// roomFor returns the present Nodes and a fresh machine of a member; false if no node template is
+// known for it.
+func (p *places) roomFor(z *zone) (*fit.Room, bool) {
 	if z.Fresh == nil {
 		return nil, false
 	}
@@ -48,48 +49,50 @@ func (p *places) room(z *zone) (*fit.Room, bool) {
 	return room, true
 }
 
-// could returns what prevents a pod from running on a fresh machine of a member.
-func (p *places) could(pod *fit.Pod, z *zone) fit.Obstacle {
-	room, ok := p.room(z)
+// obstacleFor returns what prevents a pod from running on a fresh machine of a member.
+func (p *places) obstacleFor(pod *fit.Pod, z *zone) fit.Obstacle {
+	room, ok := p.roomFor(z)
 	if !ok {
 		return fit.Undecided
 	}
 	return room.Ask(pod, z.Fresh.Name)
 }
 
-// barred reports whether a waiting pod could run on a fresh machine of one member, but not on one of another. The growth may have been
-// requested for this pod. If no such pod waits, growth comes before its pods.
-func (r *round) barred(from, to *zone) (string, bool) {
+// waitingPodBarred reports whether a waiting pod could run on a fresh machine of one member, but
+// not on one of another. The growth may have been requested for this pod. If no such pod waits,
+// growth comes before its pods.
+func (r *round) waitingPodBarred(from, to *zone) (string, bool) {
 	if len(r.shapes) > maxShapes {
 		return fmt.Sprintf("more than %d kinds of pods wait, too many to check where each of them could run", maxShapes), true
 	}
 	awaited := false
 	for _, pod := range r.shapes {
-		if o := r.places.could(pod, from); o != fit.Fits && o != fit.Undecided {
+		if o := r.places.obstacleFor(pod, from); o != fit.Fits && o != fit.Undecided {
 			continue
 		}
 		awaited = true
-		if o := r.places.could(pod, to); o != fit.Fits {
-			return fmt.Sprintf("waiting pods could not run in %s: %s", to.name, spoken(o)), true
+		if o := r.places.obstacleFor(pod, to); o != fit.Fits {
+			return fmt.Sprintf("waiting pods could not run in %s: %s", to.name, obstacleText(o)), true
 		}
 	}
 	if awaited {
 		return "", false
 	}
-	return r.tied(from, to)
+	return r.allPodsBound(from, to)
 }
 
-// tied reports whether none of the pods on one member's machines could run on a fresh machine of another. Pods that growth is meant for
-// and that do not exist yet are most likely similar. If a single pod could, growth is split: in nearly every pool, volumes bind some
-// pods to their zone.
-func (r *round) tied(from, to *zone) (string, bool) {
+// allPodsBound reports whether none of the pods on one member's machines could run on a fresh
+// machine of another. Pods that growth is meant for and that do not exist yet are most likely
+// similar. If a single pod could, growth is split: in nearly every pool, volumes bind some pods to
+// their zone.
+func (r *round) allPodsBound(from, to *zone) (string, bool) {
 	var pods []*fit.Pod
 	for _, m := range from.Machines {
 		pods = append(pods, m.Workload...)
 	}
 	shapes := shapesOf(pods)
 	for _, pod := range shapes {
-		if r.places.could(pod, to) == fit.Fits {
+		if r.places.obstacleFor(pod, to) == fit.Fits {
 			return "", false
 		}
 	}
@@ -109,7 +112,7 @@ func shapesOf(pods []*fit.Pod) []*fit.Pod {
 	return all
 }
 
-func spoken(o fit.Obstacle) string {
+func obstacleText(o fit.Obstacle) string {
 	if o == fit.Undecided {
 		return "it cannot be told"
 	}
@@ -126,15 +129,15 @@ func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	})
 	slices.SortFunc(candidates, func(a, b Machine) int {
 		return cmp.Or(
-			first(a.Object.Name == promised, b.Object.Name == promised),
+			compareTrueFirst(a.Object.Name == promised, b.Object.Name == promised),
 			cmp.Compare(len(a.Workload), len(b.Workload)),
-			a.youngest().Compare(b.youngest()),
+			a.newestPod().Compare(b.newestPod()),
 			a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time),
 			cmp.Compare(a.Object.Name, b.Object.Name),
 		)
 	})
 	for _, m := range candidates[:min(len(candidates), maxCandidates)] {
-		obstacle := r.stays(m, to)
+		obstacle := r.whyNotMovable(m, to)
 		if obstacle == "" {
 			return m.Object.Name, ""
 		}
@@ -156,8 +159,8 @@ func (r *round) unhealthy() bool {
 	return signs.Unhealthy(unready, len(r.Nodes))
 }
 
-// first orders true before false.
-func first(a, b bool) int {
+// compareTrueFirst orders true before false.
+func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -167,7 +170,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-func (m Machine) youngest() time.Time {
+// newestPod returns when the newest pod on the machine was created.
+func (m Machine) newestPod() time.Time {
 	var at time.Time
 	for _, pod := range m.Workload {
 		if born := pod.Object.CreationTimestamp.Time; born.After(at) {
@@ -177,12 +181,13 @@ func (m Machine) youngest() time.Time {
 	return at
 }
 
-// stays returns why a machine cannot be deleted and its pods run on a fresh machine of another member; empty if it can.
-func (r *round) stays(m Machine, to *zone) string {
-	if why := r.unmovable(m); why != "" || len(m.Workload) == 0 {
+// whyNotMovable returns why a machine cannot be deleted and its pods run on a fresh machine of
+// another member; empty if it can.
+func (r *round) whyNotMovable(m Machine, to *zone) string {
+	if why := r.whyNotEvictable(m); why != "" || len(m.Workload) == 0 {
 		return why
 	}
-	room, ok := r.places.room(to)
+	room, ok := r.places.roomFor(to)
 	if !ok {
 		return "PodsBound: no node template is known for " + to.name
 	}
@@ -201,7 +206,7 @@ func (r *round) stays(m Machine, to *zone) string {
 	}()
 	for _, pod := range m.Workload {
 		if o := room.Ask(pod, to.Fresh.Name); o != fit.Fits {
-			return fmt.Sprintf("PodsBound: pod %s could not run in %s: %s", pod.Name(), to.name, spoken(o))
+			return fmt.Sprintf("PodsBound: pod %s could not run in %s: %s", pod.Name(), to.name, obstacleText(o))
 		}
 		room.Put(pod, to.Fresh.Name)
 		placed++
@@ -209,8 +214,8 @@ func (r *round) stays(m Machine, to *zone) string {
 	return ""
 }
 
-// unmovable returns why a machine's pods must not be evicted; empty if they may be.
-func (r *round) unmovable(m Machine) string {
+// whyNotEvictable returns why a machine's pods must not be evicted; empty if they may be.
+func (r *round) whyNotEvictable(m Machine) string {
 	evicted := map[string]int{}
 	for _, pod := range m.Workload {
 		switch pin := signs.PinOf(pod.Object); pin {

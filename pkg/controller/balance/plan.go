@@ -33,7 +33,7 @@ type Outcome struct {
 	// Conditions are the desired ones. All other conditions of this controller are removed.
 	Conditions []Condition
 	// News become events after the write has succeeded.
-	News []News
+	Events []Event
 }
 
 // Write is one write of a MachineDeployment.
@@ -47,12 +47,12 @@ type Write struct {
 	Why string
 }
 
-// None reports whether there is nothing to write.
-func (w Write) None() bool {
+// IsEmpty reports whether there is nothing to write.
+func (w Write) IsEmpty() bool {
 	return w.Replicas == nil && w.Excess == nil && len(w.Annotations) == 0
 }
 
-// round is a plan under construction.
+// round is a plan in progress.
 type round struct {
 	View
 	zones  []*zone
@@ -65,7 +65,7 @@ type round struct {
 	// shapes are the kinds of waiting pods; budgets are by namespace.
 	shapes  []*fit.Pod
 	budgets map[string][]Budget
-	ill     map[string]Ill
+	failing map[string]Failure
 	paused  map[string]time.Time
 	moves   int
 	blocks  map[string]string
@@ -75,46 +75,47 @@ type round struct {
 func NewPlan(v View) Plan {
 	r := &round{
 		View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, shapes: shapesOf(v.Waiting), budgets: map[string][]Budget{},
-		ill: map[string]Ill{}, paused: map[string]time.Time{}, blocks: map[string]string{},
+		failing: map[string]Failure{}, paused: map[string]time.Time{}, blocks: map[string]string{},
 	}
 	for _, m := range v.Members {
-		z := read(m, v.Settings)
+		z := readMember(m, v.Settings)
 		r.zones = append(r.zones, z)
 		r.byName[z.name] = z
-		z.health, r.ill[z.name] = examine(z, v.Memory.Ill[z.name], v.Now, v.Settings.BootPatience)
+		z.health, r.failing[z.name] = examine(z, v.Memory.Failing[z.name], v.Now, v.Settings.BootPatience)
 		if until := v.Memory.Paused[z.name]; v.Now.Before(until) {
 			r.paused[z.name] = until
 		}
-		r.remind(z)
+		r.setReminder(z)
 	}
 	for _, b := range v.Budgets {
 		r.budgets[b.Namespace] = append(r.budgets[b.Namespace], b)
 	}
 	slices.SortFunc(r.zones, byName)
 	r.readBounds()
-	r.gather()
-	r.hold()
-	r.finish()
+	r.buildGroups()
+	r.holdGrowth()
+	r.continueMoves()
 	for _, group := range r.groups {
 		if v.Unreachable != "" {
-			r.hush(group)
+			r.suspend(group)
 		} else {
 			r.balance(group)
 		}
 	}
 	r.spreadShares()
 	r.giveBounds()
-	return r.plan()
+	return r.buildPlan()
 }
 
-// gather finds groups: the balanced members among similar members of a pool. Members without a pool form groups among themselves.
-func (r *round) gather() {
+// buildGroups finds groups: the balanced members among similar members of a pool. Members without a
+// pool form groups among themselves.
+func (r *round) buildGroups() {
 	pools := map[string][]*zone{}
 	for _, z := range r.zones {
 		pools[z.pool] = append(pools[z.pool], z)
 	}
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
-		alike := r.alike(pools[pool])
+		alike := r.similarMembers(pools[pool])
 		for _, members := range alike {
 			group := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() })
 			if len(group) > 0 {
@@ -135,8 +136,9 @@ func (r *round) gather() {
 	}
 }
 
-// alike groups members by similarity. A member without a known template is similar to none.
-func (r *round) alike(members []*zone) [][]*zone {
+// similarMembers groups members by similarity. A member without a known template is similar to
+// none.
+func (r *round) similarMembers(members []*zone) [][]*zone {
 	var templates []similar.Template
 	var all [][]*zone
 	for _, z := range members {
@@ -156,12 +158,13 @@ func (r *round) alike(members []*zone) [][]*zone {
 	return all
 }
 
-// hold lets machine-controller-manager act on applied replicas where growth may be split, and otherwise on replicas. Reductions apply at
-// once, and so does growth of a member that gives nothing away.
-func (r *round) hold() {
+// holdGrowth lets machine-controller-manager act on applied replicas where growth may be split, and
+// otherwise on replicas. Reductions apply at once, and so does growth of a member that gives
+// nothing away.
+func (r *round) holdGrowth() {
 	for _, z := range r.zones {
 		z.next.held = z.balanced() || z.move != nil && z.held
-		if !z.balanced() && !z.splitting() || z.move == nil && z.closed() {
+		if !z.balanced() && !z.splitting() || z.move == nil && z.excluded() {
 			z.applied = z.replicas
 		}
 		if z.balanced() {
@@ -173,36 +176,36 @@ func (r *round) hold() {
 
 // balance splits growth over a group, or evens the group out. No move begins before the last one has ended.
 func (r *round) balance(group []*zone) {
-	if slices.ContainsFunc(group, (*zone).moves) {
-		r.await(group)
+	if slices.ContainsFunc(group, (*zone).inMove) {
+		r.awaitMove(group)
 		return
 	}
-	growing := slices.ContainsFunc(group, (*zone).loosens)
+	growing := slices.ContainsFunc(group, (*zone).hasGrowthToGive)
 	if growing {
 		// Growth does not wait for a machine: one that was created for a move is dropped.
-		if pending := reserved(group); pending != nil {
-			r.drop(pending)
+		if pending := pendingTaker(group); pending != nil {
+			r.dropMove(pending)
 			return
 		}
-		if r.split(group) {
+		if r.splitGrowth(group) {
 			return
 		}
 	}
 	continuous := slices.DeleteFunc(slices.Clone(group), func(z *zone) bool { return z.mode != v1alpha1.BalanceContinuous })
 	if len(continuous) > 1 {
-		r.even(continuous)
-	} else if pending := reserved(group); pending != nil {
-		r.drop(pending)
+		r.moveOne(continuous)
+	} else if pending := pendingTaker(group); pending != nil {
+		r.dropMove(pending)
 	}
 }
 
-// await reports that a move is in progress. While it waits until a machine can be deleted, which can take days, growth stays where it
-// is requested.
-func (r *round) await(group []*zone) {
+// awaitMove reports that a move is in progress. While it waits until a machine can be deleted,
+// which can take days, growth stays where it is requested.
+func (r *round) awaitMove(group []*zone) {
 	stalled := slices.ContainsFunc(group, r.stalled)
 	for _, z := range group {
 		if z.verdict.reason == "" {
-			z.verdict = not("Moving", "replicas are being moved")
+			z.verdict = falseVerdict("Moving", "replicas are being moved")
 		}
 		if stalled && !z.splitting() {
 			z.next.applied = z.next.replicas
@@ -219,11 +222,11 @@ func (r *round) stalled(z *zone) bool {
 	return z.stalled || from != nil && from.stalled
 }
 
-// hush prevents splits and moves while pods are unknown: growth stays where it is requested.
-func (r *round) hush(group []*zone) {
+// suspend prevents splits and moves while pods are unknown: growth stays where it is requested.
+func (r *round) suspend(group []*zone) {
 	for _, z := range group {
-		if !z.closed() {
-			z.verdict = not(ReasonUnreachable, r.Unreachable)
+		if !z.excluded() {
+			z.verdict = falseVerdict(ReasonUnreachable, r.Unreachable)
 		}
 		if !z.splitting() {
 			z.next.applied = z.next.replicas
@@ -234,28 +237,28 @@ func (r *round) hush(group []*zone) {
 // splitting reports whether replicas that a member does not apply are promised to others.
 func (z *zone) splitting() bool { return z.move != nil && len(z.move.To) > 0 && z.move.Machine == "" }
 
-// moves reports whether a member has a part in a move that has begun, or takes a replica now. A member that is being deleted neither
-// gives nor takes.
-func (z *zone) moves() bool {
-	return z.Object.DeletionTimestamp == nil && (begun(z.move) || begun(z.next.move))
+// inMove reports whether a member has a part in a move that has begun, or takes a replica now. A
+// member that is being deleted neither gives nor takes.
+func (z *zone) inMove() bool {
+	return z.Object.DeletionTimestamp == nil && (hasBegun(z.move) || hasBegun(z.next.move))
 }
 
-func begun(m *v1alpha1.Move) bool { return m != nil && (m.From == "" || m.Taken > 0) }
+func hasBegun(m *v1alpha1.Move) bool { return m != nil && (m.From == "" || m.Taken > 0) }
 
-// waits reports whether the move of a member has not begun: nothing has been promised yet.
-func (z *zone) waits() bool { return !begun(z.move) }
+// moveNotBegun reports whether the move of a member has not begun: nothing has been promised yet.
+func (z *zone) moveNotBegun() bool { return !hasBegun(z.move) }
 
-func (r *round) pause(z *zone) { r.paused[z.name] = r.Now.Add(afterDrop) }
+func (r *round) pauseMoves(z *zone) { r.paused[z.name] = r.Now.Add(afterDrop) }
 
 // afterDrop is how long a member gets no other machine after one was created in vain.
 const afterDrop = 5 * time.Minute
 
-// plan collects the decisions of all rules.
-func (r *round) plan() Plan {
-	p := Plan{Skews: map[string]int{}, Moves: r.moves, Blocks: r.blocks, Memory: Memory{Ill: r.ill, Paused: r.paused}}
-	for name, ill := range r.ill {
+// buildPlan collects the decisions of all rules.
+func (r *round) buildPlan() Plan {
+	p := Plan{Skews: map[string]int{}, Moves: r.moves, Blocks: r.blocks, Memory: Memory{Failing: r.failing, Paused: r.paused}}
+	for name, ill := range r.failing {
 		if ill.Failures == 0 {
-			delete(r.ill, name)
+			delete(r.failing, name)
 		}
 	}
 	for _, group := range r.groups {
@@ -266,12 +269,12 @@ func (r *round) plan() Plan {
 	for _, m := range r.Members {
 		p.Outcomes = append(p.Outcomes, r.outcome(r.byName[m.Object.Name]))
 	}
-	p.Again = r.again()
+	p.Again = r.nextCheck()
 	return p
 }
 
-// again returns the time until something changes without an event.
-func (r *round) again() time.Duration {
+// nextCheck returns the time until something changes without an event.
+func (r *round) nextCheck() time.Duration {
 	var soonest time.Duration
 	at := func(t time.Time) {
 		if d := t.Sub(r.Now); !t.IsZero() && d > 0 && (soonest == 0 || d < soonest) {
@@ -280,15 +283,15 @@ func (r *round) again() time.Duration {
 	}
 	for _, z := range r.zones {
 		if z.unsettled {
-			at(z.Object.CreationTimestamp.Add(settles))
+			at(z.Object.CreationTimestamp.Add(settleTime))
 		}
 		at(z.overdue)
-		if ill := r.ill[z.name]; !ill.Probing {
+		if ill := r.failing[z.name]; !ill.Probing {
 			at(ill.Until)
 		}
 		at(r.paused[z.name])
 		for _, m := range z.Machines {
-			at(m.due(r.Now, r.Settings.BootPatience))
+			at(m.stuckAt(r.Now, r.Settings.BootPatience))
 		}
 	}
 	return soonest

@@ -12,9 +12,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// settles is how old the newest MachineDeployment of a pool must be before the pool's bounds are split. Gardener creates those of one
+// settleTime is how old the newest MachineDeployment of a pool must be before the pool's bounds are split. Gardener creates those of one
 // pool within a second, and a split with only the first one would give it the max of all.
-const settles = 10 * time.Second
+const settleTime = 10 * time.Second
 
 // readPortions splits the bounds of a whole pool, from its worker's annotation, over its zones. If the Worker can be read, it counts
 // instead.
@@ -30,19 +30,20 @@ func (r *round) readPortions() {
 		}
 	}
 	for _, zones := range pools {
-		r.divide(zones)
+		r.splitBounds(zones)
 	}
 }
 
-// divide splits the bounds of one pool. If its members differ, while they are changed one after the other, the smallest max counts.
-// Shares stay as they are while the annotation is invalid, and while the pool is being created.
-func (r *round) divide(zones []*zone) {
+// splitBounds splits the bounds of one pool. If its members differ, while they are changed one
+// after the other, the smallest max counts. Shares stay as they are while the annotation is
+// invalid, and while the pool is being created.
+func (r *round) splitBounds(zones []*zone) {
 	said := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return z.whole == nil })
 	invalid := slices.ContainsFunc(zones, func(z *zone) bool { return z.whole == nil && z.worker()[v1alpha1.BoundsAnnotation] != "" })
 	if len(said) == 0 && !invalid {
 		return
 	}
-	young := slices.ContainsFunc(zones, func(z *zone) bool { return r.Now.Before(z.Object.CreationTimestamp.Add(settles)) })
+	young := slices.ContainsFunc(zones, func(z *zone) bool { return r.Now.Before(z.Object.CreationTimestamp.Add(settleTime)) })
 	if len(said) == 0 || young {
 		for _, z := range zones {
 			z.unsettled = true
@@ -52,12 +53,13 @@ func (r *round) divide(zones []*zone) {
 	whole := slices.MinFunc(said, func(a, b *zone) int { return cmp.Compare(a.whole.Max, b.whole.Max) }).whole
 	slices.SortFunc(zones, byNumber)
 	for i, z := range zones {
-		r.portions[z.name] = v1alpha1.Bounds{Min: portion(whole.Min, i, len(zones)), Max: portion(whole.Max, i, len(zones))}
+		r.portions[z.name] = v1alpha1.Bounds{Min: portionOf(whole.Min, i, len(zones)), Max: portionOf(whole.Max, i, len(zones))}
 	}
 }
 
-// portion is the part of a number that Gardener gives to one of some zones: the first ones have one more where it cannot be divided.
-func portion(whole int32, zone, zones int) int32 {
+// portionOf returns the part of a number that Gardener gives to one of several zones: the first
+// zones have one more if it cannot be divided evenly.
+func portionOf(whole int32, zone, zones int) int32 {
 	part := whole / int32(zones)
 	if int32(zone) < whole%int32(zones) {
 		part++
@@ -87,5 +89,6 @@ func number(name string) (prefix string, n int) {
 // gardenPool is the label by which Gardener's MachineDeployments are known.
 const gardenPool = "worker.gardener.cloud/pool"
 
-// gardeners reports whether Gardener created a member, so that it has a max even if that cannot be read.
-func (z *zone) gardeners() bool { return z.Object.Labels[gardenPool] != "" }
+// ownedByGardener reports whether Gardener created a member, so that it has a max even if that
+// cannot be read.
+func (z *zone) ownedByGardener() bool { return z.Object.Labels[gardenPool] != "" }

@@ -65,13 +65,13 @@ func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) 
 	return p, nil
 }
 
-// Show replaces the objects of the preview.
-func (p *Preview) Show(o Objects, now time.Time) error {
+// Load replaces the objects of the preview.
+func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := p.c.stores
 	errs := []error{
 		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
-		still.Show(s.machines, o.Machines), still.Show(s.classes, o.Classes), p.c.garden.show(o),
+		still.Show(s.machines, o.Machines), still.Show(s.classes, o.Classes), p.c.garden.setObjects(o),
 	}
 	if s.nodes != nil {
 		errs = append(errs, still.Show(s.nodes, o.Nodes), still.Show(s.pods, o.Pods), still.Show(s.budgets, o.Budgets),
@@ -81,7 +81,7 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-func (g *garden) show(o Objects) error {
+func (g *garden) setObjects(o Objects) error {
 	if !o.Garden {
 		return nil
 	}
@@ -105,8 +105,8 @@ func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
 	for i, o := range p.Outcomes {
 		before := v.Members[i].Object
 		after := *before
-		if !o.Write.None() {
-			patch, err := json.Marshal(patchOf(before, o.Write))
+		if !o.Write.IsEmpty() {
+			patch, err := json.Marshal(mergePatch(before, o.Write))
 			if err != nil {
 				return nil, fmt.Errorf("encode patch: %w", err)
 			}
@@ -116,7 +116,7 @@ func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
 			}
 		}
 		conditions, differs := NewConditions(before.Status.Conditions, o.Conditions, metav1.NewTime(v.Now))
-		if after.Status.Conditions = conditions; differs || !o.Write.None() {
+		if after.Status.Conditions = conditions; differs || !o.Write.IsEmpty() {
 			all = append(all, &after)
 		}
 	}

@@ -54,9 +54,9 @@ type zone struct {
 	// stalled reports whether its part of a move waits until a machine can be deleted.
 	stalled bool
 	// troubles are errors in its bounds and its pool's excess; verdict is the state of its replicas, and spread that of its pool's excess.
-	troubles []string
-	verdict  verdict
-	spread   verdict
+	errors  []string
+	verdict verdict
+	spread  verdict
 }
 
 // draft is the desired state of a member.
@@ -67,13 +67,14 @@ type draft struct {
 	move              *v1alpha1.Move
 	bounds, given     string
 	// gone names a machine for deletion.
-	gone string
-	news []News
-	why  string
+	gone   string
+	events []Event
+	why    string
 }
 
-// read reads the settings of a member. Invalid ones count as not set; those that a user wrote are troubles.
-func read(m Member, s Settings) *zone {
+// readMember reads the settings of a member. Invalid ones count as not set; those that a user wrote
+// are reported.
+func readMember(m Member, s Settings) *zone {
 	d := m.Object
 	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: int(pool.Requested(d))}
 	z.readWishes(s)
@@ -97,7 +98,7 @@ func (z *zone) readWishes(s Settings) {
 	d := z.Object
 	mode, err := pool.Parsed(d.Annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
 	if err != nil {
-		z.verdict = not("Invalid", err.Error())
+		z.verdict = falseVerdict("Invalid", err.Error())
 	}
 	if err != nil || !s.Enabled {
 		z.mode = v1alpha1.BalanceOff
@@ -111,7 +112,7 @@ func (z *zone) readWishes(s Settings) {
 		z.share = &share
 	}
 	if _, set := d.Annotations[v1alpha1.BoundsAnnotation]; set && z.bounds == nil {
-		z.troubles = append(z.troubles, err.Error())
+		z.errors = append(z.errors, err.Error())
 	}
 	z.readWorker()
 }
@@ -124,7 +125,7 @@ func (z *zone) readWorker() {
 	z.whole, errs[1] = pool.Parsed(annotations, v1alpha1.BoundsAnnotation, v1alpha1.ParseBounds)
 	for _, err := range errs {
 		if err != nil {
-			z.troubles = append(z.troubles, err.Error())
+			z.errors = append(z.errors, err.Error())
 		}
 	}
 	if _, set := annotations[v1alpha1.PoolExcessAnnotation]; !set && z.whole != nil {
@@ -152,8 +153,9 @@ func derived(share *int, bounds string) bool {
 	return share != nil || err == nil && b.Excess != nil
 }
 
-// limit returns the most replicas that its bounds allow. The replicas that it has are always allowed.
-func (z *zone) limit(has int) int {
+// maxReplicas returns the most replicas that its bounds allow. The replicas that it has are always
+// allowed.
+func (z *zone) maxReplicas(has int) int {
 	switch {
 	case z.maxUnknown:
 		return has
@@ -163,16 +165,17 @@ func (z *zone) limit(has int) int {
 	return max(int(z.bounds.Max), has)
 }
 
-// floor returns the fewest replicas that its bounds allow.
-func (z *zone) floor() int {
+// minReplicas returns the fewest replicas that its bounds allow.
+func (z *zone) minReplicas() int {
 	if z.bounds == nil {
 		return 0
 	}
 	return min(int(z.bounds.Min), z.replicas)
 }
 
-// closed reports whether a member neither gives nor takes: it is being deleted, or cannot create machines.
-func (z *zone) closed() bool {
+// excluded reports whether a member neither gives nor takes: it is being deleted, or cannot create
+// machines.
+func (z *zone) excluded() bool {
 	return z.Object.DeletionTimestamp != nil || z.halted() != verdict{}
 }
 
@@ -181,11 +184,11 @@ func (z *zone) closed() bool {
 func (z *zone) halted() verdict {
 	switch paused := z.Object.Spec.Paused; {
 	case frozen(z.Object):
-		return not("Frozen", "machine-controller-manager has frozen it: replicas stay where they are requested until it is unfrozen")
+		return falseVerdict("Frozen", "machine-controller-manager has frozen it: replicas stay where they are requested until it is unfrozen")
 	case paused && z.NoSet:
-		return not("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are requested until it is resumed")
+		return falseVerdict("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are requested until it is resumed")
 	case paused && z.Rollout.Spread:
-		return not("Paused", "it is paused in the middle of a rollout: replicas stay where they are requested until it is resumed")
+		return falseVerdict("Paused", "it is paused in the middle of a rollout: replicas stay where they are requested until it is resumed")
 	}
 	return verdict{}
 }
@@ -202,11 +205,11 @@ func (z *zone) balanced() bool { return z.mode != v1alpha1.BalanceOff }
 // growth returns the requested replicas that are not applied yet.
 func (z *zone) growth() int { return z.replicas - z.applied }
 
-// own returns the excess of a member without regard to its pool.
-func (z *zone) own() int {
+// ownExcess returns the excess of a member without regard to its pool.
+func (z *zone) ownExcess() int {
 	field := z.field
 	if z.derived {
-		field = small(z.kept)
+		field = clampInt32(z.kept)
 	}
 	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field}, z.replicas, z.allocatable())
 	if err != nil {
@@ -223,8 +226,8 @@ func awaiting(move *v1alpha1.Move) int {
 	return int(move.Reserve)
 }
 
-// names returns the names of zones for a message.
-func names(zones []*zone) string {
+// joinNames returns the names of zones for a message.
+func joinNames(zones []*zone) string {
 	all := make([]string, 0, len(zones))
 	for _, z := range zones {
 		all = append(all, z.name)

@@ -17,17 +17,17 @@ import (
 // spreadShares gives each member its share of its pool's excess. Without one, a member has a share only while the cluster is
 // hibernated, which is 0, or while a machine is created for a move to it.
 func (r *round) spreadShares() {
-	asleep := r.asleep()
+	asleep := r.hibernated()
 	for _, pool := range r.pools {
 		if asleep {
-			sleep(pool)
+			hibernate(pool)
 			continue
 		}
 		total, said, trouble := poolExcess(pool)
 		switch {
 		case trouble != "":
 			for _, z := range pool {
-				z.spread = not("ExcessUnknown", trouble)
+				z.spread = falseVerdict("ExcessUnknown", trouble)
 				if z.share != nil {
 					z.setShare(max(0, *z.share-awaiting(z.move)) + awaiting(z.next.move))
 				}
@@ -38,14 +38,14 @@ func (r *round) spreadShares() {
 			for _, z := range pool {
 				z.next.share = nil
 				if n := awaiting(z.next.move); n > 0 {
-					z.setShare(z.own() + n)
+					z.setShare(z.ownExcess() + n)
 				}
 			}
 		}
 	}
 }
 
-func sleep(pool []*zone) {
+func hibernate(pool []*zone) {
 	for _, z := range pool {
 		if !z.reserves() {
 			continue
@@ -56,7 +56,7 @@ func sleep(pool []*zone) {
 }
 
 // reserves reports whether a member has, or has had, an excess.
-func (z *zone) reserves() bool { return z.pooled || z.share != nil || z.own() > 0 }
+func (z *zone) reserves() bool { return z.pooled || z.share != nil || z.ownExcess() > 0 }
 
 func (z *zone) setShare(n int) { z.next.share = &n }
 
@@ -113,7 +113,7 @@ func leastOf(pool []*zone) corev1.ResourceList {
 // spread spreads this number of machines over a pool. Shares grow at once. If a share moves to another member, no ready machine is
 // deleted before its replacement is ready.
 func (r *round) spread(pool []*zone, total int) {
-	goal, short := r.goals(pool, int64(total))
+	goal, short := r.shareGoals(pool, int64(total))
 	current, ready := make([]int64, len(pool)), make([]int64, len(pool))
 	var usable int64
 	for i, z := range pool {
@@ -139,29 +139,30 @@ func (r *round) spread(pool []*zone, total int) {
 	}
 }
 
-// goals returns the shares of a pool in the steady state. Ties go to the member with the fewest machines. But a member keeps its share
-// while it exceeds another by at most one, so that machines do not follow every change of replicas.
-func (r *round) goals(pool []*zone, total int64) (goal []int64, short int64) {
-	first := r.place(pool, total, func(*zone) bool { return false })
+// shareGoals returns the shares of a pool in the steady state. Ties go to the member with the
+// fewest machines. But a member keeps its share while it exceeds another by at most one, so that
+// machines do not follow every change of replicas.
+func (r *round) shareGoals(pool []*zone, total int64) (goal []int64, short int64) {
+	first := r.distributeShares(pool, total, func(*zone) bool { return false })
 	level := int64(0)
 	for i := range pool {
 		level = max(level, first.Replicas[i])
 	}
-	placed := r.place(pool, total, func(z *zone) bool {
+	placed := r.distributeShares(pool, total, func(z *zone) bool {
 		return z.share != nil && int64(*z.share-awaiting(z.move)) >= level
 	})
 	return placed.Replicas, placed.Overflow
 }
 
-func (r *round) place(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
+func (r *round) distributeShares(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
 	targets, ills := make([]distribute.Target, len(pool)), make([]distribute.Health, len(pool))
 	for i, z := range pool {
 		rank := int64(2*z.replicas) + 3
 		if holds(z) {
 			rank -= 3
 		}
-		least, room := 0, max(0, z.limit(z.replicas)-z.replicas)
-		if z.closed() || r.keepsShare(z) { // it has what it has
+		least, room := 0, max(0, z.maxReplicas(z.replicas)-z.replicas)
+		if z.excluded() || r.keepsShare(z) { // it has what it has
 			if room = 0; z.share != nil {
 				room = max(0, *z.share-awaiting(z.move))
 			}
@@ -181,26 +182,26 @@ func (r *round) place(pool []*zone, total int64, holds func(*zone) bool) distrib
 }
 
 func spreadVerdict(pool []*zone, total int, short int64) verdict {
-	ill := ailing(pool)
+	ill := failingText(pool)
 	switch {
 	case short > 0 && slices.ContainsFunc(pool, func(z *zone) bool { return z.maxUnknown }):
-		return not("MaximumUnknown", fmt.Sprintf("the maximum of this pool is not known, so there is no room for %d of the %d machines in reserve: "+
+		return falseVerdict("MaximumUnknown", fmt.Sprintf("the maximum of this pool is not known, so there is no room for %d of the %d machines in reserve: "+
 			"set the worker annotation %s, for example \"3:9:4\" for minimum, maximum and excess", short, total, v1alpha1.BoundsAnnotation))
 	case short > 0:
-		return not("NoRoom", fmt.Sprintf("there is no room for %d machines of the pool's excess of %d: raise max in the bounds, or lower the excess%s", short, total, ill))
+		return falseVerdict("NoRoom", fmt.Sprintf("there is no room for %d machines of the pool's excess of %d: raise max in the bounds, or lower the excess%s", short, total, ill))
 	case ill != "":
 		return verdict{status: true, reason: "StandingIn", message: fmt.Sprintf("the pool's excess of %d is complete, partly in other zones%s", total, ill)}
 	}
 	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
 }
 
-// ailing names the members that fail to create machines, as the end of a sentence.
-func ailing(zones []*zone) string {
+// failingText names the members that fail to create machines, as the end of a sentence.
+func failingText(zones []*zone) string {
 	blocked := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return !z.health.blocked })
 	if len(blocked) == 0 {
 		return ""
 	}
-	return ", because machines cannot be created in " + names(blocked)
+	return ", because machines cannot be created in " + joinNames(blocked)
 }
 
 // byName orders members independently of the input.

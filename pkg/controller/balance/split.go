@@ -16,9 +16,9 @@ type Group struct {
 	Max int
 }
 
-// Split adds machines to groups so that they become as even as possible: the smallest grow first, none exceeds its max, and none
+// SplitEvenly adds machines to groups so that they become as even as possible: the smallest grow first, none exceeds its max, and none
 // loses any. Ties go to favoured groups, then to the first by name. The second result is the number without room.
-func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
+func SplitEvenly(groups []Group, more int, favoured string) (sizes []int, left int) {
 	targets := make([]distribute.Target, len(groups))
 	total := int64(more)
 	for i, g := range groups {
@@ -43,63 +43,66 @@ func Split(groups []Group, more int, favoured string) (sizes []int, left int) {
 	return sizes, int(result.Overflow)
 }
 
-// split splits one member's growth, and what it cannot create, over its group. It reports whether it began a move.
-func (r *round) split(group []*zone) bool {
+// splitGrowth splits one member's growth, and what it cannot create, over its group. It reports
+// whether it began a move.
+func (r *round) splitGrowth(group []*zone) bool {
 	for _, z := range group {
-		if !z.loosens() {
+		if !z.hasGrowthToGive() {
 			continue
 		}
-		base, more := z.loose()
-		groups := []Group{{Name: z.name, Replicas: base, Max: z.room(base)}}
+		base, more := z.growthToGive()
+		groups := []Group{{Name: z.name, Replicas: base, Max: z.maxWithProbe(base)}}
 		var takers []*zone
 		for _, other := range group {
-			if other == z || other.closed() {
+			if other == z || other.excluded() {
 				continue
 			}
-			if why, barred := r.barred(z, other); barred {
-				z.verdict = not("PodsBound", why)
+			if why, barred := r.waitingPodBarred(z, other); barred {
+				z.verdict = falseVerdict("PodsBound", why)
 				r.blocks[z.name] = "PodsBound"
 				continue
 			}
 			takers = append(takers, other)
-			groups = append(groups, Group{Name: other.name, Replicas: other.replicas, Max: other.room(other.replicas)})
+			groups = append(groups, Group{Name: other.name, Replicas: other.replicas, Max: other.maxWithProbe(other.replicas)})
 		}
-		sizes, left := Split(groups, more, z.name)
-		if r.give(z, takers, sizes, left) {
+		sizes, left := SplitEvenly(groups, more, z.name)
+		if r.giveGrowth(z, takers, sizes, left) {
 			return true
 		}
 	}
 	return false
 }
 
-// loosens reports whether a member has replicas without machines that others may take.
-func (z *zone) loosens() bool {
-	return !z.closed() && (z.growth() > 0 || z.health.blocked && z.unmade() > 0)
+// hasGrowthToGive reports whether a member has replicas without machines that others may take.
+func (z *zone) hasGrowthToGive() bool {
+	return !z.excluded() && (z.growth() > 0 || z.health.blocked && z.uncreated() > 0)
 }
 
-// loose returns the replicas of a member that have no machine yet: beyond base, this number more.
-func (z *zone) loose() (base, more int) {
+// growthToGive returns the replicas of a member that have no machine yet: beyond base, this number
+// more.
+func (z *zone) growthToGive() (base, more int) {
 	base = min(z.applied, z.replicas)
 	if z.health.blocked {
-		base -= z.unmade()
+		base -= z.uncreated()
 	}
 	return base, z.replicas - base
 }
 
-// room returns the most that a member may have, if it has this number now. A member that fails to create machines gets at most one,
-// as a probe.
-func (z *zone) room(has int) int {
+// maxWithProbe returns the most that a member may have, if it has this number now. A member that
+// fails to create machines gets at most one, as a probe.
+func (z *zone) maxWithProbe(has int) int {
 	switch {
 	case z.health.blocked && z.health.probing:
-		return min(z.limit(has), has+1)
+		return min(z.maxReplicas(has), has+1)
 	case z.health.blocked:
 		return has
 	}
-	return z.limit(has)
+	return z.maxReplicas(has)
 }
 
-// give records what a member gives to others, and applies what it keeps. What no member has room for stays where it was requested.
-func (r *round) give(z *zone, takers []*zone, sizes []int, left int) bool {
+// giveGrowth records what a member gives to others, and applies what it keeps. What no member has
+// room for stays where it was requested.
+func (r *round) giveGrowth(z *zone, takers []*zone, sizes []int, left int) bool {
 	to, moved := map[string]int32{}, 0
 	for i, taker := range takers {
 		if n := sizes[i+1] - taker.replicas; n > 0 {
@@ -108,7 +111,7 @@ func (r *round) give(z *zone, takers []*zone, sizes []int, left int) bool {
 		}
 	}
 	if left > 0 && z.verdict.reason == "" {
-		z.verdict = not("NoRoom", "no similar MachineDeployment has room for the requested growth"+ailing(append(takers, z)))
+		z.verdict = falseVerdict("NoRoom", "no similar MachineDeployment has room for the requested growth"+failingText(append(takers, z)))
 		r.blocks[z.name] = "NoRoom"
 	}
 	if moved == 0 {

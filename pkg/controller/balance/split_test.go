@@ -38,7 +38,7 @@ func text(sizes []int, left int) string {
 
 // These are the rows of cluster-autoscaler's balancing, one by one.
 var _ = DescribeTable("Growth over groups", func(want string, more int, groups ...Group) {
-	sizes, left := Split(groups, more, groups[0].Name)
+	sizes, left := SplitEvenly(groups, more, groups[0].Name)
 	Expect(text(sizes, left)).To(Equal(want))
 },
 	Entry("one alone, 1", "2", 1, ng(1, 1, 10)),
@@ -68,7 +68,7 @@ var _ = Describe("Growth over groups, by law", func() {
 				groups = append(groups, ng(i, rapid.IntRange(0, 9).Draw(t, "replicas"), rapid.IntRange(0, 12).Draw(t, "max")))
 			}
 			more := rapid.IntRange(0, 40).Draw(t, "more")
-			sizes, left := Split(groups, more, groups[rapid.IntRange(0, n-1).Draw(t, "favoured")].Name)
+			sizes, left := SplitEvenly(groups, more, groups[rapid.IntRange(0, n-1).Draw(t, "favoured")].Name)
 			grown := left
 			for i, g := range groups {
 				if sizes[i] < g.Replicas || sizes[i] > max(g.Max, g.Replicas) {
@@ -117,7 +117,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		w.carry()
 		p := NewPlan(w.View)
 		Expect(writes(p)).To(Equal("a: r=4 -move"))
-		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "Moved 4 of the requested replicas to b (2), c (2)"}}))
+		Expect(of(p, "a").Events).To(Equal([]Event{{EventMoved, "Moved 4 of the requested replicas to b (2), c (2)"}}))
 		Expect(p.Moves).To(Equal(4))
 		w.carry()
 		Expect(writes(NewPlan(w.View))).To(Equal("b: -move; c: -move"))

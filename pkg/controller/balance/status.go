@@ -40,8 +40,8 @@ type Condition struct {
 	Reason, Message string
 }
 
-// News is an event to record.
-type News struct{ Reason, Message string }
+// Event is an event to record.
+type Event struct{ Reason, Message string }
 
 // verdict is the content of a condition; the zero value means no condition.
 type verdict struct {
@@ -49,7 +49,7 @@ type verdict struct {
 	reason, message string
 }
 
-func not(reason, message string) verdict { return verdict{reason: reason, message: message} }
+func falseVerdict(reason, message string) verdict { return verdict{reason: reason, message: message} }
 
 // conditions returns the desired conditions of a member.
 func (r *round) conditions(z *zone) []Condition {
@@ -62,8 +62,8 @@ func (r *round) conditions(z *zone) []Condition {
 		all = append(all, Condition{ConditionBalanced, v.status, v.reason, v.message})
 	}
 	v := z.spread
-	if len(z.troubles) > 0 {
-		v = not("Invalid", strings.Join(z.troubles, "; "))
+	if len(z.errors) > 0 {
+		v = falseVerdict("Invalid", strings.Join(z.errors, "; "))
 	}
 	if v.reason != "" {
 		all = append(all, Condition{ConditionShare, v.status, v.reason, v.message})
@@ -87,19 +87,19 @@ func NewConditions(was []v1alpha1.MachineDeploymentCondition, wanted []Condition
 			differs = true
 			continue
 		}
-		is = append(is, wanted[at].over(c, now))
+		is = append(is, wanted[at].replace(c, now))
 		differs = differs || is[len(is)-1] != c
 	}
 	for _, w := range wanted {
 		if !slices.ContainsFunc(was, func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == w.Type }) {
-			is, differs = append(is, w.over(v1alpha1.MachineDeploymentCondition{Type: w.Type}, now)), true
+			is, differs = append(is, w.replace(v1alpha1.MachineDeploymentCondition{Type: w.Type}, now)), true
 		}
 	}
 	return is, differs
 }
 
-// over returns the condition that replaces an older one, or the older one if nothing changes.
-func (c Condition) over(was v1alpha1.MachineDeploymentCondition, now metav1.Time) v1alpha1.MachineDeploymentCondition {
+// replace returns the condition that replaces an older one, or the older one if nothing changes.
+func (c Condition) replace(was v1alpha1.MachineDeploymentCondition, now metav1.Time) v1alpha1.MachineDeploymentCondition {
 	status := mcm.ConditionFalse
 	if c.Status {
 		status = mcm.ConditionTrue

@@ -67,7 +67,7 @@ var _ = Describe("Again", func() {
 		Expect(NewPlan(v).Again).To(BeZero())
 		v.Memory.Paused = map[string]time.Time{"a": noon.Add(3 * time.Minute)}
 		Expect(NewPlan(v).Again).To(Equal(3 * time.Minute))
-		v.Memory.Ill = map[string]Ill{"b": {Failures: 1, Since: born, Until: noon.Add(2 * time.Minute)}}
+		v.Memory.Failing = map[string]Failure{"b": {Failures: 1, Since: born, Until: noon.Add(2 * time.Minute)}}
 		Expect(NewPlan(v).Again).To(Equal(2 * time.Minute))
 		machines(machine("x", phase(mcm.MachinePending), bornAt(noon.Add(-9*time.Minute))))(&v.Members[0])
 		Expect(NewPlan(v).Again).To(Equal(time.Minute))

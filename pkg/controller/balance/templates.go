@@ -31,13 +31,13 @@ func newTemplates(now time.Time) templates {
 	return templates{began: now, held: map[string]time.Time{}, last: map[string]remembered{}}
 }
 
-// fill sets for each member what a fresh machine offers, and its Node.
-func (t *templates) fill(members []Member, source pool.Source, now time.Time, o similar.Options) {
-	t.notice(members, now)
+// setTemplates sets for each member what a fresh machine offers, and its Node.
+func (t *templates) setTemplates(members []Member, source pool.Source, now time.Time, o similar.Options) {
+	t.noteReserve(members, now)
 	var known []similar.Template
 	var at []int
 	for i, m := range members {
-		if template, ok := t.of(m, source, now); ok {
+		if template, ok := t.templateOf(m, source, now); ok {
 			template.Taints = m.Object.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
 			known, at = append(known, template), append(at, i)
 		}
@@ -45,12 +45,12 @@ func (t *templates) fill(members []Member, source pool.Source, now time.Time, o 
 	for i, template := range similar.Completed(known, o) {
 		m := &members[at[i]]
 		m.Template = &known[i]
-		m.Fresh = fresh(*m, template)
+		m.Fresh = freshNode(*m, template)
 	}
 }
 
-// notice remembers which machines are in reserve, and forgets those that no longer exist.
-func (t *templates) notice(members []Member, now time.Time) {
+// noteReserve remembers which machines are in reserve, and forgets those that no longer exist.
+func (t *templates) noteReserve(members []Member, now time.Time) {
 	held, last := map[string]time.Time{}, map[string]remembered{}
 	for _, m := range members {
 		if r, ok := t.last[m.Object.Name]; ok {
@@ -68,8 +68,9 @@ func (t *templates) notice(members []Member, now time.Time) {
 	t.held, t.last = held, last
 }
 
-// of returns the template from a Node, otherwise the last known one of the same class, otherwise from the class.
-func (t *templates) of(m Member, source pool.Source, now time.Time) (similar.Template, bool) {
+// templateOf returns the template from a Node, otherwise the last known one of the same class,
+// otherwise from the class.
+func (t *templates) templateOf(m Member, source pool.Source, now time.Time) (similar.Template, bool) {
 	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
 	if template, ok := similar.Choose(name, t.candidates(m, source), now); ok {
 		t.last[name] = remembered{class, template}
@@ -101,8 +102,9 @@ func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate
 	return all
 }
 
-// fresh returns the Node of a machine that is created now: what is free for pods there, and the taints of the pool.
-func fresh(m Member, t similar.Template) *corev1.Node {
+// freshNode returns the Node of a machine that is created now: what is free for pods there, and the
+// taints of the pool.
+func freshNode(m Member, t similar.Template) *corev1.Node {
 	name := "fresh." + m.Object.Name
 	own := m.Object.Spec.Template.Spec.NodeTemplateSpec
 	labels := maps.Clone(t.Labels)

@@ -108,7 +108,7 @@ var _ = Describe("A plan, by law", func() {
 			}
 			for i, o := range p.Outcomes {
 				d := v.Members[i].Object
-				if o.Name != d.Name || d.DeletionTimestamp != nil && !o.Write.None() {
+				if o.Name != d.Name || d.DeletionTimestamp != nil && !o.Write.IsEmpty() {
 					t.Fatalf("%s: %+v", d.Name, o)
 				}
 				if o.Write.Replicas != nil && *o.Write.Replicas < 0 {

@@ -92,13 +92,13 @@ type Settings struct {
 // Memory is kept from plan to plan. Without it, a zone is tried once more than necessary.
 type Memory struct {
 	// Ill are the members that fail to create machines, by name.
-	Ill map[string]Ill
+	Failing map[string]Failure
 	// Paused members take no machine until this time, by name.
 	Paused map[string]time.Time
 }
 
-// Ill describes a member that fails to create machines.
-type Ill struct {
+// Failure describes a member that fails to create machines.
+type Failure struct {
 	// Since is when it last began to fail.
 	Since time.Time
 	// Failures is the number of consecutive failures.

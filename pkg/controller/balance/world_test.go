@@ -58,7 +58,7 @@ func (w *world) carry() bool {
 	w.Memory, w.again = p.Memory, p.Again
 	wrote := false
 	for i, o := range p.Outcomes {
-		if !o.Write.None() {
+		if !o.Write.IsEmpty() {
 			w.write(&w.Members[i], o.Write)
 			wrote = true
 		}
@@ -140,7 +140,7 @@ func (w *world) machines() string {
 	return w.each(func(m Member) string {
 		var all []string
 		for _, x := range m.Machines {
-			text := fmt.Sprint(x.Object.Name, reserved(x))
+			text := fmt.Sprint(x.Object.Name, pendingTaker(x))
 			if x.Object.DeletionTimestamp != nil || x.Object.Status.CurrentStatus.Phase != mcm.MachineRunning {
 				text += "*"
 			}
@@ -173,12 +173,12 @@ func (w *world) mcm(m *Member) {
 	}
 	serving := 0
 	for _, x := range m.Machines {
-		if !reserved(x) {
+		if !pendingTaker(x) {
 			serving++
 		}
 	}
 	for i := range m.Machines {
-		if x := m.Machines[i]; serving < replicas && reserved(x) && x.Object.Status.CurrentStatus.Phase == mcm.MachineRunning {
+		if x := m.Machines[i]; serving < replicas && pendingTaker(x) && x.Object.Status.CurrentStatus.Phase == mcm.MachineRunning {
 			delete(m.Machines[i].Object.Annotations, v1alpha1.ReserveAnnotation)
 			serving++
 		}
@@ -207,7 +207,7 @@ func (w *world) first(m *Member, serving bool) int {
 		if x.Object.Status.CurrentStatus.Phase != mcm.MachineRunning {
 			r += 1000
 		}
-		if reserved(x) != serving {
+		if pendingTaker(x) != serving {
 			r += 100
 		}
 		if r > rank {
@@ -242,7 +242,7 @@ func (w *world) drain(m *Member, i int) {
 // kill removes the machines of a member that serve, or those in reserve.
 func (w *world) kill(name string, reserve bool) {
 	m := w.member(name)
-	m.Machines = slices.DeleteFunc(m.Machines, func(x Machine) bool { return reserved(x) == reserve })
+	m.Machines = slices.DeleteFunc(m.Machines, func(x Machine) bool { return pendingTaker(x) == reserve })
 }
 
 func (w *world) member(name string) *Member {
@@ -254,7 +254,8 @@ func (w *world) member(name string) *Member {
 	return nil
 }
 
-func reserved(m Machine) bool { return m.Object.Annotations[v1alpha1.ReserveAnnotation] != "" }
+// pendingTaker returns the member that creates a machine for a move, nil if none does.
+func pendingTaker(m Machine) bool { return m.Object.Annotations[v1alpha1.ReserveAnnotation] != "" }
 
 func (w *world) count(name string) int { return len(w.member(name).Machines) }
 
@@ -299,7 +300,7 @@ func (w *world) running(reserve bool) string {
 	return w.each(func(m Member) string {
 		n := 0
 		for _, x := range m.Machines {
-			if reserved(x) == reserve && x.Object.Status.CurrentStatus.Phase == mcm.MachineRunning && x.Object.DeletionTimestamp == nil {
+			if pendingTaker(x) == reserve && x.Object.Status.CurrentStatus.Phase == mcm.MachineRunning && x.Object.DeletionTimestamp == nil {
 				n++
 			}
 		}

@@ -201,7 +201,7 @@ func (w *world) planAll(ctx context.Context) error {
 func (w *world) lookAtZones() error {
 	w.plans.zones = map[string]zonesPlan{}
 	for namespace, preview := range w.zones {
-		if err := preview.Show(w.zoneObjects(namespace), w.now); err != nil {
+		if err := preview.Load(w.zoneObjects(namespace), w.now); err != nil {
 			return err
 		}
 		v, p := preview.Plan()
@@ -225,7 +225,7 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 			w.putDeployment(d)
 		}
 		for _, o := range p.Outcomes {
-			moved = moved || !o.Write.None()
+			moved = moved || !o.Write.IsEmpty()
 		}
 		again = sooner(again, p.Again)
 	}

@@ -71,7 +71,7 @@ var _ = Describe("What is uneven", func() {
 		w.mcm(&w.Members[1])
 		p := NewPlan(w.View)
 		Expect(writes(p)).To(Equal("a: r=3 applied-replicas=3 -move gone=a-0"))
-		Expect(of(p, "a").News).To(Equal([]News{{EventMoved, "Machine a-0 is deleted because its replica moved to b (1)"}}))
+		Expect(of(p, "a").Events).To(Equal([]Event{{EventMoved, "Machine a-0 is deleted because its replica moved to b (1)"}}))
 		w.carry()
 		Expect(writes(NewPlan(w.View))).To(Equal("b: -move"))
 		w.rest()
@@ -361,12 +361,12 @@ var _ = Describe("The machine that goes", func() {
 		annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:55Z")(&v.Members[0])
 		annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:54Z")(&v.Members[0])
 		p := NewPlan(v)
-		Expect(of(p, "a").Write.None()).To(BeTrue())
+		Expect(of(p, "a").Write.IsEmpty()).To(BeTrue())
 		Expect(p.Again).To(Equal(5 * time.Second))
 		v.Now = v.Now.Add(p.Again)
 		Expect(of(NewPlan(v), "a").Write.Annotations).To(Equal(map[string]string{machineutils.LastDeploymentReplicaChangeByScalerTime: "2026-03-01T12:00:05Z"}))
 		leaving(&v.Members[0].Machines[0])
-		Expect(of(NewPlan(v), "a").Write.None()).To(BeTrue())
+		Expect(of(NewPlan(v), "a").Write.IsEmpty()).To(BeTrue())
 	})
 
 	It("waits for the end of a rollout, in which a smaller number would take others", func() {
@@ -495,7 +495,7 @@ var _ = Describe("Moves, by law", func() {
 func (w *world) serves(m Member) int {
 	n := 0
 	for _, x := range m.Machines {
-		if !reserved(x) && x.Object.Status.CurrentStatus.Phase == "Running" && x.Object.DeletionTimestamp == nil {
+		if !pendingTaker(x) && x.Object.Status.CurrentStatus.Phase == "Running" && x.Object.DeletionTimestamp == nil {
 			n++
 		}
 	}
@@ -506,7 +506,7 @@ func (w *world) serves(m Member) int {
 func (w *world) half(cut int) {
 	p := NewPlan(w.View)
 	for i, o := range p.Outcomes {
-		if i < cut && !o.Write.None() {
+		if i < cut && !o.Write.IsEmpty() {
 			w.write(&w.Members[i], o.Write)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// finish takes every move in progress one step further, even if its cause no longer exists.
-func (r *round) finish() {
+// continueMoves takes every move in progress one step further, even if its cause no longer exists.
+func (r *round) continueMoves() {
 	// Members that promise a machine come first: nothing is given to one that may wait for days.
 	for _, z := range r.zones {
 		if z.promises() {
-			r.finishPromise(z)
+			r.continuePromise(z)
 		}
 	}
 	for _, z := range r.zones {
@@ -25,17 +25,17 @@ func (r *round) finish() {
 		switch {
 		case z.Object.DeletionTimestamp != nil || z.stalled || z.next.move != z.move:
 		case len(z.move.To) > 0:
-			r.finishGiving(z)
-		case z.waits() && z.mode != v1alpha1.BalanceContinuous:
-			r.drop(z)
-		case !z.waits() && !r.gives(z.move.From, z.move.ID):
+			r.continueGiving(z)
+		case z.moveNotBegun() && z.mode != v1alpha1.BalanceContinuous:
+			r.dropMove(z)
+		case !z.moveNotBegun() && !r.stillGives(z.move.From, z.move.ID):
 			z.next.move = nil
 		}
 	}
 }
 
-// gives reports whether a member still gives replicas in a move.
-func (r *round) gives(name, id string) bool {
+// stillGives reports whether a member still gives replicas in a move.
+func (r *round) stillGives(name, id string) bool {
 	from := r.byName[name]
 	return from != nil && from.Object.DeletionTimestamp == nil && from.move != nil && from.move.ID == id && len(from.move.To) > 0
 }
@@ -45,8 +45,9 @@ func (z *zone) promises() bool {
 	return z.Object.DeletionTimestamp == nil && z.move != nil && len(z.move.To) > 0 && z.move.Machine != ""
 }
 
-// finishPromise deletes a machine whose replica has arrived. If replicas were set to 0 meanwhile, no machine is left to delete.
-func (r *round) finishPromise(z *zone) {
+// continuePromise deletes a machine whose replica has arrived. If replicas were set to 0 meanwhile,
+// no machine is left to delete.
+func (r *round) continuePromise(z *zone) {
 	switch {
 	case z.replicas == 0:
 		z.next.move = nil
@@ -54,58 +55,58 @@ func (r *round) finishPromise(z *zone) {
 	case r.Unreachable != "":
 		z.stall(ReasonUnreachable, r.Unreachable)
 	case r.arrived(z):
-		r.settleMachine(z)
+		r.finishMove(z)
 	}
 }
 
 // stall leaves a move as it is until a machine can be deleted, which can take days. Meanwhile, growth stays where it is requested.
 func (z *zone) stall(reason, why string) {
-	z.verdict, z.stalled = not(reason, why), true
+	z.verdict, z.stalled = falseVerdict(reason, why), true
 	z.next.applied = z.next.replicas
 }
 
 // arrived reports whether everything that a member gives has arrived.
 func (r *round) arrived(z *zone) bool {
 	for name := range z.move.To {
-		if taker := r.byName[name]; taker == nil || taker.Object.DeletionTimestamp != nil || !taker.took(z) {
+		if taker := r.byName[name]; taker == nil || taker.Object.DeletionTimestamp != nil || !taker.hasTaken(z) {
 			return false
 		}
 	}
 	return true
 }
 
-// took reports whether a member has taken what another gives.
-func (z *zone) took(from *zone) bool {
+// hasTaken reports whether a member has taken what another gives.
+func (z *zone) hasTaken(from *zone) bool {
 	return z.move != nil && z.move.ID == from.move.ID && z.move.From == from.name && z.move.Taken > 0
 }
 
-// finishGiving gives replicas to the members that do not have them yet. After the last one, it removes the growth that was split from
-// the member that gives.
-func (r *round) finishGiving(z *zone) {
+// continueGiving gives replicas to the members that do not have them yet. After the last one, it
+// removes the growth that was split from the member that gives.
+func (r *round) continueGiving(z *zone) {
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		switch taker := r.byName[name]; {
-		case taker != nil && taker.Object.DeletionTimestamp == nil && taker.took(z):
+		case taker != nil && taker.Object.DeletionTimestamp == nil && taker.hasTaken(z):
 		case taker == nil, taker.Object.DeletionTimestamp != nil, r.stalled(taker), r.waitsFor(taker, z.name, map[string]bool{}):
-			z.forget(name)
+			z.dropTaker(name)
 			return
 		default:
-			r.take(taker, z, int(z.move.To[name]))
+			r.takeReplicas(taker, z, int(z.move.To[name]))
 		}
 	}
 	if z.move.Machine == "" && r.arrived(z) {
-		r.settle(z)
+		r.finishSplit(z)
 	}
 }
 
 // waitsFor reports whether a member must wait for the one of that name before it can take, directly or through others: for those that
 // it gives to, and for the one that it took from. If two members waited for each other, neither would ever take.
 func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
-	if z == nil || z.move == nil || z.waits() || asked[z.name] {
+	if z == nil || z.move == nil || z.moveNotBegun() || asked[z.name] {
 		return false
 	}
 	asked[z.name] = true
 	before := slices.Collect(maps.Keys(z.move.To))
-	if z.move.From != "" && r.gives(z.move.From, z.move.ID) {
+	if z.move.From != "" && r.stillGives(z.move.From, z.move.ID) {
 		before = append(before, z.move.From)
 	}
 	return slices.ContainsFunc(before, func(other string) bool {
@@ -113,8 +114,8 @@ func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 	})
 }
 
-// forget removes a member that no longer exists from a move.
-func (z *zone) forget(name string) {
+// dropTaker removes a member that no longer exists from a move.
+func (z *zone) dropTaker(name string) {
 	left := *z.move
 	left.To = maps.Clone(left.To)
 	delete(left.To, name)
@@ -124,9 +125,10 @@ func (z *zone) forget(name string) {
 	}
 }
 
-// take gives replicas to members. A member with a part in another move gets them after that move, which records what it took.
-func (r *round) take(z, from *zone, n int) {
-	if z.next.move != z.move || z.move != nil && !z.waits() {
+// takeReplicas gives replicas to a member. If it has a part in another move, it gets them after
+// that move, which records what it took.
+func (r *round) takeReplicas(z, from *zone, n int) {
+	if z.next.move != z.move || z.move != nil && !z.moveNotBegun() {
 		return
 	}
 	z.next.replicas += n
@@ -135,9 +137,9 @@ func (r *round) take(z, from *zone, n int) {
 	z.next.why = "take replicas from " + from.name
 }
 
-// settle removes replicas that have arrived elsewhere from those that are not applied. If a user lowered replicas meanwhile, what is
-// applied stays.
-func (r *round) settle(z *zone) {
+// finishSplit removes replicas that have arrived elsewhere from those that are not applied. If a
+// user lowered replicas meanwhile, what is applied stays.
+func (r *round) finishSplit(z *zone) {
 	moved := 0
 	for _, n := range z.move.To {
 		moved += int(n)
@@ -146,12 +148,12 @@ func (r *round) settle(z *zone) {
 	z.next.applied = min(z.applied, z.next.replicas)
 	z.next.move = nil
 	z.next.why = "split growth"
-	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("Moved %d of the requested replicas to %s", moved, targets(z.move.To))})
+	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Moved %d of the requested replicas to %s", moved, takersText(z.move.To))})
 	r.moves += moved
 }
 
-// targets returns, for example, "pool-z2 (2), pool-z3 (2)".
-func targets(to map[string]int32) string {
+// takersText returns, for example, "pool-z2 (2), pool-z3 (2)".
+func takersText(to map[string]int32) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(to)) {
 		if text != "" {
@@ -162,13 +164,14 @@ func targets(to map[string]int32) string {
 	return text
 }
 
-// settleMachine removes one replica and names its machine for deletion, once the machine that replaces it serves.
-func (r *round) settleMachine(z *zone) {
+// finishMove removes one replica and names its machine for deletion, once the machine that replaces
+// it serves.
+func (r *round) finishMove(z *zone) {
 	var taker *zone
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		// Growth that was requested meanwhile is not applied, and has no machines yet.
 		if taker = r.byName[name]; taker.health.serving < taker.applied {
-			z.await(taker)
+			z.awaitTaker(taker)
 			return
 		}
 	}
@@ -195,18 +198,18 @@ func (r *round) settleMachine(z *zone) {
 	z.next.applied = max(0, min(z.applied-1, z.next.replicas))
 	z.next.move, z.next.gone = nil, victim
 	z.next.why = "hand a replica over"
-	z.next.tell(News{Reason: EventMoved, Message: fmt.Sprintf("Machine %s is deleted because its replica moved to %s", victim, targets(z.move.To))})
+	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Machine %s is deleted because its replica moved to %s", victim, takersText(z.move.To))})
 	r.moves++
 }
 
-// await waits for the replacement: for seconds, or for days if its zone creates no machines.
-func (z *zone) await(taker *zone) {
+// awaitTaker waits for the replacement: for seconds, or for days if its zone creates no machines.
+func (z *zone) awaitTaker(taker *zone) {
 	why := "waiting until the machine in " + taker.name + " accepts pods"
-	if taker.health.blocked || taker.closed() || taker.Rollout.Spread {
+	if taker.health.blocked || taker.excluded() || taker.Rollout.Spread {
 		z.stall("Waiting", why)
 		return
 	}
-	z.verdict = not("Moving", why)
+	z.verdict = falseVerdict("Moving", why)
 }
 
-func (d *draft) tell(n News) { d.news = append(d.news, n) }
+func (d *draft) addEvent(n Event) { d.events = append(d.events, n) }

@@ -12,13 +12,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// even moves one machine of a group from the member with too many to the member with too few, by way of the reserve.
-func (r *round) even(group []*zone) {
-	goal := evened(group)
+// moveOne moves one machine of a group from the member with too many to the member with too few, by
+// way of the reserve.
+func (r *round) moveOne(group []*zone) {
+	goal := evenReplicas(group)
 	from, to := surplus(group, goal), deficit(group, goal)
-	pending := reserved(group)
+	pending := pendingTaker(group)
 	if pending != nil && (from == nil || to == nil || pending != to && goal[pending] <= pending.replicas || pending.health.blocked && !pending.health.probing) {
-		r.drop(pending)
+		r.dropMove(pending)
 		return
 	}
 	if from == nil || to == nil {
@@ -28,20 +29,20 @@ func (r *round) even(group []*zone) {
 		to = pending
 	}
 	if why := r.obstacle(group, from, to); why != "" {
-		r.wait(group, from, "Waiting", why)
+		r.recordWait(group, from, "Waiting", why)
 		return
 	}
 	victim, why := r.victim(from, to, "")
 	if victim == "" {
-		r.wait(group, from, reasonOf(why), why)
+		r.recordWait(group, from, reasonOf(why), why)
 		if pending != nil {
-			r.drop(pending)
+			r.dropMove(pending)
 		}
 		return
 	}
 	for _, z := range group {
-		if !z.closed() {
-			z.verdict = not("Moving", fmt.Sprintf("a machine is being moved from %s to %s", from.name, to.name))
+		if !z.excluded() {
+			z.verdict = falseVerdict("Moving", fmt.Sprintf("a machine is being moved from %s to %s", from.name, to.name))
 		}
 	}
 	if pending == nil {
@@ -57,11 +58,11 @@ func (r *round) even(group []*zone) {
 	}
 }
 
-// wait records why nothing moves.
-func (r *round) wait(group []*zone, from *zone, reason, why string) {
+// recordWait records why nothing moves.
+func (r *round) recordWait(group []*zone, from *zone, reason, why string) {
 	for _, z := range group {
 		if z.verdict.reason == "" {
-			z.verdict = not(reason, why)
+			z.verdict = falseVerdict(reason, why)
 		}
 	}
 	if reason != "Waiting" {
@@ -69,14 +70,14 @@ func (r *round) wait(group []*zone, from *zone, reason, why string) {
 	}
 }
 
-// evened returns how many replicas each member should have. Machines in reserve do not count.
-func evened(group []*zone) map[*zone]int {
+// evenReplicas returns how many replicas each member should have. Machines in reserve do not count.
+func evenReplicas(group []*zone) map[*zone]int {
 	targets := make([]distribute.Target, len(group))
 	var total int64
 	for i, z := range group {
 		total += int64(z.replicas)
-		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.floor()), Max: int64(z.room(z.replicas)), Current: int64(z.replicas)}
-		if z.closed() || z.Rollout.Spread {
+		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.minReplicas()), Max: int64(z.maxWithProbe(z.replicas)), Current: int64(z.replicas)}
+		if z.excluded() || z.Rollout.Spread {
 			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
 		}
 	}
@@ -92,15 +93,15 @@ func evened(group []*zone) map[*zone]int {
 
 // surplus returns the member that exceeds its goal most, nil if none does.
 func surplus(group []*zone, goal map[*zone]int) *zone {
-	return most(group, func(z *zone) int { return z.replicas - goal[z] })
+	return largestGap(group, func(z *zone) int { return z.replicas - goal[z] })
 }
 
 func deficit(group []*zone, goal map[*zone]int) *zone {
-	return most(group, func(z *zone) int { return goal[z] - z.replicas })
+	return largestGap(group, func(z *zone) int { return goal[z] - z.replicas })
 }
 
-// most returns the member with the largest positive gap. Ties go to the first by name.
-func most(group []*zone, gap func(*zone) int) *zone {
+// largestGap returns the member with the largest positive gap. Ties go to the first by name.
+func largestGap(group []*zone, gap func(*zone) int) *zone {
 	best := slices.MaxFunc(group, func(a, b *zone) int { return cmp.Or(cmp.Compare(gap(a), gap(b)), byName(b, a)) })
 	if gap(best) <= 0 {
 		return nil
@@ -108,8 +109,8 @@ func most(group []*zone, gap func(*zone) int) *zone {
 	return best
 }
 
-// reserved returns the member that creates a machine for a move, nil if none does.
-func reserved(group []*zone) *zone {
+// pendingTaker returns the member that creates a machine for a move, nil if none does.
+func pendingTaker(group []*zone) *zone {
 	for _, z := range group {
 		if z.move != nil && z.move.From != "" && z.move.Taken == 0 {
 			return z
@@ -118,11 +119,12 @@ func reserved(group []*zone) *zone {
 	return nil
 }
 
-// drop returns a machine that was created for a move to the reserve, and requests no other for a while.
-func (r *round) drop(z *zone) {
+// dropMove returns a machine that was created for a move to the reserve, and requests no other for
+// a while.
+func (r *round) dropMove(z *zone) {
 	z.next.move = nil
 	z.next.why = "drop a move"
-	r.pause(z)
+	r.pauseMoves(z)
 }
 
 // obstacle returns what must end before the next machine moves.
@@ -153,7 +155,7 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 
 // askReserve requests a machine where a replica is to go. If that would exceed its bounds, its present reserve is used.
 func (r *round) askReserve(from, to *zone) {
-	has := to.own()
+	has := to.ownExcess()
 	if to.share != nil {
 		has = *to.share
 	}
@@ -170,20 +172,20 @@ func (r *round) askReserve(from, to *zone) {
 
 // wantsReserve returns how many machines must be ready in reserve before one of them takes a replica.
 func (z *zone) wantsReserve() int {
-	has := z.own()
+	has := z.ownExcess()
 	if z.share != nil {
 		has = *z.share
 	}
-	return max(1, min(has, z.limit(z.replicas)-z.replicas))
+	return max(1, min(has, z.maxReplicas(z.replicas)-z.replicas))
 }
 
-// stirring reports whether pods may be needed: a member grows or cannot, is uneven, or has a move in progress. It reads a view
-// without pods, so it may report true without need.
-func stirring(v View) bool {
+// podsNeeded reports whether pods may be needed: a member grows or cannot, is uneven, or has a move
+// in progress. It reads a view without pods, so it may report true without need.
+func podsNeeded(v View) bool {
 	fewest, most := pool.Unbounded, 0
 	for _, m := range v.Members {
-		z := read(m, v.Settings)
-		if z.move != nil || z.growth() > 0 || slices.ContainsFunc(m.Machines, func(m Machine) bool { return m.stuck(v.Now, v.Settings.BootPatience) }) {
+		z := readMember(m, v.Settings)
+		if z.move != nil || z.growth() > 0 || slices.ContainsFunc(m.Machines, func(m Machine) bool { return m.isStuck(v.Now, v.Settings.BootPatience) }) {
 			return true
 		}
 		if z.mode == v1alpha1.BalanceContinuous {
