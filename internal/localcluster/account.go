@@ -42,7 +42,7 @@ func (c *Cluster) writeAccess(path, user string, access *api.AuthInfo) error {
 	}
 	name := "evenkeel-" + c.options.Name
 	config := api.NewConfig()
-	config.Clusters[name] = &api.Cluster{Server: c.url(APIServer), CertificateAuthorityData: authority}
+	config.Clusters[name] = &api.Cluster{Server: c.baseURL(APIServer), CertificateAuthorityData: authority}
 	config.AuthInfos[user] = access
 	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: user, Namespace: "default"}
 	config.CurrentContext = name

@@ -111,13 +111,13 @@ var _ = Describe("an API server alone", Ordered, func() {
 	})
 
 	It("lets none of its users talk to etcd", func(ctx SpecContext) {
-		cert, key, err := cluster.keys.cluster.issue("admin", "system:masters")
+		cert, key, err := cluster.keys.cluster.issueKeyPair("admin", "system:masters")
 		Expect(err).NotTo(HaveOccurred())
 		pair := newKeyPair(GinkgoT().TempDir(), "admin")
-		Expect(pair.write(cert, key)).To(Succeed())
-		url := cluster.url(etcdClientPort) + "/readyz"
-		Expect(get(ctx, url, cluster.keys.etcd, &cluster.keys.etcdClient)).To(Succeed())
-		Expect(get(ctx, url, cluster.keys.etcd, &pair)).To(MatchError(ContainSubstring("tls")))
+		Expect(pair.writeFiles(cert, key)).To(Succeed())
+		url := cluster.baseURL(etcdClientPort) + "/readyz"
+		Expect(getURL(ctx, url, cluster.keys.etcd, &cluster.keys.etcdClient)).To(Succeed())
+		Expect(getURL(ctx, url, cluster.keys.etcd, &pair)).To(MatchError(ContainSubstring("tls")))
 	})
 
 	It("takes pods, though nobody makes service accounts", func(ctx SpecContext) {

@@ -36,7 +36,7 @@ func (c *Cluster) Apply(ctx context.Context, manifests ...string) error {
 		return err
 	}
 	for _, object := range objects {
-		if err := a.apply(ctx, object); err != nil {
+		if err := a.applyObject(ctx, object); err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -60,7 +60,7 @@ func (c *Cluster) newApplier() (*applier, error) {
 	return &applier{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))}, nil
 }
 
-func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) error {
+func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstructured) error {
 	resource, err := a.resource(object)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func waitEstablished(ctx context.Context, crds dynamic.ResourceInterface, name s
 		if isEstablished(crd) {
 			return nil
 		}
-		if err := sleep(ctx, pollInterval); err != nil {
+		if err := sleepContext(ctx, pollInterval); err != nil {
 			return fmt.Errorf("wait until established: %w", err)
 		}
 	}

@@ -54,7 +54,7 @@ func Build(ctx context.Context, root string, out io.Writer) error {
 	}
 	defer lock.release()
 	for _, p := range programs {
-		if err := p.build(ctx, o.Root, o.Out); err != nil {
+		if err := p.buildBinary(ctx, o.Root, o.Out); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func Build(ctx context.Context, root string, out io.Writer) error {
 
 func upToDate(root string) bool {
 	for _, p := range programs {
-		if hash, err := p.hash(root); err != nil || !p.isBuilt(root, hash) {
+		if hash, err := p.sourceHash(root); err != nil || !p.isBuilt(root, hash) {
 			return false
 		}
 	}
@@ -71,8 +71,8 @@ func upToDate(root string) bool {
 	return err == nil
 }
 
-func (p program) build(ctx context.Context, root string, out io.Writer) error {
-	hash, err := p.hash(root)
+func (p program) buildBinary(ctx context.Context, root string, out io.Writer) error {
+	hash, err := p.sourceHash(root)
 	if err != nil || p.isBuilt(root, hash) {
 		return err
 	}
@@ -93,13 +93,15 @@ func (p program) build(ctx context.Context, root string, out io.Writer) error {
 		return fmt.Errorf("install %s: %w", p.what, err)
 	}
 	fmt.Fprintf(out, "built %s in %.1fs\n", p.what, time.Since(start).Seconds())
-	return os.WriteFile(p.stamp(root), []byte(hash), 0o644)
+	return os.WriteFile(p.stampFile(root), []byte(hash), 0o644)
 }
 
-func (p program) stamp(root string) string { return filepath.Join(binDir(root), "."+p.binary+".stamp") }
+func (p program) stampFile(root string) string {
+	return filepath.Join(binDir(root), "."+p.binary+".stamp")
+}
 
 func (p program) isBuilt(root, hash string) bool {
-	stamp, err := os.ReadFile(p.stamp(root))
+	stamp, err := os.ReadFile(p.stampFile(root))
 	if err != nil || string(stamp) != hash {
 		return false
 	}
@@ -107,9 +109,10 @@ func (p program) isBuilt(root, hash string) bool {
 	return err == nil
 }
 
-// hash names what the binary is made of: the files of its folder and the compiler. The compiler is taken to be the one
-// this process was built with, as asking for it takes longer than all the rest.
-func (p program) hash(root string) (string, error) {
+// sourceHash identifies what the binary is built from: the files of its folder and the compiler. It
+// assumes the compiler of this process, because asking for the version takes longer than everything
+// else.
+func (p program) sourceHash(root string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(root, p.folder, "*.*"))
 	if err != nil || len(files) == 0 {
 		return "", fmt.Errorf("find sources of %s in %s: %w", p.what, p.folder, os.ErrNotExist)

@@ -50,7 +50,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.acquire(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.startAll(ctx); err != nil {
 		c.release()
 		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
 	}
@@ -60,21 +60,21 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context) error {
+func (c *Cluster) startAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := c.prepare(); err != nil {
 		return err
 	}
-	if !c.options.Detached && c.busy() {
+	if !c.options.Detached && c.anyRunning() {
 		return errors.New("it runs detached; open it, or stop it first")
 	}
-	if err := c.empty(); err != nil {
+	if err := c.removeOldState(); err != nil {
 		return err
 	}
 	begin := time.Now()
 	started, err := c.startComponents(ctx)
-	if err == nil && c.options.has(APIServer) {
+	if err == nil && c.options.hasComponent(APIServer) {
 		err = c.waitDefaults(ctx)
 	}
 	if err != nil {
@@ -84,9 +84,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// empty forgets what an earlier run left, where that is asked for.
-func (c *Cluster) empty() error {
-	if !c.options.Fresh || c.busy() {
+// removeOldState removes the state of an earlier run if the options request that.
+func (c *Cluster) removeOldState() error {
+	if !c.options.Fresh || c.anyRunning() {
 		return nil
 	}
 	if err := os.RemoveAll(c.Dir()); err != nil {
@@ -142,11 +142,11 @@ func Load(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fileExists(stateFile(o.dir())) {
+	if !fileExists(stateFile(o.clusterDir())) {
 		return nil, fmt.Errorf("open cluster %s: %w", o.Name, os.ErrNotExist)
 	}
 	c := &Cluster{options: o}
-	if err := c.load(); err != nil {
+	if err := c.loadCluster(); err != nil {
 		return nil, err
 	}
 	return c, c.connect()
@@ -195,7 +195,7 @@ func (c *Cluster) Running() bool {
 }
 
 // Dir holds all that the cluster keeps.
-func (c *Cluster) Dir() string { return c.options.dir() }
+func (c *Cluster) Dir() string { return c.options.clusterDir() }
 
 // Kubectl is the path of a kubectl of the cluster's version.
 func (c *Cluster) Kubectl() string { return filepath.Join(binDir(c.options.Root), "kubectl") }
@@ -218,13 +218,13 @@ func (c *Cluster) Processes() []*Process {
 	return slices.Clone(c.processes)
 }
 
-// busy tells whether anything of the cluster runs.
-func (c *Cluster) busy() bool {
+// anyRunning reports whether any process of the cluster runs.
+func (c *Cluster) anyRunning() bool {
 	return slices.ContainsFunc(c.Processes(), (*Process).Running)
 }
 
-// save writes down which processes run, for those who will open the cluster.
-func (c *Cluster) save() error {
+// saveState records which processes run, for clients that open the cluster later.
+func (c *Cluster) saveState() error {
 	if !c.options.Detached {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (c *Cluster) save() error {
 		c.state.Processes = append(c.state.Processes, p.record)
 		p.mu.Unlock()
 	}
-	return c.state.save(c.Dir())
+	return c.state.write(c.Dir())
 }
 
 func (c *Cluster) acquire(ctx context.Context) (err error) {

@@ -30,7 +30,7 @@ func (c *Cluster) binary(component string) string {
 	return filepath.Join(binDir(c.options.Root), controlPlaneBinary)
 }
 
-func (c *Cluster) args(component string) []string {
+func (c *Cluster) componentArgs(component string) []string {
 	args := map[string]func() []string{
 		Etcd:              c.etcdArgs,
 		APIServer:         c.apiServerArgs,
@@ -42,7 +42,7 @@ func (c *Cluster) args(component string) []string {
 }
 
 func (c *Cluster) etcdArgs() []string {
-	client, peer := c.url(etcdClientPort), c.url(etcdPeerPort)
+	client, peer := c.baseURL(etcdClientPort), c.baseURL(etcdPeerPort)
 	ca, server := c.keys.etcd.files.certFile, c.keys.etcdServer
 	args := []string{
 		"--name=etcd",
@@ -77,10 +77,10 @@ func (c *Cluster) apiServerArgs() []string {
 		"--allow-privileged",
 		"--service-account-issuer=" + issuer,
 		"--service-account-signing-key-file=" + accounts.keyFile, "--service-account-key-file=" + accounts.certFile,
-		"--etcd-servers=" + c.url(etcdClientPort), "--etcd-cafile=" + c.keys.etcd.files.certFile,
+		"--etcd-servers=" + c.baseURL(etcdClientPort), "--etcd-cafile=" + c.keys.etcd.files.certFile,
 		"--etcd-certfile=" + c.keys.etcdClient.certFile, "--etcd-keyfile=" + c.keys.etcdClient.keyFile,
 	}
-	if !c.options.has(ControllerManager) {
+	if !c.options.hasComponent(ControllerManager) {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	if c.options.Audit {
@@ -118,13 +118,13 @@ func (c *Cluster) clientArgs(component string) []string {
 func (c *Cluster) kwokArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.componentKubeconfig(Kwok),
-		"--address=" + loopback(c.port(Kwok)),
+		"--address=" + loopback(c.portOf(Kwok)),
 		"--cidr=" + podCIDR,
 	}
 }
 
 func (c *Cluster) securePort(component string) string {
-	return "--secure-port=" + strconv.Itoa(c.port(component))
+	return "--secure-port=" + strconv.Itoa(c.portOf(component))
 }
 
-func (c *Cluster) url(listener string) string { return "https://" + loopback(c.port(listener)) }
+func (c *Cluster) baseURL(listener string) string { return "https://" + loopback(c.portOf(listener)) }

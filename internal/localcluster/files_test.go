@@ -26,13 +26,13 @@ var _ = Describe("the binaries", func() {
 	It("are named after their sources, but not after their tests", func() {
 		root := GinkgoT().TempDir()
 		p := program{binary: "p", folder: "src", what: "p"}
-		_, err := p.hash(root)
+		_, err := p.sourceHash(root)
 		Expect(err).To(MatchError(os.ErrNotExist))
 		write := func(name, text string) string {
 			GinkgoHelper()
 			Expect(os.MkdirAll(filepath.Join(root, "src"), 0o755)).To(Succeed())
 			Expect(os.WriteFile(filepath.Join(root, "src", name), []byte(text), 0o600)).To(Succeed())
-			hash, err := p.hash(root)
+			hash, err := p.sourceHash(root)
 			Expect(err).NotTo(HaveOccurred())
 			return hash
 		}
@@ -104,8 +104,8 @@ var _ = Describe("ports", func() {
 	It("are kept while they are free, and never shared with another cluster", func() {
 		root := GinkgoT().TempDir()
 		one, two := Options{Root: root, Name: "one"}, Options{Root: root, Name: "two"}
-		Expect(os.MkdirAll(one.dir(), 0o755)).To(Succeed())
-		Expect(os.MkdirAll(two.dir(), 0o755)).To(Succeed())
+		Expect(os.MkdirAll(one.clusterDir(), 0o755)).To(Succeed())
+		Expect(os.MkdirAll(two.clusterDir(), 0o755)).To(Succeed())
 		s := &state{}
 		Expect(choosePorts(one, s, "a", "b")).To(Succeed())
 		a, b := s.Ports["a"], s.Ports["b"]
@@ -149,9 +149,9 @@ var _ = Describe("a process", func() {
 
 var _ = It("shows the last lines of a log, however long it is", func() {
 	path := filepath.Join(GinkgoT().TempDir(), "log")
-	Expect(tail(path)).To(ContainSubstring("no such file"))
+	Expect(logTail(path)).To(ContainSubstring("no such file"))
 	Expect(os.WriteFile(path, []byte(strings.Repeat("old\n", 100_000)+strings.Repeat("new\n", tailLines)), 0o600)).To(Succeed())
-	Expect(strings.Fields(tail(path))).To(And(HaveLen(tailLines), HaveEach("new")))
+	Expect(strings.Fields(logTail(path))).To(And(HaveLen(tailLines), HaveEach("new")))
 })
 
 var _ = DescribeTable("refuses options that make no cluster", func(o Options, message string) {

@@ -34,7 +34,7 @@ func (c *Cluster) componentKubeconfig(name string) string {
 }
 
 func (c *Cluster) writeKubeconfig(path, user string, groups ...string) error {
-	cert, key, err := c.keys.cluster.issue(user, groups...)
+	cert, key, err := c.keys.cluster.issueKeyPair(user, groups...)
 	if err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func expectNothingLeft(o Options, ports map[string]int) {
 	GinkgoHelper()
 	o, err := o.withDefaults()
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(processesOf).WithArguments(o.dir()).WithTimeout(long).Should(BeEmpty())
-	Expect(o.dir() + ".lock").NotTo(BeAnExistingFile())
+	Eventually(processesOf).WithArguments(o.clusterDir()).WithTimeout(long).Should(BeEmpty())
+	Expect(o.clusterDir() + ".lock").NotTo(BeAnExistingFile())
 	for listener, port := range ports {
 		Expect(isFree(port)).To(BeTrue(), listener)
 	}
@@ -56,7 +56,7 @@ var _ = Describe("the life of an attached cluster", func() {
 	It("ends with Stop, which leaves nothing but the data", func(ctx SpecContext) {
 		c := startCluster(ctx, Options{Components: APIServerOnly})
 		Expect(processesOf(c.Dir())).To(HaveLen(2))
-		Expect(isFree(c.port(APIServer))).To(BeFalse())
+		Expect(isFree(c.portOf(APIServer))).To(BeFalse())
 		Expect(c.Stop()).To(Succeed())
 		expectNothingLeft(c.options, c.state.Ports)
 		Expect(filepath.Join(c.Dir(), "etcd")).To(BeADirectory())
@@ -93,7 +93,7 @@ var _ = Describe("the life of an attached cluster", func() {
 		Expect(running).To(HaveLen(2))
 		o, err := Options{Name: name}.withDefaults()
 		Expect(err).NotTo(HaveOccurred())
-		s, err := loadState(o.dir())
+		s, err := loadState(o.clusterDir())
 		Expect(err).NotTo(HaveOccurred())
 
 		Expect(child.Process.Kill()).To(Succeed())
@@ -103,7 +103,7 @@ var _ = Describe("the life of an attached cluster", func() {
 			Expect(identity).NotTo(BeEmpty())
 			Eventually(identify).WithArguments(pid).WithTimeout(long).ShouldNot(Equal(identity))
 		}
-		Expect(processesOf(o.dir())).To(BeEmpty())
+		Expect(processesOf(o.clusterDir())).To(BeEmpty())
 		Expect(isFree(s.Ports[etcdClientPort])).To(BeTrue())
 		again := startCluster(ctx, Options{Name: name, Components: etcdOnly})
 		Expect(again.Process(Etcd).Running()).To(BeTrue())
@@ -121,7 +121,7 @@ var _ = Describe("the life of an attached cluster", func() {
 		c := startCluster(ctx, o)
 		_, err := clientOf(c).CoreV1().ConfigMaps("default").Create(ctx, configMap("kept"), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		old := map[string]int{APIServer: c.port(APIServer), etcdClientPort: c.port(etcdClientPort), etcdPeerPort: c.port(etcdPeerPort)}
+		old := map[string]int{APIServer: c.portOf(APIServer), etcdClientPort: c.portOf(etcdClientPort), etcdPeerPort: c.portOf(etcdPeerPort)}
 		Expect(c.Stop()).To(Succeed())
 		for _, port := range old {
 			listener, err := net.Listen("tcp", loopback(port))
@@ -130,7 +130,7 @@ var _ = Describe("the life of an attached cluster", func() {
 		}
 		c = startCluster(ctx, o)
 		for listener, port := range old {
-			Expect(c.port(listener)).NotTo(Equal(port), listener)
+			Expect(c.portOf(listener)).NotTo(Equal(port), listener)
 		}
 		_, err = clientOf(c).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -166,7 +166,7 @@ var _ = Describe("the life of an attached cluster", func() {
 func forget(o Options) {
 	o, err := o.withDefaults()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(os.RemoveAll(o.dir())).To(Succeed())
+	Expect(os.RemoveAll(o.clusterDir())).To(Succeed())
 }
 
 var _ = Describe("a detached cluster", Ordered, func() {

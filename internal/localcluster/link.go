@@ -83,11 +83,11 @@ func (l *Link) accept() {
 		if err != nil {
 			return
 		}
-		go l.join(conn)
+		go l.connect(conn)
 	}
 }
 
-func (l *Link) join(in net.Conn) {
+func (l *Link) connect(in net.Conn) {
 	out, err := net.Dial("tcp", l.server)
 	if err != nil {
 		_ = in.Close()
@@ -97,13 +97,13 @@ func (l *Link) join(in net.Conn) {
 	l.conns = append(l.conns, in, out)
 	l.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(func() { l.carry(out, in) })
-	both.Go(func() { l.carry(in, out) })
+	both.Go(func() { l.forward(out, in) })
+	both.Go(func() { l.forward(in, out) })
 	both.Wait()
 }
 
-// carry copies until one side ends, and keeps back what comes while the link is cut.
-func (l *Link) carry(to, from net.Conn) {
+// forward copies until one side ends, and holds data back while the link is cut.
+func (l *Link) forward(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 32<<10)

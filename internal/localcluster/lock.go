@@ -61,7 +61,7 @@ func waitLock(ctx context.Context, path string, waiting func()) (*fileLock, erro
 		if first {
 			waiting()
 		}
-		if err := sleep(ctx, 5*pollInterval); err != nil {
+		if err := sleepContext(ctx, 5*pollInterval); err != nil {
 			return nil, fmt.Errorf("wait for lock %s: %w", path, err)
 		}
 	}
@@ -73,7 +73,7 @@ func (l *fileLock) release() {
 	_ = l.file.Close()
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

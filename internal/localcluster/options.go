@@ -86,11 +86,11 @@ func (o Options) withDefaults() (Options, error) {
 	return o, err
 }
 
-func (o Options) has(component string) bool { return slices.Contains(o.Components, component) }
+func (o Options) hasComponent(component string) bool { return slices.Contains(o.Components, component) }
 
 func (o Options) clustersDir() string { return filepath.Join(o.Root, ".local", "clusters") }
 
-func (o Options) dir() string { return filepath.Join(o.clustersDir(), o.Name) }
+func (o Options) clusterDir() string { return filepath.Join(o.clustersDir(), o.Name) }
 
 func binDir(root string) string { return filepath.Join(root, ".local", "bin") }
 

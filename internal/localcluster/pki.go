@@ -50,7 +50,7 @@ func loadAuthority(dir, name string) (*authority, error) {
 }
 
 func (a *authority) create() error {
-	der, signer, err := a.sign(&x509.Certificate{
+	der, signer, err := a.signTemplate(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: "evenkeel-local-" + a.name},
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		IsCA:                  true,
@@ -67,12 +67,13 @@ func (a *authority) create() error {
 	if err != nil {
 		return err
 	}
-	return a.files.write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key)
+	return a.files.writeFiles(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key)
 }
 
-// issue returns certificate and key, in PEM: for a server on this machine and for a client of that user and groups.
-func (a *authority) issue(user string, groups ...string) (cert, key []byte, err error) {
-	der, signer, err := a.sign(&x509.Certificate{
+// issueKeyPair returns a certificate and its key in PEM format, for a server on this machine and
+// for a client with this user and these groups.
+func (a *authority) issueKeyPair(user string, groups ...string) (cert, key []byte, err error) {
+	der, signer, err := a.signTemplate(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -92,11 +93,11 @@ func (a *authority) loadPair(user string) (keyPair, error) {
 	if fileExists(pair.certFile) {
 		return pair, nil
 	}
-	cert, key, err := a.issue(user)
+	cert, key, err := a.issueKeyPair(user)
 	if err != nil {
 		return pair, err
 	}
-	return pair, pair.write(cert, key)
+	return pair, pair.writeFiles(cert, key)
 }
 
 // keyPair names the files of a certificate, or of a public key, and of the private key.
@@ -106,8 +107,8 @@ func newKeyPair(dir, name string) keyPair {
 	return keyPair{filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")}
 }
 
-// write the key first: a certificate on disk says that the pair is complete.
-func (p keyPair) write(cert, key []byte) error {
+// writeFiles writes the key first: if the certificate is on disk, the pair is complete.
+func (p keyPair) writeFiles(cert, key []byte) error {
 	if err := os.WriteFile(p.keyFile, key, 0o600); err != nil {
 		return fmt.Errorf("write key: %w", err)
 	}
@@ -117,8 +118,9 @@ func (p keyPair) write(cert, key []byte) error {
 	return nil
 }
 
-// sign gives the template a new key and the authority's signature; its own, if the authority is being created.
-func (a *authority) sign(template *x509.Certificate) ([]byte, crypto.Signer, error) {
+// signTemplate gives the template a new key and the authority's signature, or its own signature if
+// the authority is being created.
+func (a *authority) signTemplate(template *x509.Certificate) ([]byte, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make key: %w", err)
@@ -157,7 +159,7 @@ func loadServiceAccountKeys(dir string) (keyPair, error) {
 	if err != nil {
 		return pair, fmt.Errorf("encode key: %w", err)
 	}
-	return pair, pair.write(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), key)
+	return pair, pair.writeFiles(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), key)
 }
 
 func encodeKey(key crypto.Signer) ([]byte, error) {

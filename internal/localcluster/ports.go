@@ -58,15 +58,15 @@ func choosePorts(o Options, s *state, listeners ...string) error {
 		s.Ports[listener] = port
 		taken = append(taken, port)
 	}
-	return s.save(o.dir())
+	return s.write(o.clusterDir())
 }
 
 // Port returns a port for a program that Run is to start: the same each time the same name is asked for, unless no
 // process of that name runs and somebody else took it. The name may have a suffix after a slash, for one more port.
 func (c *Cluster) Port(name string) (int, error) {
 	program, _, _ := strings.Cut(name, "/")
-	if p := c.Process(program); p != nil && p.Running() && c.port(name) != 0 {
-		return c.port(name), nil
+	if p := c.Process(program); p != nil && p.Running() && c.portOf(name) != 0 {
+		return c.portOf(name), nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Cluster) Port(name string) (int, error) {
 	return c.state.Ports[name], nil
 }
 
-func (c *Cluster) port(listener string) int {
+func (c *Cluster) portOf(listener string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.Ports[listener]
@@ -86,7 +86,7 @@ func othersPorts(o Options) []int {
 	var ports []int
 	dirs, _ := filepath.Glob(filepath.Join(o.clustersDir(), "*"))
 	for _, dir := range dirs {
-		if dir == o.dir() {
+		if dir == o.clusterDir() {
 			continue
 		}
 		if other, err := loadState(dir); err == nil {

@@ -49,10 +49,10 @@ func (c *Cluster) prepare() error {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
-	if err := c.load(); err != nil {
+	if err := c.loadCluster(); err != nil {
 		return err
 	}
-	if !c.busy() {
+	if !c.anyRunning() {
 		if err := c.choose(); err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func (c *Cluster) choose() error {
 	return nil
 }
 
-// load reads the state and what is left of the processes of the time before.
-func (c *Cluster) load() (err error) {
+// loadCluster reads the state and the processes of the last run.
+func (c *Cluster) loadCluster() (err error) {
 	if c.keys, err = loadKeys(filepath.Join(c.Dir(), "pki")); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *Cluster) load() (err error) {
 // arrange makes a process of each wanted component. The command line of one that runs is left as it is.
 func (c *Cluster) arrange() {
 	for _, component := range AllComponents {
-		if !c.options.has(component) {
+		if !c.options.hasComponent(component) {
 			continue
 		}
 		p := c.Process(component)
@@ -110,7 +110,7 @@ func (c *Cluster) arrange() {
 			c.processes = append(c.processes, p)
 		}
 		if !p.Running() {
-			p.record.Binary, p.record.Args = c.binary(component), c.args(component)
+			p.record.Binary, p.record.Args = c.binary(component), c.componentArgs(component)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (c *Cluster) connect() error {
 func (c *Cluster) newProcess(r record) *Process {
 	return &Process{
 		name: r.Name, dir: c.Dir(), detached: c.options.Detached,
-		ready: c.probe(r.Name), changed: c.save,
+		ready: c.readinessProbe(r.Name), changed: c.saveState,
 		record: r,
 	}
 }

@@ -55,13 +55,13 @@ func (p *Process) Log() string { return filepath.Join(p.dir, "logs", p.name+".lo
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pid()
+	return p.runningPID()
 }
 
 // Running tells whether the process exists; a paused one does.
 func (p *Process) Running() bool { return p.PID() != 0 }
 
-func (p *Process) pid() int {
+func (p *Process) runningPID() int {
 	if p.record.Identity == "" || identify(p.record.PID) != p.record.Identity {
 		return 0
 	}
@@ -71,13 +71,13 @@ func (p *Process) pid() int {
 // Start does nothing if the process runs. It does not wait until it is ready.
 func (p *Process) Start() error {
 	p.mu.Lock()
-	err := p.start()
+	err := p.startLocked()
 	p.mu.Unlock()
 	return errors.Join(err, p.changed())
 }
 
-func (p *Process) start() error {
-	if p.pid() != 0 {
+func (p *Process) startLocked() error {
+	if p.runningPID() != 0 {
 		return nil
 	}
 	log, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -87,7 +87,7 @@ func (p *Process) start() error {
 	defer log.Close()
 	// The program sees its name as argument zero, by which the control plane's binary knows what to be.
 	cmd := &exec.Cmd{Path: p.record.Binary, Args: append([]string{p.name}, p.record.Args...), Dir: p.dir, Stdout: log, Stderr: log}
-	if err := spawn(cmd, p.detached); err != nil {
+	if err := startProcess(cmd, p.detached); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	p.record.PID, p.record.Identity = cmd.Process.Pid, identify(cmd.Process.Pid)
@@ -101,10 +101,10 @@ func (p *Process) start() error {
 }
 
 // Stop asks the process to end, kills it after a grace period, and returns when it is gone. It may be paused.
-func (p *Process) Stop() error { return p.end(syscall.SIGTERM) }
+func (p *Process) Stop() error { return p.endWith(syscall.SIGTERM) }
 
 // Kill ends the process as a crash would, and returns when it is gone.
-func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
+func (p *Process) Kill() error { return p.endWith(syscall.SIGKILL) }
 
 // Restart stops the process and starts it.
 func (p *Process) Restart() error {
@@ -127,7 +127,7 @@ func (p *Process) WaitReady(ctx context.Context) error { return p.WaitUntil(ctx,
 func (p *Process) WaitUntil(ctx context.Context, ready func(context.Context) error) error {
 	for {
 		if !p.Running() {
-			return fmt.Errorf("%s ended; its log %s ends with:\n%s", p.name, p.Log(), tail(p.Log()))
+			return fmt.Errorf("%s ended; its log %s ends with:\n%s", p.name, p.Log(), logTail(p.Log()))
 		}
 		if ready == nil {
 			return nil
@@ -136,8 +136,8 @@ func (p *Process) WaitUntil(ctx context.Context, ready func(context.Context) err
 		if notReady == nil {
 			return nil
 		}
-		if err := sleep(ctx, pollInterval); errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("wait for %s: %w: %w; its log %s ends with:\n%s", p.name, err, notReady, p.Log(), tail(p.Log()))
+		if err := sleepContext(ctx, pollInterval); errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("wait for %s: %w: %w; its log %s ends with:\n%s", p.name, err, notReady, p.Log(), logTail(p.Log()))
 		} else if err != nil {
 			return fmt.Errorf("wait for %s: %w", p.name, err)
 		}
@@ -149,7 +149,7 @@ var errNotRunning = errors.New("process does not run")
 func (p *Process) signal(signal syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pid := p.pid()
+	pid := p.runningPID()
 	if pid == 0 {
 		return fmt.Errorf("signal %s: %w", p.name, errNotRunning)
 	}
@@ -159,7 +159,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-func (p *Process) end(signal syscall.Signal) error {
+func (p *Process) endWith(signal syscall.Signal) error {
 	p.mu.Lock()
 	err := p.endAndWait(signal)
 	p.mu.Unlock()
@@ -168,7 +168,7 @@ func (p *Process) end(signal syscall.Signal) error {
 
 func (p *Process) endAndWait(signal syscall.Signal) error {
 	for _, signal := range []syscall.Signal{signal, syscall.SIGKILL} {
-		pid := p.pid()
+		pid := p.runningPID()
 		if pid == 0 {
 			break
 		}
@@ -176,7 +176,7 @@ func (p *Process) endAndWait(signal syscall.Signal) error {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 		p.waitGone(stopGrace)
 	}
-	if p.pid() != 0 {
+	if p.runningPID() != 0 {
 		return fmt.Errorf("stop %s: process %d survives SIGKILL", p.name, p.record.PID)
 	}
 	if p.reaped != nil {
@@ -188,7 +188,7 @@ func (p *Process) endAndWait(signal syscall.Signal) error {
 
 func (p *Process) waitGone(limit time.Duration) {
 	deadline := time.Now().Add(limit)
-	for p.pid() != 0 && time.Now().Before(deadline) {
+	for p.runningPID() != 0 && time.Now().Before(deadline) {
 		time.Sleep(pollInterval / 2)
 	}
 }

@@ -16,30 +16,31 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// probe returns what tells whether a component serves; nil for a process that is none.
-func (c *Cluster) probe(name string) func(context.Context) error {
+// readinessProbe returns a function that checks whether a component is ready, nil for other
+// processes.
+func (c *Cluster) readinessProbe(name string) func(context.Context) error {
 	switch name {
 	case Etcd:
 		return func(ctx context.Context) error {
-			return get(ctx, c.url(etcdClientPort)+"/readyz", c.keys.etcd, &c.keys.etcdClient)
+			return getURL(ctx, c.baseURL(etcdClientPort)+"/readyz", c.keys.etcd, &c.keys.etcdClient)
 		}
 	case APIServer:
 		return func(ctx context.Context) error {
-			return get(ctx, c.url(APIServer)+"/readyz", c.keys.cluster, nil)
+			return getURL(ctx, c.baseURL(APIServer)+"/readyz", c.keys.cluster, nil)
 		}
 	case ControllerManager, Scheduler:
 		return func(ctx context.Context) error {
-			return get(ctx, c.url(name)+"/healthz", c.keys.cluster, nil)
+			return getURL(ctx, c.baseURL(name)+"/healthz", c.keys.cluster, nil)
 		}
 	case Kwok:
 		return func(ctx context.Context) error {
-			return get(ctx, "http://"+loopback(c.port(Kwok))+"/healthz", c.keys.cluster, nil)
+			return getURL(ctx, "http://"+loopback(c.portOf(Kwok))+"/healthz", c.keys.cluster, nil)
 		}
 	}
 	return nil
 }
 
-func get(ctx context.Context, url string, server *authority, client *keyPair) error {
+func getURL(ctx context.Context, url string, server *authority, client *keyPair) error {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	config.RootCAs.AddCert(server.cert)
 	if client != nil {
@@ -75,13 +76,13 @@ func (c *Cluster) waitDefaults(ctx context.Context) error {
 	}
 	for {
 		_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
-		if err == nil && c.options.has(ControllerManager) {
+		if err == nil && c.options.hasComponent(ControllerManager) {
 			_, err = client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		}
 		if err == nil {
 			return nil
 		}
-		if late := sleep(ctx, pollInterval); late != nil {
+		if late := sleepContext(ctx, pollInterval); late != nil {
 			return fmt.Errorf("wait for the default namespace: %w", errors.Join(late, err))
 		}
 	}

@@ -29,12 +29,12 @@ func (c *Cluster) Run(name, binary string, args ...string) (*Process, error) {
 	wanted := record{Name: name, Binary: binary, Args: args, Hash: hash}
 	p := c.Process(name)
 	if p == nil {
-		p = c.add(wanted)
+		p = c.addProcess(wanted)
 	}
 	return p, p.become(wanted)
 }
 
-func (c *Cluster) add(r record) *Process {
+func (c *Cluster) addProcess(r record) *Process {
 	p := c.newProcess(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()

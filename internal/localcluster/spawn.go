@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// spawn starts cmd in a process group of its own, out of reach of the terminal's Ctrl-C. A detached one outlives us;
-// any other is killed by the kernel when we end.
-func spawn(cmd *exec.Cmd, detached bool) error {
+// startProcess starts cmd in a process group of its own, so that the terminal's Ctrl-C does not
+// reach it. A detached process outlives this one; the kernel kills any other when this one ends.
+func startProcess(cmd *exec.Cmd, detached bool) error {
 	if detached {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return cmd.Start()

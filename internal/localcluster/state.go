@@ -30,8 +30,8 @@ func loadState(dir string) (*state, error) {
 	return s, nil
 }
 
-// save is atomic: a process that is killed meanwhile leaves the state as it was.
-func (s *state) save(dir string) error {
+// write is atomic: if the process is killed meanwhile, the state on disk stays as it was.
+func (s *state) write(dir string) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write state: %w", err)

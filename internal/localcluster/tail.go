@@ -13,8 +13,8 @@ const (
 	tailBytes = 16 << 10
 )
 
-// tail returns the last lines of a log, to be shown in an error.
-func tail(path string) string {
+// logTail returns the last lines of a log, to be shown in an error.
+func logTail(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
 		return "(" + err.Error() + ")"

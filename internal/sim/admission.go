@@ -23,8 +23,8 @@ func (s *Server) Admit(check func(Admission) error) {
 	s.checks = append(s.checks, check)
 }
 
-// admit asks all checks. The lock is held.
-func (s *Server) admit(r *request, was *version, object map[string]any) error {
+// runChecks runs all checks. The caller holds the lock.
+func (s *Server) runChecks(r *request, was *version, object map[string]any) error {
 	if len(s.checks) == 0 {
 		return nil
 	}

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apply merges an applied configuration into the stored object, or creates the object (server-side apply).
-func (s *Server) apply(r *request, was *version) (answer, error) {
+// serverSideApply merges an applied configuration into the stored object, or creates the object.
+func (s *Server) serverSideApply(r *request, was *version) (answer, error) {
 	manager := r.query.Get("fieldManager")
 	if manager == "" {
 		return answer{}, r.invalid(field.Required(field.NewPath("fieldManager"), "is required for apply patch"))
@@ -41,7 +41,7 @@ func (s *Server) apply(r *request, was *version) (answer, error) {
 		return answer{}, err
 	}
 	force := r.query.Get("force") == "true" || r.query.Get("force") == "1"
-	merged, err := fields.Apply(r.live(was), configuration, manager, force)
+	merged, err := fields.Apply(r.liveObject(was), configuration, manager, force)
 	if err != nil {
 		return answer{}, asStatus(err)
 	}
@@ -56,7 +56,7 @@ func (s *Server) apply(r *request, was *version) (answer, error) {
 		return answer{}, r.notFound()
 	}
 	metadataOf(object)["name"] = r.Name
-	return s.add(r, object)
+	return s.createObject(r, object)
 }
 
 // configuration is the object of an apply request, which names only the fields that its manager owns.
@@ -75,10 +75,10 @@ func (r *request) configuration() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// live is the stored object as field managers see it; an empty one where there is none.
-func (r *request) live(was *version) *unstructured.Unstructured {
+// liveObject returns the stored object as field managers see it, and an empty one if there is none.
+func (r *request) liveObject(was *version) *unstructured.Unstructured {
 	if was != nil {
-		return was.copy()
+		return was.unstructured()
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(r.table.gvk)
@@ -99,7 +99,7 @@ func (s *Server) manage(r *request, was *version, object map[string]any) (map[st
 	if err != nil {
 		return nil, err
 	}
-	is, err := fields.Update(r.live(was), &unstructured.Unstructured{Object: object}, r.manager())
+	is, err := fields.Update(r.liveObject(was), &unstructured.Unstructured{Object: object}, r.manager())
 	if err != nil {
 		return nil, asStatus(err)
 	}

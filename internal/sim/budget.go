@@ -17,9 +17,10 @@ import (
 
 var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 
-// spend takes an eviction from the budget of a pod, or refuses it. What does not run needs no budget, nor what is not ready where
-// the budget is healthy without it. The numbers are those that the budget's controller has written.
-func (s *Server) spend(r *request, pod *version) error {
+// spendBudget takes an eviction from the budget of a pod, or refuses it. A pod that does not run
+// needs no budget, and neither does one that is not ready if the budget is healthy without it. The
+// numbers are those that the budget's controller has written.
+func (s *Server) spendBudget(r *request, pod *version) error {
 	p := &corev1.Pod{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(pod.object, p); err != nil {
 		return apierrors.NewInternalError(err)
@@ -36,7 +37,7 @@ func (s *Server) spend(r *request, pod *version) error {
 	case len(found) > 1:
 		return refusal(http.StatusInternalServerError, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 	}
-	return s.take(r, p, found[0])
+	return s.takeFromBudget(r, p, found[0])
 }
 
 func (s *Server) budgetsOf(p *corev1.Pod) ([]*version, error) {
@@ -66,7 +67,7 @@ func budget(v *version) (*policyv1.PodDisruptionBudget, error) {
 	return b, nil
 }
 
-func (s *Server) take(r *request, p *corev1.Pod, v *version) error {
+func (s *Server) takeFromBudget(r *request, p *corev1.Pod, v *version) error {
 	b, err := budget(v)
 	if err != nil {
 		return err
@@ -89,12 +90,12 @@ func (s *Server) take(r *request, p *corev1.Pod, v *version) error {
 	if b.Status.DisruptedPods == nil {
 		b.Status.DisruptedPods = map[string]metav1.Time{}
 	}
-	b.Status.DisruptedPods[p.Name] = metav1.Time{Time: s.now().UTC()}.Rfc3339Copy()
+	b.Status.DisruptedPods[p.Name] = metav1.Time{Time: s.serverTime().UTC()}.Rfc3339Copy()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	s.store(s.tables[budgets], v.key, v, object)
+	s.storeObject(s.tables[budgets], v.key, v, object)
 	return nil
 }
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step puts what is due into rest, or says when to look again.
-func (w *watch) step() (time.Duration, error) {
+// deliverDue puts due events into rest, or returns when to look again.
+func (w *watch) deliverDue() (time.Duration, error) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	now := time.Now()
@@ -24,7 +24,7 @@ func (w *watch) step() (time.Duration, error) {
 		w.last = true
 		return 0, nil
 	}
-	silent, _ := find(w.server.faults.silent, w.client.user, "")
+	silent, _ := mostSpecific(w.server.faults.silent, w.client.user, "")
 	if !silent {
 		w.gaveUp = time.Time{}
 	} else if w.gaveUp.IsZero() {
@@ -32,11 +32,11 @@ func (w *watch) step() (time.Duration, error) {
 	} else if !now.Before(w.gaveUp) {
 		return 0, io.ErrUnexpectedEOF
 	}
-	if held, _ := find(w.server.faults.held, w.client.user, w.table.Name); held || silent {
+	if held, _ := mostSpecific(w.server.faults.held, w.client.user, w.table.Name); held || silent {
 		if held {
 			w.server.struck["watch held"]++
 		}
-		return until(now, w.ends, w.gaveUp), nil
+		return untilFirst(now, w.ends, w.gaveUp), nil
 	}
 	if len(w.first) > 0 {
 		w.rest, w.first = w.first, nil
@@ -53,18 +53,18 @@ func (w *watch) step() (time.Duration, error) {
 func (w *watch) deliver(now time.Time) time.Duration {
 	for ; w.next < w.table.base+len(w.table.log); w.next++ {
 		e := w.table.log[w.next-w.table.base]
-		effect, shown := w.view(e)
+		effect, shown := w.visibleEvent(e)
 		if shown == nil || e.rv <= w.from {
 			continue
 		}
-		if due := w.dueOf(e); now.Before(due) {
-			return until(now, w.ends, due)
+		if due := w.dueTime(e); now.Before(due) {
+			return untilFirst(now, w.ends, due)
 		}
 		w.rest = appendFrame(w.rest, effect, shown)
 		w.seen, w.drawn = e.rv, false
 	}
 	if len(w.rest) > 0 || w.remarks.IsZero() {
-		return until(now, w.ends)
+		return untilFirst(now, w.ends)
 	}
 	if !now.Before(w.remarks) {
 		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
@@ -73,15 +73,15 @@ func (w *watch) deliver(now time.Time) time.Duration {
 			w.rest = w.bookmark("")
 		}
 	}
-	return until(now, w.ends, w.remarks)
+	return untilFirst(now, w.ends, w.remarks)
 }
 
-// dueOf is when an event may be delivered. It is drawn once; that the event
-// before was late makes it later still, since nobody asks earlier.
-func (w *watch) dueOf(e *event) time.Time {
+// dueTime returns when an event may be delivered. It is drawn once. If the event before is late,
+// this one is later still, because it is not asked for earlier.
+func (w *watch) dueTime(e *event) time.Time {
 	if !w.drawn {
 		w.drawn, w.due = true, e.at
-		if lag, ok := find(w.server.faults.lag, w.client.user, w.table.Name); ok {
+		if lag, ok := mostSpecific(w.server.faults.lag, w.client.user, w.table.Name); ok {
 			w.due = e.at.Add(lag())
 			w.server.struck["late event"]++
 		}
@@ -89,12 +89,13 @@ func (w *watch) dueOf(e *event) time.Time {
 	return w.due
 }
 
-// view is an event as the watch's selector shows it, nil for none of its business.
-func (w *watch) view(e *event) (Effect, *version) {
+// visibleEvent returns an event as the watch's selector shows it, nil if the selector matches
+// neither state.
+func (w *watch) visibleEvent(e *event) (Effect, *version) {
 	if w.only != "" && w.only != e.key.namespace {
 		return "", nil
 	}
-	before, after := w.chosen.holds(e.was), w.chosen.holds(e.is)
+	before, after := w.chosen.matches(e.was), w.chosen.matches(e.is)
 	switch {
 	case before && after:
 		return Modified, e.is
@@ -106,8 +107,8 @@ func (w *watch) view(e *event) (Effect, *version) {
 	return "", nil
 }
 
-// until is the time left to the earliest of some moments; zero moments count for nothing.
-func until(now time.Time, moments ...time.Time) time.Duration {
+// untilFirst returns the time left to the earliest of some moments; it ignores zero moments.
+func untilFirst(now time.Time, moments ...time.Time) time.Duration {
 	var least time.Duration
 	for _, m := range moments {
 		if left := m.Sub(now); !m.IsZero() && (least == 0 || left < least) {
@@ -121,7 +122,7 @@ func appendFrame(b []byte, effect Effect, v *version) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, effect...)
 	b = append(b, `","object":`...)
-	b = append(b, v.bytes()...)
+	b = append(b, v.encoded()...)
 	return append(b, "}\n"...)
 }
 

@@ -62,8 +62,8 @@ func newFaults(seed uint64) faults {
 	}
 }
 
-// find is the most particular entry that concerns a user and a resource.
-func find[T any](entries map[scope]T, user, resource string) (T, bool) {
+// mostSpecific returns the most specific entry for a user and a resource.
+func mostSpecific[T any](entries map[scope]T, user, resource string) (T, bool) {
 	for _, at := range []scope{{user, resource}, {"", resource}, {user, ""}, {"", ""}} {
 		if entry, ok := entries[at]; ok {
 			return entry, true
@@ -219,12 +219,12 @@ func (s *Server) Silence(silent bool, users ...string) {
 	})
 }
 
-// hears waits while the client is in silence.
-func (s *Server) hears(r *request) error {
+// waitOutSilence waits while the client is in silence.
+func (s *Server) waitOutSilence(r *request) error {
 	var gaveUp <-chan time.Time
 	for {
 		s.mu.Lock()
-		silent, _ := find(s.faults.silent, r.User, "")
+		silent, _ := mostSpecific(s.faults.silent, r.User, "")
 		if silent {
 			s.struck["silence"]++
 		}
@@ -263,7 +263,7 @@ func (s *Server) latency(r *request) (before, after time.Duration) {
 
 // reachable tells whether a client gets through now. The lock is held.
 func (s *Server) reachable(c *Client) error {
-	down, _ := find(s.faults.down, c.user, "")
+	down, _ := mostSpecific(s.faults.down, c.user, "")
 	if down {
 		s.struck["outage"]++
 	}
@@ -273,9 +273,9 @@ func (s *Server) reachable(c *Client) error {
 	return nil
 }
 
-// fails draws whether this write fails, and when. The lock is held.
-func (s *Server) fails(user string) (before, after error) {
-	f, _ := find(s.faults.failing, user, "")
+// drawFailure decides at random whether this write fails, and when. The caller holds the lock.
+func (s *Server) drawFailure(user string) (before, after error) {
+	f, _ := mostSpecific(s.faults.failing, user, "")
 	if f.chance == 0 || s.random.Float64() >= f.chance {
 		return nil, nil
 	}

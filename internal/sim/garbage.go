@@ -34,7 +34,7 @@ func (s *Server) CollectGarbage(ctx context.Context, delay time.Duration) {
 		case <-s.closed:
 			return
 		}
-		if c.pause(ctx, delay) != nil {
+		if c.delay(ctx, delay) != nil {
 			return
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Server) collect(c *Client) <-chan struct{} {
 				s.abandon(c, string(m.UID))
 				s.finish(c, t, v, metav1.FinalizerOrphanDependents)
 			case slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents):
-				if !s.clear(c, string(m.UID)) {
+				if !s.deleteDependents(c, string(m.UID)) {
 					s.finish(c, t, v, metav1.FinalizerDeleteDependents)
 				}
 			}
@@ -90,8 +90,9 @@ func (s *Server) abandon(c *Client, owner string) {
 	})
 }
 
-// clear deletes the dependents of an owner, and reports whether one is left that keeps the owner.
-func (s *Server) clear(c *Client, owner string) (blocked bool) {
+// deleteDependents deletes the dependents of an owner, and reports whether one is left that keeps
+// the owner.
+func (s *Server) deleteDependents(c *Client, owner string) (blocked bool) {
 	s.dependents(owner, func(t *table, v *version, reference metav1.OwnerReference) {
 		s.discard(c, t, v)
 		if t.objects[v.key] != nil && ptr.Deref(reference.BlockOwnerDeletion, false) {

@@ -46,20 +46,20 @@ func (j *Journal) Writes() []Write {
 	return j.writes[:len(j.writes):len(j.writes)]
 }
 
-func (j *Journal) add(w Write) {
+func (j *Journal) record(w Write) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.writes = append(j.writes, w)
 }
 
-// NoOp tells that the write was accepted and changed nothing.
+// NoOp reports whether the write was accepted and changed nothing.
 func (w Write) NoOp() bool { return w.Effect == "" }
 
 func (s *Server) record(r *request, v *version, rv uint64, effect Effect) {
 	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.clock(), Server: s.name}
 	s.writes = append(s.writes, w)
 	if s.journal != nil {
-		s.journal.add(w)
+		s.journal.record(w)
 	}
 	w.Object = v.object
 	for _, hook := range s.faults.after {

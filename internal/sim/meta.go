@@ -23,7 +23,7 @@ func (r *request) decode(raw []byte) (map[string]any, error) {
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
 		return nil, apierrors.NewBadRequest("the request has no object")
 	}
-	object, err := r.table.parse(raw)
+	object, err := r.table.parseObject(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (r *request) decode(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// parse reads an object in the form that [table.normalize] gives it.
-func (t *table) parse(raw []byte) (map[string]any, error) {
+// parseObject reads an object in the form of [table.normalize].
+func (t *table) parseObject(raw []byte) (map[string]any, error) {
 	if t.Type == nil {
 		var object map[string]any
 		if err := utiljson.Unmarshal(raw, &object); err != nil {
@@ -62,14 +62,14 @@ func (t *table) parse(raw []byte) (map[string]any, error) {
 func (t *table) normalize(object map[string]any) (map[string]any, error) {
 	if t.Type == nil {
 		dropNulls(object)
-		t.prune(object)
+		t.pruneFields(object)
 		return object, nil
 	}
 	raw, err := json.Marshal(object)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return t.parse(raw)
+	return t.parseObject(raw)
 }
 
 func dropNulls(value any) {
@@ -88,7 +88,7 @@ func dropNulls(value any) {
 	}
 }
 
-func (t *table) prune(object map[string]any) {
+func (t *table) pruneFields(object map[string]any) {
 	if t.Known == nil {
 		return
 	}
@@ -131,8 +131,8 @@ func setObjectMeta(object map[string]any, m *metav1.ObjectMeta) error {
 	return nil
 }
 
-// born gives a new object what the server alone decides.
-func (s *Server) born(r *request, m *metav1.ObjectMeta) error {
+// initMeta sets the metadata of a new object that only the server decides.
+func (s *Server) initMeta(r *request, m *metav1.ObjectMeta) error {
 	if m.ResourceVersion != "" {
 		return apierrors.NewInternalError(fmt.Errorf("resourceVersion should not be set on objects to be created"))
 	}
@@ -141,7 +141,7 @@ func (s *Server) born(r *request, m *metav1.ObjectMeta) error {
 	}
 	m.Namespace = r.Namespace
 	m.UID = s.newUID()
-	m.CreationTimestamp = metav1.Time{Time: s.now().UTC()}.Rfc3339Copy()
+	m.CreationTimestamp = metav1.Time{Time: s.serverTime().UTC()}.Rfc3339Copy()
 	m.DeletionTimestamp, m.DeletionGracePeriodSeconds = nil, nil
 	if m.Generation = 0; r.table.Generation {
 		m.Generation = 1
@@ -154,8 +154,9 @@ func (s *Server) born(r *request, m *metav1.ObjectMeta) error {
 	return nil
 }
 
-// kept gives a changed object what the server alone decides, from the stored one.
-func (r *request) kept(m, was *metav1.ObjectMeta) error {
+// preserveMeta sets the metadata of a changed object that only the server decides, from the stored
+// one.
+func (r *request) preserveMeta(m, was *metav1.ObjectMeta) error {
 	if m.UID == "" {
 		m.UID = was.UID
 	}

@@ -22,8 +22,8 @@ type past struct {
 	older   bool // than the present state
 }
 
-// undo is the kind without its latest events, as long as they are to be undone.
-func (t *table) undo(latest uint64, undone func(*event) bool) past {
+// before returns the objects without the latest events, as long as undone returns true for these.
+func (t *table) before(latest uint64, undone func(*event) bool) past {
 	p := past{objects: maps.Clone(t.objects), rv: latest}
 	for _, e := range slices.Backward(t.log) {
 		if !undone(e) {
@@ -39,9 +39,9 @@ func (t *table) undo(latest uint64, undone func(*event) bool) past {
 	return p
 }
 
-// asOf is the kind as it was at a moment, as far back as history goes.
-func (t *table) asOf(when time.Time, latest uint64) past {
-	return t.undo(latest, func(e *event) bool { return e.at.After(when) })
+// stateAt returns the objects as they were at a time, as far back as history reaches.
+func (t *table) stateAt(when time.Time, latest uint64) past {
+	return t.before(latest, func(e *event) bool { return e.at.After(when) })
 }
 
 // paging is what one request of a list looks at.
@@ -67,8 +67,8 @@ func (t token) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// page finds the state that a list is to show, and where in it the page begins.
-func (s *Server) page(r *request) (*paging, error) {
+// pageFor finds the state that a list shows, and where the page begins in it.
+func (s *Server) pageFor(r *request) (*paging, error) {
 	p := &paging{}
 	p.limit, _ = strconv.Atoi(r.query.Get("limit"))
 	if text := r.query.Get("continue"); text != "" {
@@ -79,7 +79,7 @@ func (s *Server) page(r *request) (*paging, error) {
 	if from == "0" {
 		p.limit = 0 // as the watch cache answers it
 		if when := s.staleness(r); when.Before(s.clock()) {
-			if state = r.table.asOf(when, s.version); state.older {
+			if state = r.table.stateAt(when, s.version); state.older {
 				s.struck["stale list"]++
 			}
 		}
@@ -93,7 +93,7 @@ func (s *Server) page(r *request) (*paging, error) {
 		case match == metav1.ResourceVersionMatchExact && rv < r.table.forgotten:
 			return nil, apierrors.NewResourceExpired("The provided resource version is too old.")
 		case match == metav1.ResourceVersionMatchExact:
-			state = r.table.undo(rv, func(e *event) bool { return e.rv > rv })
+			state = r.table.before(rv, func(e *event) bool { return e.rv > rv })
 			state.rv = rv
 		}
 	}
@@ -103,7 +103,7 @@ func (s *Server) page(r *request) (*paging, error) {
 
 // staleness is the moment whose state a read from the cache may show.
 func (s *Server) staleness(r *request) time.Time {
-	behind, _ := find(s.faults.stale, r.User, r.Resource)
+	behind, _ := mostSpecific(s.faults.stale, r.User, r.Resource)
 	return s.clock().Add(-behind)
 }
 
@@ -127,14 +127,14 @@ func (s *Server) resume(r *request, p *paging, text string) error {
 		return expired
 	}
 	p.rv = from.Version
-	all := sortedIn(r.table.undo(p.rv, func(e *event) bool { return e.rv > from.Version }).objects, r.Namespace)
+	all := sortedIn(r.table.before(p.rv, func(e *event) bool { return e.rv > from.Version }).objects, r.Namespace)
 	n, _ := slices.BinarySearchFunc(all, key{from.Namespace, from.Name}, func(v *version, k key) int { return v.key.compare(k) })
 	p.all = all[n:]
 	return nil
 }
 
-// next adds the token with which the list continues at the nth object.
-func (p *paging) next(n int, chosen selection) {
+// continueAt adds the token with which the list continues at the nth object.
+func (p *paging) continueAt(n int, chosen selection) {
 	p.more = fmt.Sprintf(`,"continue":%q`, token{p.rv, p.all[n].key.namespace, p.all[n].key.name})
 	if chosen.labels.Empty() && chosen.fields.Empty() {
 		p.more += fmt.Sprintf(`,"remainingItemCount":%d`, len(p.all)-n)

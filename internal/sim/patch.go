@@ -14,7 +14,7 @@ import (
 // patched is a copy of an object with the request's patch applied.
 func (r *request) patched(was *version) (map[string]any, error) {
 	if r.patch == types.JSONPatchType {
-		return r.jsonPatched(was.bytes())
+		return r.jsonPatched(was.encoded())
 	}
 	var patch map[string]any
 	if err := utiljson.Unmarshal(r.body, &patch); err != nil {

@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// serve answers a request in one step.
-func (s *Server) serve(r *request) (answer, error) {
+// serveRequest answers a request in one step.
+func (s *Server) serveRequest(r *request) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.reachable(r.client); err != nil {
 		return answer{}, err
 	}
 	if r.table != nil && r.Writes() {
-		return s.write(r)
+		return s.writeObject(r)
 	}
 	if before, _ := s.strike(r); before != nil {
 		return answer{}, before
@@ -32,16 +32,16 @@ func (s *Server) serve(r *request) (answer, error) {
 	case r.table == nil:
 		return s.discover(r.path)
 	case r.Verb == "get":
-		return s.get(r)
+		return s.readObject(r)
 	case r.Verb == "list":
-		return s.list(r)
+		return s.listObjects(r)
 	default:
-		return s.watch(r)
+		return s.startWatch(r)
 	}
 }
 
-func (s *Server) get(r *request) (answer, error) {
-	v := r.table.objects[r.key()]
+func (s *Server) readObject(r *request) (answer, error) {
+	v := r.table.objects[r.objectKey()]
 	switch {
 	case r.Subresource == "scale" && r.table.Scale != nil && v != nil:
 		scale, err := r.table.scaleOf(v)
@@ -55,35 +55,35 @@ func (s *Server) get(r *request) (answer, error) {
 		return answer{}, r.notFound()
 	}
 	if r.query.Get("resourceVersion") == "0" && r.Subresource == "" {
-		if old := r.table.asOf(s.staleness(r), s.version).objects[r.key()]; old != nil {
+		if old := r.table.stateAt(s.staleness(r), s.version).objects[r.objectKey()]; old != nil {
 			v = old
 		}
 	}
-	return answer{code: http.StatusOK, body: v.bytes()}, nil
+	return answer{code: http.StatusOK, body: v.encoded()}, nil
 }
 
-func (s *Server) list(r *request) (answer, error) {
+func (s *Server) listObjects(r *request) (answer, error) {
 	chosen, err := r.selection()
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := s.page(r)
+	p, err := s.pageFor(r)
 	if err != nil {
 		return answer{}, err
 	}
 	var b bytes.Buffer
 	separator := ""
 	for n, v := range p.all {
-		if !chosen.holds(v) {
+		if !chosen.matches(v) {
 			continue
 		}
 		if p.limit > 0 && p.listed == p.limit {
-			p.next(n, chosen)
+			p.continueAt(n, chosen)
 			break
 		}
 		p.listed++
 		b.WriteString(separator)
-		b.Write(v.bytes())
+		b.Write(v.encoded())
 		separator = ","
 	}
 	apiVersion, kind := r.table.gvk.ToAPIVersionAndKind()
@@ -115,7 +115,7 @@ func (r *request) selection() (selection, error) {
 	return selection{byLabel, byField}, nil
 }
 
-func (c selection) holds(v *version) bool {
+func (c selection) matches(v *version) bool {
 	if v == nil {
 		return false
 	}

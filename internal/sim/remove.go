@@ -21,7 +21,7 @@ func (s *Server) delete(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	was := r.table.objects[r.key()]
+	was := r.table.objects[r.objectKey()]
 	if was == nil {
 		return answer{}, r.notFound()
 	}
@@ -55,7 +55,7 @@ func (s *Server) deleteOne(r *request, was *version, options *metav1.DeleteOptio
 		return s.remove(r, was, nil)
 	}
 	if m.DeletionTimestamp == nil {
-		m.DeletionTimestamp = ptr.To(metav1.Time{Time: s.now().UTC()}.Rfc3339Copy())
+		m.DeletionTimestamp = ptr.To(metav1.Time{Time: s.serverTime().UTC()}.Rfc3339Copy())
 		m.DeletionGracePeriodSeconds = ptr.To[int64](0)
 		if m.Generation > 0 {
 			m.Generation++
@@ -108,7 +108,7 @@ func (r *request) preconditions(p *metav1.Preconditions, m *metav1.ObjectMeta) e
 func (s *Server) remove(r *request, was *version, last map[string]any) (answer, error) {
 	rv := was.rv
 	if !r.dryRun() {
-		s.store(r.table, was.key, was, nil)
+		s.storeObject(r.table, was.key, was, nil)
 		rv = s.version
 		s.record(r, was, rv, Deleted)
 	}
@@ -133,7 +133,7 @@ func (s *Server) deleteCollection(r *request) (answer, error) {
 		return answer{}, err
 	}
 	for _, v := range r.table.sorted(r.Namespace) {
-		if !chosen.holds(v) {
+		if !chosen.matches(v) {
 			continue
 		}
 		one := *r

@@ -82,7 +82,7 @@ var Core = []Resource{
 	},
 	{
 		Version: "v1", Name: "pods", Kind: "Pod", ShortNames: []string{"po"}, Type: &corev1.Pod{}, Namespaced: true,
-		Status: true, Generation: true, Unconditional: true, Admit: phase("Pending"),
+		Status: true, Generation: true, Unconditional: true, Admit: initialPhase("Pending"),
 		Fields: []string{"spec.nodeName", "spec.schedulerName", "status.phase"},
 	},
 	{Version: "v1", Name: "configmaps", Kind: "ConfigMap", ShortNames: []string{"cm"}, Type: &corev1.ConfigMap{}, Namespaced: true, Unconditional: true},
@@ -101,11 +101,11 @@ var Core = []Resource{
 	},
 	{
 		Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume", ShortNames: []string{"pv"}, Type: &corev1.PersistentVolume{},
-		Status: true, Unconditional: true, Admit: phase("Pending"),
+		Status: true, Unconditional: true, Admit: initialPhase("Pending"),
 	},
 	{
 		Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", ShortNames: []string{"pvc"}, Type: &corev1.PersistentVolumeClaim{},
-		Namespaced: true, Status: true, Unconditional: true, Admit: phase("Pending"),
+		Namespaced: true, Status: true, Unconditional: true, Admit: initialPhase("Pending"),
 	},
 	{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Type: &coordinationv1.Lease{}, Namespaced: true},
 	{
@@ -141,7 +141,7 @@ var Workloads = []Resource{
 
 var podScale = &Scale{SpecReplicas: "spec.replicas", StatusReplicas: "status.replicas", Selector: "spec.selector"}
 
-func phase(name string) func(map[string]any) {
+func initialPhase(name string) func(map[string]any) {
 	return func(object map[string]any) { object["status"] = map[string]any{"phase": name} }
 }
 

@@ -49,12 +49,12 @@ type request struct {
 	lost error
 }
 
-func (r *request) key() key { return key{r.Namespace, r.Name} }
+func (r *request) objectKey() key { return key{r.Namespace, r.Name} }
 
 func (r *request) dryRun() bool { return r.query.Get("dryRun") != "" }
 
-// route reads a request's address: /api/v1/... or /apis/<group>/<version>/...
-func (s *Server) route(c *Client, hr *http.Request, body []byte) (*request, error) {
+// parseRequest reads a request's address: /api/v1/... or /apis/<group>/<version>/...
+func (s *Server) parseRequest(c *Client, hr *http.Request, body []byte) (*request, error) {
 	r := &request{
 		Request: Request{User: c.user, Verb: "get"},
 		ctx:     hr.Context(), client: c, query: hr.URL.Query(), body: body, agent: hr.UserAgent(),
@@ -78,7 +78,7 @@ func (s *Server) route(c *Client, hr *http.Request, body []byte) (*request, erro
 	if r.Name != "" && r.table.Namespaced != (r.Namespace != "") {
 		return nil, unknownPath(hr.URL.Path)
 	}
-	return r, r.verb(hr)
+	return r, r.setVerb(hr)
 }
 
 // located is the kind and the namespace that a path names, and its rest from the kind on; without a kind there is no rest.
@@ -98,7 +98,7 @@ func located(path []string) (gvr schema.GroupVersionResource, namespace string, 
 	return gv.WithResource(rest[0]), namespace, rest
 }
 
-func (r *request) verb(hr *http.Request) error {
+func (r *request) setVerb(hr *http.Request) error {
 	one := r.Name != ""
 	switch hr.Method {
 	case http.MethodGet:
@@ -125,11 +125,11 @@ func (r *request) verb(hr *http.Request) error {
 	if (r.Verb == "update" || r.Verb == "patch") && !one || r.Verb == "create" && one && r.Subresource == "" {
 		return apierrors.NewMethodNotSupported(r.table.gvr.GroupResource(), r.Verb)
 	}
-	return r.media(hr.Header.Get("Content-Type"))
+	return r.checkMediaType(hr.Header.Get("Content-Type"))
 }
 
-// media accepts JSON, and for patches the kinds of patch that the server knows.
-func (r *request) media(header string) error {
+// checkMediaType accepts JSON, and for patches the kinds of patch that the server supports.
+func (r *request) checkMediaType(header string) error {
 	if len(r.body) == 0 {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (r *request) media(header string) error {
 		media = runtime.ContentTypeJSON
 	}
 	if r.Verb != "patch" {
-		return r.plain(media)
+		return r.decodeBody(media)
 	}
 	r.patch = types.PatchType(media)
 	accepted := []types.PatchType{types.JSONPatchType, types.MergePatchType}
@@ -154,8 +154,8 @@ func (r *request) media(header string) error {
 	return nil
 }
 
-// plain makes JSON of a body, which may be protobuf for the kinds that have it.
-func (r *request) plain(media string) error {
+// decodeBody converts a body to JSON. It may be protobuf for the kinds that have it.
+func (r *request) decodeBody(media string) error {
 	switch {
 	case media == runtime.ContentTypeJSON:
 		return nil

@@ -146,7 +146,7 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstru
 	}
 	var found []*unstructured.Unstructured
 	for _, v := range t.sorted("") {
-		found = append(found, v.copy())
+		found = append(found, v.unstructured())
 	}
 	return found
 }
@@ -159,7 +159,7 @@ func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) *u
 	if t == nil || t.objects[key{namespace, name}] == nil {
 		return nil
 	}
-	return t.objects[key{namespace, name}].copy()
+	return t.objects[key{namespace, name}].unstructured()
 }
 
 // Stores reports whether the server serves a kind.
@@ -196,18 +196,18 @@ func (s *Server) Compact() {
 	s.wakeAll()
 }
 
-// now is what the server's clock shows. The lock is held.
-func (s *Server) now() time.Time { return s.clock().Add(s.skew) }
+// serverTime returns what the server's clock shows. The caller holds the lock.
+func (s *Server) serverTime() time.Time { return s.clock().Add(s.skew) }
 
 // wakeAll makes every watch look at the state again. The lock is held.
 func (s *Server) wakeAll() {
 	for _, t := range s.order {
-		t.wake()
+		t.wakeWatches()
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-func (v *version) copy() *unstructured.Unstructured {
+func (v *version) unstructured() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(v.object)}
 }

@@ -24,7 +24,7 @@ func (r *request) notServed() error {
 
 // subresource carries out a write of anything but the object and its status.
 func (s *Server) subresource(r *request) (answer, error) {
-	was := r.table.objects[r.key()]
+	was := r.table.objects[r.objectKey()]
 	pod := r.table.Name == "pods" && r.table.Group == "" && r.Verb == "create"
 	scale := r.table.Scale != nil && r.Subresource == "scale" && (r.Verb == "update" || r.Verb == "patch")
 	switch {
@@ -35,13 +35,13 @@ func (s *Server) subresource(r *request) (answer, error) {
 	case scale:
 		return s.rescale(r, was)
 	case r.Subresource == "eviction":
-		return s.evict(r, was)
+		return s.evictPod(r, was)
 	default:
-		return s.bind(r, was)
+		return s.bindPod(r, was)
 	}
 }
 
-func (s *Server) evict(r *request, was *version) (answer, error) {
+func (s *Server) evictPod(r *request, was *version) (answer, error) {
 	eviction := policyv1.Eviction{}
 	if err := json.Unmarshal(r.body, &eviction); err != nil {
 		return answer{}, apierrors.NewBadRequest("decode Eviction: " + err.Error())
@@ -49,7 +49,7 @@ func (s *Server) evict(r *request, was *version) (answer, error) {
 	if eviction.DeleteOptions == nil {
 		eviction.DeleteOptions = &metav1.DeleteOptions{}
 	}
-	if err := s.spend(r, was); err != nil {
+	if err := s.spendBudget(r, was); err != nil {
 		return answer{}, err
 	}
 	if _, err := s.deleteOne(r, was, eviction.DeleteOptions); err != nil {
@@ -58,8 +58,8 @@ func (s *Server) evict(r *request, was *version) (answer, error) {
 	return success()
 }
 
-// bind gives a pod its node, once.
-func (s *Server) bind(r *request, was *version) (answer, error) {
+// bindPod sets the node of a pod, once.
+func (s *Server) bindPod(r *request, was *version) (answer, error) {
 	binding := corev1.Binding{}
 	if err := json.Unmarshal(r.body, &binding); err != nil {
 		return answer{}, apierrors.NewBadRequest("decode Binding: " + err.Error())
@@ -73,7 +73,7 @@ func (s *Server) bind(r *request, was *version) (answer, error) {
 	}
 	conditions, _, _ := unstructured.NestedSlice(pod, "status", "conditions")
 	conditions = append(conditions, map[string]any{
-		"type": string(corev1.PodScheduled), "status": "True", "lastTransitionTime": s.now().UTC().Format("2006-01-02T15:04:05Z"),
+		"type": string(corev1.PodScheduled), "status": "True", "lastTransitionTime": s.serverTime().UTC().Format("2006-01-02T15:04:05Z"),
 	})
 	if err := unstructured.SetNestedSlice(pod, conditions, "status", "conditions"); err != nil {
 		return answer{}, apierrors.NewBadRequest(err.Error())
@@ -145,7 +145,7 @@ func (s *Server) rescale(r *request, was *version) (answer, error) {
 	if _, err := s.replace(r, was, object); err != nil {
 		return answer{}, err
 	}
-	return s.get(r)
+	return s.readObject(r)
 }
 
 // scaled is the Scale that the request asks for.

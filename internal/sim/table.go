@@ -32,8 +32,8 @@ type version struct {
 	raw    []byte
 }
 
-// bytes is the object as JSON, encoded at most once.
-func (v *version) bytes() []byte {
+// encoded returns the object as JSON, encoded at most once.
+func (v *version) encoded() []byte {
 	v.encode.Do(func() {
 		raw, err := json.Marshal(v.object)
 		if err != nil {
@@ -110,9 +110,9 @@ func sortedIn(objects map[key]*version, namespace string) []*version {
 	return found
 }
 
-// store puts object in the place of was, or removes was where object is nil,
-// and tells the watches. The lock is held.
-func (s *Server) store(t *table, k key, was *version, object map[string]any) *version {
+// storeObject puts object in the place of was, or removes was if object is nil, and notifies the
+// watches. The caller holds the lock.
+func (s *Server) storeObject(t *table, k key, was *version, object map[string]any) *version {
 	s.version++
 	e := &event{key: k, rv: s.version, at: s.clock(), was: was}
 	if was != nil {
@@ -133,7 +133,7 @@ func (s *Server) store(t *table, k key, was *version, object map[string]any) *ve
 		t.log = slices.Delete(t.log, 0, over)
 		t.base += over
 	}
-	t.wake()
+	t.wakeWatches()
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return e.is
@@ -146,7 +146,7 @@ func (s *Server) forgetUID(v *version) {
 	}
 }
 
-func (t *table) wake() {
+func (t *table) wakeWatches() {
 	for w := range t.watches {
 		select {
 		case w.wake <- struct{}{}:
@@ -155,9 +155,9 @@ func (t *table) wake() {
 	}
 }
 
-// since is the number of the first event after a resourceVersion; false where
-// that part of history is forgotten.
-func (t *table) since(rv uint64) (int, bool) {
+// firstAfter returns the number of the first event after a resourceVersion; false if that part of
+// history is forgotten.
+func (t *table) firstAfter(rv uint64) (int, bool) {
 	if rv < t.forgotten {
 		return 0, false
 	}

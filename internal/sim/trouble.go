@@ -83,9 +83,9 @@ type deck struct {
 // eager is the least chance as long as an answer has yet to be given for the first time.
 const eager = 0.5
 
-// draw takes the next card. The first deck is only cut, so that those of several seeds begin with different cards; later ones are
-// shuffled.
-func (d *deck) draw(random *rand.Rand, full []card, cut uint64) card {
+// drawCard takes the next card. The first deck is only cut, so that different seeds begin with
+// different cards; later ones are shuffled.
+func (d *deck) drawCard(random *rand.Rand, full []card, cut uint64) card {
 	if len(d.cards) == 0 {
 		first := int(cut % uint64(len(full)))
 		d.cards = append(slices.Clone(full[first:]), full[:first]...)
@@ -100,8 +100,8 @@ func (d *deck) draw(random *rand.Rand, full []card, cut uint64) card {
 	return next
 }
 
-// cards are the answers of a Trouble, at each moment they can come for a write.
-func (t Trouble) cards(write bool) []card {
+// fullDeck returns the answers of a Trouble, at each moment when they can occur for a write.
+func (t Trouble) fullDeck(write bool) []card {
 	answers := t.Only
 	if len(answers) == 0 {
 		answers = []Answer{Throttled, Unauthorized, Forbidden, Failed, BadGateway, Unavailable, TimedOut, Severed}
@@ -109,19 +109,19 @@ func (t Trouble) cards(write bool) []card {
 	var all []card
 	for _, a := range answers {
 		all = append(all, card{a, Before})
-		if write && a.open() {
+		if write && a.ambiguous() {
 			all = append(all, card{a, After})
 		}
 	}
 	return all
 }
 
-// open reports whether an answer leaves open if the request took effect.
-func (a Answer) open() bool { return a != Throttled && a != Unauthorized && a != Forbidden }
+// ambiguous reports whether an answer leaves open if the request took effect.
+func (a Answer) ambiguous() bool { return a != Throttled && a != Unauthorized && a != Forbidden }
 
 // strike draws whether a request gets another answer than its own, and when. The lock is held.
 func (s *Server) strike(r *request) (before, after error) {
-	t, found := find(s.faults.troubles, r.User, r.Resource)
+	t, found := mostSpecific(s.faults.troubles, r.User, r.Resource)
 	if !found || r.dryRun() {
 		return nil, nil
 	}
@@ -135,21 +135,21 @@ func (s *Server) strike(r *request) (before, after error) {
 	if chance == 0 || s.faults.random.Float64() >= chance {
 		return nil, nil
 	}
-	c := dealt.draw(s.faults.random, t.cards(dealt == &t.writes), 5*s.seed)
-	s.struck[c.name(dealt == &t.writes)]++
+	c := dealt.drawCard(s.faults.random, t.fullDeck(dealt == &t.writes), 5*s.seed)
+	s.struck[c.label(dealt == &t.writes)]++
 	if c.moment == Before {
 		return s.spoken(c), nil
 	}
 	return nil, s.spoken(c)
 }
 
-func (c card) name(write bool) string {
+func (c card) label(write bool) string {
 	switch {
 	case !write:
 		return fmt.Sprintf("%s on read", c.answer)
-	case c.answer.open() && c.moment == Before:
+	case c.answer.ambiguous() && c.moment == Before:
 		return fmt.Sprintf("%s before write", c.answer)
-	case c.answer.open():
+	case c.answer.ambiguous():
 		return fmt.Sprintf("%s after write", c.answer)
 	default:
 		return fmt.Sprintf("%s on write", c.answer)
@@ -169,16 +169,16 @@ func (s *Server) spoken(c card) error {
 	case Failed:
 		return refusal(http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: the simulated storage failed")
 	case BadGateway:
-		return page(http.StatusBadGateway)
+		return proxyPage(http.StatusBadGateway)
 	case Unavailable:
-		p := page(http.StatusServiceUnavailable)
+		p := proxyPage(http.StatusServiceUnavailable)
 		if c.moment == Before && coin {
 			p.header.Set("Retry-After", "1")
 		}
 		return p
 	case TimedOut:
 		if coin {
-			return page(http.StatusGatewayTimeout)
+			return proxyPage(http.StatusGatewayTimeout)
 		}
 		return refusal(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout")
 	default:
@@ -195,8 +195,8 @@ type plainAnswer struct {
 
 func (p *plainAnswer) Error() string { return fmt.Sprintf("%d %s", p.code, http.StatusText(p.code)) }
 
-// page is what a proxy shows.
-func page(code int) *plainAnswer {
+// proxyPage is what a proxy answers.
+func proxyPage(code int) *plainAnswer {
 	title := fmt.Sprintf("%d %s", code, http.StatusText(code))
 	return &plainAnswer{
 		code: code, header: http.Header{"Content-Type": {"text/html"}},

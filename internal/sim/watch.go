@@ -19,7 +19,7 @@ const bookmarkEvery = time.Minute
 
 // bookmarkEvery is how long it takes until the next bookmark. The lock is held.
 func (s *Server) bookmarkEvery(user string) time.Duration {
-	if every, _ := find(s.faults.bookmarks, user, ""); every > 0 {
+	if every, _ := mostSpecific(s.faults.bookmarks, user, ""); every > 0 {
 		s.struck["late bookmark"]++
 		return every
 	}
@@ -55,7 +55,7 @@ type watch struct {
 	rest   []byte
 }
 
-func (s *Server) watch(r *request) (answer, error) {
+func (s *Server) startWatch(r *request) (answer, error) {
 	chosen, err := r.selection()
 	if err != nil {
 		return answer{}, err
@@ -73,23 +73,23 @@ func (s *Server) watch(r *request) (answer, error) {
 	if r.query.Get("allowWatchBookmarks") == "true" {
 		w.remarks = time.Now().Add(s.bookmarkEvery(r.User))
 	}
-	if err := w.begin(r); err != nil {
+	if err := w.setStart(r); err != nil {
 		return answer{}, err
 	}
 	r.table.watches[w] = struct{}{}
 	return answer{code: http.StatusOK, stream: w}, nil
 }
 
-// begin decides what the watch starts from: the present state, or a point in history.
-func (w *watch) begin(r *request) error {
+// setStart decides what the watch starts from: the present state, or a point in history.
+func (w *watch) setStart(r *request) error {
 	from, whole := r.query.Get("resourceVersion"), r.query.Get("sendInitialEvents") == "true"
-	if refused, _ := find(w.server.faults.noInitial, r.User, r.Resource); whole && refused {
+	if refused, _ := mostSpecific(w.server.faults.noInitial, r.User, r.Resource); whole && refused {
 		return r.invalid(field.Forbidden(field.NewPath("sendInitialEvents"), "the WatchList feature is off"))
 	}
 	if whole || from == "" || from == "0" {
 		w.next, w.seen = w.table.base+len(w.table.log), w.server.version
 		for _, v := range w.table.sorted(w.only) {
-			if w.chosen.holds(v) {
+			if w.chosen.matches(v) {
 				w.first = appendFrame(w.first, Added, v)
 			}
 		}
@@ -102,7 +102,7 @@ func (w *watch) begin(r *request) error {
 	if err != nil {
 		return err
 	}
-	next, ok := w.table.since(rv)
+	next, ok := w.table.firstAfter(rv)
 	if !ok {
 		w.rest, w.last = expired(), true
 	}
@@ -115,19 +115,19 @@ func (w *watch) Read(p []byte) (int, error) {
 	for len(w.rest) == 0 {
 		w.client.stands()
 		if w.last {
-			w.leave()
+			w.unregister()
 			return 0, io.EOF
 		}
-		wait, err := w.step()
+		wait, err := w.deliverDue()
 		if err != nil {
-			w.leave()
+			w.unregister()
 			return 0, err
 		}
 		if len(w.rest) > 0 || w.last {
 			continue
 		}
-		if err := w.sleep(wait); err != nil {
-			w.leave()
+		if err := w.waitForEvent(wait); err != nil {
+			w.unregister()
 			return 0, err
 		}
 	}
@@ -139,18 +139,18 @@ func (w *watch) Read(p []byte) (int, error) {
 // Close ends the watch; a Read under way returns.
 func (w *watch) Close() error {
 	w.closing.Do(func() { close(w.closed) })
-	w.leave()
+	w.unregister()
 	return nil
 }
 
-func (w *watch) leave() {
+func (w *watch) unregister() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	delete(w.table.watches, w)
 }
 
-// sleep waits that long, for ever where it is zero, or until something happens.
-func (w *watch) sleep(d time.Duration) error {
+// waitForEvent waits that long, without limit if it is zero, or until something happens.
+func (w *watch) waitForEvent(d time.Duration) error {
 	var alarm <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)

@@ -52,33 +52,33 @@ func (c *Client) RoundTrip(hr *http.Request) (*http.Response, error) {
 		}
 		body = read
 	}
-	r, err := c.server.route(c, hr, body)
+	r, err := c.server.parseRequest(c, hr, body)
 	if err != nil {
 		return respond(hr, answer{}, err)
 	}
-	if err := c.server.hears(r); err != nil {
+	if err := c.server.waitOutSilence(r); err != nil {
 		return nil, err
 	}
 	before, after := c.server.latency(r)
-	if err := c.pause(hr.Context(), before); err != nil {
+	if err := c.delay(hr.Context(), before); err != nil {
 		return nil, err
 	}
 	c.stands()
-	a, err := c.server.serve(r)
+	a, err := c.server.serveRequest(r)
 	c.stands()
 	if a.stream == nil {
-		if err := c.server.hears(r); err != nil {
+		if err := c.server.waitOutSilence(r); err != nil {
 			return nil, err
 		}
-		if err := c.pause(hr.Context(), after); err != nil {
+		if err := c.delay(hr.Context(), after); err != nil {
 			return nil, err
 		}
 	}
 	return respond(hr, a, err)
 }
 
-// pause waits as long as the network would.
-func (c *Client) pause(ctx context.Context, d time.Duration) error {
+// delay waits as long as the network would.
+func (c *Client) delay(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// write carries a write out, around it what faults say. The lock is held.
-func (s *Server) write(r *request) (answer, error) {
+// writeObject carries a write out, with the faults around it. The caller holds the lock.
+func (s *Server) writeObject(r *request) (answer, error) {
 	if err := s.announce(r); err != nil {
 		return answer{}, err
 	}
 	if r.client.cut.Load() {
 		return answer{}, refused()
 	}
-	before, after := s.fails(r.User)
+	before, after := s.drawFailure(r.User)
 	if before == nil && after == nil {
 		before, after = s.strike(r)
 	}
@@ -66,11 +66,11 @@ func (s *Server) create(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return s.add(r, object)
+	return s.createObject(r, object)
 }
 
-// add stores a new object.
-func (s *Server) add(r *request, object map[string]any) (answer, error) {
+// createObject stores a new object.
+func (s *Server) createObject(r *request, object map[string]any) (answer, error) {
 	m, err := objectMeta(object)
 	if err != nil {
 		return answer{}, err
@@ -81,11 +81,11 @@ func (s *Server) add(r *request, object map[string]any) (answer, error) {
 	if err := r.sameNamespace(m); err != nil {
 		return answer{}, err
 	}
-	if err := s.born(r, m); err != nil {
+	if err := s.initMeta(r, m); err != nil {
 		return answer{}, err
 	}
 	r.Name = m.Name
-	if r.table.objects[r.key()] != nil {
+	if r.table.objects[r.objectKey()] != nil {
 		return answer{}, apierrors.NewAlreadyExists(r.table.gvr.GroupResource(), r.Name)
 	}
 	if r.table.Status && !r.table.BornWithStatus {
@@ -100,7 +100,7 @@ func (s *Server) add(r *request, object map[string]any) (answer, error) {
 	if object, err = s.manage(r, nil, object); err != nil {
 		return answer{}, err
 	}
-	if err := s.admit(r, nil, object); err != nil {
+	if err := s.runChecks(r, nil, object); err != nil {
 		return answer{}, err
 	}
 	return s.commit(r, http.StatusCreated, nil, object)
@@ -109,9 +109,9 @@ func (s *Server) add(r *request, object map[string]any) (answer, error) {
 // update puts the object of the body, or the stored one with the patch
 // applied, in the place of the stored one.
 func (s *Server) update(r *request) (answer, error) {
-	was := r.table.objects[r.key()]
+	was := r.table.objects[r.objectKey()]
 	if r.applies() {
-		return s.apply(r, was)
+		return s.serverSideApply(r, was)
 	}
 	if was == nil {
 		return answer{}, r.notFound()
@@ -147,7 +147,7 @@ func (s *Server) replace(r *request, was *version, object map[string]any) (answe
 		return answer{}, err
 	}
 	m, object = r.isolate(m, old, object, was.object)
-	if err := r.kept(m, old); err != nil {
+	if err := r.preserveMeta(m, old); err != nil {
 		return answer{}, err
 	}
 	if r.table.Generation && !sameBut(object, was.object, "metadata", r.ignoredByGeneration()) {
@@ -159,7 +159,7 @@ func (s *Server) replace(r *request, was *version, object map[string]any) (answe
 	if object, err = s.manage(r, was, object); err != nil {
 		return answer{}, err
 	}
-	if err := s.admit(r, was, object); err != nil {
+	if err := s.runChecks(r, was, object); err != nil {
 		return answer{}, err
 	}
 	if m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
@@ -209,19 +209,19 @@ func (r *request) isolate(m, old *metav1.ObjectMeta, object, was map[string]any)
 		return m, object
 	}
 	if r.Subresource != "status" {
-		take(object, was, "status")
+		copyField(object, was, "status")
 		return m, object
 	}
 	whole := runtime.DeepCopyJSON(was)
-	take(whole, object, "status")
+	copyField(whole, object, "status")
 	if r.table.Type == nil {
 		m = old.DeepCopy()
 	}
 	return m, whole
 }
 
-// take makes a field of an object equal to that of another one.
-func take(object, from map[string]any, name string) {
+// copyField makes a field of an object equal to that of another object.
+func copyField(object, from map[string]any, name string) {
 	if value, ok := from[name]; ok {
 		object[name] = value
 		return
@@ -254,17 +254,17 @@ func sameBut(a, b map[string]any, ignored ...string) bool {
 // commit stores an object, unless it equals the stored one.
 func (s *Server) commit(r *request, code int, was *version, object map[string]any) (answer, error) {
 	if r.dryRun() {
-		return answer{code: code, body: (&version{object: object}).bytes()}, nil
+		return answer{code: code, body: (&version{object: object}).encoded()}, nil
 	}
 	if was != nil && reflect.DeepEqual(was.object, object) {
 		s.record(r, was, was.rv, "")
-		return answer{code: code, body: was.bytes()}, nil
+		return answer{code: code, body: was.encoded()}, nil
 	}
 	effect := Added
 	if was != nil {
 		effect = Modified
 	}
-	is := s.store(r.table, r.key(), was, object)
+	is := s.storeObject(r.table, r.objectKey(), was, object)
 	s.record(r, is, is.rv, effect)
-	return answer{code: code, body: is.bytes()}, nil
+	return answer{code: code, body: is.encoded()}, nil
 }

@@ -14,7 +14,7 @@ import (
 
 var _ = It("decides without looking outside, and without a clock", func() {
 	for _, name := range []string{
-		"view.go", "read.go", "health.go", "shares.go", "bounds.go", "split.go", "finish.go", "even.go", "places.go", "plan.go", "outcome.go", "status.go", "nodes.go",
+		"view.go", "read.go", "health.go", "shares.go", "bounds.go", "split.go", "moves.go", "move.go", "places.go", "plan.go", "outcome.go", "status.go", "nodes.go",
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		Expect(err).NotTo(HaveOccurred())
