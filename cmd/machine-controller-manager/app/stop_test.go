@@ -5,6 +5,7 @@
 package app
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/front"
+	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
 // endsWithin is what a process may take that is told to stop: a pod of a Gardener has five seconds.
@@ -56,6 +59,29 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 				Eventually(r.machines, eventually).ShouldNot(BeZero())
 				hang(fronts, manner, nil)
 				r.endsInTime()
+			})
+
+			It("as a leader that is answering cluster-autoscaler", func() {
+				control, fronts, flags := twoClusters()
+				address := freeAddress()
+				r := start(control, append(flags, "--controllers=*", "--autoscaler-listen-address="+address)...)
+				r.create(fixture.MachineDeployment("pool", 1, func(d *v1alpha1.MachineDeployment) {
+					d.Annotations = map[string]string{machinev1alpha1.BoundsAnnotation: "1:50"}
+				}))
+				client := called(address)
+				Eventually(func() error {
+					_, err := client.NodeGroupTargetSize(context.Background(), &pb.NodeGroupTargetSizeRequest{Id: "pool"})
+					return err
+				}, eventually).Should(Succeed())
+				hang(fronts, manner, nil)
+				answered := make(chan error, 1)
+				go func() {
+					_, err := client.NodeGroupIncreaseSize(context.Background(), &pb.NodeGroupIncreaseSizeRequest{Id: "pool", Delta: 2})
+					answered <- err
+				}()
+				Consistently(answered, time.Second).ShouldNot(Receive())
+				r.endsInTime()
+				Eventually(answered, eventually).Should(Receive(HaveOccurred()), "what happened is unknown to the caller")
 			})
 
 			It("as a leader that has yet to fill its caches", func() {
