@@ -50,11 +50,11 @@ var _ = Describe("a client that shows fake nodes only", func() {
 		Expect(all.CoreV1().Nodes().Delete(ctx, "real", metav1.DeleteOptions{})).To(Succeed())
 
 		var seen []string
-		for range 4 {
+		for range 5 {
 			event := <-watcher.ResultChan()
 			seen = append(seen, string(event.Type)+" "+event.Object.(*corev1.Node).Name)
 		}
-		Expect(seen).To(HaveExactElements("DELETED fake", "MODIFIED real", "MODIFIED fake", "DELETED real"))
+		Expect(seen).To(HaveExactElements("ADDED fake", "DELETED fake", "MODIFIED real", "MODIFIED fake", "DELETED real"))
 	})
 
 	It("passes bookmarks on, which carry no annotations", func() {
