@@ -35,7 +35,7 @@ var _ = Describe("In the long run, drain-reserve", Label("long", "ours"), Serial
 		p.rests(ctx, 3, 0, "")
 		Expect(p.busy(ctx)).To(Equal(busy))
 
-		Expect(command("--undo", "--yes", "--wait")).To(ContainSubstring("The reserves are back"))
+		Expect(command("--undo", "--yes", "--wait")).To(ContainSubstring("The reserves exist again"))
 		p.rests(ctx, 3, 2, "Complete")
 
 		Expect(command("--yes", "--wait")).To(ContainSubstring("No reserve is left"))

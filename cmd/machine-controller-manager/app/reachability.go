@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -66,11 +68,30 @@ func probing(config *rest.Config) *rest.Config {
 	return config
 }
 
-// reportRestore says why the process ends, on its lease.
-func (p *process) reportRestore(ctx context.Context, err error) {
-	klog.FromContext(ctx).Error(err, "Ending, to start again: caches and watches show objects that no longer exist")
-	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: p.options.Namespace, Name: p.lease}
-	p.recorder.Eventf(lease, corev1.EventTypeWarning, "StorageRestored", "%s ends, to start again: %v", name, err)
+// reportTimeout bounds the last write of a process that ends by itself.
+const reportTimeout = 2 * time.Second
+
+// reportRestore records on the lease why the process ends. The recorder would write the event in the background, where the end of
+// the process overtakes it.
+func (p *process) reportRestore(ctx context.Context, cause error) {
+	logger := klog.FromContext(ctx)
+	logger.Error(cause, "Ending, to start again: caches and watches show objects that no longer exist")
+	client, err := p.pastGate(name, func(config *rest.Config) { config.Timeout = reportTimeout })
+	if err != nil {
+		logger.Error(err, "Event StorageRestored was not written")
+		return
+	}
+	now := metav1.Now()
+	_, err = client.CoreV1().Events(p.options.Namespace).Create(context.WithoutCancel(ctx), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: p.options.Namespace, GenerateName: p.lease + "-"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: p.options.Namespace, Name: p.lease},
+		Source:         corev1.EventSource{Component: name},
+		Type:           corev1.EventTypeWarning, Reason: "StorageRestored", Message: fmt.Sprintf("%s ends, to start again: %v", name, cause),
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		logger.Error(err, "Event StorageRestored was not written")
+	}
 }
 
 func (c clusters) runs() (all []func(context.Context) error) {

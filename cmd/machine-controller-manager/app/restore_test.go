@@ -50,6 +50,12 @@ var _ = Describe("A process that depends on no machines", Serial, func() {
 			Consistently(r.ended, (reachability.ProbeInterval+time.Second)/2).ShouldNot(Receive())
 		}
 		server.Restore(backup)
+		server.LatencyOf(func(r sim.Request) (before, after time.Duration) { // the end does not overtake the event
+			if r.Resource == "events" {
+				before = time.Second / 2
+			}
+			return before, 0
+		})
 		for _, r := range all {
 			Eventually(r.ended, eventually).Should(Receive(MatchError(reachability.ErrRestored)))
 		}
