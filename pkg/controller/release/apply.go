@@ -18,30 +18,30 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// apply writes the raises. What fails is decided anew, on what the API server has.
-func (c *Controller) apply(ctx context.Context, p Plan) error {
+// applyRaises writes the raises. If one fails, the next decision uses what the API server has.
+func (c *Controller) applyRaises(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, r := range p.Raises {
-		errs = append(errs, c.raise(ctx, r))
+		errs = append(errs, c.raiseReplicas(ctx, r))
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Controller) raise(ctx context.Context, r Raise) error {
+func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(r.Pool.Key)
-	d, err := c.send(ctx, namespace, name, r.patches())
+	d, err := c.sendPatches(ctx, namespace, name, r.jsonPatches())
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
 		c.latest.Note(d)
 		c.raised(d)
-		c.tell(ctx, d, r)
+		c.recordRaise(ctx, d, r)
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
 	}
 	err = fmt.Errorf("raise replicas of %s: %w", r.Pool.Key, err)
-	// Whatever went wrong, what is there now is what the next decision has to go by.
+	// Whatever went wrong, the next decision must use the present object.
 	live, getErr := c.client.MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if getErr == nil {
 		c.latest.Note(live)
@@ -49,8 +49,8 @@ func (c *Controller) raise(ctx context.Context, r Raise) error {
 	return err
 }
 
-// send sends patches until one of them is not outdated.
-func (c *Controller) send(ctx context.Context, namespace, name string, patches [][]byte) (d *v1alpha1.MachineDeployment, err error) {
+// sendPatches sends patches until one of them is not outdated.
+func (c *Controller) sendPatches(ctx context.Context, namespace, name string, patches [][]byte) (d *v1alpha1.MachineDeployment, err error) {
 	for _, patch := range patches {
 		d, err = c.client.MachineDeployments(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		if !outdated(err) {
@@ -60,26 +60,26 @@ func (c *Controller) send(ctx context.Context, namespace, name string, patches [
 	return d, err
 }
 
-func (c *Controller) tell(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
+func (c *Controller) recordRaise(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
 	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
 		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
 	c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
-		r.Pool.Replicas, r.Pool.Replicas+r.By, r.whom(), some(r.Machines, "machine"))
+		r.Pool.Replicas, r.Pool.Replicas+r.By, r.podsText(), nameSome(r.Machines, "machine"))
 }
 
-// whom a raise is for.
-func (r Raise) whom() string {
+// podsText describes the pods of a raise.
+func (r Raise) podsText() string {
 	switch {
 	case r.Uncreated == 0:
-		return some(r.For, "pod")
+		return nameSome(r.For, "pod")
 	case len(r.For) == 0:
 		return fmt.Sprintf("%d pods that do not exist yet", r.Uncreated)
 	}
-	return fmt.Sprintf("%s and %d that do not exist yet", some(r.For, "pod"), r.Uncreated)
+	return fmt.Sprintf("%s and %d that do not exist yet", nameSome(r.For, "pod"), r.Uncreated)
 }
 
-// some names the first few of many.
-func some(names []string, noun string) string {
+// nameSome names the first few of many.
+func nameSome(names []string, noun string) string {
 	const few = 3
 	switch {
 	case len(names) == 1:

@@ -13,25 +13,25 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// Bounds of one decision, whatever the users of the target cluster create. What is beyond them is left to the autoscaler. Where
-// they are passed, namespaces get equal parts.
+// Bounds of one decision, since users of the target cluster create pods, ReplicaSets and
+// DaemonSets. What exceeds them is left to the autoscaler, and namespaces get equal parts.
 const (
-	// MaxPods is how many pods that wait are looked at.
+	// MaxPods is how many waiting pods are considered.
 	MaxPods = 5000
-	// MaxShapes is how many kinds of them: each replica of a StatefulSet is one.
+	// MaxShapes is how many of their shapes are considered. Each replica of a StatefulSet is one.
 	MaxShapes = 256
-	// MaxDaemons is how many DaemonSets have their part of a machine set aside.
+	// MaxDaemons is how many DaemonSets are considered for the part of a machine that they need.
 	MaxDaemons = 200
-	// MaxTime is how long a decision takes on a machine that is too slow for the work that fit.MaxWork allows; what has been found by
-	// then is carried out.
+	// MaxTime bounds a decision on a machine that is too slow for the work that fit.MaxWork allows.
+	// The results until then are used.
 	MaxTime = 5 * time.Second
 	// MaxPause is the longest time between two decisions.
 	MaxPause = 500 * time.Millisecond
 )
 
-// fairly takes as many items as a limit allows, in their order. Where that is not all, no namespace gets more than its share
-// while another gets less than it has.
-func fairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, left []T) {
+// takeFairly takes as many items as the limit allows, in their order. If these are not all, no
+// namespace gets more than its share while another gets less than it has.
+func takeFairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, left []T) {
 	if len(items) <= limit {
 		return items, nil
 	}
@@ -51,7 +51,8 @@ func fairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, lef
 	return taken, left
 }
 
-// sharesOf divides a limit among namespaces, the smallest first: each gets what it has, up to an equal part of what is left.
+// sharesOf divides a limit among namespaces, the smallest first: each gets what it has, up to an
+// equal part of the rest.
 func sharesOf(counts map[string]int, limit int) map[string]int {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) })
 	shares := make(map[string]int, len(names))
@@ -68,8 +69,8 @@ func sharesOf(counts map[string]int, limit int) map[string]int {
 
 func namespaceOfPod(p *corev1.Pod) string { return p.Namespace }
 
-// important puts pods of higher priority first, then those that have waited longer.
-func important(a, b *corev1.Pod) int {
+// byImportance puts pods of higher priority first, then those that have waited longer.
+func byImportance(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
@@ -80,7 +81,7 @@ func priority(p *corev1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
-// limitShapes leaves out pods of more kinds than one decision looks at.
+// limitShapes omits pods of more shapes than one decision considers.
 func limitShapes(pods []*fit.Pod) (taken, left []*fit.Pod) {
 	var shapes []*fit.Pod // the most important of each
 	known := map[string]bool{}
@@ -90,7 +91,7 @@ func limitShapes(pods []*fit.Pod) (taken, left []*fit.Pod) {
 			shapes = append(shapes, p)
 		}
 	}
-	_, beyond := fairly(shapes, func(p *fit.Pod) string { return p.Object.Namespace }, MaxShapes)
+	_, beyond := takeFairly(shapes, func(p *fit.Pod) string { return p.Object.Namespace }, MaxShapes)
 	for _, p := range beyond {
 		known[p.Shape()] = false
 	}

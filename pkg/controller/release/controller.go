@@ -27,13 +27,13 @@ import (
 
 const (
 	// everything is the one key there is: which pods go where is one decision.
-	everything = "pods that wait"
+	queueKey = "pods that wait"
 	// gather is how long pods that begin to wait are gathered into one decision.
-	gather = 3 * time.Millisecond
+	gatherTime = 3 * time.Millisecond
 	// ponder is how long other events are, while somebody waits whom the last decision could not help.
-	ponder = 100 * time.Millisecond
+	otherEventsDelay = 100 * time.Millisecond
 	// attempts bounds how often is decided anew at once because somebody wrote a MachineDeployment meanwhile.
-	attempts = 5
+	maxAttempts = 5
 )
 
 // Informers of the two clusters.
@@ -47,9 +47,11 @@ type Options struct {
 	Settings
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
-	// Raised is told of each MachineDeployment whose replicas were raised, as it is then; optional.
+	// Raised is called with each MachineDeployment whose replicas were raised, as it is after that;
+	// optional.
 	Raised func(*v1alpha1.MachineDeployment)
-	// Control and Target report whether the two clusters answer; nil takes that for granted.
+	// Control and Target report whether the two clusters answer. If nil, they are assumed to
+	// answer.
 	Control, Target *reachability.Cluster
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
@@ -57,12 +59,13 @@ type Options struct {
 
 // Defaults of the settings.
 const (
-	// DefaultCutoff is cluster-autoscaler's.
+	// DefaultCutoff is that of cluster-autoscaler.
 	DefaultCutoff   = -10
 	DefaultPatience = 30 * time.Second
 )
 
-// DefaultSchedulers place pods by the usual rules: Kubernetes' own, and the one that Gardener runs beside it.
+// DefaultSchedulers place pods by the usual rules: Kubernetes' own scheduler, and the one that
+// Gardener runs beside it.
 func DefaultSchedulers() []string { return []string{"default-scheduler", "bin-packing-scheduler"} }
 
 // Controller releases machines of the reserve.
@@ -76,24 +79,27 @@ type Controller struct {
 
 	control, target *reachability.Cluster
 
-	loop    *loop.Loop
-	stores  caches
-	source  pool.Source
-	reading reading
-	filled  []cache.DoneChecker
-	// tried has the shapes of pods that wait and that the scheduler has found no place for, as of the last look; nil where none does.
+	loop     *loop.Loop
+	stores   caches
+	source   pool.Source
+	podCache podCache
+	filled   []cache.DoneChecker
+	// tried contains the shapes of waiting pods that the scheduler has found no node for, at the
+	// last decision; nil if there are none.
 	tried atomic.Pointer[shapes]
 
-	// took is how long the last decision took, in nanoseconds. The next one waits as long, so that half of the time is for others.
+	// took is the duration of the last decision in nanoseconds. The next one waits as long, so that
+	// half of the time is left for others.
 	took atomic.Int64
 
-	// Of the one worker alone.
+	// Only the worker uses the rest.
 	memory Memory
-	// latest are MachineDeployments as they were answered: so nothing is raised twice, and nobody waits for the store.
+	// latest contains MachineDeployments as the API server returned them, so that nothing is raised
+	// twice and no decision waits for the store.
 	latest *written.Cache[*v1alpha1.MachineDeployment]
 }
 
-// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
+// New returns a controller. The caller must call Run. Start the informers after New.
 func New(client machineclient.MachineDeploymentsGetter, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -109,13 +115,13 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target,
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
-	c.reading.lookups = c.stores.storage.Lookups()
+	c.podCache.lookups = c.stores.storage.Lookups()
 	if err := c.attach(informers); err != nil {
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.latest = written.NewCache[*v1alpha1.MachineDeployment](c.stores.deployments, c.clock)
 	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
-		cluster.Subscribe(func() { c.loop.Add(everything) })
+		cluster.Subscribe(func() { c.loop.Add(queueKey) })
 	}
 	return c, nil
 }
@@ -123,34 +129,34 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 // Filled are done when the caches are complete.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
-// Run works until ctx ends, and returns when all that it started has ended.
+// Run works until ctx ends, and returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
-// sync decides, and decides anew at once where a MachineDeployment has changed meanwhile: pods should not wait for that. Nothing is
-// decided on what was last seen of a cluster that does not answer.
+// sync decides, and decides again at once if a MachineDeployment has changed meanwhile, so that
+// pods do not wait for that. It decides nothing while a cluster does not answer.
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
-	if !c.waits() {
-		c.rest()
+	if !c.podsWait() {
+		c.forgetPods()
 		return 0, nil
 	}
-	if err := c.silence(); err != nil {
+	if err := c.clusterError(); err != nil {
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
 	for attempt := 1; ; attempt++ {
-		if err := c.decide(ctx); !outdated(err) || attempt == attempts {
+		if err := c.decide(ctx); !outdated(err) || attempt == maxAttempts {
 			return 0, err
 		}
 	}
 }
 
-// silence says which cluster is not seen as it is now; nil where both are.
-func (c *Controller) silence() error {
+// clusterError returns which cluster may have changed since it was last read, nil if none.
+func (c *Controller) clusterError() error {
 	return errors.Join(c.control.Err(c.stores.deployments, c.stores.machines), c.target.Err(c.stores.pods, c.stores.nodes))
 }
 
-// rest forgets what was known of pods that waited.
-func (c *Controller) rest() {
+// forgetPods forgets what was known of waiting pods.
+func (c *Controller) forgetPods() {
 	c.tried.Store(nil)
 	c.took.Store(0)
 	c.memory = nil
@@ -161,7 +167,7 @@ func (c *Controller) decide(ctx context.Context) error {
 	begun := c.clock.Now()
 	v := c.observe(begun)
 	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }
-	c.tried.Store(v.tried())
+	c.tried.Store(v.triedShapes())
 	p := NewPlan(v)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -171,5 +177,5 @@ func (c *Controller) decide(ctx context.Context) error {
 	c.took.Store(int64(min(took, MaxPause)))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
-	return c.apply(ctx, p)
+	return c.applyRaises(ctx, p)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Patches are what a raise sends, one after the other.
-func (r Raise) Patches() [][]byte { return r.patches() }
+func (r Raise) Patches() [][]byte { return r.jsonPatches() }
 
 // Interpose puts something between the preview and the pods that it is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
@@ -21,14 +21,14 @@ func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 
 // Fairly is how bounds are divided.
 func Fairly(items []string, namespaceOf func(string) string, limit int) (taken, left []string) {
-	return fairly(items, namespaceOf, limit)
+	return takeFairly(items, namespaceOf, limit)
 }
 
 // Held is how many things a controller remembers, by what they are.
 func (c *Controller) Held() map[string]int {
-	c.reading.mu.Lock()
-	defer c.reading.mu.Unlock()
-	held := map[string]int{"pods read": len(c.reading.pods), "pods doubted": len(c.memory), "series": series(c.metrics.machines), "shapes": 0}
+	c.podCache.mu.Lock()
+	defer c.podCache.mu.Unlock()
+	held := map[string]int{"pods read": len(c.podCache.pods), "pods doubted": len(c.memory), "series": series(c.metrics.machines), "shapes": 0}
 	if tried := c.tried.Load(); tried != nil {
 		held["shapes"] = len(*tried)
 	}
@@ -67,16 +67,16 @@ func PodsByOutcome(p Plan) map[Outcome]float64 {
 
 // LateLook is how many pods are kept after a decision has looked at one that is gone since it was listed.
 func LateLook(pod *corev1.Pod) int {
-	r := &reading{lookups: &fit.Lookups{}}
-	r.note(pod)
+	r := &podCache{lookups: &fit.Lookups{}}
+	r.add(pod)
 	r.forget(pod)
-	r.of(pod)
+	r.get(pod)
 	return len(r.pods)
 }
 
 // Look is the version of a pod that a decision goes by where the store has a later one than was noted.
 func Look(noted, stored *corev1.Pod) *corev1.Pod {
-	r := &reading{lookups: &fit.Lookups{}}
-	r.note(noted)
-	return r.of(stored).Object
+	r := &podCache{lookups: &fit.Lookups{}}
+	r.add(noted)
+	return r.get(stored).Object
 }

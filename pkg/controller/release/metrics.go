@@ -54,7 +54,7 @@ func (m *metrics) decided(p Plan, took time.Duration) {
 	}
 }
 
-// forget a MachineDeployment that is gone.
+// forget removes the series of a MachineDeployment that no longer exists.
 func (m *metrics) forget(key string) { m.machines.DeleteLabelValues(key) }
 
 func (m *metrics) raised(r Raise, err error) {

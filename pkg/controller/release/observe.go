@@ -17,53 +17,54 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// waits says that the scheduler has failed to find a place for some pod.
-func (c *Controller) waits() bool {
+// podsWait reports whether the scheduler has failed to find a node for a pod.
+func (c *Controller) podsWait() bool {
 	return slices.ContainsFunc(stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting), func(p *corev1.Pod) bool {
-		_, tried := c.settings.counts(p)
+		_, tried := c.settings.evaluate(p)
 		return tried
 	})
 }
 
-// observe gathers what a decision rests on.
+// observe collects the input of a decision.
 func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
 	all := stores.List[*corev1.Pod](c.stores.pods) // in one piece: a pod that is bound between two reads would count twice
-	waiting, running := c.places(all)
-	waiting, left := fairly(waiting, namespaceOfPod, MaxPods)
+	waiting, running := c.assignPods(all)
+	waiting, left := takeFairly(waiting, namespaceOfPod, MaxPods)
 	v.Beyond = len(left)
 	for _, pod := range waiting {
-		v.Waiting = append(v.Waiting, c.reading.of(pod))
+		v.Waiting = append(v.Waiting, c.podCache.get(pod))
 	}
-	v.Uncreated = c.uncreated(v.Waiting, all)
+	v.Uncreated = c.countUncreated(v.Waiting, all)
 	for _, node := range stores.List[*corev1.Node](c.stores.nodes) {
 		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running[node.Name]})
 	}
 	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
-	v.Pools = c.pools(now)
+	v.Pools = c.readPools(now)
 	return v
 }
 
-// places divides pods into those that count and have no Node, the most important first, and those of each Node.
-func (c *Controller) places(all []*corev1.Pod) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
+// assignPods returns the waiting pods that count, the most important first, and the pods of each
+// Node.
+func (c *Controller) assignPods(all []*corev1.Pod) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
 	running = map[string][]*fit.Pod{}
 	for _, pod := range all {
-		switch node, lives := placeOf(pod); {
+		switch node, lives := assignedNode(pod); {
 		case !lives:
 		case node != "":
-			running[node] = append(running[node], c.reading.of(pod))
+			running[node] = append(running[node], c.podCache.get(pod))
 		default:
-			if counts, _ := c.settings.counts(pod); counts {
+			if counts, _ := c.settings.evaluate(pod); counts {
 				waiting = append(waiting, pod)
 			}
 		}
 	}
-	slices.SortFunc(waiting, important)
+	slices.SortFunc(waiting, byImportance)
 	return waiting, running
 }
 
-// pools are the MachineDeployments that take part: such as have bounds that can be read.
-func (c *Controller) pools(now time.Time) []Pool {
+// readPools returns the MachineDeployments that take part: those with valid bounds.
+func (c *Controller) readPools(now time.Time) []Pool {
 	var pools []Pool
 	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
 		d = c.latest.Newest(d)
@@ -71,20 +72,21 @@ func (c *Controller) pools(now time.Time) []Pool {
 		if err != nil || d.DeletionTimestamp != nil {
 			continue
 		}
-		pools = append(pools, c.pool(d, bounds, now))
+		pools = append(pools, c.readPool(d, bounds, now))
 	}
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Key, b.Key) })
 	return pools
 }
 
-// daemons are what the DaemonSets of the cluster would run on a new node: the system's own first, then the oldest.
+// daemons returns what the DaemonSets of the cluster would run on a new node: system components
+// first, then the oldest.
 func (c *Controller) daemons() []Daemon {
 	sets := stores.List[*appsv1.DaemonSet](c.stores.daemons)
 	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
-	sets, _ = fairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, MaxDaemons)
+	sets, _ = takeFairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, MaxDaemons)
 	var all []Daemon
 	for _, set := range sets {
 		template := &set.Spec.Template
@@ -96,7 +98,7 @@ func (c *Controller) daemons() []Daemon {
 	return all
 }
 
-// daemonTolerations are what every pod of a DaemonSet is given.
+// daemonTolerations are the tolerations that every pod of a DaemonSet gets.
 var daemonTolerations = []corev1.Toleration{
 	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},

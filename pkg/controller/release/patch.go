@@ -15,38 +15,40 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// operation is one of a JSON patch. A test without a value passes where there is nothing.
+// operation is one operation of a JSON patch. A test without a value succeeds if nothing is there.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patches raise replicas if what the raise rests on is as it was. At most one of them passes. There is one for each form in which
-// replicas can be stored: clients with Go types leave 0 out, others write it.
-func (r Raise) patches() [][]byte {
+// jsonPatches raise replicas if the basis of the raise has not changed. At most one of them
+// succeeds. There is one for each form in which replicas can be stored: clients with Go types omit
+// 0, others write it.
+func (r Raise) jsonPatches() [][]byte {
 	if r.Pool.Basis.Replicas == 0 {
-		return [][]byte{r.patch(0), r.patch(nil)}
+		return [][]byte{r.jsonPatch(0), r.jsonPatch(nil)}
 	}
-	return [][]byte{r.patch(r.Pool.Basis.Replicas)}
+	return [][]byte{r.jsonPatch(r.Pool.Basis.Replicas)}
 }
 
-// patch tests for stored replicas. Where growth is held until it is split, it exempts this raise from that.
-func (r Raise) patch(stored any) []byte {
-	basis, after := r.Pool.Basis, r.after()
+// jsonPatch tests for stored replicas. If growth is held until it is split, the patch exempts this
+// raise from that.
+func (r Raise) jsonPatch(stored any) []byte {
+	basis, after := r.Pool.Basis, r.changedFields()
 	operations := []operation{
 		{"test", "/metadata/uid", basis.UID},
 		{"test", "/metadata/generation", basis.Generation},
 		{"test", "/spec/replicas", stored},
-		{"test", annotation(v1alpha1.BoundsAnnotation), basis.Bounds},
-		{"test", annotation(v1alpha1.AppliedReplicasAnnotation), basis.Applied},
+		{"test", annotationPath(v1alpha1.BoundsAnnotation), basis.Bounds},
+		{"test", annotationPath(v1alpha1.AppliedReplicasAnnotation), basis.Applied},
 		{"add", "/spec/replicas", after.Spec.Replicas},
 	}
 	if r.Pool.Applied != nil {
-		operations = append(operations, operation{"add", annotation(v1alpha1.AppliedReplicasAnnotation), after.Annotations[v1alpha1.AppliedReplicasAnnotation]})
+		operations = append(operations, operation{"add", annotationPath(v1alpha1.AppliedReplicasAnnotation), after.Annotations[v1alpha1.AppliedReplicasAnnotation]})
 	}
 	if basis.Excess != nil {
-		key := annotation(v1alpha1.AppliedExcessAnnotation)
+		key := annotationPath(v1alpha1.AppliedExcessAnnotation)
 		operations = slices.Insert(operations, 0, operation{"test", key, basis.Excess})
 		if text, left := after.Annotations[v1alpha1.AppliedExcessAnnotation]; left {
 			operations = append(operations, operation{"add", key, text})
@@ -61,8 +63,8 @@ func (r Raise) patch(stored any) []byte {
 	return raw
 }
 
-// after is the MachineDeployment then: replicas, and the annotations that go with them.
-func (r Raise) after() *v1alpha1.MachineDeployment {
+// changedFields returns a MachineDeployment with only the replicas and annotations after the raise.
+func (r Raise) changedFields() *v1alpha1.MachineDeployment {
 	d := &v1alpha1.MachineDeployment{}
 	d.Spec.Replicas = r.Pool.Basis.Replicas
 	if r.Pool.Applied != nil {
@@ -75,10 +77,10 @@ func (r Raise) after() *v1alpha1.MachineDeployment {
 	return d
 }
 
-// annotation is where an object has it.
-func annotation(key string) string {
+// annotationPath returns the JSON pointer of an annotation.
+func annotationPath(key string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// outdated says of a refused patch that something it rests on has changed.
+// outdated reports whether a patch was refused because something that it is based on has changed.
 func outdated(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }

@@ -12,35 +12,35 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// Outcome is what becomes of a pod that waits.
+// Outcome is what a decision means for a waiting pod.
 type Outcome string
 
 const (
 	// Released: a machine is released for it.
 	Released Outcome = "Released"
-	// Coming: a machine that is about to be released, or boots, will hold it.
+	// Coming: it fits a machine that is about to be released, or boots.
 	Coming Outcome = "Coming"
-	// HasRoom: a machine that serves holds it, or one in reserve as it is.
+	// HasRoom: it fits a serving machine, or one in reserve with its taint.
 	HasRoom Outcome = "HasRoom"
-	// NoReserve: no machine in reserve holds it, or none may be released.
+	// NoReserve: it fits no machine in reserve, or none may be released.
 	NoReserve Outcome = "NoReserve"
-	// Unclear: it cannot be told where it may run.
+	// Unclear: the rules cannot decide where it can run.
 	Unclear Outcome = "Unclear"
-	// Doubtful: it went on waiting though there was room.
+	// Doubtful: it still waits although there was room for it.
 	Doubtful Outcome = "Doubtful"
-	// BeyondBounds: more waits than one decision looks at.
+	// BeyondBounds: more pods wait than one decision considers.
 	BeyondBounds Outcome = "BeyondBounds"
 )
 
-// Outcomes are all there are.
+// Outcomes are all outcomes.
 var Outcomes = []Outcome{Released, Coming, HasRoom, NoReserve, Unclear, Doubtful, BeyondBounds}
 
-// Plan is what to write, and what becomes of whom.
+// Plan is what to write, and the outcome of each pod.
 type Plan struct {
 	Raises []Raise
-	// Pods are those that count, by namespace/name.
+	// Pods are the outcomes of pods that count, by namespace/name.
 	Pods map[string]Outcome
-	// Beyond is how many others count, and were not looked at.
+	// Beyond is how many other pods count, and were not considered.
 	Beyond int
 	Memory Memory
 }
@@ -58,16 +58,16 @@ type Raise struct {
 
 // NewPlan decides how many machines each pool releases.
 func NewPlan(v View) Plan {
-	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, standing: map[string]standing{}}
+	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: map[string]nodeRole{}}
 	demand := r.demand()
-	if r.many = many(demand); r.many == 0 {
+	if r.podCount = countPods(demand); r.podCount == 0 {
 		return r.plan
 	}
 	for _, p := range v.Pools {
-		r.stand(p)
+		r.classify(p)
 	}
-	r.furnish()
-	r.judge(fit.Pack(fit.NewRoom(r.nodes), demand, r.groups))
+	r.buildNodes()
+	r.decide(fit.Pack(fit.NewRoom(r.nodes), demand, r.groups))
 	return r.plan
 }
 
@@ -75,30 +75,30 @@ func NewPlan(v View) Plan {
 type round struct {
 	View
 	plan Plan
-	// many is how many pods count.
-	many int
-	// standing is that of the pools' nodes, by name.
-	standing map[string]standing
-	// samples stand for machines that are owed and have no Node yet.
+	// podCount is how many pods count.
+	podCount int
+	// roles are those of the pools' nodes, by name.
+	roles map[string]nodeRole
+	// samples represent machines that are owed and have no Node yet.
 	samples []Node
 	nodes   []fit.Node
 	groups  []fit.Group
-	// readyNodes is made when it is first asked for.
+	// readyNodes is set on first use.
 	readyNodes map[string]bool
 }
 
-// demand is the pods that count, with those that the scheduler has not come to yet and that are like one that it has
-// found no place for: it will not find one for them either.
+// demand returns the pods that count. They include pods that the scheduler has not tried yet, if it
+// found no node for a similar one.
 func (r *round) demand() fit.Demand {
 	looked := map[string]bool{}
 	var untried, all []*fit.Pod
 	for _, p := range r.Waiting {
-		counts, tried := r.Settings.counts(p.Object)
+		counts, tried := r.Settings.evaluate(p.Object)
 		switch {
 		case !counts:
 		case !tried:
 			untried = append(untried, p)
-		case r.doubts(p):
+		case r.isDoubtful(p):
 			r.plan.Pods[p.Name()] = Doubtful
 		default:
 			looked[p.Shape()] = true
@@ -109,7 +109,7 @@ func (r *round) demand() fit.Demand {
 	for _, p := range beyond {
 		r.plan.Pods[p.Name()], looked[p.Shape()] = BeyondBounds, false
 	}
-	d := fit.Demand{Uncreated: r.uncreated(all), Interrupted: r.Interrupted}
+	d := fit.Demand{Uncreated: r.uncreatedPods(all), Interrupted: r.Interrupted}
 	for _, p := range untried {
 		if looked[p.Shape()] {
 			all = append(all, p)
@@ -119,8 +119,8 @@ func (r *round) demand() fit.Demand {
 	return d
 }
 
-// many is how many pods there are and will be.
-func many(d fit.Demand) int {
+// countPods returns how many pods there are and will be.
+func countPods(d fit.Demand) int {
 	n := len(d.Pods)
 	for _, u := range d.Uncreated {
 		n = min(n+u.Count, MaxPods)
@@ -128,8 +128,9 @@ func many(d fit.Demand) int {
 	return n
 }
 
-// doubts says that a pod has waited beside room for too long. That is remembered as long as it waits.
-func (r *round) doubts(p *fit.Pod) bool {
+// isDoubtful reports whether a pod has waited too long although there is room for it. This is
+// remembered as long as it waits.
+func (r *round) isDoubtful(p *fit.Pod) bool {
 	since, known := r.Memory[p.Object.UID]
 	if !known || r.Now.Sub(since) < r.Settings.Patience {
 		return false
@@ -138,14 +139,14 @@ func (r *round) doubts(p *fit.Pod) bool {
 	return true
 }
 
-// judge turns a packing into raises, and says what becomes of each pod.
-func (r *round) judge(packing fit.Packing) {
+// decide turns a packing into raises, and decides the outcome of each pod.
+func (r *round) decide(packing fit.Packing) {
 	raises := make([]Raise, len(r.groups))
 	opened := map[string]int{}
 	for g, n := range packing.Opened {
 		raises[g].By = n
 		for _, node := range r.groups[g].Nodes[:n] {
-			raises[g].Machines = append(raises[g].Machines, r.standing[node].machine)
+			raises[g].Machines = append(raises[g].Machines, r.roles[node].machine)
 			opened[node] = g
 		}
 	}
@@ -157,7 +158,7 @@ func (r *round) judge(packing fit.Packing) {
 	for _, place := range packing.Places {
 		name := place.Pod.Name()
 		g, released := opened[place.Node]
-		switch where, known := r.standing[place.Node]; {
+		switch where, known := r.roles[place.Node]; {
 		case released:
 			r.plan.Pods[name] = Released
 			raises[g].For = append(raises[g].For, name)
@@ -179,16 +180,16 @@ func (r *round) judge(packing fit.Packing) {
 	}
 	for g := range raises {
 		if raises[g].By > 0 {
-			raises[g].Pool = r.pool(r.groups[g].Name)
+			raises[g].Pool = r.poolByKey(r.groups[g].Name)
 			slices.Sort(raises[g].For)
 			r.plan.Raises = append(r.plan.Raises, raises[g])
 		}
 	}
 }
 
-// remember notes since when a pod has waited beside room.
+// remember records since when a pod has waited although there is room.
 func (r *round) remember(p *fit.Pod) {
-	if _, tried := r.Settings.counts(p.Object); !tried {
+	if _, tried := r.Settings.evaluate(p.Object); !tried {
 		return
 	}
 	since, known := r.Memory[p.Object.UID]
@@ -198,19 +199,20 @@ func (r *round) remember(p *fit.Pod) {
 	r.plan.Memory[p.Object.UID] = since
 }
 
-func (r *round) pool(key string) Pool {
+func (r *round) poolByKey(key string) Pool {
 	i := slices.IndexFunc(r.Pools, func(p Pool) bool { return p.Key == key })
 	return r.Pools[i]
 }
 
-// furnish gives every node what will run there: to machines that are released, or boot, also the pods of DaemonSets that
-// come as soon as the taint is gone. Where the decision is interrupted, the nodes that are left take no part.
-func (r *round) furnish() {
+// buildNodes sets what will run on every node. For machines that are released or boot, this
+// includes the pods of DaemonSets that start when the taint is removed. If the decision is
+// interrupted, the remaining nodes take no part.
+func (r *round) buildNodes() {
 	for _, n := range slices.Concat(r.Nodes, r.samples) {
 		if r.Interrupted != nil && r.Interrupted() {
 			return
 		}
-		s := r.standing[n.Object.Name]
+		s := r.roles[n.Object.Name]
 		node := fit.Node{Object: n.Object, Pods: n.Pods}
 		switch s.kind {
 		case leaving:
@@ -221,14 +223,15 @@ func (r *round) furnish() {
 			node.Without = reserveTaint
 		case coming, spare:
 			node.Without, node.Closed = reserveTaint, s.kind == spare
-			node.Pods = slices.Concat(n.Pods, r.missing(n))
+			node.Pods = slices.Concat(n.Pods, r.missingDaemons(n))
 		}
 		r.nodes = append(r.nodes, node)
 	}
 }
 
-// missing are the pods of DaemonSets that are not on a node and will be: those for which there is room, the most important first.
-func (r *round) missing(n Node) []*fit.Pod {
+// missingDaemons returns the pods of DaemonSets that will start on a node: those for which there is
+// room, the most important first.
+func (r *round) missingDaemons(n Node) []*fit.Pod {
 	there := map[types.UID]bool{}
 	for _, p := range n.Pods {
 		for _, owner := range p.Object.OwnerReferences {
@@ -246,8 +249,8 @@ func (r *round) missing(n Node) []*fit.Pod {
 	return all
 }
 
-// sampled is a node like a sample, under a name of its own.
-func sampled(sample *corev1.Node, name string) *corev1.Node {
+// nodeLike returns a node like a sample, with a name of its own.
+func nodeLike(sample *corev1.Node, name string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: sample.ObjectMeta, Spec: corev1.NodeSpec{Taints: sample.Spec.Taints}, Status: sample.Status}
 	n.Name, n.Labels = name, maps.Clone(sample.Labels)
 	if _, ok := n.Labels[corev1.LabelHostname]; ok {

@@ -15,13 +15,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// pool says what a decision needs to know of a MachineDeployment.
-func (c *Controller) pool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, now time.Time) Pool {
+// readPool reads what a decision needs to know of a MachineDeployment.
+func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, now time.Time) Pool {
 	s := pool.Read(d, c.source, now)
 	p := Pool{
 		Key:      d.Namespace + "/" + d.Name,
 		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
-		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: sample(s),
+		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: sampleNode(s),
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
 		p.Basis.Applied = &text
@@ -40,8 +40,9 @@ func (c *Controller) pool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds,
 	return p
 }
 
-// sample is what a new machine's Node would look like: like the one that shows it, else what the MachineClass promises.
-func sample(s pool.Snapshot) *corev1.Node {
+// sampleNode returns what the Node of a new machine would look like: like an existing Node,
+// otherwise as the MachineClass describes it.
+func sampleNode(s pool.Snapshot) *corev1.Node {
 	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
 		return s.Sample
 	}

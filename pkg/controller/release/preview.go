@@ -19,15 +19,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Preview is a controller that looks at objects which are given, and writes nothing.
+// Preview is a controller over given objects that writes nothing.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
-	// slim has the pods that were shown, as they are kept.
+	// slim contains the stripped pods, by the given ones.
 	slim map[*corev1.Pod]*corev1.Pod
 }
 
-// Objects are all that there is to see. None of them is changed.
+// Objects are everything that the preview reads. None of them is changed.
 type Objects struct {
 	Deployments    []*v1alpha1.MachineDeployment
 	Sets           []*mcm.MachineSet
@@ -45,7 +45,7 @@ type Objects struct {
 	ReplicaSets []*appsv1.ReplicaSet
 }
 
-// NewPreview returns a preview that has been shown nothing yet.
+// NewPreview returns a preview without objects.
 func NewPreview(s Settings) (*Preview, error) {
 	p := &Preview{clock: &still.Clock{}}
 	var err error
@@ -61,11 +61,11 @@ func NewPreview(s Settings) (*Preview, error) {
 	return p, nil
 }
 
-// Show has the preview see these objects and no others.
-func (p *Preview) Show(o Objects, now time.Time) error {
+// Load replaces the objects of the preview.
+func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := &p.c.stores
-	pods := p.pods(o.Pods)
+	pods := p.stripPods(o.Pods)
 	return errors.Join(
 		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
 		still.Show(s.machines, o.Machines), still.Show(s.machineClasses, o.MachineClasses),
@@ -75,10 +75,10 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	)
 }
 
-// pods are those given as the controller keeps them: under the same bounds.
-func (p *Preview) pods(given []*corev1.Pod) []*corev1.Pod {
+// stripPods returns the pods as the controller keeps them.
+func (p *Preview) stripPods(given []*corev1.Pod) []*corev1.Pod {
 	before := p.slim
-	p.slim, p.c.reading.pods = make(map[*corev1.Pod]*corev1.Pod, len(given)), nil
+	p.slim, p.c.podCache.pods = make(map[*corev1.Pod]*corev1.Pod, len(given)), nil
 	var all []*corev1.Pod
 	for _, pod := range given {
 		slim := before[pod]
@@ -86,15 +86,15 @@ func (p *Preview) pods(given []*corev1.Pod) []*corev1.Pod {
 			slim = target.StripPod(pod)
 		}
 		p.slim[pod] = slim
-		p.c.reading.note(slim)
+		p.c.podCache.add(slim)
 		all = append(all, slim)
 	}
 	return all
 }
 
-// Plan is what the controller would do now. The next one remembers it.
+// Plan returns what the controller would do now. The next plan remembers it.
 func (p *Preview) Plan() Plan {
-	if !p.c.waits() {
+	if !p.c.podsWait() {
 		p.c.memory = nil
 		return Plan{}
 	}
@@ -103,7 +103,7 @@ func (p *Preview) Plan() Plan {
 	return plan
 }
 
-// After is the MachineDeployment of a raise when that has been carried out.
+// After returns the MachineDeployment after a raise.
 func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	after := d.DeepCopy()
 	pool.Release(after, int32(r.By))

@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 )
 
-// caches are what is known of both clusters.
+// caches of both clusters.
 type caches struct {
 	deployments, sets, machines, machineClasses cache.Indexer
 	pods, nodes, daemons, replicaSets           cache.Indexer
@@ -45,19 +45,20 @@ func (c *Controller) attach(i Informers) error {
 	s.storage = i.Target.Storage()
 	s.replicaSets = i.Target.ReplicaSets().GetIndexer() // not waited for: some clusters do not let us read them
 	c.source = &stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.machineClasses, Nodes: s.nodes, Pods: s.pods}}
-	// Handlers come last: they look into the stores, and are called at once by informers that run already.
+	// Handlers come last: they use the stores, and informers that run already call them at once.
 	var errs []error
 	for _, a := range all {
 		if a.changed != nil {
-			_, err := a.informer.AddEventHandler(handler(a.changed))
+			_, err := a.informer.AddEventHandler(eventHandler(a.changed))
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// placeOf is the Node that a pod is on, or has been promised a place on; empty where it waits. One that has ended needs none.
-func placeOf(pod *corev1.Pod) (node string, lives bool) {
+// assignedNode returns the Node that a pod is assigned to, or nominated for; empty if it waits. It
+// is false for a pod that has ended.
+func assignedNode(pod *corev1.Pod) (node string, lives bool) {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return "", false
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// setOf is the ReplicaSet that makes pods like this one; nil where none does.
-func setOf(pod *corev1.Pod) *metav1.OwnerReference {
+// replicaSetOf returns the ReplicaSet that creates pods like this one; nil if there is none.
+func replicaSetOf(pod *corev1.Pod) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || owner.Kind != "ReplicaSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() {
 		return nil
@@ -23,17 +23,18 @@ func setOf(pod *corev1.Pod) *metav1.OwnerReference {
 	return owner
 }
 
-// uncreated is how many pods the ReplicaSets of pods that wait have yet to create, by UID. Those of a large one are created in several
-// goes, and by the time that the last are there the machines for them can serve.
-func (c *Controller) uncreated(waiting []*fit.Pod, all []*corev1.Pod) map[types.UID]int {
+// countUncreated returns how many pods the ReplicaSets of waiting pods have yet to create, by UID.
+// Those of a large ReplicaSet are created in several batches, and when the last ones exist, the
+// machines for them can serve already.
+func (c *Controller) countUncreated(waiting []*fit.Pod, all []*corev1.Pod) map[types.UID]int {
 	uncreated := map[types.UID]int{}
 	for _, p := range waiting {
-		owner := setOf(p.Object)
+		owner := replicaSetOf(p.Object)
 		if owner == nil {
 			continue
 		}
 		if _, known := uncreated[owner.UID]; !known {
-			uncreated[owner.UID] = wanted(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, p.Object.Namespace+"/"+owner.Name), owner.UID)
+			uncreated[owner.UID] = desiredPods(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, p.Object.Namespace+"/"+owner.Name), owner.UID)
 		}
 	}
 	if len(uncreated) == 0 {
@@ -47,9 +48,9 @@ func (c *Controller) uncreated(waiting []*fit.Pod, all []*corev1.Pod) map[types.
 	return uncreated
 }
 
-// wanted is how many pods a ReplicaSet is to have; 0 where it makes none, since it is another by now, or goes, or fails to: there may
-// be a quota.
-func wanted(set *appsv1.ReplicaSet, uid types.UID) int {
+// desiredPods returns how many pods a ReplicaSet is to have. It returns 0 if the ReplicaSet creates
+// none: it was replaced, is being deleted, or fails, for example because of a quota.
+func desiredPods(set *appsv1.ReplicaSet, uid types.UID) int {
 	if set == nil || set.UID != uid || set.DeletionTimestamp != nil || set.Spec.Replicas == nil {
 		return 0
 	}
@@ -61,14 +62,15 @@ func wanted(set *appsv1.ReplicaSet, uid types.UID) int {
 	return int(*set.Spec.Replicas)
 }
 
-// uncreated is how many pods the ReplicaSets of pods that wait have yet to create: the scheduler will find no place for them either.
-// Those with volumes of their own are left out, since nobody knows yet where these can be reached.
-func (r *round) uncreated(waiting []*fit.Pod) []fit.Uncreated {
+// uncreatedPods returns the pods that the ReplicaSets of waiting pods have yet to create: the
+// scheduler will find no node for them either. It omits pods with volumes of their own, because it
+// is not known yet where these can be reached.
+func (r *round) uncreatedPods(waiting []*fit.Pod) []fit.Uncreated {
 	var all []fit.Uncreated
 	counted := map[types.UID]bool{}
 	for _, p := range waiting {
-		owner := setOf(p.Object)
-		if owner == nil || counted[owner.UID] || p.Unclear != "" || slices.ContainsFunc(p.Object.Spec.Volumes, isOwn) {
+		owner := replicaSetOf(p.Object)
+		if owner == nil || counted[owner.UID] || p.Unclear != "" || slices.ContainsFunc(p.Object.Spec.Volumes, isPerPod) {
 			continue
 		}
 		counted[owner.UID] = true
@@ -77,5 +79,5 @@ func (r *round) uncreated(waiting []*fit.Pod) []fit.Uncreated {
 	return all
 }
 
-// isOwn reports whether each pod has such a volume for itself.
-func isOwn(v corev1.Volume) bool { return v.Ephemeral != nil }
+// isPerPod reports whether each pod has such a volume for itself.
+func isPerPod(v corev1.Volume) bool { return v.Ephemeral != nil }

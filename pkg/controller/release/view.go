@@ -14,37 +14,39 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// View is all that one decision rests on.
+// View is the whole input of a decision.
 type View struct {
 	Now      time.Time
 	Settings Settings
-	// Waiting are pods that have no node, the most important first; Beyond is how many more there are.
+	// Waiting are pods without a node, the most important first. Beyond is how many more there are.
 	Waiting []*fit.Pod
 	Beyond  int
-	// Uncreated is how many pods ReplicaSets have yet to create, by their UID: those of which some wait.
+	// Uncreated is how many pods the ReplicaSets of waiting pods have yet to create, by UID.
 	Uncreated map[types.UID]int
-	// Nodes are all there are.
+	// Nodes are all Nodes.
 	Nodes []Node
-	// Daemons would run on every machine that they suit, the most important first.
+	// Daemons would run on every machine that they fit, the most important first.
 	Daemons []Daemon
 	// Pools are the MachineDeployments that take part, by key.
 	Pools  []Pool
 	Memory Memory
-	// Interrupted is asked now and then whether to decide by what has been looked at so far; nil means never.
+	// Interrupted is called now and then. If it returns true, the decision uses what has been
+	// considered so far; nil means never.
 	Interrupted func() bool
 }
 
-// Settings say which pods count.
+// Settings define which pods count.
 type Settings struct {
-	// Schedulers are the names of those whose pods count: such as place pods by the rules of package fit.
+	// Schedulers are the names of schedulers whose pods count: those that follow the rules of
+	// package fit.
 	Schedulers []string
-	// Cutoff is the priority below which a pod is worth no machine.
+	// Cutoff is the priority below which a pod does not justify a machine.
 	Cutoff int32
-	// Patience is how long a pod may wait beside room before it is taken for one that is not understood.
+	// Patience is how long a pod may wait although there is room, until it is considered doubtful.
 	Patience time.Duration
 }
 
-// Node is a node with the pods that are there, or have been promised a place there.
+// Node is a node with the pods that are assigned to it or nominated for it.
 type Node struct {
 	Object *corev1.Node
 	Pods   []*fit.Pod
@@ -60,37 +62,42 @@ type Daemon struct {
 type Pool struct {
 	Key   string
 	Basis Basis
-	// Replicas are those for workload, with growth that waits to be split over zones; Max is that of the bounds.
+	// Replicas are those for workload, including growth that is still to be split over zones. Max
+	// is that of the bounds.
 	Replicas, Max int
-	// Applied is the number of replicas that machine-controller-manager may act on, where the annotation applied-replicas is set.
+	// Applied is the number of replicas that machine-controller-manager may act on, if the
+	// annotation applied-replicas is set.
 	Applied *int32
-	// Reserve is what the rule of the reserve looks at, as far as it matters to which machine is released next.
+	// Reserve is the input of the reserve rule, as far as it decides which machine is released
+	// next.
 	Reserve reserve.View
-	// NodeOf has the names of Nodes by machine.
+	// NodeOf contains the names of Nodes by machine.
 	NodeOf map[string]string
-	// Sample is what the Node of a new machine would look like; nil where that is not known.
+	// Sample is what the Node of a new machine would look like, nil if that is unknown.
 	Sample *corev1.Node
 }
 
-// Basis is what has to be as it was read for a raise to be right. Whoever wrote something else meanwhile, as machine-controller-manager
-// does with the status whenever a machine is released, is in nobody's way.
+// Basis is what must not have changed for a raise to be right. Other changes do not matter, such as
+// those that machine-controller-manager writes to the status whenever a machine is released.
 type Basis struct {
 	UID types.UID
-	// Generation counts changes of the spec. A restored backup makes it go back, and another change can have the same number then.
+	// Generation counts changes of the spec. A restored backup makes it smaller, and another change
+	// can have the same number then.
 	Generation int64
 	// Replicas is spec.replicas.
 	Replicas int32
-	// Bounds, Applied and Excess are annotations. Applied is nil where it is not there, and Excess, the applied excess, where replicas
-	// include no reserve machines.
+	// Bounds, Applied and Excess are annotations. Applied is nil if it is not set. Excess, the
+	// applied excess, is nil if replicas include no reserve machines.
 	Bounds          string
 	Applied, Excess *string
 }
 
-// Memory is when pods were first seen to wait beside room.
+// Memory is when pods were first seen to wait although there was room.
 type Memory map[types.UID]time.Time
 
-// counts says whether a pod may be worth a machine, and whether its scheduler has looked for a place and found none.
-func (s Settings) counts(pod *corev1.Pod) (counts, tried bool) {
+// evaluate reports whether a pod may justify a machine, and whether its scheduler has tried and
+// found no node.
+func (s Settings) evaluate(pod *corev1.Pod) (counts, tried bool) {
 	switch {
 	case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "":
 		return false, false
@@ -113,17 +120,17 @@ func (s Settings) counts(pod *corev1.Pod) (counts, tried bool) {
 	return true, false
 }
 
-// shapes are those of pods, see fit.Pod.Shape.
+// shapes are the shapes of pods; see fit.Pod.Shape.
 type shapes map[string]bool
 
-// has is false for nil, too.
-func (s *shapes) has(p *fit.Pod) bool { return s != nil && (*s)[p.Shape()] }
+// contains is false for nil, too.
+func (s *shapes) contains(p *fit.Pod) bool { return s != nil && (*s)[p.Shape()] }
 
-// tried has the shapes of pods that the scheduler has found no place for.
-func (v View) tried() *shapes {
+// triedShapes returns the shapes of pods that the scheduler has found no node for.
+func (v View) triedShapes() *shapes {
 	all := shapes{}
 	for _, p := range v.Waiting {
-		if _, tried := v.Settings.counts(p.Object); tried {
+		if _, tried := v.Settings.evaluate(p.Object); tried {
 			all[p.Shape()] = true
 		}
 	}

@@ -14,21 +14,21 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// podChanged reads a pod at once, so that a decision finds it read, and has pods that wait looked at: also one that the scheduler has
-// not come to yet, where it is like one that waits.
+// podChanged reads a pod at once, so that decisions find it in the cache. It starts a decision if
+// the pod waits, also if the scheduler has not tried it yet but a similar pod waits.
 func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
 	if after == nil {
 		if before != nil {
-			c.reading.forget(before)
+			c.podCache.forget(before)
 		}
 		c.somethingChanged(was, is)
 		return
 	}
-	c.reading.note(after)
-	if counts, tried := c.settings.counts(after); tried || counts && c.tried.Load().has(c.reading.of(after)) {
-		c.loop.AddAfter(everything, max(gather, time.Duration(c.took.Load())))
+	c.podCache.add(after)
+	if counts, tried := c.settings.evaluate(after); tried || counts && c.tried.Load().contains(c.podCache.get(after)) {
+		c.loop.AddAfter(queueKey, max(gatherTime, time.Duration(c.took.Load())))
 		return
 	}
 	if before == nil || before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||
@@ -37,7 +37,7 @@ func (c *Controller) podChanged(was, is any) {
 	}
 }
 
-// deploymentChanged forgets a MachineDeployment that is gone.
+// deploymentChanged forgets a MachineDeployment that no longer exists.
 func (c *Controller) deploymentChanged(was, is any) {
 	if gone, ok := was.(*v1alpha1.MachineDeployment); ok && is == nil {
 		c.metrics.forget(gone.Namespace + "/" + gone.Name)
@@ -45,7 +45,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 	c.somethingChanged(was, is)
 }
 
-// nodeChanged leaves out the many changes of status that mean nothing here.
+// nodeChanged ignores the many changes of a Node's status that do not matter here.
 func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
@@ -57,15 +57,16 @@ func (c *Controller) nodeChanged(was, is any) {
 	c.somethingChanged(was, is)
 }
 
-// somethingChanged matters only while somebody waits.
+// somethingChanged starts a decision if pods wait.
 func (c *Controller) somethingChanged(any, any) {
 	if c.tried.Load() != nil {
-		c.loop.AddAfter(everything, ponder)
+		c.loop.AddAfter(queueKey, otherEventsDelay)
 	}
 }
 
-// handler tells of what was and what is; one of them is nil where an object comes or goes.
-func handler(changed func(was, is any)) cache.ResourceEventHandler {
+// eventHandler passes on the old and the new object. One of them is nil if an object is added or
+// deleted.
+func eventHandler(changed func(was, is any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(is any) { changed(nil, is) },
 		UpdateFunc: changed,

@@ -236,7 +236,7 @@ func (w *world) lookAtPods() error {
 	if w.release == nil {
 		return nil
 	}
-	err := w.release.Show(release.Objects{
+	err := w.release.Load(release.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), MachineClasses: w.still.Classes,
 		Pods: w.pods.sorted(), Nodes: w.nodes.sorted(), Claims: w.still.Claims, Volumes: w.still.Volumes,
 		Classes: w.still.StorageClasses, Drivers: w.still.Drivers, Daemons: w.still.Daemons, ReplicaSets: w.still.ReplicaSets,

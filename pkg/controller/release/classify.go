@@ -12,49 +12,50 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// reserveTaint counts as gone on machines that serve, that are about to, or that are released.
+// reserveTaint is ignored on machines that serve, are about to serve, or are released.
 var reserveTaint = []string{v1alpha1.ReserveTaintKey}
 
-// kind is what a machine of a pool is to pods that wait.
-type kind int
+// role is what a machine of a pool means for waiting pods.
+type role int
 
 const (
-	// A node of no pool here is what it is.
-	_ kind = iota
-	// serving is for workload.
+	// The zero value is a node that belongs to no pool.
+	_ role = iota
+	// serving: workload can use it.
 	serving
-	// coming is owed to workload: it is released next whatever is decided here, or it boots for that.
+	// coming: it is released next whatever is decided here, or boots for that.
 	coming
-	// spare is in reserve.
+	// spare: it is in reserve.
 	spare
-	// leaving takes no more pods.
+	// leaving: it takes no more pods.
 	leaving
 )
 
-type standing struct {
-	kind    kind
+type nodeRole struct {
+	kind    role
 	machine string
 }
 
-// stand finds what each machine of a pool is, and which may be released in what order. That is the rule of the reserve
-// itself: it is asked what it would release for the replicas there are, and for as many as there may be.
-func (r *round) stand(p Pool) {
+// classify determines the role of each machine of a pool, and which machines may be released in
+// which order. It asks the rule of the reserve what it would release for the present replicas, and
+// for as many as max allows.
+func (r *round) classify(p Pool) {
 	due := reserve.ReleaseOrder(p.Reserve, p.Replicas)
 	next := reserve.ReleaseOrder(p.Reserve, max(p.Max, p.Replicas))
 	group := fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}
-	ready := r.ready()
+	ready := r.readyNodeNames()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
 	byName := map[string]reserve.Machine{}
 	owed := p.Replicas
 	for _, m := range p.Reserve.Machines {
 		byName[m.Name] = m
-		s := standing{kind: spare, machine: m.Name}
+		s := nodeRole{kind: spare, machine: m.Name}
 		switch {
 		case m.Leaving():
 			s.kind = leaving
 		case !m.Reserve:
 			s.kind = serving
-			if usable(m) || broken(m) {
+			if usable(m) || willNotServe(m) {
 				owed--
 			}
 		case slices.Contains(due, m.Name):
@@ -64,7 +65,7 @@ func (r *round) stand(p Pool) {
 			}
 		}
 		if node := p.NodeOf[m.Name]; node != "" {
-			r.standing[node] = s
+			r.roles[node] = s
 		}
 	}
 	for _, name := range next {
@@ -78,26 +79,28 @@ func (r *round) stand(p Pool) {
 		group.Nodes = append(group.Nodes, p.NodeOf[name])
 	}
 	r.groups = append(r.groups, group)
-	r.owe(p, owed)
+	r.addOwedMachines(p, owed)
 }
 
-// broken says that a machine will not serve soon, if ever: nobody should wait for it.
-func broken(m reserve.Machine) bool { return m.Unhealthy() || m.Failing }
+// willNotServe reports whether a machine will not serve soon, if ever, so that no pod should wait
+// for it.
+func willNotServe(m reserve.Machine) bool { return m.Unhealthy() || m.Failing }
 
-// owe makes room on machines that replicas ask for and that are not there yet. One for each pod is always enough.
-func (r *round) owe(p Pool, n int) {
+// addOwedMachines adds room on machines that replicas ask for and that do not exist yet. One for
+// each pod is always enough.
+func (r *round) addOwedMachines(p Pool, n int) {
 	if p.Sample == nil {
 		return
 	}
-	for i := range min(n, r.many) {
+	for i := range min(n, r.podCount) {
 		name := fmt.Sprintf("%s/%d", p.Key, i) // a slash is in no name of a Node
-		r.samples = append(r.samples, Node{Object: sampled(p.Sample, name)})
-		r.standing[name] = standing{kind: coming}
+		r.samples = append(r.samples, Node{Object: nodeLike(p.Sample, name)})
+		r.roles[name] = nodeRole{kind: coming}
 	}
 }
 
-// ready has the names of the Nodes that are.
-func (r *round) ready() map[string]bool {
+// readyNodeNames returns the names of the ready Nodes.
+func (r *round) readyNodeNames() map[string]bool {
 	if r.readyNodes == nil {
 		r.readyNodes = make(map[string]bool, len(r.Nodes))
 		for _, n := range r.Nodes {
