@@ -16,27 +16,28 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrStopped is what every write and every Get answers once the context given to New has ended.
+// ErrStopped is returned by every write and every Get after the context given to New has ended.
 var ErrStopped = errors.New("clientset has stopped")
 
-// DefaultPatience is how long a write waits for the store when Options say nothing. A healthy watch takes
+// DefaultPatience is how long a write waits for the store by default. A healthy watch takes
 // milliseconds.
 const DefaultPatience = 2 * time.Second
 
-// Options of a Consistent clientset; the zero value is fit for production.
+// Options of a Consistent clientset. The zero value is suitable for production.
 type Options struct {
-	// Patience bounds how long one write waits for the store. Lists are not bounded by it.
+	// Patience bounds how long one write waits for the store. It does not apply to lists.
 	Patience time.Duration
-	// Clock is the wall clock unless set.
+	// Clock is the real one unless set.
 	Clock clock.Clock
-	// Registerer receives the metrics; without it they are counted but not exported.
+	// Registerer takes the metrics. Without it, they are counted but not exported.
 	Registerer prometheus.Registerer
 	// First reports whether a Machine comes before others in the lists that machine-controller-manager selects from: an in-place
 	// update takes machines in the order of such a list. It is first called when an informer of [Consistent.Bind] is read.
 	First func(*v1alpha1.Machine) bool
 }
 
-// Consistent is a clientset for machine-controller-manager's controllers behind which they read their own writes.
+// Consistent is a clientset with which machine-controller-manager's controllers read their own
+// writes.
 type Consistent struct {
 	versioned.Interface
 
@@ -44,15 +45,15 @@ type Consistent struct {
 	clock       clock.Clock
 	metrics     *metrics
 	first       func(*v1alpha1.Machine) bool
-	machines    *horizon
-	sets        *horizon
-	deployments *horizon
+	machines    *writeTracker
+	sets        *writeTracker
+	deployments *writeTracker
 }
 
 var _ versioned.Interface = &Consistent{}
 
-// New wraps a clientset. Informers are built on the result and then made known to it by Bind, before anything is
-// written. Everything ends with ctx.
+// New wraps a clientset. Build informers on the result and pass them to Bind before the first
+// write. Everything ends with ctx.
 func New(ctx context.Context, inner versioned.Interface, o Options) *Consistent {
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
@@ -61,19 +62,19 @@ func New(ctx context.Context, inner versioned.Interface, o Options) *Consistent 
 		o.Clock = clock.RealClock{}
 	}
 	c := &Consistent{Interface: inner, stop: ctx, clock: o.Clock, metrics: newMetrics(o.Registerer), first: o.First}
-	c.machines = newHorizon(ctx, "machines", o.Patience, o.Clock, c.metrics)
-	c.sets = newHorizon(ctx, "machinesets", o.Patience, o.Clock, c.metrics)
-	c.deployments = newHorizon(ctx, "machinedeployments", o.Patience, o.Clock, c.metrics)
+	c.machines = newWriteTracker(ctx, "machines", o.Patience, o.Clock, c.metrics)
+	c.sets = newWriteTracker(ctx, "machinesets", o.Patience, o.Clock, c.metrics)
+	c.deployments = newWriteTracker(ctx, "machinedeployments", o.Patience, o.Clock, c.metrics)
 	return c
 }
 
-// Bind watches the stores of these informers, which must have been built on this clientset and not yet be started,
-// and returns informers whose listers keep law L4.1. The controllers are given the returned ones.
+// Bind follows the stores of these informers, which must have been built on this clientset and not
+// be started yet. It returns informers for the controllers, whose listers keep law L4.1.
 func (c *Consistent) Bind(in machineinformers.Interface) (machineinformers.Interface, error) {
 	err := errors.Join(
-		c.machines.bind(in.Machines().Informer()),
-		c.sets.bind(in.MachineSets().Informer()),
-		c.deployments.bind(in.MachineDeployments().Informer()),
+		c.machines.follow(in.Machines().Informer()),
+		c.sets.follow(in.MachineSets().Informer()),
+		c.deployments.follow(in.MachineDeployments().Informer()),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("bind informers: %w", err)
@@ -81,20 +82,20 @@ func (c *Consistent) Bind(in machineinformers.Interface) (machineinformers.Inter
 	return informers{Interface: in, c: c}, nil
 }
 
-// MachineV1alpha1 is the client to give to the controllers.
+// MachineV1alpha1 returns the client for the controllers.
 func (c *Consistent) MachineV1alpha1() machineclient.MachineV1alpha1Interface {
 	return typed{MachineV1alpha1Interface: c.Interface.MachineV1alpha1(), c: c}
 }
 
-// typed passes MachineClasses through as they are: the controllers never write them.
+// typed passes MachineClasses through unchanged: the controllers never write them.
 type typed struct {
 	machineclient.MachineV1alpha1Interface
 	c *Consistent
 }
 
 func (t typed) Machines(namespace string) machineclient.MachineInterface {
-	return &kind[*v1alpha1.Machine, *v1alpha1.MachineList]{
-		verbs: t.MachineV1alpha1Interface.Machines(namespace), horizon: t.c.machines, c: t.c, namespace: namespace,
+	return &kindClient[*v1alpha1.Machine, *v1alpha1.MachineList]{
+		verbs: t.MachineV1alpha1Interface.Machines(namespace), tracker: t.c.machines, c: t.c, namespace: namespace,
 		blank: func() *v1alpha1.Machine { return &v1alpha1.Machine{} },
 	}
 }
@@ -102,8 +103,8 @@ func (t typed) Machines(namespace string) machineclient.MachineInterface {
 func (t typed) MachineSets(namespace string) machineclient.MachineSetInterface {
 	inner := t.MachineV1alpha1Interface.MachineSets(namespace)
 	return scalable[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]{
-		kind: &kind[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]{
-			verbs: inner, horizon: t.c.sets, c: t.c, namespace: namespace,
+		kindClient: &kindClient[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]{
+			verbs: inner, tracker: t.c.sets, c: t.c, namespace: namespace,
 			blank: func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} },
 		},
 		inner: inner,
@@ -113,8 +114,8 @@ func (t typed) MachineSets(namespace string) machineclient.MachineSetInterface {
 func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploymentInterface {
 	inner := t.MachineV1alpha1Interface.MachineDeployments(namespace)
 	return scalable[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]{
-		kind: &kind[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]{
-			verbs: inner, horizon: t.c.deployments, c: t.c, namespace: namespace,
+		kindClient: &kindClient[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]{
+			verbs: inner, tracker: t.c.deployments, c: t.c, namespace: namespace,
 			blank: func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
 		},
 		inner: inner,

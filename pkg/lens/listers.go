@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The listers below return the very objects of the store, since machine-controller-manager writes into those and reads
-// them again.
+// The listers below return the objects of the store itself, because machine-controller-manager
+// writes into these and reads them again.
 
 type informers struct {
 	machineinformers.Interface
@@ -32,58 +32,60 @@ func (i informers) MachineDeployments() machineinformers.MachineDeploymentInform
 
 type machineInformer struct {
 	inner machineinformers.MachineInformer
-	*horizon
+	*writeTracker
 	first func(*v1alpha1.Machine) bool
 }
 
 func (i machineInformer) Informer() cache.SharedIndexInformer { return i.inner.Informer() }
 
 func (i machineInformer) Lister() machinelisters.MachineLister {
-	return machineLister{i.inner.Lister(), i.horizon, i.first}
+	return machineLister{i.inner.Lister(), i.writeTracker, i.first}
 }
 
 type setInformer struct {
 	inner machineinformers.MachineSetInformer
-	*horizon
+	*writeTracker
 }
 
 func (i setInformer) Informer() cache.SharedIndexInformer { return i.inner.Informer() }
 
 func (i setInformer) Lister() machinelisters.MachineSetLister {
-	return setLister{i.inner.Lister(), i.horizon}
+	return setLister{i.inner.Lister(), i.writeTracker}
 }
 
 type deploymentInformer struct {
 	inner machineinformers.MachineDeploymentInformer
-	*horizon
+	*writeTracker
 }
 
 func (i deploymentInformer) Informer() cache.SharedIndexInformer { return i.inner.Informer() }
 
 func (i deploymentInformer) Lister() machinelisters.MachineDeploymentLister {
-	return deploymentLister{i.inner.Lister(), i.horizon}
+	return deploymentLister{i.inner.Lister(), i.writeTracker}
 }
 
 type machineLister struct {
 	machinelisters.MachineLister
-	*horizon
+	*writeTracker
 	first func(*v1alpha1.Machine) bool
 }
 
-// List puts the machines that go first in front. Callers that ask for every machine have an order of their own.
+// List returns the machines that come first at the front. Callers that ask for all machines order
+// them by themselves.
 func (l machineLister) List(selector labels.Selector) ([]*v1alpha1.Machine, error) {
-	if err := l.hold(); err != nil {
+	if err := l.awaitAll(); err != nil {
 		return nil, err
 	}
 	all, err := l.MachineLister.List(selector)
 	if err != nil || l.first == nil || selector.Empty() {
 		return all, err
 	}
-	return inFront(all, l.first), nil
+	return moveToFront(all, l.first), nil
 }
 
-// inFront returns a list with the elements in front that go first, and else in the order it had.
-func inFront[T any](list []T, first func(T) bool) []T {
+// moveToFront returns a list with the elements that come first at the front, and the rest in its
+// order.
+func moveToFront[T any](list []T, first func(T) bool) []T {
 	var front, rest []T
 	for _, element := range list {
 		if first(element) {
@@ -97,11 +99,11 @@ func inFront[T any](list []T, first func(T) bool) []T {
 
 type setLister struct {
 	machinelisters.MachineSetLister
-	*horizon
+	*writeTracker
 }
 
 func (l setLister) List(selector labels.Selector) ([]*v1alpha1.MachineSet, error) {
-	if err := l.hold(); err != nil {
+	if err := l.awaitAll(); err != nil {
 		return nil, err
 	}
 	return l.MachineSetLister.List(selector)
@@ -109,11 +111,11 @@ func (l setLister) List(selector labels.Selector) ([]*v1alpha1.MachineSet, error
 
 type deploymentLister struct {
 	machinelisters.MachineDeploymentLister
-	*horizon
+	*writeTracker
 }
 
 func (l deploymentLister) List(selector labels.Selector) ([]*v1alpha1.MachineDeployment, error) {
-	if err := l.hold(); err != nil {
+	if err := l.awaitAll(); err != nil {
 		return nil, err
 	}
 	return l.MachineDeploymentLister.List(selector)

@@ -39,8 +39,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// begin shows the metrics of a kind before there is anything to count.
-func (m *metrics) begin(resource string) {
+// initSeries creates the series of a kind before the first event.
+func (m *metrics) initSeries(resource string) {
 	m.waits.WithLabelValues(resource)
 	m.timeouts.WithLabelValues(resource)
 	m.held.WithLabelValues(resource)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// nodeFactory has the informer of Nodes and no other. The informer's owner starts it.
+// nodeFactory has only the informer of Nodes. The informer's owner starts it.
 type nodeFactory struct {
 	kubeinformers.SharedInformerFactory
 	informer cache.SharedIndexInformer

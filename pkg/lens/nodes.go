@@ -18,18 +18,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Nodes is a client of the target cluster that reads Nodes from a store, where that shows all that was written through it.
+// NodesFromStore returns a client of the target cluster that reads Nodes from a store, if the store
+// shows everything that was written through the client.
 //
-// Machine-controller-manager's MachineDeployment controller reads the Node of every machine of a MachineDeployment from the server,
-// one after the other, each time it looks at the MachineDeployment: with fifty machines and a busy server that takes seconds, in which
-// a change of replicas or of the excess waits. It watches Nodes anyway. Its writes carry the version that was read, so that one that
-// rests on an old version is refused, and it then reads from the server.
+// Machine-controller-manager's MachineDeployment controller reads the Node of every machine of a
+// MachineDeployment from the server, one after the other, at each sync. With fifty machines and a
+// busy server, that takes seconds, which delays a change of replicas or of the excess. It watches
+// Nodes anyway. Its writes carry the version that was read, so a write based on an old version is
+// refused, and the next read is from the server.
 //
-// The factory returned has only an informer of Nodes, whose lister returns copies: machine-controller-manager changes what it is given,
-// and others read the store too.
-func Nodes(client kubernetes.Interface, informer cache.SharedIndexInformer) (kubernetes.Interface, kubeinformers.SharedInformerFactory, error) {
-	memory := &nodeMemory{store: corelisters.NewNodeLister(informer.GetIndexer()), pending: map[string]pending{}}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: memory.gone})
+// The returned factory has only an informer of Nodes. Its lister returns copies, because
+// machine-controller-manager changes objects that it gets, and other readers use the store, too.
+func NodesFromStore(client kubernetes.Interface, informer cache.SharedIndexInformer) (kubernetes.Interface, kubeinformers.SharedInformerFactory, error) {
+	memory := &nodeStore{store: corelisters.NewNodeLister(informer.GetIndexer()), pending: map[string]pendingWrite{}}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: memory.nodeDeleted})
 	if err != nil {
 		return nil, nil, fmt.Errorf("follow nodes: %w", err)
 	}
@@ -38,39 +40,39 @@ func Nodes(client kubernetes.Interface, informer cache.SharedIndexInformer) (kub
 
 type nodesFromStore struct {
 	kubernetes.Interface
-	memory *nodeMemory
+	nodes *nodeStore
 }
 
 func (c nodesFromStore) CoreV1() corev1client.CoreV1Interface {
-	return coreFromStore{c.Interface.CoreV1(), c.memory}
+	return coreFromStore{c.Interface.CoreV1(), c.nodes}
 }
 
 type coreFromStore struct {
 	corev1client.CoreV1Interface
-	memory *nodeMemory
+	nodes *nodeStore
 }
 
 func (c coreFromStore) Nodes() corev1client.NodeInterface {
-	return nodeVerbs{c.CoreV1Interface.Nodes(), c.memory}
+	return nodeVerbs{c.CoreV1Interface.Nodes(), c.nodes}
 }
 
-// nodeMemory is a store, and what it has to show before it is believed.
-type nodeMemory struct {
+// nodeStore is a store of Nodes, with the writes that it must show before reads use it.
+type nodeStore struct {
 	store corelisters.NodeLister
 
 	mu sync.Mutex
 	// pending is about Nodes that the store shows, so that each entry ends with its Node at the latest.
-	pending map[string]pending
+	pending map[string]pendingWrite
 }
 
-// pending is what has to happen before the store is believed.
-type pending struct {
+// pendingWrite is what must happen before reads use the store.
+type pendingWrite struct {
 	version string // that the store has to show
 	doubted bool   // a write failed, because the store was old perhaps: the next read is from the server
 }
 
-// known returns a copy of what the store shows, nil where the server has to be asked.
-func (m *nodeMemory) known(name string) *corev1.Node {
+// read returns a copy of the Node in the store, nil if it must be read from the server.
+func (m *nodeStore) read(name string) *corev1.Node {
 	node, err := m.store.Get(name)
 	if err != nil {
 		return nil
@@ -80,7 +82,7 @@ func (m *nodeMemory) known(name string) *corev1.Node {
 	p := m.pending[name]
 	behind := p.version != "" && !atLeast(node.ResourceVersion, p.version)
 	if behind {
-		m.pending[name] = pending{version: p.version}
+		m.pending[name] = pendingWrite{version: p.version}
 	} else {
 		delete(m.pending, name)
 	}
@@ -90,8 +92,8 @@ func (m *nodeMemory) known(name string) *corev1.Node {
 	return node.DeepCopy()
 }
 
-// wrote notes what a write came to.
-func (m *nodeMemory) wrote(name string, node *corev1.Node, err error) (*corev1.Node, error) {
+// recordWrite records the result of a write.
+func (m *nodeStore) recordWrite(name string, node *corev1.Node, err error) (*corev1.Node, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, missing := m.store.Get(name)
@@ -99,15 +101,15 @@ func (m *nodeMemory) wrote(name string, node *corev1.Node, err error) (*corev1.N
 	case missing != nil, apierrors.IsNotFound(err): // the server is asked anyway, or there is nothing to wait for
 		delete(m.pending, name)
 	case err == nil:
-		m.pending[name] = pending{version: node.ResourceVersion}
+		m.pending[name] = pendingWrite{version: node.ResourceVersion}
 	default:
-		m.pending[name] = pending{version: m.pending[name].version, doubted: true}
+		m.pending[name] = pendingWrite{version: m.pending[name].version, doubted: true}
 	}
 	return node, err
 }
 
-// gone forgets a Node after the store has.
-func (m *nodeMemory) gone(object any) {
+// nodeDeleted forgets a Node that the store no longer contains.
+func (m *nodeStore) nodeDeleted(object any) {
 	name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
 		return
@@ -117,14 +119,14 @@ func (m *nodeMemory) gone(object any) {
 	delete(m.pending, name)
 }
 
-// nodeVerbs are those that the library uses; the others go to the server as they are.
+// nodeVerbs are those that the library uses. The others go to the server.
 type nodeVerbs struct {
 	corev1client.NodeInterface
-	memory *nodeMemory
+	nodes *nodeStore
 }
 
 func (n nodeVerbs) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error) {
-	if node := n.memory.known(name); node != nil {
+	if node := n.nodes.read(name); node != nil {
 		return node, nil
 	}
 	return n.NodeInterface.Get(ctx, name, o)
@@ -132,10 +134,10 @@ func (n nodeVerbs) Get(ctx context.Context, name string, o metav1.GetOptions) (*
 
 func (n nodeVerbs) Update(ctx context.Context, node *corev1.Node, o metav1.UpdateOptions) (*corev1.Node, error) {
 	after, err := n.NodeInterface.Update(ctx, node, o)
-	return n.memory.wrote(node.Name, after, err)
+	return n.nodes.recordWrite(node.Name, after, err)
 }
 
 func (n nodeVerbs) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*corev1.Node, error) {
 	after, err := n.NodeInterface.Patch(ctx, name, kind, data, o, sub...)
-	return n.memory.wrote(name, after, err)
+	return n.nodes.recordWrite(name, after, err)
 }

@@ -73,7 +73,7 @@ var _ = Describe("Nodes", func() {
 		Expect(store.Add(node("5", "store"))).To(Succeed())
 		informer = &storedNodes{store: store}
 		var err error
-		client, factory, err = Nodes(server, informer)
+		client, factory, err = NodesFromStore(server, informer)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -150,7 +150,7 @@ var _ = Describe("Nodes", func() {
 	})
 
 	It("that come and go leave nothing behind, however their last write ended", func(ctx SpecContext) {
-		memory := client.(nodesFromStore).memory
+		memory := client.(nodesFromStore).nodes
 		ends := []error{nil, errors.New("connection lost"), apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer")), apierrors.NewNotFound(corev1.Resource("nodes"), "n")}
 		for i := range 10_000 {
 			n := node("5", "store")

@@ -116,7 +116,7 @@ var _ = Describe("Without any excess", func() {
 		}
 		for range runs {
 			for step, wrote := range ordinary(func(ctx context.Context, inner versioned.Interface) mcm.Lens {
-				return throughViews(ctx, inner, func(view.Birth) *api.Reserve { return nil })
+				return throughViews(ctx, inner, func(view.Creation) *api.Reserve { return nil })
 			}) {
 				Expect(usual[step]).To(HaveKey(wrote.decided), fmt.Sprint("step ", step))
 				ourStatuses += wrote.statuses

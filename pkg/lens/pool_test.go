@@ -66,10 +66,10 @@ func (p *reservePool) look(ctx context.Context, inner versioned.Interface) mcm.L
 	return throughViews(ctx, inner, p.bear)
 }
 
-func throughViews(ctx context.Context, inner versioned.Interface, born func(view.Birth) *api.Reserve) mcm.Lens {
+func throughViews(ctx context.Context, inner versioned.Interface, born func(view.Creation) *api.Reserve) mcm.Lens {
 	s := &sighted{}
-	shown := view.New(ctx, inner, view.Options{Births: view.Births{
-		Born: born,
+	shown := view.New(ctx, inner, view.Options{CreationOptions: view.CreationOptions{
+		ReserveMark: born,
 		DeploymentOf: func(namespace string, m *machinev1alpha1.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough(s.bound.MachineSets().Lister())(namespace, m)
 		},
@@ -80,7 +80,7 @@ func throughViews(ctx context.Context, inner versioned.Interface, born func(view
 }
 
 // bear holds in reserve what is more than replicas.
-func (p *reservePool) bear(b view.Birth) *api.Reserve {
+func (p *reservePool) bear(b view.Creation) *api.Reserve {
 	serving := 0
 	known := map[string]bool{}
 	for _, m := range p.machines() {
@@ -89,7 +89,7 @@ func (p *reservePool) bear(b view.Birth) *api.Reserve {
 			serving++
 		}
 	}
-	for _, other := range b.UnderWay {
+	for _, other := range b.InProgress {
 		if !known[other.Name] && !other.Reserve {
 			serving++
 		}

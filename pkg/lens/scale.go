@@ -9,26 +9,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scaler is the part of a generated client that kinds with a scale subresource have besides.
+// scaler is the additional part of a generated client for kinds with a scale subresource.
 type scaler interface {
 	UpdateScale(ctx context.Context, name string, scale *autoscalingv1.Scale, o metav1.UpdateOptions) (*autoscalingv1.Scale, error)
 }
 
 type scalable[T object, L any] struct {
-	*kind[T, L]
+	*kindClient[T, L]
 	inner scaler
 }
 
 func (s scalable[T, L]) UpdateScale(ctx context.Context, name string, scale *autoscalingv1.Scale, o metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
-	if err := s.open(); err != nil {
+	if err := s.stopError(); err != nil {
 		return &autoscalingv1.Scale{}, err
 	}
 	result, err := s.inner.UpdateScale(ctx, name, scale, o)
 	switch {
-	case unknown(err):
-		s.learn(ctx, name)
+	case outcomeUnknown(err):
+		s.awaitLive(ctx, name)
 	case err == nil:
-		s.horizon.await(ctx, s.horizon.wrote(s.key(name), result.GetResourceVersion()))
+		s.tracker.awaitWrite(ctx, s.tracker.recordWrite(s.objectKey(name), result.GetResourceVersion()))
 	}
 	return result, err
 }

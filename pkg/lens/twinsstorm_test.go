@@ -40,7 +40,7 @@ func newTwinPool(o sim.Options) *twinPool {
 }
 
 // bear is asked by both instances.
-func (p *twinPool) bear(b view.Birth) *api.Reserve {
+func (p *twinPool) bear(b view.Creation) *api.Reserve {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reservePool.bear(b)

@@ -118,10 +118,10 @@ func (k *keeper) filled(ctx context.Context) bool {
 
 // shown are the views' options that ask a keeper, which is there before the first write, how machines begin and which may go.
 func shown(k **keeper, bound *machineinformers.Interface) view.Options {
-	births := view.Births{
-		Born:        func(b view.Birth) *api.Reserve { return (*k).controller.Born(b) },
+	births := view.CreationOptions{
+		ReserveMark: func(b view.Creation) *api.Reserve { return (*k).controller.Born(b) },
 		Seen:        func(version string) bool { return (*k).controller.Seen(version) },
-		Superfluous: func(b view.Birth) error { return (*k).controller.Superfluous(b) },
+		Superfluous: func(b view.Creation) error { return (*k).controller.Superfluous(b) },
 		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough((*bound).MachineSets().Lister())(namespace, m)
 		},
@@ -135,5 +135,5 @@ func shown(k **keeper, bound *machineinformers.Interface) view.Options {
 		},
 	}
 	spares := func(d *v1alpha1.MachineDeployment) ([]view.Spare, int32) { return (*k).controller.Spares(d) }
-	return view.Options{Births: births, Guards: guards, Spares: spares}
+	return view.Options{CreationOptions: births, Guards: guards, Spares: spares}
 }

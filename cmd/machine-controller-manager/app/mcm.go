@@ -117,7 +117,7 @@ func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInf
 	if err != nil {
 		return nil, nil, fmt.Errorf("make target client: %w", err)
 	}
-	return lens.Nodes(client, p.caches.target.Nodes())
+	return lens.NodesFromStore(client, p.caches.target.Nodes())
 }
 
 // filled waits for the first complete lists.

@@ -11,7 +11,7 @@ import (
 )
 
 // Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
-func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
+func (c *Controller) Born(b view.Creation) *v1alpha1.Reserve {
 	d := c.newest(b.Deployment.String())
 	if d == nil {
 		return nil
@@ -34,12 +34,12 @@ func (c *Controller) Born(b view.Birth) *v1alpha1.Reserve {
 }
 
 // inFlight counts the machines under way that are not among those that the store shows.
-func inFlight(b view.Birth, shown []pool.Machine) (n int) {
+func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 	known := map[string]bool{}
 	for _, m := range shown {
 		known[m.Object.Name] = true
 	}
-	for _, other := range b.UnderWay {
+	for _, other := range b.InProgress {
 		if other.Name == "" || !known[other.Name] {
 			n++
 		}
@@ -50,7 +50,7 @@ func inFlight(b view.Birth, shown []pool.Machine) (n int) {
 // Superfluous is a conflict where a MachineDeployment with an applied excess has as many machines as machine-controller-manager is
 // shown, apart from rollouts. Machine-controller-manager deletes machines that are named for deletion before it lowers the replicas of
 // their MachineSet, replaces them meanwhile, and may then freeze the MachineDeployment because it has too many machines.
-func (c *Controller) Superfluous(b view.Birth) error {
+func (c *Controller) Superfluous(b view.Creation) error {
 	key := b.Deployment.String()
 	d := c.newest(key)
 	if d == nil {

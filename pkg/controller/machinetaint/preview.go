@@ -86,7 +86,7 @@ func (p *Preview) Remember(v View, plan Plan) {
 
 // Birth is a Machine as it is born in a MachineDeployment at this moment.
 func (p *Preview) Birth(namespace, deployment string, m *mcm.Machine) *mcm.Machine {
-	mark := p.c.Born(view.Birth{Deployment: types.NamespacedName{Namespace: namespace, Name: deployment}, Machine: m})
+	mark := p.c.Born(view.Creation{Deployment: types.NamespacedName{Namespace: namespace, Name: deployment}, Machine: m})
 	if mark == nil {
 		return m
 	}

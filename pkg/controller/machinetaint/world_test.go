@@ -121,10 +121,10 @@ func probe(target kubernetes.Interface) reachability.Probe {
 
 // look builds the lens; births ask the controller, which is there before the first.
 func (t *together) look() *together {
-	shown := view.New(t.ctx, t.inner, view.Options{Births: view.Births{
-		Born:        func(b view.Birth) *api.Reserve { return t.taint.Born(b) },
+	shown := view.New(t.ctx, t.inner, view.Options{CreationOptions: view.CreationOptions{
+		ReserveMark: func(b view.Creation) *api.Reserve { return t.taint.Born(b) },
 		Seen:        func(version string) bool { return t.taint.Seen(version) },
-		Superfluous: func(b view.Birth) error { return t.taint.Superfluous(b) },
+		Superfluous: func(b view.Creation) error { return t.taint.Superfluous(b) },
 		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
 		},

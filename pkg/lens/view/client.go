@@ -19,45 +19,46 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options of a Clientset; with the zero value every Machine is born in service.
+// Options of a Clientset. With the zero value, every Machine serves from its creation.
 type Options struct {
-	Births
+	CreationOptions
 	Guards
-	// Spares are the reserve machines of a MachineDeployment that have not become ready yet, and the number of those that are
-	// ready; machines that leave are not among them. It is asked only where an excess is applied. Where it is nil, no status leaves
-	// anything out.
+	// Spares returns the reserve machines of a MachineDeployment that have not become ready yet,
+	// and the number of ready ones, both without leaving machines. It is called only while an
+	// excess is applied. If it is nil, no status omits anything.
 	Spares func(*v1alpha1.MachineDeployment) (starting []Spare, ready int32)
-	// Clock is the wall clock unless set.
+	// Clock is the real one unless set.
 	Clock clock.Clock
 }
 
-// Clientset shows views and takes changes of views.
+// Clientset returns views, and writes changes of views.
 type Clientset struct {
 	versioned.Interface
 
-	stop   context.Context
-	clock  clock.Clock
-	births *creations
-	guards Guards
-	spares func(*v1alpha1.MachineDeployment) ([]Spare, int32)
+	stop      context.Context
+	clock     clock.Clock
+	creations *creationTracker
+	guards    Guards
+	spares    func(*v1alpha1.MachineDeployment) ([]Spare, int32)
 }
 
 var _ versioned.Interface = &Clientset{}
 
-// New wraps a clientset, which must have a real REST client below. Writes are no longer repeated once ctx has ended.
+// New wraps a clientset, which must have a real REST client. Writes are no longer repeated after
+// ctx has ended.
 func New(ctx context.Context, inner versioned.Interface, o Options) *Clientset {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, births: newCreations(o.Births, o.Clock), guards: o.Guards, spares: o.Spares}
+	return &Clientset{Interface: inner, stop: ctx, clock: o.Clock, creations: newCreationTracker(o.CreationOptions, o.Clock), guards: o.Guards, spares: o.Spares}
 }
 
-// MachineV1alpha1 is the client of the views.
+// MachineV1alpha1 returns the client of the views.
 func (c *Clientset) MachineV1alpha1() machineclient.MachineV1alpha1Interface {
 	return typed{MachineV1alpha1Interface: c.Interface.MachineV1alpha1(), c: c}
 }
 
-// typed passes MachineClasses through as they are, and MachineSets but for those that shrink.
+// typed passes MachineClasses through unchanged, and MachineSets unless their replicas are reduced.
 type typed struct {
 	machineclient.MachineV1alpha1Interface
 	c *Clientset
@@ -66,7 +67,7 @@ type typed struct {
 func (t typed) Machines(namespace string) machineclient.MachineInterface {
 	return machines{
 		MachineInterface: t.MachineV1alpha1Interface.Machines(namespace),
-		births:           t.c.births,
+		creations:        t.c.creations,
 		guards:           t.c.guards,
 		namespace:        namespace,
 		write: writer[v1alpha1.Machine, *v1alpha1.Machine]{
@@ -91,7 +92,7 @@ func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploym
 
 type machines struct {
 	machineclient.MachineInterface
-	births    *creations
+	creations *creationTracker
 	guards    Guards
 	namespace string
 	write     writer[v1alpha1.Machine, *v1alpha1.Machine]
@@ -101,7 +102,7 @@ func (m machines) Create(ctx context.Context, machine *v1alpha1.Machine, o metav
 	if len(o.DryRun) > 0 {
 		return m.MachineInterface.Create(ctx, machine, o)
 	}
-	born, done, err := m.births.begin(m.namespace, machine)
+	born, done, err := m.creations.startCreation(m.namespace, machine)
 	if err != nil {
 		return &v1alpha1.Machine{}, err
 	}
@@ -139,20 +140,20 @@ func (m machines) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 	if err != nil {
 		return nil, err
 	}
-	return through(w, ShowMachine), nil
+	return viewsOf(w, ShowMachine), nil
 }
 
-// Patch lets the patches pass by which machines are adopted, released and labelled (V10).
+// Patch allows the patches by which machines are adopted, released and labeled (V10).
 func (m machines) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*v1alpha1.Machine, error) {
-	if err := harmless("machines", pt, data, subresources); err != nil {
+	if err := checkPatch("machines", pt, data, subresources); err != nil {
 		return &v1alpha1.Machine{}, err
 	}
 	machine, err := m.MachineInterface.Patch(ctx, name, pt, data, o)
 	return ShowMachine(machine), err
 }
 
-// harmless refuses a patch of anything but ownerReferences, labels and uid.
-func harmless(resource string, pt types.PatchType, patch []byte, subresources []string) error {
+// checkPatch refuses a patch of anything except ownerReferences, labels and uid.
+func checkPatch(resource string, pt types.PatchType, patch []byte, subresources []string) error {
 	if pt != types.MergePatchType || len(subresources) > 0 {
 		return apierrors.NewMethodNotSupported(v1alpha1.Resource(resource), "patch")
 	}
@@ -209,7 +210,7 @@ func (d deployments) Watch(ctx context.Context, o metav1.ListOptions) (watch.Int
 	if err != nil {
 		return nil, err
 	}
-	return through(w, d.show), nil
+	return viewsOf(w, d.show), nil
 }
 
 // Patch is refused (V10).

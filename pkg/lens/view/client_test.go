@@ -44,9 +44,9 @@ type world struct {
 }
 
 // inWorld runs a body in virtual time, with a Machine m in reserve and a MachineDeployment pool with excess.
-func inWorld(body func(world)) { bornInWorld(view.Births{}, body) }
+func inWorld(body func(world)) { bornInWorld(view.CreationOptions{}, body) }
 
-func bornInWorld(births view.Births, body func(world)) {
+func bornInWorld(births view.CreationOptions, body func(world)) {
 	synctest.Test(suite, func(*testing.T) {
 		defer GinkgoRecover()
 		server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
@@ -55,7 +55,7 @@ func bornInWorld(births view.Births, body func(world)) {
 		defer stop()
 		w := world{Context: ctx, server: server, stop: stop}
 		w.raw = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
-		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Births: births})
+		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{CreationOptions: births})
 		w.seen = w.clientset.MachineV1alpha1()
 		_, err := w.raw.Machines(ns).Create(ctx, view.Mark(fixture.Machine("m"), reserve), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())

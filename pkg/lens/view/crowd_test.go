@@ -23,17 +23,17 @@ var _ = Describe("Births of one MachineDeployment, from many workers", func() {
 	It("are each told of all that are under way, also when the last one ends at that moment (V9)", func() {
 		var mu sync.Mutex
 		decided, missed := map[string]bool{}, []string{}
-		begin := view.Beginner(view.Births{
+		begin := view.Beginner(view.CreationOptions{
 			DeploymentOf: func(string, *v1alpha1.Machine) (types.NamespacedName, bool) {
 				return types.NamespacedName{Name: "pool"}, true
 			},
 			Seen: func(string) bool { return true },
-			Born: func(b view.Birth) *machine.Reserve {
+			ReserveMark: func(b view.Creation) *machine.Reserve {
 				runtime.Gosched() // others come meanwhile
 				mu.Lock()
 				defer mu.Unlock()
 				for name := range decided {
-					if !slices.ContainsFunc(b.UnderWay, func(u view.UnderWay) bool { return u.Name == name }) {
+					if !slices.ContainsFunc(b.InProgress, func(u view.InProgress) bool { return u.Name == name }) {
 						missed = append(missed, name)
 					}
 				}

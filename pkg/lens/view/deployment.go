@@ -16,23 +16,23 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// ErrReplicas is why a write of replicas is refused where there is excess (V10).
+// ErrReplicas is returned for a write of replicas while an excess is applied (V10).
 var ErrReplicas = errors.New("replicas are shown with the excess and cannot be written here")
 
-// ShowDeployment is machine-controller-manager's view of a MachineDeployment. The result may share parts with d,
-// which is not changed.
+// ShowDeployment returns machine-controller-manager's view of a MachineDeployment. The result may
+// share parts with d, which is not changed.
 func ShowDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	shown := *d
 	shown.TypeMeta = v1alpha1.MachineDeployment{}.TypeMeta
-	shown.Spec.Replicas = replicas(d)
-	shown.Annotations = foreign(d.Annotations)
+	shown.Spec.Replicas = visibleReplicas(d)
+	shown.Annotations = withoutOurs(d.Annotations)
 	return &shown
 }
 
-// RestoreDeployment lays a changed view over the stored object that it was a view of.
+// RestoreDeployment applies a changed view to the stored object.
 func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte, error) {
 	live, d := tree(nil), &v1alpha1.MachineDeployment{}
-	live, err := parse(stored)
+	live, err := parseTree(stored)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte
 		return nil, fmt.Errorf("write %d replicas: %w", after.Spec.Replicas, ErrReplicas)
 	}
 	written := *after
-	written.Annotations = foreign(after.Annotations)
-	same, err := lay(live, before, &written)
+	written.Annotations = withoutOurs(after.Annotations)
+	same, err := applyChange(live, before, &written)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte
 	return encode(live)
 }
 
-// replicas are those that the controllers see (V5).
-func replicas(d *v1alpha1.MachineDeployment) int32 {
+// visibleReplicas returns the replicas that the controllers see (V5).
+func visibleReplicas(d *v1alpha1.MachineDeployment) int32 {
 	base := pool.Workload(d, d.Spec.Replicas)
 	if base < 0 {
 		return base
@@ -65,8 +65,8 @@ func replicas(d *v1alpha1.MachineDeployment) int32 {
 	return int32(pool.VisibleReplicas(int(base), pool.AppliedOf(d, d.Spec.Replicas)))
 }
 
-// foreign are the annotations that are not ours; nil where none is left, as where there were none.
-func foreign(annotations map[string]string) map[string]string {
+// withoutOurs returns the annotations that are not ours; nil if there are none.
+func withoutOurs(annotations map[string]string) map[string]string {
 	ours := func(key, _ string) bool { return strings.HasPrefix(key, machine.AnnotationPrefix) }
 	for key, value := range annotations {
 		if ours(key, value) {
@@ -81,7 +81,7 @@ func foreign(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// keepOurs puts our annotations back where a write took all annotations away.
+// keepOurs restores our annotations if a write removed all annotations.
 func keepOurs(live tree, stored map[string]string) {
 	for key, value := range stored {
 		if strings.HasPrefix(key, machine.AnnotationPrefix) {
@@ -90,8 +90,9 @@ func keepOurs(live tree, stored map[string]string) {
 	}
 }
 
-// lay lays the change from one view to another over live, and tells whether there is none. The version is no change.
-func lay[T any](live tree, before, after *T) (same bool, err error) {
+// applyChange applies the change from one view to another to live, and reports whether there is
+// none. The version does not count.
+func applyChange[T any](live tree, before, after *T) (same bool, err error) {
 	was, err := treeOf(before)
 	if err != nil {
 		return false, err

@@ -9,14 +9,14 @@ import (
 
 // Remembered is the number of MachineDeployments of which births are remembered.
 func Remembered(c *Clientset) int {
-	c.births.mu.Lock()
-	defer c.births.mu.Unlock()
-	return len(c.births.all)
+	c.creations.mu.Lock()
+	defer c.creations.mu.Unlock()
+	return len(c.creations.all)
 }
 
 // Beginner decides on births alone.
-func Beginner(b Births, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error) {
-	return newCreations(b, c).begin
+func Beginner(b CreationOptions, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error) {
+	return newCreationTracker(b, c).startCreation
 }
 
 // Viewing returns how a Clientset shows and restores MachineDeployments that have these spares.

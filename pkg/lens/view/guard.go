@@ -13,15 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Guards are asked before machines are taken away (V11). All are set, or none.
+// Guards are called before machines are deleted (V11). Either all are set, or none.
 //
-// The controllers decide on what they looked up some time ago, and nothing makes them look again before they write:
-// neither a MachineSet's version nor a delete says which excess the decision was made for.
+// The controllers decide on objects that they read some time ago, and nothing makes them read these
+// again before they write: neither a MachineSet's version nor a delete shows for which excess the
+// decision was made.
 type Guards struct {
-	// Shrink is asked before a MachineSet is updated. An error refuses the write. What it returns is called with the
-	// outcome.
+	// Shrink is called before a MachineSet is updated. An error refuses the write. The function
+	// that it returns is called with the outcome.
 	Shrink func(after *v1alpha1.MachineSet) (ended func(*v1alpha1.MachineSet, error), err error)
-	// Remove is asked before a Machine is deleted, likewise. Where it returns a version, only that version is deleted.
+	// Remove is called before a Machine is deleted, in the same way. If it returns a version, only
+	// that version is deleted.
 	Remove func(namespace, name string) (version string, ended func(error), err error)
 }
 
@@ -43,16 +45,17 @@ func (s machineSets) Update(ctx context.Context, set *v1alpha1.MachineSet, o met
 	return result, err
 }
 
-// Patch lets the patches pass by which MachineSets are adopted, released and labelled: none of them changes replicas.
+// Patch allows the patches by which MachineSets are adopted, released and labeled: none of them
+// changes replicas.
 func (s machineSets) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*v1alpha1.MachineSet, error) {
-	if err := harmless("machinesets", pt, data, subresources); err != nil {
+	if err := checkPatch("machinesets", pt, data, subresources); err != nil {
 		return &v1alpha1.MachineSet{}, err
 	}
 	return s.MachineSetInterface.Patch(ctx, name, pt, data, o)
 }
 
-// UpdateScale is refused: a Scale does not carry what Guards decide on, the annotation with the number of machines that
-// the decision was made for.
+// UpdateScale is refused: a Scale does not contain the annotation that Guards decide on, with the
+// number of machines that the decision was made for.
 func (s machineSets) UpdateScale(context.Context, string, *autoscalingv1.Scale, metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
 	return &autoscalingv1.Scale{}, apierrors.NewMethodNotSupported(v1alpha1.Resource("machinesets"), "scale")
 }

@@ -12,26 +12,27 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// added is what of a Machine's mark is really there: where in its list each taint is, and which annotations.
-type added struct {
+// addedParts are the parts of a Machine's mark that it really has: the index of each taint in its
+// list, and the annotations.
+type addedParts struct {
 	mark        machine.Reserve
 	taints      []int
 	annotations map[string]string
 }
 
-// ShowMachine is machine-controller-manager's view of a Machine. The result may share parts with m, which is not
-// changed.
+// ShowMachine returns machine-controller-manager's view of a Machine. The result may share parts
+// with m, which is not changed.
 func ShowMachine(m *v1alpha1.Machine) *v1alpha1.Machine {
-	return show(m, findAdded(m))
+	return showWithout(m, findAdded(m))
 }
 
-func show(m *v1alpha1.Machine, a added) *v1alpha1.Machine {
+func showWithout(m *v1alpha1.Machine, a addedParts) *v1alpha1.Machine {
 	shown := *m
 	shown.TypeMeta = v1alpha1.Machine{}.TypeMeta
-	shown.Annotations = foreign(m.Annotations)
+	shown.Annotations = withoutOurs(m.Annotations)
 	template := &shown.Spec.NodeTemplateSpec
 	if len(a.taints) > 0 {
-		template.Spec.Taints = without(template.Spec.Taints, a.taints)
+		template.Spec.Taints = withoutIndices(template.Spec.Taints, a.taints)
 	}
 	if len(a.annotations) > 0 {
 		template.Annotations = maps.Clone(template.Annotations)
@@ -45,10 +46,10 @@ func show(m *v1alpha1.Machine, a added) *v1alpha1.Machine {
 	return &shown
 }
 
-// RestoreMachine lays a changed view over the stored object that it was a view of.
+// RestoreMachine applies a changed view to the stored object.
 func RestoreMachine(stored []byte, after *v1alpha1.Machine) ([]byte, error) {
 	live, m := tree(nil), &v1alpha1.Machine{}
-	live, err := parse(stored)
+	live, err := parseTree(stored)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +58,9 @@ func RestoreMachine(stored []byte, after *v1alpha1.Machine) ([]byte, error) {
 	}
 	a := findAdded(m)
 	written := *after
-	written.Annotations = foreign(after.Annotations)
-	hidden := a.cut(live)
-	same, err := lay(live, show(m, a), &written)
+	written.Annotations = withoutOurs(after.Annotations)
+	hidden := a.removeTaints(live)
+	same, err := applyChange(live, showWithout(m, a), &written)
 	if err != nil {
 		return nil, err
 	}
@@ -67,24 +68,24 @@ func RestoreMachine(stored []byte, after *v1alpha1.Machine) ([]byte, error) {
 		return stored, nil
 	}
 	keepOurs(live, m.Annotations)
-	if a.paste(live, hidden, &written) {
+	if a.restoreTaints(live, hidden, &written) {
 		branch(live, "metadata", "annotations")[machine.ReserveAnnotation] = a.mark.String()
 	}
 	return encode(live)
 }
 
-// findAdded looks for what the mark records. Where a taint is there twice the last one is ours: we append. A mark that
-// cannot be read records nothing.
-func findAdded(m *v1alpha1.Machine) added {
+// findAdded finds what the mark records. If a taint is there twice, the last one is ours, because
+// we append. A mark that cannot be parsed records nothing.
+func findAdded(m *v1alpha1.Machine) addedParts {
 	text, marked := m.Annotations[machine.ReserveAnnotation]
 	if !marked {
-		return added{}
+		return addedParts{}
 	}
 	mark, err := machine.ParseReserve(text)
 	if err != nil {
-		return added{}
+		return addedParts{}
 	}
-	a := added{mark: mark, annotations: map[string]string{}}
+	a := addedParts{mark: mark, annotations: map[string]string{}}
 	template := m.Spec.NodeTemplateSpec
 	for _, taint := range mark.Taints {
 		for i := len(template.Spec.Taints) - 1; i >= 0; i-- {
@@ -103,8 +104,9 @@ func findAdded(m *v1alpha1.Machine) added {
 	return a
 }
 
-// cut takes the added taints out of the stored object, so that the list is that of the view, and returns them.
-func (a added) cut(live tree) []any {
+// removeTaints removes the added taints from the stored object, so that the list is that of the
+// view, and returns them.
+func (a addedParts) removeTaints(live tree) []any {
 	if len(a.taints) == 0 {
 		return nil
 	}
@@ -114,13 +116,14 @@ func (a added) cut(live tree) []any {
 	for _, i := range a.taints {
 		hidden = append(hidden, all[i])
 	}
-	spec["taints"] = without(all, a.taints)
+	spec["taints"] = withoutIndices(all, a.taints)
 	return hidden
 }
 
-// paste puts back what was added, but for what the controllers now write themselves: that is the template's from now
-// on, and the mark gives it up (V4), also if it had been taken away meanwhile. It tells whether the mark has changed.
-func (a *added) paste(live tree, hidden []any, after *v1alpha1.Machine) (changed bool) {
+// restoreTaints puts back what was added, except for what the controllers now write themselves:
+// that belongs to the template from now on, and the mark no longer records it (V4), also if it was
+// removed meanwhile. It reports whether the mark has changed.
+func (a *addedParts) restoreTaints(live tree, hidden []any, after *v1alpha1.Machine) (changed bool) {
 	template := after.Spec.NodeTemplateSpec
 	left := machine.Reserve{Since: a.mark.Since}
 	for _, taint := range a.mark.Taints {
@@ -130,7 +133,7 @@ func (a *added) paste(live tree, hidden []any, after *v1alpha1.Machine) (changed
 	}
 	for key, value := range a.mark.Annotations {
 		if _, theirs := template.Annotations[key]; !theirs {
-			left.Annotations = with(left.Annotations, key, value)
+			left.Annotations = withEntry(left.Annotations, key, value)
 		}
 	}
 	for n, i := range a.taints {
@@ -151,8 +154,8 @@ func (a *added) paste(live tree, hidden []any, after *v1alpha1.Machine) (changed
 	return changed
 }
 
-// without is a list without the elements at some places.
-func without[T any](list []T, places []int) []T {
+// withoutIndices returns a list without the elements at some indices.
+func withoutIndices[T any](list []T, places []int) []T {
 	var left []T
 	for i, element := range list {
 		if !slices.Contains(places, i) {

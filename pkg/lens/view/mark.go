@@ -12,9 +12,10 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Mark returns a copy of a Machine that is held in reserve by the taints and annotations that want names. What of them
-// the Machine has by itself, a taint of the same key and effect or an annotation of the same key, is left as it is
-// and not recorded as added. One that is in reserve already is marked anew.
+// Mark returns a copy of a Machine with the taints and annotations of want, which hold it in
+// reserve. If the Machine has one of them by itself, a taint of the same key and effect or an
+// annotation of the same key, that stays unchanged and is not recorded as added. A Machine that is
+// in reserve already gets a new mark.
 func Mark(m *v1alpha1.Machine, want machine.Reserve) *v1alpha1.Machine {
 	m = Unmark(m) // a copy: the template's lists are shared
 	mark := machine.Reserve{Since: want.Since}
@@ -29,19 +30,19 @@ func Mark(m *v1alpha1.Machine, want machine.Reserve) *v1alpha1.Machine {
 	}
 	for key, value := range want.Annotations {
 		if _, there := template.Annotations[key]; !there {
-			mark.Annotations = with(mark.Annotations, key, value)
-			template.Annotations = with(template.Annotations, key, value)
+			mark.Annotations = withEntry(mark.Annotations, key, value)
+			template.Annotations = withEntry(template.Annotations, key, value)
 		}
 	}
-	m.Annotations = with(m.Annotations, machine.ReserveAnnotation, mark.String())
+	m.Annotations = withEntry(m.Annotations, machine.ReserveAnnotation, mark.String())
 	return m
 }
 
-// Unmark returns a copy of a Machine that serves: without its mark, and without what that records as added. A mark that
-// cannot be read is taken away alone.
+// Unmark returns a copy of a Machine that serves: without its mark, and without what the mark
+// records as added. If the mark cannot be parsed, only the mark is removed.
 func Unmark(m *v1alpha1.Machine) *v1alpha1.Machine {
 	m = m.DeepCopy()
-	template := show(m, findAdded(m)).Spec.NodeTemplateSpec
+	template := showWithout(m, findAdded(m)).Spec.NodeTemplateSpec
 	m.Spec.NodeTemplateSpec = template
 	if delete(m.Annotations, machine.ReserveAnnotation); len(m.Annotations) == 0 {
 		m.Annotations = nil
@@ -49,7 +50,7 @@ func Unmark(m *v1alpha1.Machine) *v1alpha1.Machine {
 	return m
 }
 
-func with(all map[string]string, key, value string) map[string]string {
+func withEntry(all map[string]string, key, value string) map[string]string {
 	all = maps.Clone(all)
 	if all == nil {
 		all = map[string]string{}

@@ -15,7 +15,7 @@ import (
 // tree is an object as JSON, with numbers as they are written.
 type tree = map[string]any
 
-func parse(raw []byte) (tree, error) {
+func parseTree(raw []byte) (tree, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var t tree
@@ -25,13 +25,14 @@ func parse(raw []byte) (tree, error) {
 	return t, nil
 }
 
-// treeOf is what an object of machine-controller-manager's types says, the kind apart, which views leave out.
+// treeOf returns an object of machine-controller-manager's types as JSON, without its kind, which
+// views omit.
 func treeOf(object any) (tree, error) {
 	raw, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encode object: %w", err)
 	}
-	t, err := parse(raw)
+	t, err := parseTree(raw)
 	delete(t, "kind")
 	delete(t, "apiVersion")
 	return t, err
@@ -45,8 +46,8 @@ func decode(raw []byte, object any) error {
 	return nil
 }
 
-// overlay lays the change from before to after over live, of which before is a part: what before did not know stays.
-// It changes live, and the result may share parts with all three.
+// overlay applies the change from before to after to live, of which before is a part: it keeps what
+// before does not have. It changes live, and the result may share parts with all three.
 func overlay(live, before, after any) any {
 	if reflect.DeepEqual(before, after) {
 		return live
@@ -88,7 +89,8 @@ func overlayTree(live, before, after tree) tree {
 	return live
 }
 
-// overlayList finds for each element what it was before: the same, or else one of the same identity.
+// overlayList finds for each element its former value: an equal element, or one of the same
+// identity.
 func overlayList(live, before, after []any) []any {
 	origin := make([]int, len(after))
 	used := make([]bool, len(before))
@@ -119,8 +121,8 @@ func overlayList(live, before, after []any) []any {
 	return result
 }
 
-// identity tells elements of a list apart by the fields that do so in the lists of Kubernetes: conditions have a type,
-// taints key and effect, owners a uid, all else a name.
+// identity returns what distinguishes the elements of a list in Kubernetes: conditions have a type,
+// taints a key and an effect, owners a uid, all others a name.
 func identity(element any) []any {
 	t, _ := element.(tree)
 	for _, fields := range [][]string{{"type"}, {"key", "effect"}, {"uid"}, {"name"}} {
@@ -137,7 +139,7 @@ func identity(element any) []any {
 	return nil
 }
 
-// branch is the tree at a path, made where it is missing.
+// branch returns the tree at a path, and creates it if it is missing.
 func branch(t tree, path ...string) tree {
 	for _, key := range path {
 		next, ok := t[key].(tree)

@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Spare is a reserve machine that has not become ready yet (V12). Nothing waits for it.
+// Spare is a reserve machine that has not become ready yet (V12).
 type Spare struct {
 	// Updated reports whether its MachineSet is that of the current template.
 	Updated bool
@@ -22,21 +22,21 @@ type Spare struct {
 
 func (s Spare) failed() bool { return s.LastOperation.State == v1alpha1.MachineStateFailed }
 
-// leftOut is what a stored status leaves out.
-type leftOut struct {
+// omitted is what a stored status omits.
+type omitted struct {
 	spares []Spare
-	// missing is by how many machines the applied excess exceeds the reserve machines that are available.
+	// missing is by how many machines the applied excess exceeds the available reserve machines.
 	missing int32
 }
 
-// leftOut is nil where nothing is left out, as where no excess is applied.
-func (c *Clientset) leftOut(d *v1alpha1.MachineDeployment) *leftOut {
+// omittedFrom returns nil if nothing is omitted, for example if no excess is applied.
+func (c *Clientset) omittedFrom(d *v1alpha1.MachineDeployment) *omitted {
 	if _, applied := d.Annotations[machine.AppliedExcessAnnotation]; !applied || c.spares == nil {
 		return nil
 	}
 	spares, ready := c.spares(d)
-	excess := replicas(d) - max(0, pool.Workload(d, d.Spec.Replicas))
-	out := leftOut{spares: spares, missing: max(0, excess-ready)}
+	excess := visibleReplicas(d) - max(0, pool.Workload(d, d.Spec.Replicas))
+	out := omitted{spares: spares, missing: max(0, excess-ready)}
 	if len(out.spares) == 0 && out.missing == 0 {
 		return nil
 	}
@@ -45,8 +45,8 @@ func (c *Clientset) leftOut(d *v1alpha1.MachineDeployment) *leftOut {
 
 func (c *Clientset) showDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	shown := ShowDeployment(d)
-	if out := c.leftOut(d); out != nil {
-		shown.Status = out.added(shown)
+	if out := c.omittedFrom(d); out != nil {
+		shown.Status = out.statusWith(shown)
 	}
 	return shown
 }
@@ -56,44 +56,47 @@ func (c *Clientset) restoreDeployment(stored []byte, after *v1alpha1.MachineDepl
 	if err := decode(stored, d); err != nil {
 		return nil, err
 	}
-	if out := c.leftOut(d); out != nil {
+	if out := c.omittedFrom(d); out != nil {
 		written := *after
-		written.Status = out.removed(after, d.Status)
+		written.Status = out.statusWithout(after, d.Status)
 		after = &written
 	}
 	return RestoreDeployment(stored, after)
 }
 
-// added is the status of a view with what the stored status leaves out. Without it, machine-controller-manager would find its own
-// write missing at each look, and take the difference for progress of a rollout.
-func (l *leftOut) added(shown *v1alpha1.MachineDeployment) v1alpha1.MachineDeploymentStatus {
-	status := l.counted(shown.Status, 1)
+// statusWith returns the status of a view, including what the stored status omits. Otherwise,
+// machine-controller-manager would find its own write missing at each sync, and take the difference
+// for progress of a rollout.
+func (l *omitted) statusWith(shown *v1alpha1.MachineDeployment) v1alpha1.MachineDeploymentStatus {
+	status := l.addCounts(shown.Status, 1)
 	status.FailedMachines = slices.Clone(status.FailedMachines)
 	for _, spare := range l.spares {
 		if spare.failed() {
 			status.FailedMachines = append(status.FailedMachines, &spare.MachineSummary)
 		}
 	}
-	if !enough(shown, 0) {
-		status.Conditions = available(status.Conditions, v1alpha1.ConditionFalse)
+	if !hasAvailability(shown, 0) {
+		status.Conditions = withAvailable(status.Conditions, v1alpha1.ConditionFalse)
 	}
 	return status
 }
 
-// removed is a status that machine-controller-manager has computed, without what is to be left out.
-func (l *leftOut) removed(after *v1alpha1.MachineDeployment, stored v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus {
-	status := l.counted(after.Status, -1)
+// statusWithout returns a status that machine-controller-manager has computed, without what is to
+// be omitted.
+func (l *omitted) statusWithout(after *v1alpha1.MachineDeployment, stored v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus {
+	status := l.addCounts(after.Status, -1)
 	status.FailedMachines = slices.DeleteFunc(slices.Clone(status.FailedMachines), func(m *v1alpha1.MachineSummary) bool {
 		return slices.ContainsFunc(l.spares, func(s Spare) bool { return s.Name == m.Name })
 	})
-	if enough(after, l.missing) {
-		status.Conditions = unchanged(available(status.Conditions, v1alpha1.ConditionTrue), stored.Conditions)
+	if hasAvailability(after, l.missing) {
+		status.Conditions = keepTimes(withAvailable(status.Conditions, v1alpha1.ConditionTrue), stored.Conditions)
 	}
 	return status
 }
 
-// counted adds to the numbers of a status what is left out, or takes it away. None of it is ready or available.
-func (l *leftOut) counted(status v1alpha1.MachineDeploymentStatus, sign int32) v1alpha1.MachineDeploymentStatus {
+// addCounts adds the omitted machines to the numbers of a status, or subtracts them. None of them
+// is ready or available.
+func (l *omitted) addCounts(status v1alpha1.MachineDeploymentStatus, sign int32) v1alpha1.MachineDeploymentStatus {
 	status.UnavailableReplicas = max(0, status.UnavailableReplicas+sign*l.missing)
 	for _, spare := range l.spares {
 		status.Replicas = max(0, status.Replicas+sign)
@@ -104,8 +107,9 @@ func (l *leftOut) counted(status v1alpha1.MachineDeploymentStatus, sign int32) v
 	return status
 }
 
-// enough reports whether a MachineDeployment without so many spares has the availability that machine-controller-manager asks for.
-func enough(shown *v1alpha1.MachineDeployment, spares int32) bool {
+// hasAvailability reports whether a MachineDeployment without so many spares has the availability
+// that machine-controller-manager requires.
+func hasAvailability(shown *v1alpha1.MachineDeployment, spares int32) bool {
 	strategy := shown.Spec.Strategy
 	if stock.IsRollingUpdate(shown) && strategy.RollingUpdate == nil || stock.IsInPlaceUpdate(shown) && strategy.InPlaceUpdate == nil {
 		return true // invalid, and machine-controller-manager does not look at it
@@ -114,8 +118,8 @@ func enough(shown *v1alpha1.MachineDeployment, spares int32) bool {
 	return shown.Status.AvailableReplicas >= needed
 }
 
-// available are conditions that say of the availability what they are told to.
-func available(conditions []v1alpha1.MachineDeploymentCondition, is v1alpha1.ConditionStatus) []v1alpha1.MachineDeploymentCondition {
+// withAvailable returns the conditions with this status of Available.
+func withAvailable(conditions []v1alpha1.MachineDeploymentCondition, is v1alpha1.ConditionStatus) []v1alpha1.MachineDeploymentCondition {
 	conditions = slices.Clone(conditions)
 	for i, c := range conditions {
 		if c.Type != v1alpha1.MachineDeploymentAvailable || c.Status == is {
@@ -130,8 +134,8 @@ func available(conditions []v1alpha1.MachineDeploymentCondition, is v1alpha1.Con
 	return conditions
 }
 
-// unchanged returns conditions in which Available keeps its times if its status is the same as before.
-func unchanged(conditions, before []v1alpha1.MachineDeploymentCondition) []v1alpha1.MachineDeploymentCondition {
+// keepTimes returns the conditions. Available keeps its times if its status is the same as before.
+func keepTimes(conditions, before []v1alpha1.MachineDeploymentCondition) []v1alpha1.MachineDeploymentCondition {
 	for i, c := range conditions {
 		for _, was := range before {
 			if c.Type == v1alpha1.MachineDeploymentAvailable && was.Type == c.Type && was.Status == c.Status {

@@ -35,6 +35,7 @@ func TestView(t *testing.T) {
 	RunSpecs(t, "View")
 }
 
+// tree is an object as JSON, with numbers as they are written.
 type tree = map[string]any
 
 const (

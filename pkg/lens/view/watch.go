@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// shownWatch is a watch whose events carry views. Its goroutine ends with the watch, or when it is stopped, whether
-// or not somebody still reads.
-type shownWatch struct {
+// viewWatch is a watch whose events contain views. Its goroutine ends with the watch, or when it is
+// stopped, even if nothing reads its events.
+type viewWatch struct {
 	inner  watch.Interface
 	events chan watch.Event
 	done   chan struct{}
 	once   sync.Once
 }
 
-func through[T runtime.Object](inner watch.Interface, show func(T) T) watch.Interface {
-	w := &shownWatch{inner: inner, events: make(chan watch.Event), done: make(chan struct{})}
+func viewsOf[T runtime.Object](inner watch.Interface, show func(T) T) watch.Interface {
+	w := &viewWatch{inner: inner, events: make(chan watch.Event), done: make(chan struct{})}
 	go w.forward(func(e watch.Event) watch.Event {
 		if object, ok := e.Object.(T); ok { // else the event is an error
 			e.Object = show(object)
@@ -29,7 +29,7 @@ func through[T runtime.Object](inner watch.Interface, show func(T) T) watch.Inte
 	return w
 }
 
-func (w *shownWatch) forward(see func(watch.Event) watch.Event) {
+func (w *viewWatch) forward(see func(watch.Event) watch.Event) {
 	defer close(w.events)
 	for {
 		select {
@@ -48,9 +48,9 @@ func (w *shownWatch) forward(see func(watch.Event) watch.Event) {
 	}
 }
 
-func (w *shownWatch) Stop() {
+func (w *viewWatch) Stop() {
 	w.once.Do(func() { close(w.done) })
 	w.inner.Stop()
 }
 
-func (w *shownWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *viewWatch) ResultChan() <-chan watch.Event { return w.events }

@@ -23,12 +23,13 @@ import (
 )
 
 const (
-	// attempts bounds how often a write is made that the server answers with an error of its own: nine seconds in all.
-	// A server that does not answer is asked until the context ends: nothing else can be done meanwhile.
-	attempts = 10
-	// The pause between two attempts doubles from the first to the last of these.
-	firstPause = 50 * time.Millisecond
-	lastPause  = 2 * time.Second
+	// maxAttempts bounds how often a write is repeated that the server rejects with an error of its
+	// own: nine seconds in total. A server that does not respond is asked until the context ends:
+	// nothing else can be done meanwhile.
+	maxAttempts = 10
+	// The delay between two attempts doubles from the first to the last of these.
+	firstDelay = 50 * time.Millisecond
+	maxDelay   = 2 * time.Second
 )
 
 type object[V any] interface {
@@ -37,7 +38,7 @@ type object[V any] interface {
 	runtime.Object
 }
 
-// writer lays changed views of one kind in one namespace over what is stored.
+// writer applies changed views of one kind in one namespace to stored objects.
 type writer[V any, T object[V]] struct {
 	c         *Clientset
 	rest      rest.Interface
@@ -47,34 +48,35 @@ type writer[V any, T object[V]] struct {
 	restore   func(stored []byte, after T) ([]byte, error)
 }
 
-// update writes a view that was decided on the version it has, and repeats that while it fails for a passing reason (V8).
-// Of requests of one version only one can take effect, so repeating is safe.
+// update writes a view that was decided on its version, and repeats the write while it fails for a
+// temporary reason (V8). Only one request of the same version can take effect, so repeating is
+// safe.
 func (w writer[V, T]) update(ctx context.Context, after T, o metav1.UpdateOptions, subresource ...string) (T, error) {
 	for answered, attempt := 0, 1; ; attempt++ {
-		stored, live, err := w.get(ctx, after.GetName())
+		stored, live, err := w.readStored(ctx, after.GetName())
 		result, open := T(new(V)), !written.Answered(err)
 		if err == nil {
-			result, err = w.put(ctx, stored, live, after, o, attempt > 1, subresource...)
+			result, err = w.tryUpdate(ctx, stored, live, after, o, attempt > 1, subresource...)
 			open = written.Outcome(err) == written.Unknown
 		}
-		if !open || !sent(err) {
+		if !open || !mayRetry(err) {
 			return result, err
 		}
 		var status apierrors.APIStatus
 		if errors.As(err, &status) {
 			answered++
 		}
-		if answered == attempts || w.c.pause(ctx, attempt) != nil {
+		if answered == maxAttempts || w.c.waitToRetry(ctx, attempt) != nil {
 			return result, err
 		}
 	}
 }
 
-// put makes one attempt. On errors it returns an empty object and never nil: machine-controller-manager reads the
-// name of an object whose write has failed.
-func (w writer[V, T]) put(ctx context.Context, stored []byte, live, after T, o metav1.UpdateOptions, again bool, subresource ...string) (T, error) {
+// tryUpdate makes one attempt. On errors it returns an empty object and never nil:
+// machine-controller-manager reads the name of an object whose write has failed.
+func (w writer[V, T]) tryUpdate(ctx context.Context, stored []byte, live, after T, o metav1.UpdateOptions, again bool, subresource ...string) (T, error) {
 	if version := after.GetResourceVersion(); version != live.GetResourceVersion() {
-		if again && w.holds(live, after, len(subresource) > 0) {
+		if again && w.tookEffect(live, after, len(subresource) > 0) {
 			return w.show(live), nil
 		}
 		return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
@@ -93,8 +95,9 @@ func (w writer[V, T]) put(ctx context.Context, stored []byte, live, after T, o m
 	return w.show(result), nil
 }
 
-// get reads what is stored, with all that machine-controller-manager's types do not know.
-func (w writer[V, T]) get(ctx context.Context, name string) ([]byte, T, error) {
+// readStored reads the stored object, including all fields that machine-controller-manager's types
+// do not have.
+func (w writer[V, T]) readStored(ctx context.Context, name string) ([]byte, T, error) {
 	result := w.rest.Get().Namespace(w.namespace).Resource(w.resource).Name(name).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, nil, err
@@ -107,9 +110,9 @@ func (w writer[V, T]) get(ctx context.Context, name string) ([]byte, T, error) {
 	return stored, live, decode(stored, live)
 }
 
-// holds tells whether an earlier attempt has taken effect, though its answer was lost: whether what is stored shows as
-// what was to be written.
-func (w writer[V, T]) holds(live, after T, status bool) bool {
+// tookEffect reports whether an earlier attempt has taken effect although its response was lost:
+// whether the view of the stored object is what was to be written.
+func (w writer[V, T]) tookEffect(live, after T, status bool) bool {
 	is, err := treeOf(w.show(live))
 	if err != nil {
 		return false
@@ -130,9 +133,10 @@ func (w writer[V, T]) holds(live, after T, status bool) bool {
 	return reflect.DeepEqual(is, wanted)
 }
 
-// sent reports whether an error is about a request that was sent, or was to be, so that the next attempt may fare
-// better. Other errors without a status arise here, from a request that cannot be made, and stay.
-func sent(err error) bool {
+// mayRetry reports whether an error concerns a request that was sent, or was to be sent, so that
+// another attempt may succeed. Other errors without a status occur before a request is made, and
+// are permanent.
+func mayRetry(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
@@ -142,9 +146,9 @@ func sent(err error) bool {
 	return errors.As(err, &status) || errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// pause waits before the next attempt.
-func (c *Clientset) pause(ctx context.Context, attempt int) error {
-	timer := c.clock.NewTimer(min(firstPause<<min(attempt-1, 10), lastPause))
+// waitToRetry waits before the next attempt.
+func (c *Clientset) waitToRetry(ctx context.Context, attempt int) error {
+	timer := c.clock.NewTimer(min(firstDelay<<min(attempt-1, 10), maxDelay))
 	defer timer.Stop()
 	select {
 	case <-timer.C():

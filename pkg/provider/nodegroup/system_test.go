@@ -93,9 +93,9 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 }
 
 func (t *together) look() *together {
-	shown := view.New(t.ctx, t.inner, view.Options{Births: view.Births{
-		Born: func(b view.Birth) *v1alpha1.Reserve { return t.taint.Born(b) },
-		Seen: func(version string) bool { return t.taint.Seen(version) },
+	shown := view.New(t.ctx, t.inner, view.Options{CreationOptions: view.CreationOptions{
+		ReserveMark: func(b view.Creation) *v1alpha1.Reserve { return t.taint.Born(b) },
+		Seen:        func(version string) bool { return t.taint.Seen(version) },
 		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
 		},

@@ -29,18 +29,18 @@ import (
 type registry struct {
 	mu    sync.Mutex
 	serve int
-	asked []view.Birth
+	asked []view.Creation
 	seen  bool // is everything shown by the store?
 	busy  int  // how many decisions are being made
 	most  int
 	quick bool // leave others no time to come in between
 	// during is called while a decision is being made.
-	during func(view.Birth)
+	during func(view.Creation)
 }
 
-func (r *registry) births() view.Births {
-	return view.Births{
-		Born: r.born,
+func (r *registry) births() view.CreationOptions {
+	return view.CreationOptions{
+		ReserveMark: r.born,
 		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
 			return types.NamespacedName{Namespace: namespace, Name: m.Labels["name"]}, m.Labels["name"] != ""
 		},
@@ -48,7 +48,7 @@ func (r *registry) births() view.Births {
 	}
 }
 
-func (r *registry) born(b view.Birth) *machine.Reserve {
+func (r *registry) born(b view.Creation) *machine.Reserve {
 	r.mu.Lock()
 	r.busy++
 	r.most = max(r.most, r.busy)
@@ -61,7 +61,7 @@ func (r *registry) born(b view.Birth) *machine.Reserve {
 		r.during(b)
 	}
 	serving := 0
-	for _, other := range b.UnderWay {
+	for _, other := range b.InProgress {
 		if !other.Reserve {
 			serving++
 		}
@@ -122,13 +122,13 @@ var _ = Describe("A birth (V9)", func() {
 			serving, reserved := w.stored("pool")
 			Expect([]int{serving, reserved}).To(Equal([]int{3, 2}))
 			Expect(r.most).To(Equal(1), "one decision after another")
-			Expect(r.asked[4].UnderWay).To(HaveLen(4))
+			Expect(r.asked[4].InProgress).To(HaveLen(4))
 			Expect(r.asked[4].Deployment).To(Equal(types.NamespacedName{Namespace: ns, Name: "pool"}))
 
 			r.seen = true
 			_, err := w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[5].UnderWay).To(BeEmpty(), "the store shows them all")
+			Expect(r.asked[5].InProgress).To(BeEmpty(), "the store shows them all")
 		})
 	})
 
@@ -136,7 +136,7 @@ var _ = Describe("A birth (V9)", func() {
 		r := &registry{serve: 1}
 		bornInWorld(r.births(), func(w world) {
 			decided := make(chan struct{})
-			r.during = func(b view.Birth) {
+			r.during = func(b view.Creation) {
 				if b.Deployment.Name == "pool0" {
 					<-decided // a lock of all would never get there
 				}
@@ -192,7 +192,7 @@ var _ = Describe("A birth (V9)", func() {
 			first, err := w.bear(child("pool-0"))
 			Expect(err).NotTo(HaveOccurred())
 			own = first.ResourceVersion
-			r.during = func(b view.Birth) {
+			r.during = func(b view.Creation) {
 				if b.Deployment.Name != "pool-0" {
 					return
 				}
@@ -209,10 +209,10 @@ var _ = Describe("A birth (V9)", func() {
 			r.during = nil
 			_, err = w.bear(child("pool-0"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[len(r.asked)-1].UnderWay).To(HaveLen(2))
+			Expect(r.asked[len(r.asked)-1].InProgress).To(HaveLen(2))
 			_, err = w.bear(child("pool-1"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[len(r.asked)-1].UnderWay).To(HaveLen(1), "no store shows it yet")
+			Expect(r.asked[len(r.asked)-1].InProgress).To(HaveLen(1), "no store shows it yet")
 		})
 	})
 
@@ -223,7 +223,7 @@ var _ = Describe("A birth (V9)", func() {
 			Expect(err).NotTo(HaveOccurred())
 			_, err = w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[1].UnderWay).To(Equal([]view.UnderWay{{Name: first.Name}}))
+			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: first.Name}}))
 		})
 	})
 
@@ -241,11 +241,11 @@ var _ = Describe("A birth (V9)", func() {
 
 			_, err := w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[1].UnderWay).To(Equal([]view.UnderWay{{Name: "pool-x"}}))
+			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: "pool-x"}}))
 			time.Sleep(3 * time.Minute)
 			_, err = w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[2].UnderWay).To(HaveLen(1), "the doubtful one is forgotten, the other is not shown yet")
+			Expect(r.asked[2].InProgress).To(HaveLen(1), "the doubtful one is forgotten, the other is not shown yet")
 		})
 	})
 
@@ -264,7 +264,7 @@ var _ = Describe("A birth (V9)", func() {
 			_, err := w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
 			again.Wait()
-			Expect(r.asked[1].UnderWay).To(Equal([]view.UnderWay{{Name: "pool-x"}}))
+			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: "pool-x"}}))
 		})
 	})
 
@@ -275,7 +275,7 @@ var _ = Describe("A birth (V9)", func() {
 			Expect(apierrors.IsForbidden(second(w.bear(child("pool"))))).To(BeTrue())
 			_, err := w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[1].UnderWay).To(BeEmpty())
+			Expect(r.asked[1].InProgress).To(BeEmpty())
 		})
 	})
 
@@ -312,7 +312,7 @@ var _ = Describe("A birth (V9)", func() {
 	It("is not created where it is superfluous, and is not remembered (V13)", func() {
 		r := &registry{}
 		births, refuse := r.births(), true
-		births.Superfluous = func(b view.Birth) error {
+		births.Superfluous = func(b view.Creation) error {
 			Expect(b.Deployment.Name).To(Equal("pool"))
 			if refuse {
 				return apierrors.NewConflict(v1alpha1.Resource("machines"), "", errors.New("there are enough"))

@@ -21,15 +21,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// errLate: patience has run out. It never leaves the package.
+// errLate is returned when patience has ended. It does not leave the package.
 var errLate = errors.New("store is late")
 
-// horizon knows, for one kind, what has been written and how much of that the informer's store shows.
+// writeTracker records, for one kind, what has been written and how much of that the informer's
+// store shows.
 //
-// Versions of one kind are ordered, and a watch delivers them in order, so a store that has reached a version shows
-// everything written up to it, also what has vanished since. Only a Delete answers without a version: it shows
-// when the object is gone, replaced, or has a deletion timestamp.
-type horizon struct {
+// Versions of one kind are ordered, and a watch delivers them in order. So a store that has reached
+// a version shows everything written up to it, including what has been deleted since. Only a Delete
+// returns no version: the store shows it when the object is gone, replaced, or has a deletion
+// timestamp.
+type writeTracker struct {
 	resource string
 	stop     context.Context
 	patience time.Duration
@@ -46,32 +48,32 @@ type horizon struct {
 	moved   chan struct{}
 }
 
-// goal is what a wait is for: the zero goal is reached.
+// goal is what a wait is for. The zero goal is reached.
 type goal struct {
 	key     string // of the one object written; empty for everything
 	version string
 	dying   map[string]types.UID
 }
 
-func newHorizon(stop context.Context, resource string, patience time.Duration, c clock.Clock, m *metrics) *horizon {
-	m.begin(resource)
-	return &horizon{
+func newWriteTracker(stop context.Context, resource string, patience time.Duration, c clock.Clock, m *metrics) *writeTracker {
+	m.initSeries(resource)
+	return &writeTracker{
 		resource: resource, stop: stop, patience: patience, clock: c, metrics: m,
 		dying: map[string]types.UID{}, moved: make(chan struct{}),
 	}
 }
 
-func (h *horizon) group() schema.GroupResource {
+func (h *writeTracker) groupResource() schema.GroupResource {
 	return machinev1alpha1.Resource(h.resource)
 }
 
-// bind begins to follow an informer. A handler is called only after the store has changed, so whoever it wakes finds
-// the change there.
-func (h *horizon) bind(informer cache.SharedIndexInformer) error {
+// follow attaches to an informer. Handlers are called only after the store has changed, so a
+// waiting call that they wake finds the change there.
+func (h *writeTracker) follow(informer cache.SharedIndexInformer) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { h.wake() },
-		UpdateFunc: func(any, any) { h.wake() },
-		DeleteFunc: func(any) { h.wake() },
+		AddFunc:    func(any) { h.wakeWaiting() },
+		UpdateFunc: func(any, any) { h.wakeWaiting() },
+		DeleteFunc: func(any) { h.wakeWaiting() },
 	})
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", h.resource, err)
@@ -82,7 +84,7 @@ func (h *horizon) bind(informer cache.SharedIndexInformer) error {
 	return nil
 }
 
-func (h *horizon) wake() {
+func (h *writeTracker) wakeWaiting() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.awaited {
@@ -93,14 +95,15 @@ func (h *horizon) wake() {
 }
 
 // lookup returns the object that the store shows under a key.
-func (h *horizon) lookup(key string) (metav1.Object, bool) {
+func (h *writeTracker) lookup(key string) (metav1.Object, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.find(key)
+	return h.storedObject(key)
 }
 
-// wrote notes a version that was written. Versions that are not numbers cannot be compared, hence not awaited.
-func (h *horizon) wrote(key, version string) goal {
+// recordWrite records a version that was written. It does not wait for versions that are not
+// numbers, since these cannot be compared.
+func (h *writeTracker) recordWrite(key, version string) goal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.store == nil || !atLeast(version, version) {
@@ -112,23 +115,24 @@ func (h *horizon) wrote(key, version string) goal {
 	return goal{key: key, version: version}
 }
 
-// deleted notes a Delete of an object that the store showed.
-func (h *horizon) deleted(key string, uid types.UID) goal {
+// recordDeletion records the deletion of an object that the store showed.
+func (h *writeTracker) recordDeletion(key string, uid types.UID) goal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dying[key] = uid
 	return goal{dying: map[string]types.UID{key: uid}}
 }
 
-// await is the wait after a write: as long as patience lasts, and not at all while the store is known to be late.
-func (h *horizon) await(ctx context.Context, g goal) {
-	if h.next(g) == nil || h.isLate() {
+// awaitWrite waits after a write, for as long as patience lasts. It does not wait while the store
+// is known to be late.
+func (h *writeTracker) awaitWrite(ctx context.Context, g goal) {
+	if h.nextChange(g) == nil || h.isLate() {
 		return
 	}
 	begun := h.clock.Now()
 	patience := h.clock.NewTimer(h.patience)
 	defer patience.Stop()
-	err := h.until(ctx, g, patience.C())
+	err := h.awaitGoal(ctx, g, patience.C())
 	h.metrics.waits.WithLabelValues(h.resource).Observe(h.clock.Since(begun).Seconds())
 	if errors.Is(err, errLate) {
 		h.metrics.timeouts.WithLabelValues(h.resource).Inc()
@@ -136,19 +140,19 @@ func (h *horizon) await(ctx context.Context, g goal) {
 	}
 }
 
-// hold is the wait before a list: until the store shows everything written before it was called.
-func (h *horizon) hold() error {
-	g := h.everything()
-	if h.next(g) == nil {
+// awaitAll waits before a list, until the store shows everything that was written before the call.
+func (h *writeTracker) awaitAll() error {
+	g := h.allWrites()
+	if h.nextChange(g) == nil {
 		return nil
 	}
 	begun := h.clock.Now()
 	defer func() { h.metrics.held.WithLabelValues(h.resource).Observe(h.clock.Since(begun).Seconds()) }()
 	for {
-		// The store can catch up without calling a handler, by a bookmark or by a list that differs in nothing:
-		// so look again now and then.
+		// The store can catch up without calling a handler, by a bookmark or by a list without
+		// differences, so check again now and then.
 		patience := h.clock.NewTimer(h.patience)
-		err := h.until(h.stop, g, patience.C())
+		err := h.awaitGoal(h.stop, g, patience.C())
 		patience.Stop()
 		if !errors.Is(err, errLate) {
 			h.isLate() // says so when the watch has caught up
@@ -158,10 +162,10 @@ func (h *horizon) hold() error {
 	}
 }
 
-// until returns when the store has reached the goal, or says why it did not.
-func (h *horizon) until(ctx context.Context, g goal, patience <-chan time.Time) error {
+// awaitGoal returns nil when the store has reached the goal, otherwise an error with the reason.
+func (h *writeTracker) awaitGoal(ctx context.Context, g goal, patience <-chan time.Time) error {
 	for {
-		moved := h.next(g)
+		moved := h.nextChange(g)
 		if moved == nil {
 			return nil
 		}
@@ -177,25 +181,26 @@ func (h *horizon) until(ctx context.Context, g goal, patience <-chan time.Time) 
 	}
 }
 
-// next returns nil when the store shows the goal, otherwise what will be closed when it is worth looking again.
-func (h *horizon) next(g goal) <-chan struct{} {
+// nextChange returns nil if the store shows the goal, otherwise a channel that is closed when the
+// store may have changed.
+func (h *writeTracker) nextChange(g goal) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.shows(g) {
+	if h.hasReached(g) {
 		return nil
 	}
 	h.awaited = true
 	return h.moved
 }
 
-// everything is all that has been written until now.
-func (h *horizon) everything() goal {
+// allWrites returns the goal of all writes until now.
+func (h *writeTracker) allWrites() goal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.all()
+	return h.allWritesLocked()
 }
 
-func (h *horizon) fallLate() {
+func (h *writeTracker) fallLate() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.late {
@@ -205,52 +210,53 @@ func (h *horizon) fallLate() {
 	}
 }
 
-func (h *horizon) isLate() bool {
+func (h *writeTracker) isLate() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.late && h.shows(h.all()) {
+	if h.late && h.hasReached(h.allWritesLocked()) {
 		h.late = false
 		klog.FromContext(h.stop).Info("The watch has caught up", "resource", h.resource, "shown", h.reached)
 	}
 	return h.late
 }
 
-// The functions below are called with the lock held.
+// The caller of the functions below holds the lock.
 
-func (h *horizon) all() goal {
-	maps.DeleteFunc(h.dying, func(key string, uid types.UID) bool { return h.gone(key, uid) })
+func (h *writeTracker) allWritesLocked() goal {
+	maps.DeleteFunc(h.dying, func(key string, uid types.UID) bool { return h.isDeleted(key, uid) })
 	return goal{version: h.written, dying: maps.Clone(h.dying)}
 }
 
-func (h *horizon) shows(g goal) bool {
+func (h *writeTracker) hasReached(g goal) bool {
 	for key, uid := range g.dying {
-		if !h.gone(key, uid) {
+		if !h.isDeleted(key, uid) {
 			return false
 		}
 	}
-	return g.version == "" || h.past(g.version) || h.holds(g.key, g.version)
+	return g.version == "" || h.passed(g.version) || h.showsVersion(g.key, g.version)
 }
 
-// past also remembers how far the store was: with some client-go feature gates off, a resync makes the store claim the
-// version of an old object again.
-func (h *horizon) past(version string) bool {
+// passed reports whether the store has reached a version. It also records how far the store was:
+// with some client-go feature gates off, a resync makes the store claim the version of an old
+// object again.
+func (h *writeTracker) passed(version string) bool {
 	if now := h.store.LastStoreSyncResourceVersion(); atLeast(now, now) && !atLeast(h.reached, now) {
 		h.reached = now
 	}
 	return atLeast(h.reached, version)
 }
 
-func (h *horizon) holds(key, version string) bool {
-	object, found := h.find(key)
+func (h *writeTracker) showsVersion(key, version string) bool {
+	object, found := h.storedObject(key)
 	return found && atLeast(object.GetResourceVersion(), version)
 }
 
-func (h *horizon) gone(key string, uid types.UID) bool {
-	object, found := h.find(key)
+func (h *writeTracker) isDeleted(key string, uid types.UID) bool {
+	object, found := h.storedObject(key)
 	return !found || object.GetUID() != uid || object.GetDeletionTimestamp() != nil
 }
 
-func (h *horizon) find(key string) (metav1.Object, bool) {
+func (h *writeTracker) storedObject(key string) (metav1.Object, bool) {
 	if h.store == nil {
 		return nil, false
 	}
@@ -262,7 +268,8 @@ func (h *horizon) find(key string) (metav1.Object, bool) {
 	return object, err == nil
 }
 
-// atLeast tells whether version a is b or later; what is no version at all is earlier than everything.
+// atLeast reports whether version a is b or later. Text that is not a version is earlier than all
+// versions.
 func atLeast(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0
