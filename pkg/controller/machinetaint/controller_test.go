@@ -468,7 +468,10 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			time.Sleep(500 * time.Millisecond)
 			Expect(ask()).To(Satisfy(apierrors.IsConflict))
 			time.Sleep(time.Minute)
-			Expect(ask()).To(Succeed(), "its version has changed, which the deletion is made for")
+			Expect(ask()).To(Satisfy(apierrors.IsConflict), "it serves now, and is needed")
+			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			a.wrote(0)
+			Expect(ask()).To(Succeed(), "a rollout replaces it, at its new version")
 		})
 	})
 
@@ -495,6 +498,7 @@ var _ = Describe("What the controller is asked by the lens", func() {
 
 	It("counts a machine out from when its removal begins until the store shows it, unless that was refused", func() {
 		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`) // a rollout replaces all of them
 			a.wrote(0)
 			resize := func(replicas int) {
 				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
@@ -549,8 +553,28 @@ var _ = Describe("What the controller is asked by the lens", func() {
 				return err
 			}
 			Expect(ask(2, "2", "")).To(Satisfy(apierrors.IsConflict))
-			Expect(ask(2, "3", "")).To(Succeed(), "a rollout")
+			Expect(ask(2, "3", "")).To(Satisfy(apierrors.IsConflict), "both that serve are needed, and the third is in reserve")
 			Expect(ask(2, "2", "True")).To(Succeed(), "it is written again only when it has lost machines")
+			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			Expect(ask(2, "3", "")).To(Succeed(), "a rollout replaces it")
+		})
+	})
+
+	It("of the machines that serve only those go that workload does not need, one after the other", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", lensUser)
+			a.patch(`{"spec":{"replicas":1}}`)
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":1}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
+			Expect(err).NotTo(HaveOccurred(), "two serve")
+			ended(nil)
+			_, _, err = a.taint.Guards().Remove(fixture.Namespace, "b")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "the first goes, though no store shows it")
+			a.Release("machines", lensUser)
 		})
 	})
 

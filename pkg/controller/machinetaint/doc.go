@@ -34,7 +34,8 @@
 //  6. What cannot be understood leaves the reserve as it is, and a condition says what to write.
 //  7. Each write carries the resourceVersion it was decided on, and nothing is decided on what is older than our own
 //     writes. A Machine that is in reserve, or was, is deleted only at the version that machine-controller-manager saw, and only while
-//     its MachineSet has more machines than it wants. One that serves is not, unless more serve than replicas or a rollout replaces it.
+//     its MachineSet has more machines than it wants. One that serves is not, unless more serve than replicas or a rollout replaces it:
+//     that holds while others are in reserve or leave it, in whichever MachineSet, and for each machine that was in reserve.
 //     Neither happens for what was decided before the excess applied was what it is, and
 //     no MachineSet grows by what was decided before it fell. Apart from rollouts, no Machine is created while there are as many as
 //     machine-controller-manager is shown.

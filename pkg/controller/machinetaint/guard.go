@@ -113,8 +113,8 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 		return "", nil, stale("machines", name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
 	case ours && c.lags(key, d, set):
 		return "", nil, stale("machines", name, "its machine set does not ask for %d machines yet", c.memories[key].visible(d))
-	case ours && reserve > 0 && !c.isMarked(m) && follows(set) && present-reserve <= c.memories[key].workload(d):
-		return "", nil, stale("machines", name, "%d machines serve, all of them needed, and %d are in reserve", present-reserve, reserve)
+	case c.isNeeded(key, d, set, m, ours):
+		return "", nil, stale("machines", name, "it serves, and no more machines serve than workload needs")
 	case ours:
 	case reserve == 0 || set.Spec.Replicas == 0:
 		return "", nothing, nil
@@ -126,11 +126,31 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	return m.ResourceVersion, func(err error) { c.removed(m.UID, err) }, nil
 }
 
-// follows reports whether a MachineSet asks for all machines of its MachineDeployment, so that one that goes is one too many. In a rollout
-// machines that serve are replaced, and one that is frozen has to lose machines, whatever they hold.
+// isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve than workload needs. In a rollout, MCM takes
+// machines from each MachineSet when it is shown fewer in all, as when a client wipes the record of the excess. Where there was no reserve,
+// that is up to MCM; and a frozen MachineSet has to lose machines, whatever they hold. It is called with the lock held.
+func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
+	if c.isMarked(m) || set.Labels[frozen] == "True" || !follows(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
+		return false
+	}
+	serving, reserve := 0, 0
+	for _, one := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
+		for _, other := range owned[*mcm.Machine](c.stores.seenMachines, one) {
+			switch {
+			case c.isMarked(other):
+				reserve++ // also one that leaves: MCM is not done with the change that it leaves for
+			case !pool.Going(other) && (other.UID == m.UID || !c.isRemoved(other.UID)):
+				serving++
+			}
+		}
+	}
+	return (ours || reserve > 0) && serving <= c.memories[key].workload(d)
+}
+
+// follows reports whether a MachineSet asks for all machines of its MachineDeployment, so that one that goes is one too many.
 func follows(set *mcm.MachineSet) bool {
 	total, known := stock.GetDesiredReplicasAnnotation(set)
-	return known && total == set.Spec.Replicas && set.Labels[frozen] != "True"
+	return known && total == set.Spec.Replicas
 }
 
 // staying counts the machines of a MachineSet that are not going, and those in reserve among them. The one that is asked for stays

@@ -5,7 +5,9 @@
 package machinetaint_test
 
 import (
+	"context"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -13,8 +15,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
@@ -46,6 +51,33 @@ func (c *cluster) delays(delays map[string]time.Duration) {
 		}
 		return time.Millisecond, time.Millisecond
 	})
+}
+
+// halfway keeps MachineSets of a class from asking for more than so many machines. More may ask for others from then on.
+func (c *cluster) halfway(class string, most int32) (ask func(most int32)) {
+	var limit atomic.Int32
+	limit.Store(most)
+	c.Admit(func(a sim.Admission) error {
+		if a.Resource != "machinesets" || a.Subresource != "" {
+			return nil
+		}
+		if set := decoded[mcmapi.MachineSet](a.Object.Object); set.Spec.Template.Spec.Class.Name == class && set.Spec.Replicas > limit.Load() {
+			return apierrors.NewServiceUnavailable("an admission webhook is down")
+		}
+		return nil
+	})
+	return limit.Store
+}
+
+// annotate Machines; nil removes the annotation.
+func (c *cluster) annotate(machines []string, key string, value any) {
+	GinkgoHelper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+	Expect(err).NotTo(HaveOccurred())
+	for _, name := range machines {
+		_, err := c.stock.MachineV1alpha1().Machines(ns).Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
 }
 
 var _ = Describe("A machine that pods run on", func() {
@@ -93,6 +125,38 @@ var _ = Describe("A machine that pods run on", func() {
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 		})
 	})
+
+	DescribeTable("is not deleted in a rollout for the reserve that a new process does not know of (I3)", func(ctx SpecContext, known bool, stalled int32, again int, end string) {
+		story(func(c *cluster) {
+			ask := c.halfway("other", 3)
+			c.edit()
+			c.settle()
+			Expect(c.sets()).To(HaveLen(2))
+			Expect(c.midway()).To(Equal("3+2 Complete"), "all that serve are new, all in reserve are old")
+			busy := c.busy()
+			if !known {
+				c.annotate(busy, api.ReserveStateAnnotation, nil)
+			}
+			c.process.Crash()
+			c.replaceWhole()
+			ask(stalled)
+			c.process.Restart()
+			for range 60 { // machine-controller-manager looks at the new MachineSet over and over, while the reserve leaves and when it has
+				time.Sleep(500 * time.Millisecond)
+				c.annotate(busy[:1], "touched", time.Now())
+			}
+			ask(100)
+			c.want(again)
+			c.settle()
+			Expect(c.busy()).To(Equal(busy))
+			Expect(c.numbers()).To(Equal(end))
+			Expect(c.sets()).To(HaveLen(1))
+		})
+	},
+		Entry("though it is wanted again", true, int32(100), 2, "3+2 status 2/2 True Complete"),
+		Entry("though machines say nothing of how they left it", false, int32(100), 0, "3+0 status 0/0"),
+		Entry("when it has gone, and the new MachineSet has yet to grow", true, int32(2), 0, "3+0 status 0/0"),
+	)
 
 	It("is not created to be deleted when the excess falls while replicas grow (I3)", func() {
 		story(func(c *cluster) {

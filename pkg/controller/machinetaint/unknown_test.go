@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+)
+
+// cannotBeMade has a reserve machine fail in its creation.
+func (a *alone) cannotBeMade(name string) {
+	GinkgoHelper()
+	patch := `{"status":{"currentStatus":{"phase":"CrashLoopBackOff"},"lastOperation":{"type":"Create","state":"Failed","errorCode":"ResourceExhausted"}}}`
+	_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// goes does what machine-controller-manager does for a lower excess.
+func (a *alone) goes(name string, left int32) {
+	GinkgoHelper()
+	ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+	set, err := sets.Get(ctx, "pool-1", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	set.Spec.Replicas = left
+	_, err = sets.Update(ctx, set, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+	Expect(a.core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+}
+
+func (a *alone) applied() string {
+	GinkgoHelper()
+	d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return d.Annotations[api.AppliedExcessAnnotation]
+}
+
+var _ = Describe("A machine that cannot be made", func() {
+	It("is not tried again at once where the answer to the lower excess was lost", func() {
+		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.FailWrites(1, sim.After, controllerUser)
+			a.cannotBeMade("d")
+			time.Sleep(10 * time.Second)
+			a.FailWrites(0, sim.After, controllerUser)
+			Expect(a.applied()).To(Equal("1"))
+			a.goes("d", 3)
+			time.Sleep(20 * time.Second)
+			Expect(a.applied()).To(Equal("1"))
+			time.Sleep(time.Minute)
+			Expect(a.applied()).To(Equal("2"))
+		})
+	})
+})
+
+// retire releases machine c, and has it enter the reserve again after do.
+func (a *alone) retire(do func()) (marked bool) {
+	GinkgoHelper()
+	a.wrote(0)
+	a.patch(`{"spec":{"replicas":3}}`)
+	a.wrote(0)
+	do()
+	a.patch(`{"spec":{"replicas":2}}`)
+	time.Sleep(10 * time.Second)
+	m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return m.Annotations[api.ReserveAnnotation] != ""
+}
+
+var _ = Describe("A machine that enters the reserve", func() {
+	It("gets NoExecute on its Node only once it has its mark, for pods may come until then", func() {
+		both := machinetaint.Options{Settings: machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		onItsOwn(2, 1, both, func(a *alone) {
+			var order []string
+			Expect(a.retire(func() {
+				a.AfterWrite(func(w sim.Write) error {
+					taints, _, _ := unstructured.NestedSlice(w.Object, "spec", "taints")
+					if w.User == controllerUser && w.Resource != "machinedeployments" {
+						order = append(order, fmt.Sprint(w.Resource, " ", len(taints)))
+					}
+					return nil
+				})
+			})).To(BeTrue())
+			Expect(order).To(HaveExactElements("nodes 1", "machines 0", "nodes 2"))
+		})
+	})
+
+	DescribeTable("does not where a pod runs on it that is not shown yet (I2)", func(namespace string) {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			Expect(a.retire(func() {
+				a.Hold("pods", controllerUser)
+				pod := fixture.Pod("late", func(p *corev1.Pod) { p.Namespace, p.Spec.NodeName = namespace, "c" })
+				_, err := a.core.CoreV1().Pods(namespace).Create(context.Background(), pod, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			})).To(BeFalse())
+			a.Release("pods", controllerUser)
+		})
+	},
+		Entry("in the namespace of the machines", fixture.Namespace),
+		Entry("in any other namespace", "elsewhere"),
+	)
+})
