@@ -426,6 +426,7 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			Expect(err).To(Satisfy(apierrors.IsConflict))
 			reduced(errors.New("the connection broke"))
 			a.patch(`{"metadata":{"annotations":{%q:null}},"spec":{"excessReplicas":0,"replicas":2}}`, api.AppliedExcessAnnotation)
+			time.Sleep(time.Second) // both stores show that
 			_, err = grow("4")
 			Expect(err).To(Satisfy(apierrors.IsConflict), "what was read then may be written now")
 			time.Sleep(3 * time.Minute)
