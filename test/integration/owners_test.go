@@ -70,7 +70,7 @@ func (o owned) look(ctx context.Context) machinetaint.DeploymentChange {
 	}
 	if change.Field != nil {
 		spec["excessReplicas"] = *change.Field
-	} else if change.LetGo != "" {
+	} else if change.AbandonedBy != "" {
 		spec["excessReplicas"] = nil
 	}
 	metadata := map[string]any{"annotations": annotations}
@@ -99,12 +99,12 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		Expect(o.look(ctx).Managed).NotTo(BeEmpty())
 		Expect(o.look(ctx).Managed).To(BeEmpty(), "at rest")
 		o.apply(ctx, `{"excessReplicas":2,"minReadySeconds":2}`)
-		Expect(o.look(ctx).LetGo).To(BeEmpty())
+		Expect(o.look(ctx).AbandonedBy).To(BeEmpty())
 		o.typed(ctx, 5)
 		Expect(o.look(ctx).Restored).To(BeTrue())
 		o.look(ctx)
 		o.apply(ctx, `{"minReadySeconds":2}`)
-		Expect(o.look(ctx).LetGo).To(Equal("gitops"))
+		Expect(o.look(ctx).AbandonedBy).To(Equal("gitops"))
 		Expect(o.look(ctx)).To(BeZero(), "and stays so")
 	})
 
@@ -113,7 +113,7 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		o.apply(ctx, `{"excessReplicas":2}`)
 		o.look(ctx)
 		o.apply(ctx, `{}`)
-		Expect(o.look(ctx).LetGo).To(Equal("gitops"))
+		Expect(o.look(ctx).AbandonedBy).To(Equal("gitops"))
 		Expect(o.look(ctx)).To(BeZero(), "and stays so")
 	})
 
@@ -126,7 +126,7 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		Expect(o.look(ctx).Managed).NotTo(BeEmpty())
 		o.look(ctx)
 		o.apply(ctx, `{}`)
-		Expect(o.look(ctx).LetGo).To(Equal("gitops"))
+		Expect(o.look(ctx).AbandonedBy).To(Equal("gitops"))
 	})
 
 	It("lets go by kubectl apply", func(ctx context.Context) {
@@ -137,9 +137,9 @@ var _ = Describe("The owner of spec.excessReplicas, as the API server records it
 		Expect(o.look(ctx).Restored).To(BeTrue())
 		o.look(ctx)
 		o.kubectlApply(`{"excessReplicas":2,"minReadySeconds":2}`)
-		Expect(o.look(ctx).LetGo).To(BeEmpty(), "it changed something else")
+		Expect(o.look(ctx).AbandonedBy).To(BeEmpty(), "it changed something else")
 		o.kubectlApply(`{"minReadySeconds":2}`)
-		Expect(o.look(ctx).LetGo).To(Equal("kubectl-client-side-apply"))
+		Expect(o.look(ctx).AbandonedBy).To(Equal("kubectl-client-side-apply"))
 	})
 
 	It("does not let go by what anybody else drops, nor by a patch that only removes, which leaves no trace", func(ctx context.Context) {

@@ -113,13 +113,13 @@ func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options
 
 // filled waits for what the keeper sees apart from machine-controller-manager's controllers, and is false if ctx ends first.
 func (k *keeper) filled(ctx context.Context) bool {
-	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.Raw()...)
+	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.OwnStores()...)
 }
 
 // shown are the views' options that ask a keeper, which is there before the first write, how machines begin and which may go.
 func shown(k **keeper, bound *machineinformers.Interface) view.Options {
 	births := view.CreationOptions{
-		ReserveMark: func(b view.Creation) *api.Reserve { return (*k).controller.Born(b) },
+		ReserveMark: func(b view.Creation) *api.Reserve { return (*k).controller.ReserveMark(b) },
 		Seen:        func(version string) bool { return (*k).controller.Seen(version) },
 		Superfluous: func(b view.Creation) error { return (*k).controller.Superfluous(b) },
 		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {

@@ -87,7 +87,7 @@ func (p *process) runMCM(ctx context.Context) error {
 		func(ctx context.Context) error { return p.work(ctx, controllers) },
 		func(ctx context.Context) error { keeper.controller.Run(ctx); return nil },
 		func(ctx context.Context) error {
-			keeper.accounting.follow(ctx, keeper.controller.LookEverywhere)
+			keeper.accounting.follow(ctx, keeper.controller.ResyncAll)
 			<-ctx.Done()
 			return nil
 		})

@@ -80,7 +80,7 @@ func (o *ReleaseOptions) options(p *process) release.Options {
 		Settings: release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
 		Raised: func(d *v1alpha1.MachineDeployment) {
 			if k := p.keeper.Load(); k != nil {
-				k.controller.Tell(d)
+				k.controller.ObserveUpdate(d)
 			}
 		},
 		Control: p.clusters.control, Target: p.clusters.target,

@@ -10,39 +10,43 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// forceDeletion is the label by which Gardener has machines deleted without a drain, before a cluster hibernates or is deleted.
+// forceDeletion is the label with which Gardener deletes machines without a drain, before a cluster
+// hibernates or is deleted.
 const forceDeletion = "force-deletion"
 
-// accounting is where the reserve of a MachineDeployment is counted by default, empty to leave it where it is.
-func (s Settings) accounting(d *v1alpha1.MachineDeployment) pool.Accounting {
+// accountingOf returns where the reserve of a MachineDeployment is counted by default, empty to
+// leave it where it is.
+func (s Settings) accountingOf(d *v1alpha1.MachineDeployment) pool.Accounting {
 	if s.Accounting == nil {
 		return ""
 	}
 	return s.Accounting(d)
 }
 
-// accounting is where the reserve is to be counted.
-func (v View) accounting() (pool.Accounting, error) {
+// desiredAccounting returns where the reserve is to be counted.
+func (v View) desiredAccounting() (pool.Accounting, error) {
 	if text, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]; set {
 		return v1alpha1.ParseAccounting(text)
 	}
 	if v.Accounting == "" {
-		return v.counted(), nil
+		return v.presentAccounting(), nil
 	}
 	return v.Accounting, nil
 }
 
-// counted is where the reserve is counted now. Where that cannot be told, because none is, the default counts.
-func (v View) counted() pool.Accounting {
+// presentAccounting returns where the reserve is counted now. If nothing shows that, because there
+// is no reserve, the default applies.
+func (v View) presentAccounting() pool.Accounting {
 	if a := v.Memory.applied(v.Deployment); a.Counted+a.Absorbed > 0 {
 		return pool.Inclusive
 	}
 	return cmp.Or(v.Accounting, pool.Additive)
 }
 
-// asleep reports whether the cluster hibernates, so that nothing in the namespace has replicas, or is being deleted, so that all machines
-// carry the label for that. Where replicas include the reserve, it goes, too.
-func (c *Controller) asleep(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
+// allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas,
+// or is being deleted, so that all machines have the label for that. If replicas include the
+// reserve, it is deleted, too.
+func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
 	forced := len(machines) > 0
 	for _, m := range machines {
 		forced = forced && m.Object.Labels[forceDeletion] == "True"
@@ -58,9 +62,10 @@ func (c *Controller) asleep(d *v1alpha1.MachineDeployment, machines []pool.Machi
 	return true
 }
 
-// recovered is the applied excess where replicas include reserve machines and the record of that is lost, and so is the memory of it:
-// as many machines in reserve as replicas have room for beside those that serve. It is empty where nothing is lost.
-func recovered(v View, w wish) string {
+// recoveredExcess returns the applied excess if replicas include reserve machines, and both the
+// record of that and the memory of it are lost: as many machines in reserve as replicas leave room
+// for beside those that serve. It is empty if nothing is lost.
+func recoveredExcess(v View, w desired) string {
 	d := v.Deployment
 	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || v.Memory.UID == d.UID || v.Rollout || w.Wish == 0 || w.accounting != pool.Inclusive {
 		return ""
@@ -79,12 +84,13 @@ func recovered(v View, w wish) string {
 	return reserve.Applied{Excess: n, Counted: n, Max: w.Max}.String(int(d.Spec.Replicas))
 }
 
-// laid is the MachineDeployment with the numbers that the rule decided on. Where replicas include reserve machines, the record says of how
-// many replicas, also after a client raised them: a later reduction is measured from there.
-func laid(v View, view reserve.View, rule reserve.Plan) *v1alpha1.MachineDeployment {
-	after := *v.Memory.known(v.Deployment)
+// withNumbers returns the MachineDeployment with the numbers that the rule decided on. If replicas
+// include reserve machines, they are recorded, also after a client raised them: a later reduction
+// is measured from there.
+func withNumbers(v View, view reserve.View, rule reserve.Plan) *v1alpha1.MachineDeployment {
+	after := *v.Memory.withKnownExcess(v.Deployment)
 	if rule.Replicas != view.Replicas || rule.Applied != view.Applied || rule.Applied.Counted > 0 {
-		pool.Apply(&after, small(rule.Replicas), rule.Applied)
+		pool.Apply(&after, clampInt32(rule.Replicas), rule.Applied)
 	}
 	return &after
 }

@@ -24,16 +24,18 @@ import (
 
 const (
 	// side is how many machines are written at the same time.
-	side = 16
-	// nodeAttempts bounds how often a Node is read again because somebody wrote it meanwhile: kubelets do all the time.
+	maxParallel = 16
+	// nodeAttempts bounds how often a Node is read again because another client wrote it meanwhile:
+	// kubelets do so all the time.
 	nodeAttempts = 5
 )
 
-// apply carries a plan out: replicas that are given back first, so that nobody gives them back twice; then each machine,
-// its Node before its Machine; then what machine-controller-manager is to be told. That
-// is left to the next look where machines were freed: while pods wait for those, others may be needed already. Where one could not be
-// written it is not put off, so that it does not wait for ever. It returns the MachineDeployment as it is then.
-func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
+// applyPlan carries out a plan. First it writes restored replicas, so that they are restored only
+// once; then each machine, the Node before the Machine; then the annotations for
+// machine-controller-manager. These wait until the next sync if machines were released: while pods
+// wait for these, more may be needed already. They do not wait if a machine could not be written,
+// so that they are not delayed forever. It returns the MachineDeployment after the writes.
+func (c *Controller) applyPlan(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
 	d, change := v.Deployment, p.Deployment
 	var err error
 	if len(p.Rule.Returned) > 0 {
@@ -43,10 +45,10 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 		change = DeploymentChange{}
 	}
 	machinesErr := c.writeMachines(ctx, v, p)
-	if p.frees() && machinesErr == nil {
+	if p.releasesMachines() && machinesErr == nil {
 		return d, nil
 	}
-	if !change.none() {
+	if !change.isEmpty() {
 		d, err = c.resizeDeployment(ctx, v, p)
 	}
 	if err == nil {
@@ -55,11 +57,12 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (*v1alpha1.Machi
 	return d, errors.Join(machinesErr, err)
 }
 
-// writeMachine changes one Machine, and its Node first if that differs. One that is to be held is closed by that, and then looked at
-// once more: what was seen of its pods may be old. One that may be being deleted is opened only after its Machine was written, which
-// makes deletions at the version before fail.
+// writeMachine changes one Machine, and its Node first if that changes. The Node of a machine that
+// enters the reserve is closed first, and its pods are read once more, since what was seen of them
+// may be old. If the machine may be being deleted, its Node is opened only after the Machine was
+// written, which makes deletions of the earlier version fail.
 func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
-	before := v.machine(change.Name)
+	before := v.machineByName(change.Name)
 	if change.Mark == Free {
 		defer c.beginRelease(before.UID)()
 		if withNode && c.mayBeRemoved(before) {
@@ -82,37 +85,38 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 	return ignoreNotFound(c.patchMachine(ctx, v, before, change))
 }
 
-// mayBeRemoved reports whether a deletion of the Machine may be under way, be it one of an earlier process.
+// mayBeRemoved reports whether a deletion of the Machine may be in progress, including one of an
+// earlier process.
 func (c *Controller) mayBeRemoved(m *mcm.Machine) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return signs.Priority(m) <= reserve.PriorityVictim || c.isRemoved(m.UID)
 }
 
-// openNode writes the Node of a machine, and counts how long it took to free it.
+// openNode writes the Node of a machine, and measures how long its release took.
 func (c *Controller) openNode(ctx context.Context, v View, n NodeChange) error {
 	err := c.writeNode(ctx, n)
 	if err == nil && !n.Hold {
-		c.metrics.freed(c.clock.Since(v.Now))
+		c.metrics.observeRelease(c.clock.Since(v.Now))
 	}
 	return err
 }
 
 func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machine, change MachineChange) error {
-	after := changed(before, change, v)
+	after := changedMachine(before, change, v)
 	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
-	c.metrics.wrote("machine", err)
+	c.metrics.countWrite("machine", err)
 	if err != nil {
 		return fmt.Errorf("write machine %s: %w", before.Name, err)
 	}
-	c.noted(before.ResourceVersion, answer.ResourceVersion)
+	c.countRedundant(before.ResourceVersion, answer.ResourceVersion)
 	c.machines.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.announce(answer, change)
 	return nil
 }
 
-// checkEmpty is a conflict where pods are on a machine that was seen empty.
+// checkEmpty returns a conflict if pods run on a machine that seemed to be empty.
 func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	node := m.Labels[mcm.NodeLabelKey]
 	if c.clients.Target == nil || node == "" {
@@ -127,22 +131,22 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	}
 	if i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pool.IsWorkload(&pod) }); i >= 0 {
 		pod := pods.Items[i]
-		return stale("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
+		return conflictError("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
 	}
 	return nil
 }
 
-// writeNode marks or frees a Node. Whoever wrote it meanwhile, mostly its kubelet, meant something else: what is to
-// be changed is found out again.
+// writeNode marks a Node or removes its mark. If another client, usually the kubelet, has written
+// the Node meanwhile, the change is computed again.
 func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 	nodes := c.clients.Target.CoreV1().Nodes()
 	for attempt := 1; ; attempt++ {
 		node := n.Machine.Node
 		answer, err := nodes.Patch(ctx, node.Name, types.MergePatchType, nodePatch(n), metav1.PatchOptions{})
-		c.metrics.wrote("node", err)
+		c.metrics.countWrite("node", err)
 		switch {
 		case err == nil:
-			c.noted(node.ResourceVersion, answer.ResourceVersion)
+			c.countRedundant(node.ResourceVersion, answer.ResourceVersion)
 			c.nodes.Note(answer)
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
@@ -152,7 +156,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		if node, err = nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
 			return ignoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
 		}
-		again, differs := n.on(node, c.settings, c.clock.Now())
+		again, differs := n.rebase(node, c.settings, c.clock.Now())
 		if !differs || !signs.IsNodeOf(n.Machine.Object, node) {
 			return nil
 		}
@@ -160,13 +164,14 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 	}
 }
 
-// resizeDeployment changes the MachineDeployment, and keeps its MachineSets from growing meanwhile where it shows fewer machines then.
+// resizeDeployment changes the MachineDeployment. If it shows fewer machines afterwards, its
+// MachineSets do not grow meanwhile.
 func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
 	d, shown := v.Deployment, pool.VisibleReplicas(p.Rule.Replicas, p.Rule.Applied)
 	if shown >= v.Memory.visible(d) {
 		return c.writeDeployment(ctx, d, p.Deployment)
 	}
-	ended, err := c.reduce(d, shown, v.Asked)
+	ended, err := c.beginReduction(d, shown, v.MaxSetReplicas)
 	if err != nil {
 		return d, err
 	}
@@ -175,10 +180,10 @@ func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1a
 	return answer, err
 }
 
-// writeDeployment changes the MachineDeployment but for its status.
+// writeDeployment changes the MachineDeployment, except for its status.
 func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change DeploymentChange) (*v1alpha1.MachineDeployment, error) {
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: fieldManager})
-	c.metrics.wrote("machinedeployment", err)
+	c.metrics.countWrite("machinedeployment", err)
 	switch {
 	case written.Outcome(err) == written.Unknown:
 		return d, fmt.Errorf("write machine deployment %s: %w: %w", d.Name, errUnknown, err)
@@ -186,7 +191,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
 	}
 	key := d.Namespace + "/" + d.Name
-	c.noted(d.ResourceVersion, answer.ResourceVersion)
+	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
 	c.written.Note(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
 	c.mu.Lock()
@@ -200,18 +205,18 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 		c.metrics.restored.Inc()
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRestored",
 			"spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", *change.Field)
-	case change.LetGo != "":
+	case change.AbandonedBy != "":
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessLetGo",
-			"%s owned spec.excessReplicas and removed it, so there is no reserve", change.LetGo)
+			"%s owned spec.excessReplicas and removed it, so there is no reserve", change.AbandonedBy)
 	}
 	return answer, nil
 }
 
-// errUnknown says that a write of a MachineDeployment may have taken effect.
+// errUnknown is part of an error if a write of a MachineDeployment may have taken effect.
 var errUnknown = errors.New("its outcome is unknown")
 
-// noted counts a write that changed nothing.
-func (c *Controller) noted(before, after string) {
+// countRedundant counts a write that changed nothing.
+func (c *Controller) countRedundant(before, after string) {
 	if before == after {
 		c.metrics.redundant.Inc()
 	}

@@ -44,7 +44,7 @@ type cloud struct {
 	// lost names machines whose Node a restore has left out: they do not recover.
 	lost map[string]bool
 	// told says that something of this was set since it looked last.
-	told bool
+	externalUpdates bool
 
 	version  func() string
 	machines stock.Interface
@@ -115,15 +115,15 @@ func (c *cloud) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
-	c.told = true
+	c.externalUpdates = true
 }
 
 // heard tells whether something was set since it was asked last.
 func (c *cloud) heard() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told := c.told
-	c.told = false
+	told := c.externalUpdates
+	c.externalUpdates = false
 	return told
 }
 

@@ -28,18 +28,18 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// Clients reach the two clusters.
+// Clients of the two clusters.
 type Clients struct {
-	// Machine is the control cluster, not seen through any lens.
+	// Machine is a client of the control cluster, without the lens.
 	Machine machineclient.MachineV1alpha1Interface
-	// Target is the cluster of the Nodes; nil where there is none.
+	// Target is a client of the target cluster; nil if there is none.
 	Target kubernetes.Interface
 }
 
-// Informers are shared ones.
+// Informers of the two clusters, which other controllers share.
 type Informers struct {
-	// Machine shows the control cluster as it is; Seen what machine-controller-manager's controllers in this process have seen of it,
-	// and has not been started.
+	// Machine shows the control cluster as it is. Seen shows what machine-controller-manager's
+	// controllers in this process have seen of it, and has not been started.
 	Machine *stores.Informers
 	Seen    machineinformers.Interface
 	// Target is nil if there is no target cluster.
@@ -49,9 +49,9 @@ type Informers struct {
 // Options of a Controller.
 type Options struct {
 	Settings
-	// Workers sync at the same time; 2 unless set.
+	// Workers is the number of concurrent syncs; 2 unless set.
 	Workers int
-	// Cluster reports whether the target cluster answers. Where it is nil, that is taken for granted.
+	// Cluster reports whether the target cluster responds. If nil, it is assumed to respond.
 	Cluster *reachability.Cluster
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
@@ -65,8 +65,9 @@ const (
 	DefaultBootPatience    = 15 * time.Minute
 )
 
-// soon is how long after machines were freed the rest is put off: until then others may be needed already.
-const soon = 300 * time.Millisecond
+// deferDelay is how long other writes are deferred after machines were released: more of them may
+// be needed meanwhile.
+const deferDelay = 300 * time.Millisecond
 
 // Controller keeps reserves.
 type Controller struct {
@@ -78,34 +79,39 @@ type Controller struct {
 	metrics  *metrics
 
 	loop *loop.Loop
-	// written are MachineDeployments as we wrote them: a look waits until the store shows that, and Born does not.
+	// written contains MachineDeployments as this controller wrote them. A sync waits until the
+	// store shows them; ReserveMark does not.
 	written  *written.Cache[*v1alpha1.MachineDeployment]
 	machines *written.Cache[*mcm.Machine]
 	nodes    *written.Cache[*corev1.Node]
-	// told are MachineDeployments as others in this process wrote them.
-	told   *written.Cache[*v1alpha1.MachineDeployment]
-	stores caches
-	source newest
-	filled []cache.DoneChecker
-	raw    []cache.DoneChecker
+	// externalUpdates contains MachineDeployments as other controllers of this process wrote them.
+	externalUpdates *written.Cache[*v1alpha1.MachineDeployment]
+	stores          caches
+	source          newestSource
+	filled          []cache.DoneChecker
+	ownStores       []cache.DoneChecker
 
 	mu       sync.Mutex
 	memories map[string]Memory
-	// resizes are those of MachineSets and removals those of Machines that are under way, reductions those of the number of machines that
-	// MachineDeployments show, and releases the Machines that are being released; see Guards.
+	// resizes are the writes of MachineSets' replicas in progress, removals the deletions of
+	// Machines, reductions those of the number of machines that MachineDeployments show, and
+	// releases the Machines that are being released; see Guards.
 	resizes    map[string]*resize
 	removals   map[types.UID]*removal
 	reductions map[string]*reduction
 	releases   map[types.UID]bool
-	// listening are the waves that want to hear of changes, by MachineDeployment.
+	// listening contains the channels of batches that want to know of changes, by
+	// MachineDeployment.
 	listening map[string]chan struct{}
-	// freed is when the last machine was, by MachineDeployment, until the rest has been written.
-	freed map[string]time.Time
-	// pruned says that the API server has dropped spec.excessReplicas from a write of ours, and shows it nowhere.
+	// freedAt is when the last machine was released, by MachineDeployment, until the deferred
+	// writes are done.
+	freedAt map[string]time.Time
+	// pruned reports whether the API server has dropped spec.excessReplicas from a write of this
+	// controller, and shows it nowhere.
 	pruned bool
 }
 
-// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+// New returns a controller. The caller must call Run. Start the informers after New.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -122,31 +128,32 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{
 		clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings,
 		memories: map[string]Memory{},
-		resizes:  map[string]*resize{}, removals: map[types.UID]*removal{}, reductions: map[string]*reduction{}, releases: map[types.UID]bool{}, listening: map[string]chan struct{}{}, freed: map[string]time.Time{},
+		resizes:  map[string]*resize{}, removals: map[types.UID]*removal{}, reductions: map[string]*reduction{}, releases: map[types.UID]bool{}, listening: map[string]chan struct{}{}, freedAt: map[string]time.Time{},
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, &c.stores)
-	o.Cluster.Subscribe(c.LookEverywhere)
+	o.Cluster.Subscribe(c.ResyncAll)
 	return c, nil
 }
 
-// Tell of a MachineDeployment as somebody else in this process was answered when replicas were raised, so that machines are
-// freed before any watch shows that.
-func (c *Controller) Tell(d *v1alpha1.MachineDeployment) {
-	c.told.Note(d)
+// ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has
+// raised, so that machines are released before a watch shows that.
+func (c *Controller) ObserveUpdate(d *v1alpha1.MachineDeployment) {
+	c.externalUpdates.Note(d)
 	c.deploymentChanged(nil, d)
 }
 
-// Raw are done when the stores of its own are complete that Born and Guards read, which are all but pods: before that they know nothing.
-func (c *Controller) Raw() []cache.DoneChecker { return c.raw }
+// OwnStores are done when the controller's stores are complete, except those of pods. ReserveMark
+// and Guards read these stores, and cannot decide before that.
+func (c *Controller) OwnStores() []cache.DoneChecker { return c.ownStores }
 
 // Filled are done when the caches are complete.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
-// Run works until ctx ends, and returns when all that it started has ended.
+// Run works until ctx ends, and returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
 func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
@@ -159,27 +166,29 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		c.forget(key)
 		return p.Again, nil
 	}
-	if left := c.hurry(key); left > 0 && p.canWait() {
+	if left := c.deferFor(key); left > 0 && p.canWait() {
 		return left, nil
 	}
-	d, err := c.apply(ctx, v, p)
-	// What is to be remembered belongs to the excess applied. Where that has fallen, or may have, because of a machine that cannot be
-	// made, it must not fall for that machine again, whatever else failed.
-	if is := applied(d); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
+	d, err := c.applyPlan(ctx, v, p)
+	// The memory belongs to the applied excess. If that was reduced, or may have been, because of a
+	// machine that cannot be created, it must not be reduced again for the same machine, whatever
+	// else failed.
+	if is := appliedExcess(d); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
 		c.remember(key, p.Memory)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if p.frees() {
+	if p.releasesMachines() {
 		c.noteFreed(key)
-		return soon, nil
+		return deferDelay, nil
 	}
-	return c.again(v, p), c.report(ctx, d, p)
+	return c.nextCheck(v, p), c.report(ctx, d, p)
 }
 
-// again is when to look again though nothing happens: also while watches have yet to catch up with a cluster that answers again.
-func (c *Controller) again(v View, p Plan) time.Duration {
+// nextCheck returns the time until the next sync without an event. It is short while caches have
+// yet to catch up with a cluster that responds again.
+func (c *Controller) nextCheck(v View, p Plan) time.Duration {
 	if v.Unreachable != "" && !c.cluster.Silent() {
 		return reachability.Recheck
 	}
@@ -192,17 +201,17 @@ func (c *Controller) remember(key string, m Memory) {
 	c.memories[key] = m
 }
 
-// hurry is how long what can wait is still put off for machines that were freed.
-func (c *Controller) hurry(key string) time.Duration {
+// deferFor returns how long deferrable writes still wait after machines were released.
+func (c *Controller) deferFor(key string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, ok := c.freed[key]
+	at, ok := c.freedAt[key]
 	if !ok {
 		return 0
 	}
-	left := soon - c.clock.Since(at)
+	left := deferDelay - c.clock.Since(at)
 	if left <= 0 {
-		delete(c.freed, key)
+		delete(c.freedAt, key)
 	}
 	return left
 }
@@ -210,15 +219,15 @@ func (c *Controller) hurry(key string) time.Duration {
 func (c *Controller) noteFreed(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.freed[key] = c.clock.Now()
+	c.freedAt[key] = c.clock.Now()
 }
 
-// forget a MachineDeployment that is gone, or has no reserve.
+// forget removes the state of a MachineDeployment that no longer exists, or has no reserve.
 func (c *Controller) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.memories, key)
-	delete(c.freed, key)
+	delete(c.freedAt, key)
 }
 
 func (c *Controller) panicked(key string, value any) {

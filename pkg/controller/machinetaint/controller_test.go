@@ -198,7 +198,7 @@ var _ = Describe("The controller", func() {
 			before := len(a.Writes())
 			time.Sleep(time.Minute)
 			Expect(a.Writes()[before:]).To(BeEmpty())
-			a.taint.Tell(d)
+			a.taint.ObserveUpdate(d)
 			time.Sleep(10 * time.Millisecond)
 			Expect(a.Writes()[before:]).To(ContainElements(HaveField("Resource", "nodes"), HaveField("Resource", "machines")))
 			time.Sleep(time.Minute)
@@ -360,16 +360,16 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	It("a machine is born in reserve where excess is applied and enough serve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			mark := a.taint.Born(view.Creation{Deployment: key})
+			mark := a.taint.ReserveMark(view.Creation{Deployment: key})
 			Expect(mark).NotTo(BeNil())
 			Expect(mark.Taints).To(ConsistOf(corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}))
 			Expect(mark.Annotations).To(HaveLen(2))
 			a.patch(`{"spec":{"replicas":5}}`)
 			a.wrote(0)
-			Expect(a.taint.Born(view.Creation{Deployment: key})).To(BeNil(), "three serve and five are wanted")
+			Expect(a.taint.ReserveMark(view.Creation{Deployment: key})).To(BeNil(), "three serve and five are wanted")
 			inFlight := []view.InProgress{{Name: "x"}, {Name: ""}}
-			Expect(a.taint.Born(view.Creation{Deployment: key, InProgress: inFlight})).NotTo(BeNil(), "with those on their way it is five")
-			Expect(a.taint.Born(view.Creation{Deployment: key, InProgress: []view.InProgress{{Name: "a"}, {Name: "b"}}})).To(BeNil(), "which the store shows already")
+			Expect(a.taint.ReserveMark(view.Creation{Deployment: key, InProgress: inFlight})).NotTo(BeNil(), "with those on their way it is five")
+			Expect(a.taint.ReserveMark(view.Creation{Deployment: key, InProgress: []view.InProgress{{Name: "a"}, {Name: "b"}}})).To(BeNil(), "which the store shows already")
 			Expect(a.taint.Seen(a.Writes()[0].ResourceVersion)).To(BeTrue())
 			Expect(a.taint.Seen("999999")).To(BeFalse())
 		})
@@ -378,8 +378,8 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	It("serves from birth where no excess is applied", func() {
 		onItsOwn(2, 0, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			Expect(a.taint.Born(view.Creation{Deployment: key})).To(BeNil())
-			Expect(a.taint.Born(view.Creation{Deployment: types.NamespacedName{Namespace: "x", Name: "y"}})).To(BeNil())
+			Expect(a.taint.ReserveMark(view.Creation{Deployment: key})).To(BeNil())
+			Expect(a.taint.ReserveMark(view.Creation{Deployment: types.NamespacedName{Namespace: "x", Name: "y"}})).To(BeNil())
 		})
 	})
 

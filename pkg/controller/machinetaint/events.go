@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Reasons of events about machines that change places.
+// Reasons of events about machines that enter or leave the reserve.
 const (
 	reserveHeld     = "ReserveHeld"
 	reserveReleased = "ReserveReleased"
@@ -41,7 +41,8 @@ func (c *Controller) announce(m *mcm.Machine, change MachineChange) {
 	}, corev1.EventTypeNormal, reason, *change.State)
 }
 
-// announceMoves records machines that changed places together as one event about their MachineDeployment for each cause.
+// announceMoves records machines that entered or left the reserve together as one event about their
+// MachineDeployment for each cause.
 func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []MachineChange) {
 	type cause struct {
 		mark Marking
@@ -58,12 +59,12 @@ func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []Machin
 		if key.mark == Free {
 			reason, did = reserveReleased, "left the reserve"
 		}
-		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, reason, "%s %s (%s)", listed(machines), did, key.why)
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, reason, "%s %s (%s)", listNames(machines), did, key.why)
 	}
 }
 
-// listed names machines in order, and counts those that are too many to name.
-func listed(machines []string) string {
+// listNames names machines in order, and counts those that are too many to name.
+func listNames(machines []string) string {
 	slices.Sort(machines)
 	if len(machines) == 1 {
 		return "Machine " + machines[0]

@@ -21,14 +21,14 @@ func (c *Controller) Remembered() map[string]int {
 	return map[string]int{
 		"memories": len(c.memories), "resizes": len(c.resizes), "removals": len(c.removals),
 		"reductions": len(c.reductions), "releases": len(c.releases),
-		"listening": len(c.listening), "freed": len(c.freed), "written": c.written.Len(), "machines": c.machines.Len(),
-		"nodes": c.nodes.Len(), "told": c.told.Len(),
+		"listening": len(c.listening), "freed": len(c.freedAt), "written": c.written.Len(), "machines": c.machines.Len(),
+		"nodes": c.nodes.Len(), "told": c.externalUpdates.Len(),
 	}
 }
 
 // Reduce begins a reduction.
 func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
-	return c.reduce(d, shown, asked)
+	return c.beginReduction(d, shown, asked)
 }
 
 // WokenBy returns the keys that are synced because an object came (was is nil), changed, or went (is is nil).

@@ -22,16 +22,18 @@ import (
 // frozen is the label by which machine-controller-manager stops creating machines.
 const frozen = "freeze"
 
-// Guards refuse what machine-controller-manager decided before the excess applied grew to what it is: it goes on from what it looked up,
-// and would take as many machines as the excess had fallen by, when those that were to go are victims no longer.
+// Guards refuse what machine-controller-manager decided before the applied excess grew: it would
+// delete as many machines as the excess had been reduced by, although those that were to be deleted
+// are victims no longer.
 func (c *Controller) Guards() view.Guards {
 	return view.Guards{Shrink: c.guardResize, Remove: c.guardRemove}
 }
 
-// guardResize lets the replicas of a MachineSet change only by decision on the excess that is applied now.
+// guardResize allows a change of a MachineSet's replicas only if it was decided for the present
+// applied excess.
 func (c *Controller) guardResize(after *mcm.MachineSet) (func(*mcm.MachineSet, error), error) {
 	nothing := func(*mcm.MachineSet, error) {}
-	id := setID(after)
+	id := setKey(after)
 	key, owned := keyOfSet(after)
 	before := stores.Find[mcm.MachineSet](c.stores.seenSets, id)
 	if !owned || before != nil && after.Spec.Replicas == before.Spec.Replicas {
@@ -39,16 +41,16 @@ func (c *Controller) guardResize(after *mcm.MachineSet) (func(*mcm.MachineSet, e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.outdated(key, after, before != nil && after.Spec.Replicas > before.Spec.Replicas); err != nil {
+	if err := c.resizeConflict(key, after, before != nil && after.Spec.Replicas > before.Spec.Replicas); err != nil {
 		return nil, err
 	}
 	c.beginResize(id, int(after.Spec.Replicas))
-	return func(result *mcm.MachineSet, err error) { c.resized(id, result, err) }, nil
+	return func(result *mcm.MachineSet, err error) { c.endResize(id, result, err) }, nil
 }
 
-// outdated is a conflict where replicas of a MachineSet were decided for another number of machines in all than is shown now. It is
-// called with the lock held.
-func (c *Controller) outdated(key string, after *mcm.MachineSet, grows bool) error {
+// resizeConflict returns a conflict if replicas of a MachineSet were decided for another total
+// number of machines than is shown now. The caller holds the lock.
+func (c *Controller) resizeConflict(key string, after *mcm.MachineSet, grows bool) error {
 	total, known := stock.GetDesiredReplicasAnnotation(after)
 	d := c.newestLocked(key)
 	if !known || d == nil {
@@ -59,26 +61,29 @@ func (c *Controller) outdated(key string, after *mcm.MachineSet, grows bool) err
 	wrong := memory.applied(d).Excess > 0 && int(total) < shown
 	if grows {
 		var reduced bool
-		shown, reduced = c.reduced(key, shown)
+		shown, reduced = c.reductionOf(key, shown)
 		wrong = reduced && int(total) > shown && !c.behindSeen(key, d)
 	}
 	if wrong {
-		return stale("machinesets", after.Name, "decided for %d machines, but there are to be %d", total, shown)
+		return conflictError("machinesets", after.Name, "decided for %d machines, but there are to be %d", total, shown)
 	}
 	return nil
 }
 
-// lags reports whether a MachineSet asks for what was decided for fewer machines in all than are shown now. One that is frozen is
-// not written any more, and has to lose machines before it is again. It is called with the lock held.
-func (c *Controller) lags(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet) bool {
+// setOutdated reports whether a MachineSet asks for what was decided for a smaller total number of
+// machines than is shown now. A frozen MachineSet does not count: it is not written any more until
+// it has lost machines. The caller holds the lock.
+func (c *Controller) setOutdated(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet) bool {
 	total, known := stock.GetDesiredReplicasAnnotation(set)
 	memory := c.memories[key]
 	return known && set.Spec.Replicas > 0 && set.Labels[frozen] != "True" &&
 		memory.applied(d).Excess > 0 && int(total) < memory.visible(d) && !c.behindSeen(key, d)
 }
 
-// guardRemove lets a Machine go only while its MachineSet has more than it asks for, unless it goes by itself. It
-// goes at the version that was seen: a request may wait for seconds, and meanwhile the machine may leave the reserve and get pods.
+// guardRemove allows the deletion of a Machine only while its MachineSet has more machines than it
+// asks for, unless the machine is to be deleted anyway. The deletion is limited to the version that
+// was seen: a request may wait for seconds, and meanwhile the machine may leave the reserve and get
+// pods.
 func (c *Controller) guardRemove(namespace, name string) (version string, ended func(error), err error) {
 	nothing := func(error) {}
 	m := stores.Find[mcm.Machine](c.stores.seenMachines, namespace+"/"+name)
@@ -100,45 +105,47 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.newestLocked(key)
-	if d == nil || d.DeletionTimestamp != nil || goesAnyway(m, signs.Named(d)) {
+	if d == nil || d.DeletionTimestamp != nil || deletedAnyway(m, signs.Named(d)) {
 		return "", nothing, nil
 	}
 	if c.releases[m.UID] {
-		return "", nil, stale("machines", name, "it is leaving the reserve")
+		return "", nil, conflictError("machines", name, "it is leaving the reserve")
 	}
-	present, reserve := c.staying(set, m.UID)
+	present, reserve := c.countStaying(set, m.UID)
 	ours := c.memories[key].applied(d).Excess > 0 || c.wasMarked(m)
 	switch {
 	case ours && present <= int(set.Spec.Replicas):
-		return "", nil, stale("machines", name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
-	case ours && c.lags(key, d, set):
-		return "", nil, stale("machines", name, "its machine set does not ask for %d machines yet", c.memories[key].visible(d))
+		return "", nil, conflictError("machines", name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
+	case ours && c.setOutdated(key, d, set):
+		return "", nil, conflictError("machines", name, "its machine set does not ask for %d machines yet", c.memories[key].visible(d))
 	case c.isNeeded(key, d, set, m, ours):
-		return "", nil, stale("machines", name, "it serves, and no more machines serve than workload needs")
+		return "", nil, conflictError("machines", name, "it serves, and no more machines serve than workload needs")
 	case ours:
 	case reserve == 0 || set.Spec.Replicas == 0:
 		return "", nothing, nil
 	default:
-		// The annotation was lost, with all others: a whole object was written without them.
-		return "", nil, stale("machines", name, "%d machines are still in reserve and go first", reserve)
+		// The annotation was lost: a client wrote the whole object without annotations.
+		return "", nil, conflictError("machines", name, "%d machines are still in reserve and go first", reserve)
 	}
 	c.removals[m.UID] = &removal{}
-	return m.ResourceVersion, func(err error) { c.removed(m.UID, err) }, nil
+	return m.ResourceVersion, func(err error) { c.endRemoval(m.UID, err) }, nil
 }
 
-// isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve than workload needs. In a rollout, MCM takes
-// machines from each MachineSet when it is shown fewer in all, as when a client wipes the record of the excess. Where there was no reserve,
-// that is up to MCM; and a frozen MachineSet has to lose machines, whatever they hold. It is called with the lock held.
+// isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
+// than workload needs. In a rollout, machine-controller-manager deletes machines of each MachineSet
+// when it is shown a smaller total, for example after a client removed the record of the excess.
+// Without a reserve, that is left to machine-controller-manager, and a frozen MachineSet must lose
+// machines, whatever runs on them. The caller holds the lock.
 func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
-	if c.isMarked(m) || set.Labels[frozen] == "True" || !follows(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
+	if c.isMarked(m) || set.Labels[frozen] == "True" || !followsDeployment(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
 		return false
 	}
 	serving, reserve := 0, 0
-	for _, one := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
-		for _, other := range owned[*mcm.Machine](c.stores.seenMachines, one) {
+	for _, one := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
+		for _, other := range ownedBy[*mcm.Machine](c.stores.seenMachines, one) {
 			switch {
 			case c.isMarked(other):
-				reserve++ // also one that leaves: MCM is not done with the change that it leaves for
+				reserve++ // also a leaving one: MCM is still carrying out the change for which it leaves
 			case !pool.Going(other) && (other.UID == m.UID || !c.isRemoved(other.UID)):
 				serving++
 			}
@@ -147,16 +154,18 @@ func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mc
 	return (ours || reserve > 0) && serving <= c.memories[key].workload(d)
 }
 
-// follows reports whether a MachineSet asks for all machines of its MachineDeployment, so that one that goes is one too many.
-func follows(set *mcm.MachineSet) bool {
+// followsDeployment reports whether a MachineSet asks for all machines of its MachineDeployment, so
+// that each deletion is one too many.
+func followsDeployment(set *mcm.MachineSet) bool {
 	total, known := stock.GetDesiredReplicasAnnotation(set)
 	return known && total == set.Spec.Replicas
 }
 
-// staying counts the machines of a MachineSet that are not going, and those in reserve among them. The one that is asked for stays
-// so far, also when it is asked for again. It is called with the lock held.
-func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, reserve int) {
-	for _, other := range owned[*mcm.Machine](c.stores.seenMachines, set) {
+// countStaying counts the machines of a MachineSet that are not being deleted, and those in reserve
+// among them. It includes the machine whose deletion is requested, also if it is requested again.
+// The caller holds the lock.
+func (c *Controller) countStaying(set *mcm.MachineSet, asked types.UID) (present, reserve int) {
+	for _, other := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
 		if pool.Going(other) || other.UID != asked && c.isRemoved(other.UID) {
 			continue
 		}
@@ -168,7 +177,8 @@ func (c *Controller) staying(set *mcm.MachineSet, asked types.UID) (present, res
 	return present, reserve
 }
 
-// isMarked looks at the Machine as it is: the one that machine-controller-manager sees lacks its mark.
+// isMarked reads the stored Machine: the one that machine-controller-manager sees does not have its
+// mark.
 func (c *Controller) isMarked(shown *mcm.Machine) bool {
 	m := stores.Find[mcm.Machine](c.stores.machines, shown.Namespace+"/"+shown.Name)
 	return m != nil && pool.Marked(m)
@@ -183,14 +193,15 @@ func (c *Controller) wasMarked(shown *mcm.Machine) bool {
 // InReserve reports whether a Machine that machine-controller-manager sees is in reserve.
 func (c *Controller) InReserve(shown *mcm.Machine) bool { return c.isMarked(shown) }
 
-// goesAnyway says that a machine goes however many are wanted: it has failed, or was named.
-func goesAnyway(m *mcm.Machine, named map[string]time.Time) bool {
+// deletedAnyway reports whether a machine is deleted whatever the replicas are: it has failed, or
+// was named.
+func deletedAnyway(m *mcm.Machine, named map[string]time.Time) bool {
 	_, isNamed := named[m.Name]
 	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.Going(m) || signs.Priority(m) == 1
 }
 
-func stale(resource, name, format string, args ...any) error {
+func conflictError(resource, name, format string, args ...any) error {
 	return apierrors.NewConflict(mcm.Resource(resource), name, fmt.Errorf(format, args...))
 }
 
-func setID(set *mcm.MachineSet) string { return set.Namespace + "/" + set.Name }
+func setKey(set *mcm.MachineSet) string { return set.Namespace + "/" + set.Name }

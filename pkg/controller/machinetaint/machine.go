@@ -16,18 +16,20 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// writable says that something may be written to it: not before it has its provider id, and not while it leaves.
+// writable reports whether the machine may be written: not before it has its provider id, and not
+// while it is leaving.
 func (m Machine) writable() bool {
 	return m.Object.Spec.ProviderID != "" && m.Object.DeletionTimestamp == nil && m.Object.Status.CurrentStatus.Phase != mcm.MachineTerminating
 }
 
-// markDiffers says that the mark holds the machine by other taints than the settings ask for.
+// markDiffers reports whether the mark holds the machine with other taints than the settings
+// define.
 func (m Machine) markDiffers(s Settings) bool {
 	mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation])
 	if err != nil {
 		return true
 	}
-	// What the template has of them by itself is not in the mark.
+	// Taints that the template has by itself are not in the mark.
 	for _, taint := range s.Taints() {
 		if !slices.ContainsFunc(m.Object.Spec.NodeTemplateSpec.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			return true
@@ -41,8 +43,8 @@ func (m Machine) markDiffers(s Settings) bool {
 	return false
 }
 
-// plain is the machine as the rule of the reserve has it.
-func (m Machine) plain(returned map[string]bool) reserve.Machine {
+// ruleMachine returns the machine as the reserve rule sees it.
+func (m Machine) ruleMachine(returned map[string]bool) reserve.Machine {
 	one := reserve.MachineOf(m.Machine)
 	one.SeenPriority, one.Returned = m.SeenPriority, returned[one.Name]
 	return one
@@ -58,8 +60,8 @@ func returned(d *v1alpha1.MachineDeployment) map[string]bool {
 	return names
 }
 
-// freezeMargin is how many machines beyond its replicas a MachineDeployment may have before machine-controller-manager freezes it; 0
-// where it does not.
+// freezeMargin returns how many machines beyond its replicas a MachineDeployment may have before
+// machine-controller-manager freezes it; 0 if it does not freeze it.
 func freezeMargin(v View) int {
 	strategy := v.Deployment.Spec.Strategy
 	var surge *intstr.IntOrString
@@ -86,5 +88,5 @@ func countText(n *int32) string {
 	return fmt.Sprint(*n)
 }
 
-// small is a count as the API has it.
-func small(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+// clampInt32 limits a count to the range of the API.
+func clampInt32(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// metrics count what was done, and show reserves as they are when they are read.
+// metrics counts what was done, and shows the present reserves when it is read.
 type metrics struct {
 	writes    *prometheus.CounterVec
 	redundant prometheus.Counter
@@ -68,20 +68,20 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(what string, err error) {
+func (m *metrics) countWrite(what string, err error) {
 	m.writes.WithLabelValues(what, written.End(err)).Inc()
 }
 
-func (m *metrics) freed(after time.Duration) { m.untainted.Observe(after.Seconds()) }
+func (m *metrics) observeRelease(after time.Duration) { m.untainted.Observe(after.Seconds()) }
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	into <- machinesMetric
 	into <- excessMetric
 	into <- readyMetric
 }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	m.collectMachines(into)
 	for _, item := range m.stores.deployments.List() {
@@ -101,7 +101,7 @@ func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 		}
 		if key, found := m.stores.deploymentOf(machine); found {
 			_, name, _ := strings.Cut(key, "/")
-			count[series{machine.Namespace, name, state(machine)}]++
+			count[series{machine.Namespace, name, machineState(machine)}]++
 		}
 	}
 	for s, n := range count {
@@ -109,7 +109,8 @@ func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 	}
 }
 
-// collectReserve shows what is wanted of a MachineDeployment's reserve and what came of it; nothing where there is none.
+// collectReserve collects the desired and the present reserve of a MachineDeployment; nothing if it
+// has none.
 func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment) {
 	if c := condition(d); c != nil {
 		good := 0.0
@@ -118,11 +119,11 @@ func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment
 		}
 		into <- prometheus.MustNewConstMetric(readyMetric, prometheus.GaugeValue, good, d.Namespace, d.Name, c.Reason)
 	}
-	wanted := recorded(d) // also where the API server keeps no such field
+	wanted := recordedField(d) // also where the API server keeps no such field
 	if d.Spec.ExcessReplicas != nil {
 		wanted = d.Spec.ExcessReplicas
 	}
-	asked := applied(d).Excess
+	asked := appliedExcess(d).Excess
 	if wanted == nil && asked == 0 {
 		return
 	}
@@ -131,7 +132,7 @@ func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment
 	}
 }
 
-func state(m *mcm.Machine) string {
+func machineState(m *mcm.Machine) string {
 	plain := reserve.Machine{Phase: m.Status.CurrentStatus.Phase, Deleted: m.DeletionTimestamp != nil}
 	switch {
 	case plain.Leaving():

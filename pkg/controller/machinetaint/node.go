@@ -16,23 +16,23 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-// keptByRollout is the annotation by which machine-controller-manager remembers that it disabled scale-down itself, while
-// it replaces machines.
+// keptByRollout is the annotation with which machine-controller-manager remembers that it disabled
+// scale-down itself, while it replaces machines.
 const keptByRollout = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm"
 
 // NodeChange is one write of a Node.
 type NodeChange struct {
-	// Machine it belongs to, with the Node as it is.
+	// Machine is the Machine of the Node, with the present Node.
 	Machine Machine
-	// Hold says whether it gets the reserve mark or loses it.
+	// Hold reports whether the Node gets the reserve mark or loses it.
 	Hold   bool
 	Taints []corev1.Taint
 	// Annotations to set; those with an empty value are to be removed.
 	Annotations map[string]string
 }
 
-// nodeChanges makes the Nodes carry the marks that their Machines will have. A machine that leaves keeps what it has, and so do all
-// while no Node can be written.
+// nodeChanges makes the Nodes have the marks that their Machines will have. Nodes of leaving
+// machines do not change, and no Node changes while Nodes cannot be written.
 func nodeChanges(v View, machines []MachineChange) []NodeChange {
 	marking := map[string]Marking{}
 	for _, c := range machines {
@@ -58,15 +58,16 @@ func nodeChanges(v View, machines []MachineChange) []NodeChange {
 	return append(free, hold...)
 }
 
-// nodeMarked says that a Node carries something of a reserve mark.
+// nodeMarked reports whether a Node has any part of a reserve mark.
 func nodeMarked(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.ReserveAnnotation] != "" || slices.ContainsFunc(n.Spec.Taints, isReserveTaint)
 }
 
 func isReserveTaint(t corev1.Taint) bool { return t.Key == v1alpha1.ReserveTaintKey }
 
-// holdNode puts the whole mark on a Node, in one write. What others put there stays; a taint has no time, because machine-controller-manager
-// compares that by its address and would write for ever.
+// holdNode puts the whole mark on a Node, in one write. It keeps what other clients put there. The
+// taint has no time, because machine-controller-manager compares that by its address and would
+// write forever.
 func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 	c := NodeChange{Machine: m, Hold: true, Taints: slices.Clone(m.Node.Spec.Taints), Annotations: map[string]string{}}
 	differs := false
@@ -79,7 +80,7 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 			differs = true
 		}
 	}
-	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: m.since(s, now), v1alpha1.ScaleDownDisabledAnnotation: "true"} {
+	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: m.heldSince(s, now), v1alpha1.ScaleDownDisabledAnnotation: "true"} {
 		if m.Node.Annotations[key] != value {
 			c.Annotations[key] = value
 			differs = true
@@ -88,20 +89,21 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 	return c, differs
 }
 
-// since is when the machine went into reserve, as a Node says it: now, for one that is about to. Its template says it with the mark, and
-// is looked at first, since each look asks that of every machine and a mark takes longer to read.
-func (m Machine) since(s Settings, now time.Time) string {
+// heldSince returns when the machine entered the reserve, as its Node shows it; that is now for a
+// machine that is about to enter it. The template contains it together with the mark, and is read
+// first: every sync needs it for every machine, and parsing a mark takes longer.
+func (m Machine) heldSince(s Settings, now time.Time) string {
 	if value := m.Object.Spec.NodeTemplateSpec.Annotations[v1alpha1.ReserveAnnotation]; value != "" {
 		return value
 	}
 	if mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]); err == nil && mark.Annotations[v1alpha1.ReserveAnnotation] != "" {
 		return mark.Annotations[v1alpha1.ReserveAnnotation]
 	}
-	return s.mark(now).Annotations[v1alpha1.ReserveAnnotation]
+	return s.newMark(now).Annotations[v1alpha1.ReserveAnnotation]
 }
 
-// freeNode takes the mark off a Node, in one write, but for what the machine's template has by itself, and what machine-controller-manager
-// put there for a rollout.
+// freeNode removes the mark from a Node, in one write, except for what the machine's template has
+// by itself, and what machine-controller-manager put there for a rollout.
 func freeNode(m Machine) (NodeChange, bool) {
 	if !nodeMarked(m.Node) {
 		return NodeChange{}, false
@@ -119,16 +121,18 @@ func freeNode(m Machine) (NodeChange, bool) {
 		}
 	}
 	differs := len(c.Annotations) > 0 || len(c.Taints) != len(m.Node.Spec.Taints)
-	if note, has := unnoted(m); has {
+	if note, has := withoutMarkNote(m); has {
 		c.Annotations[machineutils.LastAppliedALTAnnotation] = note
 	}
 	return c, differs
 }
 
-// unnoted is the note by which machine-controller-manager knows what it has applied to a Node, without the mark: with that it finds
-// nothing to write when the Machine has lost its own, and would otherwise write every Node a second time while pods wait. All else
-// stays in the note, since by it things are taken off the Node later. False where it says nothing of the mark.
-func unnoted(m Machine) (string, bool) {
+// withoutMarkNote returns the annotation in which machine-controller-manager records what it has
+// applied to a Node, without the mark. Otherwise it would write every Node a second time while pods
+// wait, since it would find the mark of the Machine gone. The rest stays in the annotation, because
+// machine-controller-manager removes things from the Node by it later. It is false if the
+// annotation does not mention the mark.
+func withoutMarkNote(m Machine) (string, bool) {
 	noted := &mcm.Machine{}
 	text := m.Node.Annotations[machineutils.LastAppliedALTAnnotation]
 	if json.Unmarshal([]byte(text), &noted.Spec.NodeTemplateSpec) != nil {
@@ -143,8 +147,8 @@ func unnoted(m Machine) (string, bool) {
 	return string(note), err == nil
 }
 
-// on is the same change of the Node as it is now.
-func (c NodeChange) on(node *corev1.Node, s Settings, now time.Time) (NodeChange, bool) {
+// rebase returns the same change for the present Node.
+func (c NodeChange) rebase(node *corev1.Node, s Settings, now time.Time) (NodeChange, bool) {
 	m := c.Machine
 	m.Node = node
 	if c.Hold {

@@ -16,10 +16,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// observe gathers the view of a MachineDeployment. It is false where there is nothing to decide: it is gone or going,
-// or the store does not yet show what we wrote of it, and its event will bring the next look. Machines and Nodes are taken
-// as we were answered where the store is behind that. Most MachineDeployments of most clusters have no reserve, and every
-// change of theirs comes here: for them no more is gathered than shows that.
+// observe builds the view of a MachineDeployment. It is false if there is nothing to decide: the
+// MachineDeployment is gone or being deleted, or the store does not show our last write yet, and
+// its event causes the next sync. If a store is behind, Machines and Nodes are used as the API
+// server returned them. Most MachineDeployments of most clusters have no reserve, and every change
+// of theirs comes here: for them, only what shows that is read.
 func (c *Controller) observe(key string) (View, bool) {
 	shown, found := c.stores.deployment(key)
 	if !found || shown.DeletionTimestamp != nil {
@@ -27,25 +28,25 @@ func (c *Controller) observe(key string) (View, bool) {
 		c.forgetReduction(key)
 		return View{}, false
 	}
-	d := c.told.Newest(shown)
+	d := c.externalUpdates.Newest(shown)
 	if !c.written.Seen(d) || c.behindSeen(key, d) {
 		return View{}, false
 	}
 	if d == shown {
-		c.settle(d)
+		c.noteStored(d)
 	}
-	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.settings.accounting(d)}
+	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.settings.accountingOf(d)}
 	v.Memory, v.Pruned = c.memory(key)
 	s := pool.Outline(d, &c.source, v.Now)
-	if v.Machines = withoutPriorities(s.Machines); idle(v, wishOf(v)) {
+	if v.Machines = withoutPriorities(s.Machines); hasNoReserve(v, desiredReserve(v)) {
 		return v, true
 	}
 	s.Complete(&c.source)
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
-	v.Wanted, v.Asked, v.Behind = c.seen(d, v.Machines)
+	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
 	v.Unreachable, v.Unhealthy = c.unreachable(), c.unhealthy()
-	v.Asleep = c.asleep(d, s.Machines)
+	v.AllLeaving = c.allLeaving(d, s.Machines)
 	return v, true
 }
 
@@ -57,8 +58,9 @@ func withoutPriorities(machines []pool.Machine) []Machine {
 	return all
 }
 
-// behindSeen reports whether machine-controller-manager has seen a later version of a MachineDeployment: it may have acted on that, and
-// the machines that it deletes for lower replicas are not to be replaced. The event of that version brings the next look.
+// behindSeen reports whether machine-controller-manager has seen a later version of a
+// MachineDeployment: it may have acted on that, and the machines that it deletes for lower replicas
+// must not be replaced. The event of that version causes the next sync.
 func (c *Controller) behindSeen(key string, d *v1alpha1.MachineDeployment) bool {
 	seen := stores.Find[mcm.MachineDeployment](c.stores.seenDeployments, key)
 	if seen == nil {
@@ -81,16 +83,17 @@ func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
 	return all
 }
 
-// memory is what is known of a MachineDeployment, and whether the API server drops spec.excessReplicas.
+// memory returns what is remembered of a MachineDeployment, and whether the API server drops
+// spec.excessReplicas.
 func (c *Controller) memory(key string) (m Memory, pruned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reduced(key, 0) // forgets
+	c.reductionOf(key, 0) // forgets
 	return c.memories[key], c.pruned
 }
 
-// settle takes note of what the store shows of a MachineDeployment that we wrote.
-func (c *Controller) settle(d *v1alpha1.MachineDeployment) {
+// noteStored records what the store shows of a MachineDeployment that this controller wrote.
+func (c *Controller) noteStored(d *v1alpha1.MachineDeployment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d.Spec.ExcessReplicas != nil {
@@ -98,7 +101,8 @@ func (c *Controller) settle(d *v1alpha1.MachineDeployment) {
 	}
 }
 
-// unreachable says in which way the target cluster does not answer, or has yet to show what happened meanwhile.
+// unreachable returns why the target cluster does not respond, or that its caches have yet to show
+// what happened meanwhile.
 func (c *Controller) unreachable() string {
 	if c.stores.nodes == nil {
 		return ""
@@ -109,7 +113,8 @@ func (c *Controller) unreachable() string {
 	return ""
 }
 
-// unhealthy reports whether many Nodes of the target cluster are not ready, whoever they belong to.
+// unhealthy reports whether many Nodes of the target cluster are not ready, whatever they belong
+// to.
 func (c *Controller) unhealthy() bool {
 	if c.stores.nodes == nil {
 		return false
@@ -118,15 +123,15 @@ func (c *Controller) unhealthy() bool {
 	return signs.Unhealthy(len(unready), len(c.stores.nodes.ListKeys()))
 }
 
-// seen compares with what machine-controller-manager has seen.
-func (c *Controller) seen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted, asked int, behind bool) {
+// compareSeen compares with what machine-controller-manager has seen.
+func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted, asked int, behind bool) {
 	there := map[types.UID]bool{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, set := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
+	for _, set := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
 		least, most := c.replicasOf(set)
 		wanted, asked = wanted+least, asked+most
-		for _, m := range owned[*mcm.Machine](c.stores.seenMachines, set) {
+		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
 			there[m.UID] = pool.Going(m)
 		}
 	}

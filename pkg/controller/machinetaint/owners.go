@@ -13,14 +13,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// fieldManager is under which name this controller writes MachineDeployments, and machine-controller-manager's controllers beside it.
-// Neither asks for an excess or takes one away.
+// fieldManager is the name with which this controller, and machine-controller-manager's controllers
+// beside it, write MachineDeployments. Neither of them asks for an excess or removes one.
 const fieldManager = "machine-controller-manager"
 
 // maxOwners is how many owners of a field are remembered: those that wrote last.
 const maxOwners = 8
 
-// owners are the field managers that claim spec.excessReplicas, those that wrote last first.
+// owners returns the field managers that claim spec.excessReplicas, those that wrote last first.
 func owners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
 	var all []v1alpha1.ExcessOwner
 	for _, f := range writers(d) {
@@ -34,14 +34,14 @@ func owners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
 	return all[:min(len(all), maxOwners)]
 }
 
-// writers are the entries of those who write the object itself, without this process.
+// writers returns the entries of clients that write the object itself, without this process.
 func writers(d *v1alpha1.MachineDeployment) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(d.ManagedFields), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == fieldManager || f.Subresource != "" || f.Time == nil
 	})
 }
 
-// claims reports whether an entry has spec.excessReplicas in it.
+// claims reports whether an entry contains spec.excessReplicas.
 func claims(f metav1.ManagedFieldsEntry) bool {
 	var fields struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
@@ -53,11 +53,13 @@ func claims(f metav1.ManagedFieldsEntry) bool {
 	return is
 }
 
-// letGo names the owner that gave up spec.excessReplicas, which means that it asks for none: one that has written the
-// object since it was seen to own the field, and claims it no longer. What a server-side apply does not name is given up. A
-// client that updates claims only what it changes, so it gave the field up only if the field is gone and nobody wrote
-// after it. Everything else is a loss: somebody else's write dropped the field, or the API server did.
-func letGo(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) (owner string, is bool) {
+// abandoningOwner returns the owner that gave up spec.excessReplicas, which means that it asks for
+// none: one that has written the object since it was seen to own the field, and no longer claims
+// it. A server-side apply gives up what it does not contain. A client that updates claims only what
+// it changes, so it gave the field up only if the field is gone and no other client wrote after it.
+// In all other cases the field was lost: the write of another client dropped it, or the API server
+// did.
+func abandoningOwner(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) (owner string, is bool) {
 	all := writers(d)
 	for _, f := range all {
 		wrote := slices.ContainsFunc(before, func(o v1alpha1.ExcessOwner) bool {
@@ -73,12 +75,13 @@ func letGo(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner) (owner 
 			return f.Manager, true
 		}
 	}
-	return vanished(d, all, before)
+	return vanishedOwner(d, all, before)
 }
 
-// vanished names the owner that gave up spec.excessReplicas and owned nothing else: a server-side apply that names nothing leaves
-// no entry. If anybody wrote after the owner was last seen, that write may have dropped the field, and its owner's entry with it.
-func vanished(d *v1alpha1.MachineDeployment, all []metav1.ManagedFieldsEntry, before []v1alpha1.ExcessOwner) (owner string, is bool) {
+// vanishedOwner returns the owner that gave up spec.excessReplicas and owned nothing else: a
+// server-side apply that contains nothing leaves no entry. If another client wrote after the owner
+// was last seen, that write may have dropped the field, and its owner's entry with it.
+func vanishedOwner(d *v1alpha1.MachineDeployment, all []metav1.ManagedFieldsEntry, before []v1alpha1.ExcessOwner) (owner string, is bool) {
 	if d.Spec.ExcessReplicas != nil {
 		return "", false
 	}
@@ -93,18 +96,19 @@ func vanished(d *v1alpha1.MachineDeployment, all []metav1.ManagedFieldsEntry, be
 	return "", false
 }
 
-// handBack gives a field that was dropped and restored back to its owners, and to them alone. Otherwise an apply that leaves
-// the field out would change nothing, and so leave no trace of letting go. It takes a write of its own: the one that restores
-// the field takes it from all others. An owner without an entry gets one of now, so that what others wrote before does not hide
-// that it lets go.
-func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner, now time.Time) []metav1.ManagedFieldsEntry {
+// restoreOwners gives a field that was dropped and restored back to its owners, and only to them.
+// Otherwise an apply without the field would change nothing, and so would not show that the owner
+// gives it up. It requires a write of its own: the one that restores the field takes it from all
+// other owners. An owner without an entry gets one with the present time, so that earlier writes of
+// other clients do not hide that it gives the field up.
+func restoreOwners(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner, now time.Time) []metav1.ManagedFieldsEntry {
 	if len(before) == 0 {
 		return nil
 	}
 	all := slices.Clone(d.ManagedFields)
 	for i, f := range all {
 		if f.Manager == fieldManager && claims(f) {
-			all[i].FieldsV1 = claimed(f.FieldsV1, false)
+			all[i].FieldsV1 = claimField(f.FieldsV1, false)
 		}
 	}
 	for _, o := range before {
@@ -117,13 +121,13 @@ func handBack(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner, now 
 				Manager: o.Manager, Operation: o.Operation, Time: &metav1.Time{Time: now}, APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
 			})
 		}
-		all[at].FieldsV1 = claimed(all[at].FieldsV1, true)
+		all[at].FieldsV1 = claimField(all[at].FieldsV1, true)
 	}
 	return all
 }
 
-// claimed is a set of fields with or without spec.excessReplicas.
-func claimed(fields *metav1.FieldsV1, is bool) *metav1.FieldsV1 {
+// claimField returns a set of fields with or without spec.excessReplicas.
+func claimField(fields *metav1.FieldsV1, is bool) *metav1.FieldsV1 {
 	all := tree{}
 	if fields != nil && json.Unmarshal(fields.GetRawBytes(), &all) != nil {
 		return fields // the API server wrote it, so it can be read

@@ -65,13 +65,13 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 			p := machinetaint.NewPlan(v)
 			if !letGo {
 				Expect(p.Deployment.Restored).To(BeTrue())
-				Expect(p.Deployment.LetGo).To(BeEmpty())
+				Expect(p.Deployment.AbandonedBy).To(BeEmpty())
 				Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 				Expect(p.Report.Message).To(ContainSubstring("0 of 2 in reserve"))
 				return
 			}
 			Expect(p.Deployment.Field).To(BeNil())
-			Expect(p.Deployment.LetGo).To(Equal("gitops"))
+			Expect(p.Deployment.AbandonedBy).To(Equal("gitops"))
 			Expect(p.Deployment.Annotations).To(And(HaveKeyWithValue(api.WantedExcessAnnotation, ""), HaveKeyWithValue(api.ExcessOwnersAnnotation, "")))
 			Expect(p.Report.Message).To(ContainSubstring("0 of 0 in reserve"))
 		},
@@ -120,20 +120,20 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 
 	It("means 0 also by letting go of a field that this controller had restored", func() {
 		p := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 5, claim), entry("gitops", apply, 9, noClaim)))
-		Expect(p.Deployment.LetGo).To(Equal("gitops"))
+		Expect(p.Deployment.AbandonedBy).To(Equal("gitops"))
 		Expect(p.Report.Message).To(ContainSubstring("0 of 0 in reserve"))
 	})
 
 	It("does not let go by an update that leaves a restored field alone", func() {
 		p := machinetaint.NewPlan(owned(2, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`,
 			entry("machine-controller-manager", update, 5, claim), entry("gitops", update, 9, noClaim)))
-		Expect(p.Deployment.LetGo).To(BeEmpty())
+		Expect(p.Deployment.AbandonedBy).To(BeEmpty())
 		Expect(p.Report.Message).To(ContainSubstring("0 of 2 in reserve"))
 	})
 
 	It("does not let go while somebody else claims the field", func() {
 		p := machinetaint.NewPlan(owned(3, "2", gitopsAt0, entry("kubectl-edit", update, 9, claim), entry("gitops", apply, 9, noClaim)))
-		Expect(p.Deployment.LetGo).To(BeEmpty())
+		Expect(p.Deployment.AbandonedBy).To(BeEmpty())
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.WantedExcessAnnotation, "3"))
 	})
 })
@@ -167,8 +167,8 @@ var _ = Describe("A field that shows what bounds come to", func() {
 
 	It("is written over once an hour, however often it was before", func() {
 		for _, writes := range []int{6, 30, 60, 100, 1000} {
-			p := machinetaint.NewPlan(contested(5, machinetaint.Memory{Contest: machinetaint.Contest{Writes: writes}}, 0))
-			Expect(p.Memory.Contest.Until).To(BeTemporally("==", at(3600).Time), "%d", writes)
+			p := machinetaint.NewPlan(contested(5, machinetaint.Memory{FieldConflict: machinetaint.FieldConflict{Writes: writes}}, 0))
+			Expect(p.Memory.FieldConflict.Until).To(BeTemporally("==", at(3600).Time), "%d", writes)
 		}
 	})
 
@@ -177,13 +177,13 @@ var _ = Describe("A field that shows what bounds come to", func() {
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 		Expect(p.Report.Message).NotTo(ContainSubstring("no effect"), "the first time may be an oversight")
 		p = machinetaint.NewPlan(contested(2, p.Memory, 59))
-		Expect(p.Memory.Contest.Writes).To(Equal(1))
+		Expect(p.Memory.FieldConflict.Writes).To(Equal(1))
 		p = machinetaint.NewPlan(contested(2, p.Memory, 60))
-		Expect(p.Memory.Contest).To(BeZero())
+		Expect(p.Memory.FieldConflict).To(BeZero())
 	})
 
 	It("follows bounds at once, whatever others wrote before", func() {
-		v := contested(2, machinetaint.Memory{Contest: machinetaint.Contest{Writes: 3, Until: at(3600).Time}}, 0)
+		v := contested(2, machinetaint.Memory{FieldConflict: machinetaint.FieldConflict{Writes: 3, Until: at(3600).Time}}, 0)
 		v.Deployment.Annotations[api.BoundsAnnotation] = "1:9:4"
 		Expect(machinetaint.NewPlan(v).Deployment.Field).To(HaveValue(BeEquivalentTo(4)))
 	})

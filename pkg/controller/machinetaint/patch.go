@@ -14,12 +14,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-// All writes are merge patches on the version they were decided on: what this program does not know of an object stays.
+// All writes are merge patches on the version that they were decided on, so fields that this
+// program does not know are kept.
 
 type tree = map[string]any
 
-// machine returns the Machine of that name; plans name only machines of their view.
-func (v View) machine(name string) *mcm.Machine {
+// machineByName returns the Machine with this name. Plans contain only machines of their view.
+func (v View) machineByName(name string) *mcm.Machine {
 	for _, m := range v.Machines {
 		if m.Object.Name == name {
 			return m.Object
@@ -28,26 +29,27 @@ func (v View) machine(name string) *mcm.Machine {
 	return nil
 }
 
-// changed is a Machine as a change leaves it.
-func changed(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
+// changedMachine returns a Machine after a change.
+func changedMachine(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
 	after := m
 	switch change.Mark {
 	case Free:
 		after = view.Unmark(m)
 	case Hold:
-		after = view.Mark(m, v.Settings.mark(v.Now))
+		after = view.Mark(m, v.Settings.newMark(v.Now))
 	}
 	if change.Priority != 0 {
-		after = annotated(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))
+		after = withAnnotation(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))
 	}
 	if change.State != nil {
-		after = annotated(after, v1alpha1.ReserveStateAnnotation, *change.State)
+		after = withAnnotation(after, v1alpha1.ReserveStateAnnotation, *change.State)
 	}
 	return after
 }
 
-// annotated is a copy of a Machine with an annotation, or without it where the value is empty.
-func annotated(m *mcm.Machine, key, value string) *mcm.Machine {
+// withAnnotation returns a copy of a Machine with an annotation, or without it if the value is
+// empty.
+func withAnnotation(m *mcm.Machine, key, value string) *mcm.Machine {
 	m = m.DeepCopy()
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
@@ -58,15 +60,16 @@ func annotated(m *mcm.Machine, key, value string) *mcm.Machine {
 	return m
 }
 
-// machinePatch says what differs of a Machine: annotations, and taints and annotations of its node template.
+// machinePatch returns the differences of a Machine: annotations, and taints and annotations of its
+// node template.
 func machinePatch(before, after *mcm.Machine) []byte {
-	patch := guarded(before.ResourceVersion, difference(before.Annotations, after.Annotations))
+	patch := guarded(before.ResourceVersion, mapPatch(before.Annotations, after.Annotations))
 	was, is := before.Spec.NodeTemplateSpec, after.Spec.NodeTemplateSpec
 	template := tree{}
 	if !slices.EqualFunc(was.Spec.Taints, is.Spec.Taints, sameTaint) {
 		template["spec"] = tree{"taints": orNullList(is.Spec.Taints)}
 	}
-	if d := difference(was.Annotations, is.Annotations); len(d) > 0 {
+	if d := mapPatch(was.Annotations, is.Annotations); len(d) > 0 {
 		template["metadata"] = tree{"annotations": d}
 	}
 	if len(template) > 0 {
@@ -99,7 +102,7 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 	switch {
 	case change.Field != nil:
 		spec["excessReplicas"] = *change.Field
-	case change.LetGo != "" && d.Spec.ExcessReplicas != nil:
+	case change.AbandonedBy != "" && d.Spec.ExcessReplicas != nil:
 		spec["excessReplicas"] = nil
 	}
 	patch := guarded(d.ResourceVersion, annotations)
@@ -112,7 +115,7 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []b
 	return encode(patch)
 }
 
-// statusPatch replaces the conditions whole, which the version makes safe.
+// statusPatch replaces all conditions, which is safe because of the version.
 func statusPatch(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentStatus) []byte {
 	patch := guarded(d.ResourceVersion, nil)
 	patch["status"] = tree{
@@ -130,8 +133,8 @@ func guarded(version string, annotations tree) tree {
 	return tree{"metadata": metadata}
 }
 
-// difference is a merge patch from one map to another.
-func difference(was, is map[string]string) tree {
+// mapPatch returns a merge patch from one map to another.
+func mapPatch(was, is map[string]string) tree {
 	d := tree{}
 	for key := range was {
 		if _, there := is[key]; !there {
@@ -146,7 +149,7 @@ func difference(was, is map[string]string) tree {
 	return d
 }
 
-// orNull is null, which removes, for the zero value.
+// orNull returns null, which removes a field, for the zero value.
 func orNull[T comparable](value T) any {
 	var zero T
 	if value == zero {

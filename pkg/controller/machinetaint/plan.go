@@ -15,33 +15,34 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Plan is what to do about a View. It is carried out as apply says, and may be carried out in part.
+// Plan is what to do about a View. applyPlan carries it out, possibly in part.
 type Plan struct {
 	// Idle reports whether the MachineDeployment has no reserve and none is desired, or whether that is not known yet. Nothing is
 	// written then.
 	Idle bool
-	// Rule is what the rule of the reserve decided.
+	// Rule is the plan of the reserve rule.
 	Rule reserve.Plan
 	// Deployment is what to write to the MachineDeployment itself.
 	Deployment DeploymentChange
-	// Machines are in the order to write them: those that are to serve come first.
+	// Machines are the changes of Machines in the order to write them: those that are to serve come
+	// first.
 	Machines []MachineChange
-	// Nodes to mark or to free, those to free first.
+	// Nodes are the changes of Nodes; releases come first.
 	Nodes []NodeChange
-	// Report is what to say of it.
+	// Report is the content of the status.
 	Report Report
-	// Memory is what the next View is to hold.
+	// Memory is kept for the next View.
 	Memory Memory
-	// Again is when to look again though nothing happens; 0 is never.
+	// Again is the time until the next sync without an event; 0 means never.
 	Again time.Duration
 }
 
-// frees says that machines leave the reserve.
-func (p Plan) frees() bool {
+// releasesMachines reports whether machines leave the reserve.
+func (p Plan) releasesMachines() bool {
 	return slices.ContainsFunc(p.Machines, func(c MachineChange) bool { return c.Mark == Free })
 }
 
-// canWait says that there is nothing to do but to tell of what has been done.
+// canWait reports whether the plan only reports what has been done.
 func (p Plan) canWait() bool {
 	acts := func(c MachineChange) bool { return c.Mark != Keep || c.Priority != 0 }
 	return !slices.ContainsFunc(p.Machines, acts) && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
@@ -49,79 +50,81 @@ func (p Plan) canWait() bool {
 
 // DeploymentChange is one write of a MachineDeployment.
 type DeploymentChange struct {
-	// Replicas to add to spec.replicas: for machines in reserve that somebody named, or because it includes the reserve.
+	// Replicas is added to spec.replicas: for reserve machines that a client named, or because it
+	// includes the reserve.
 	Replicas int
-	// Field is what spec.excessReplicas is to hold, nil to leave it.
+	// Field is the new spec.excessReplicas, nil to leave it.
 	Field *int32
 	// Annotations to set; those with an empty value are to be removed.
 	Annotations map[string]string
-	// Restored says that the field had been wiped.
+	// Restored reports whether the field had been removed.
 	Restored bool
-	// Managed is what metadata.managedFields is to be, nil to leave it: once the field is restored, it is its owners' again.
+	// Managed is the new metadata.managedFields, nil to leave it: after the field is restored, it
+	// belongs to its owners again.
 	Managed []metav1.ManagedFieldsEntry
-	// LetGo names the owner that gave the field up: it is removed, if it is there.
-	LetGo string
+	// AbandonedBy is the owner that gave the field up. The field is removed, if it is set.
+	AbandonedBy string
 }
 
-func (c DeploymentChange) none() bool {
-	return c.Replicas == 0 && c.Field == nil && c.LetGo == "" && c.Managed == nil && len(c.Annotations) == 0
+func (c DeploymentChange) isEmpty() bool {
+	return c.Replicas == 0 && c.Field == nil && c.AbandonedBy == "" && c.Managed == nil && len(c.Annotations) == 0
 }
 
 // MachineChange is one write of a Machine.
 type MachineChange struct {
 	Name string
-	// Mark says what becomes of its mark.
+	// Mark is the change of its mark.
 	Mark Marking
-	// Priority it gets, 0 for that it has.
+	// Priority is its new priority, 0 to leave it.
 	Priority int
-	// State is what it says of itself from then on, nil to leave it; see [v1alpha1.ReserveStateAnnotation].
+	// State is its new state, nil to leave it; see [v1alpha1.ReserveStateAnnotation].
 	State *string
 	Why   reserve.Why
 }
 
-// Marking is what becomes of a mark.
+// Marking is a change of a mark.
 type Marking int
 
-// What can become of a mark: it stays as it is, is taken off, or put on, also in place of an old one.
+// A mark stays as it is, is removed, or is added, which also replaces an old one.
 const (
 	Keep Marking = iota
 	Free
 	Hold
 )
 
-// Occupied: it serves because workload runs on it, whatever its mark says.
+// Occupied: it serves because workload runs on it, although it has a mark.
 const Occupied reserve.Why = "Occupied"
 
-// NewPlan decides.
+// NewPlan makes a plan. See the laws in the package comment.
 func NewPlan(v View) Plan {
-	w := wishOf(v)
-	if idle(v, w) {
+	w := desiredReserve(v)
+	if hasNoReserve(v, w) {
 		return Plan{Idle: true}
 	}
 	if wait := awaitsShare(v, w); wait > 0 {
 		return Plan{Idle: true, Again: wait}
 	}
-	if text := recovered(v, w); text != "" {
+	if text := recoveredExcess(v, w); text != "" {
 		v.Memory.Applied, v.Memory.UID = text, v.Deployment.UID
-		w = wishOf(v)
+		w = desiredReserve(v)
 	}
 	view := ruleView(v, w)
 	p := Plan{Rule: reserve.NewPlan(view)}
-	after := laid(v, view, p.Rule)
+	after := withNumbers(v, view, p.Rule)
 	p.Memory = Memory{
-		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, Contest: w.contest,
+		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, FieldConflict: w.fieldConflict,
 		Applied: after.Annotations[v1alpha1.AppliedExcessAnnotation], UID: v.Deployment.UID,
 	}
-	p.Again = sooner(p.Rule.Again, w.contest.Until.Sub(v.Now))
+	p.Again = sooner(p.Rule.Again, w.fieldConflict.Until.Sub(v.Now))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Machines = withStates(v, p.Machines, p.Nodes)
 	p.Deployment = deploymentChange(v, w, after, p.Rule)
-	p.Report = report(v, w, p.Rule)
+	p.Report = newReport(v, w, p.Rule)
 	return p
 }
 
-// sooner is the shorter of two waits, of which one of 0 or less never ends.
+// sooner returns the shorter of two waits. A wait of 0 or less never ends.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(0, b)
@@ -129,10 +132,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// idle says that there is nothing of a reserve here, neither wanted nor left.
-func idle(v View, w wish) bool {
+// hasNoReserve reports whether there is no reserve here, neither desired nor left.
+func hasNoReserve(v View, w desired) bool {
 	d := v.Deployment
-	if w.trouble != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || w.letGo != "" || w.contest.Writes > 0 || reported(d) {
+	if w.problem != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || w.abandonedBy != "" || w.fieldConflict.Writes > 0 || reported(d) {
 		return false
 	}
 	if v.Memory.applied(d).Excess > 0 {
@@ -146,23 +149,23 @@ func idle(v View, w wish) bool {
 	return !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Marked() || m.Node != nil && nodeMarked(m.Node) })
 }
 
-// ruleView is the view as the rule of the reserve has it.
-func ruleView(v View, w wish) reserve.View {
+// ruleView returns the view as the reserve rule sees it.
+func ruleView(v View, w desired) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
 		Replicas: v.Memory.workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.applied(d),
-		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.Wanted, MaxSetReplicas: v.Asked, Behind: v.Behind,
-		AllLeaving: v.Asleep && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.SetReplicas, MaxSetReplicas: v.MaxSetReplicas, Behind: v.Behind,
+		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
 	returned := returned(d)
 	for _, m := range v.Machines {
-		view.Machines = append(view.Machines, m.plain(returned))
+		view.Machines = append(view.Machines, m.ruleMachine(returned))
 	}
 	return view
 }
 
-// machineChanges puts what the rule moves and ranks into one write for each machine.
+// machineChanges combines the moves and priorities of the rule to one write for each machine.
 func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	changes := map[string]*MachineChange{}
 	of := func(name string) *MachineChange {
@@ -204,10 +207,11 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	return all
 }
 
-// deploymentChange gathers all that is to be written to the MachineDeployment. After is what its numbers are to be.
-func deploymentChange(v View, w wish, after *v1alpha1.MachineDeployment, rule reserve.Plan) DeploymentChange {
+// deploymentChange collects everything to write to the MachineDeployment. After contains its new
+// numbers.
+func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule reserve.Plan) DeploymentChange {
 	d := v.Deployment
-	c := DeploymentChange{Replicas: int(after.Spec.Replicas - d.Spec.Replicas), Field: w.field, Restored: w.restored, Managed: w.managed, LetGo: w.letGo, Annotations: map[string]string{}}
+	c := DeploymentChange{Replicas: int(after.Spec.Replicas - d.Spec.Replicas), Field: w.field, Restored: w.restored, Managed: w.managed, AbandonedBy: w.abandonedBy, Annotations: map[string]string{}}
 	put := func(key, value string) {
 		if d.Annotations[key] != value {
 			c.Annotations[key] = value
@@ -221,7 +225,7 @@ func deploymentChange(v View, w wish, after *v1alpha1.MachineDeployment, rule re
 	return c
 }
 
-// returnedText names the machines that R was given back for, as long as they are there.
+// returnedText names the machines for which R was restored, as long as they exist.
 func returnedText(v View, more []string) string {
 	before := returned(v.Deployment)
 	var names []string

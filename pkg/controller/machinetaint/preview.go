@@ -21,14 +21,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-// Preview is a controller that looks at objects which are given, with machine-controller-manager up to date, and writes
-// nothing. What its plans come to is for the caller to show it: see [View.After].
+// Preview is a controller over given objects that writes nothing. It assumes that
+// machine-controller-manager is up to date. The caller applies its plans: see [View.After].
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
 }
 
-// Objects are all that there is to see. None of them is changed.
+// Objects are everything that the preview reads. None of them is changed.
 type Objects struct {
 	Deployments []*v1alpha1.MachineDeployment
 	Sets        []*mcm.MachineSet
@@ -38,7 +38,7 @@ type Objects struct {
 	Pods        []*corev1.Pod
 }
 
-// NewPreview returns a preview that has been shown nothing yet. Without hasTarget, there is no target cluster.
+// NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
 func NewPreview(s Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{
 		Machine: stores.New(nil, metav1.NamespaceAll),
@@ -56,8 +56,8 @@ func NewPreview(s Settings, hasTarget bool) (*Preview, error) {
 	return p, nil
 }
 
-// Show has the preview see these objects and no others.
-func (p *Preview) Show(o Objects, now time.Time) error {
+// Load replaces the objects of the preview.
+func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := p.c.stores
 	errs := []error{
@@ -70,7 +70,8 @@ func (p *Preview) Show(o Objects, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// Plan is what the controller would do about a MachineDeployment now; false where there is nothing to decide.
+// Plan returns what the controller would do about a MachineDeployment now; false if there is
+// nothing to decide.
 func (p *Preview) Plan(namespace, name string) (View, Plan, bool) {
 	v, ok := p.c.observe(namespace + "/" + name)
 	if !ok {
@@ -79,40 +80,40 @@ func (p *Preview) Plan(namespace, name string) (View, Plan, bool) {
 	return v, NewPlan(v), true
 }
 
-// Remember has the next View hold what a plan said to remember.
+// Remember keeps the memory of a plan for the next View.
 func (p *Preview) Remember(v View, plan Plan) {
 	p.c.remember(v.Deployment.Namespace+"/"+v.Deployment.Name, plan.Memory)
 }
 
-// Birth is a Machine as it is born in a MachineDeployment at this moment.
-func (p *Preview) Birth(namespace, deployment string, m *mcm.Machine) *mcm.Machine {
-	mark := p.c.Born(view.Creation{Deployment: types.NamespacedName{Namespace: namespace, Name: deployment}, Machine: m})
+// Created returns a Machine as the MachineDeployment would get it now.
+func (p *Preview) Created(namespace, deployment string, m *mcm.Machine) *mcm.Machine {
+	mark := p.c.ReserveMark(view.Creation{Deployment: types.NamespacedName{Namespace: namespace, Name: deployment}, Machine: m})
 	if mark == nil {
 		return m
 	}
 	return view.Mark(m, *mark)
 }
 
-// After is what objects are when a plan has been carried out: those that differ. Deployment has the new status, too.
+// After contains the objects that differ after a plan. Deployment has the new status, too.
 type After struct {
 	Deployment *v1alpha1.MachineDeployment
 	Machines   []*mcm.Machine
 	Nodes      []*corev1.Node
 }
 
-// After carries out a plan in copies of what it was made of.
+// After applies a plan to copies of the objects of the view.
 func (v View) After(p Plan) (After, error) {
 	a := After{Deployment: v.Deployment}
 	if p.Idle {
 		return a, nil
 	}
 	for _, change := range p.Machines {
-		a.Machines = append(a.Machines, changed(v.machine(change.Name), change, v))
+		a.Machines = append(a.Machines, changedMachine(v.machineByName(change.Name), change, v))
 	}
 	for _, n := range p.Nodes {
-		a.Nodes = append(a.Nodes, n.after())
+		a.Nodes = append(a.Nodes, n.changedNode())
 	}
-	if !p.Deployment.none() {
+	if !p.Deployment.isEmpty() {
 		d := &v1alpha1.MachineDeployment{}
 		if err := still.Merge(v.Deployment, deploymentPatch(v.Deployment, p.Deployment), d); err != nil {
 			return After{}, fmt.Errorf("change machine deployment %s: %w", v.Deployment.Name, err)
@@ -125,12 +126,12 @@ func (v View) After(p Plan) (After, error) {
 	return a, nil
 }
 
-// Steady says that a plan writes nothing but status.
+// Steady reports whether a plan writes nothing but status.
 func (p Plan) Steady() bool {
-	return p.Idle || len(p.Machines)+len(p.Nodes) == 0 && p.Deployment.none()
+	return p.Idle || len(p.Machines)+len(p.Nodes) == 0 && p.Deployment.isEmpty()
 }
 
-func (c NodeChange) after() *corev1.Node {
+func (c NodeChange) changedNode() *corev1.Node {
 	node := c.Machine.Node.DeepCopy()
 	node.Spec.Taints = c.Taints
 	if node.Annotations = maps.Clone(node.Annotations); node.Annotations == nil {

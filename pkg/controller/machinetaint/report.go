@@ -16,30 +16,30 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
-// report writes the status if it has changed, and tells of what has begun.
+// report writes the status if it has changed, and records an event if the reason has changed.
 func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p Plan) error {
 	s := NewStatus(d, p.Report, metav1.NewTime(c.clock.Now()))
 	if equality.Semantic.DeepEqual(d.Status, s) {
 		return nil
 	}
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, statusPatch(d, s), metav1.PatchOptions{}, "status")
-	c.metrics.wrote("status", err)
+	c.metrics.countWrite("status", err)
 	if err != nil {
 		return ignoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
-	c.noted(d.ResourceVersion, answer.ResourceVersion)
+	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
 	c.written.Note(answer)
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
-	if kind, event := news(condition(d), p.Report); event != "" {
+	if kind, event := eventFor(condition(d), p.Report); event != "" {
 		c.recorder.Event(v1alpha1.ReferenceTo(d), kind, event, p.Report.Message)
 	}
 	return nil
 }
 
-// news is the event that a report is worth, if any.
-func news(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, event string) {
+// eventFor returns the event for a report, if any.
+func eventFor(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, event string) {
 	if was != nil && was.Reason == string(r.Reason) {
 		return "", ""
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Spares are the reserve machines of a MachineDeployment that have not become ready yet, which its stock status leaves out, and the number
-// of those that are ready. In a cluster that hibernates or is deleted nothing is left out, because Gardener reads from the status
-// whether all machines are gone.
+// Spares returns the reserve machines of a MachineDeployment that have not become ready yet, which
+// its stock status omits, and the number of ready ones. In a cluster that hibernates or is deleted,
+// nothing is omitted, because Gardener reads from the status whether all machines are gone.
 func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare, ready int32) {
-	d := c.newest(stored.Namespace + "/" + stored.Name)
+	d := c.newestOf(stored.Namespace + "/" + stored.Name)
 	if d == nil || d.UID != stored.UID {
 		return nil, math.MaxInt32
 	}
 	s := pool.Outline(d, &c.source, c.clock.Now())
-	if c.asleep(d, s.Machines) {
+	if c.allLeaving(d, s.Machines) {
 		return nil, math.MaxInt32
 	}
 	current := pool.CurrentSet(d, s.Sets)
@@ -37,7 +37,7 @@ func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare,
 	return spares, ready
 }
 
-// starting reports whether a machine is being made, or could not be.
+// starting reports whether a machine is being created, or could not be.
 func starting(m *mcm.Machine) bool {
 	switch m.Status.CurrentStatus.Phase {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
@@ -48,7 +48,8 @@ func starting(m *mcm.Machine) bool {
 	return false
 }
 
-// summary is what machine-controller-manager writes into a status about a machine whose last operation failed.
+// summary returns what machine-controller-manager writes into a status about a machine whose last
+// operation failed.
 func summary(m *mcm.Machine) mcm.MachineSummary {
 	s := mcm.MachineSummary{Name: m.Name, ProviderID: m.Spec.ProviderID, LastOperation: m.Status.LastOperation}
 	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {

@@ -14,28 +14,29 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Report is what the status is to say.
+// Report is the content of the status.
 type Report struct {
-	// Reserve machines there are, and Ready ones among them.
+	// Reserve is the number of machines in reserve, Ready that of the ready ones.
 	Reserve, Ready int32
-	// Silent says that there is nothing to say: the status goes back to what it would be without this controller.
+	// Silent reports whether there is nothing to report: the status is then as it would be without
+	// this controller.
 	Silent  bool
 	Reason  reserve.Reason
 	Message string
 }
 
-// report says where the reserve stands, or what is wrong with the wish for it.
-func report(v View, w wish, rule reserve.Plan) Report {
+// newReport describes the reserve, or what is wrong with its settings.
+func newReport(v View, w desired, rule reserve.Plan) Report {
 	s := rule.Summary
-	r := Report{Reserve: small(s.Reserve), Ready: small(s.Ready), Reason: s.Reason, Message: s.Message}
+	r := Report{Reserve: clampInt32(s.Reserve), Ready: clampInt32(s.Ready), Reason: s.Reason, Message: s.Message}
 	if n := rule.Applied.Counted; n > 0 {
 		s.Message += fmt.Sprintf("; spec.replicas includes %d of them", n)
 		r.Message = s.Message
 	}
 	draining, _ := v.draining()
 	switch {
-	case w.trouble != nil:
-		r.Reason, r.Message = w.trouble.reason, w.trouble.message+"; until this is fixed, the reserve stays as it is: "+s.Message
+	case w.problem != nil:
+		r.Reason, r.Message = w.problem.reason, w.problem.message+"; until this is fixed, the reserve stays as it is: "+s.Message
 	case v.Unreachable != "" && (s.Reason != reserve.NotWanted || s.Reserve > 0):
 		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until it answers, nothing changes that depends on Nodes or pods: "+s.Message
 	case draining && (s.Reserve > 0 || rule.Applied.Excess > 0):
@@ -43,14 +44,14 @@ func report(v View, w wish, rule reserve.Plan) Report {
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
 		r.Silent = true
 	}
-	r.Message += w.contested(v)
+	r.Message += w.conflictMessage(v)
 	if v.Pruned {
 		r.Message += "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
 	}
 	return r
 }
 
-// reported says that the status holds something of ours.
+// reported reports whether the status contains anything of this controller.
 func reported(d *v1alpha1.MachineDeployment) bool {
 	s := d.Status
 	return s.ExcessReplicas != 0 || s.ReadyExcessReplicas != 0 || condition(d) != nil
@@ -66,7 +67,8 @@ func condition(d *v1alpha1.MachineDeployment) *mcm.MachineDeploymentCondition {
 
 func isOurs(c mcm.MachineDeploymentCondition) bool { return c.Type == v1alpha1.ReserveReady }
 
-// NewStatus is the status of a MachineDeployment with a report in it; the same one where that says nothing new.
+// NewStatus returns the status of a MachineDeployment with a report; the same status if nothing
+// differs.
 func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha1.MachineDeploymentStatus {
 	s := *d.Status.DeepCopy()
 	s.ExcessReplicas, s.ReadyExcessReplicas = r.Reserve, r.Ready

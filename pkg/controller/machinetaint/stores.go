@@ -16,12 +16,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// caches are what is known of both clusters. Those of the target cluster are nil where there is none.
+// caches of both clusters. Those of the target cluster are nil if there is none.
 type caches struct {
 	deployments, sets, machines, classes cache.Indexer
 	nodes, pods                          cache.Indexer
-	// seen are those of machine-controller-manager's controllers, which write into the specs there: only metadata, status
-	// and replicas may be read.
+	// Those that machine-controller-manager's controllers see. These controllers write into the
+	// specs there, so only metadata, status and replicas may be read.
 	seenDeployments, seenMachines, seenSets cache.Indexer
 }
 
@@ -44,34 +44,35 @@ func (c *Controller) attach(i Informers) error {
 	}
 	var errs []error
 	for _, s := range all {
-		errs = append(errs, s.open())
+		errs = append(errs, s.addIndexers())
 		c.filled = append(c.filled, s.informer.HasSyncedChecker())
 		if s.store != &c.stores.seenDeployments && s.store != &c.stores.seenMachines && s.store != &c.stores.seenSets && s.store != &c.stores.pods {
-			c.raw = append(c.raw, s.informer.HasSyncedChecker())
+			c.ownStores = append(c.ownStores, s.informer.HasSyncedChecker())
 		}
 	}
 	s := &c.stores
 	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
-	c.told = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
+	c.externalUpdates = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
 	c.machines = written.NewCache[*mcm.Machine](s.machines, c.clock)
 	if s.nodes != nil {
 		c.nodes = written.NewCache[*corev1.Node](s.nodes, c.clock)
 	}
-	c.source = newest{stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.classes, Nodes: s.nodes, Pods: s.pods}}, c}
-	// Handlers come last: they look into the stores, and are called at once by informers that run already.
+	c.source = newestSource{stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.classes, Nodes: s.nodes, Pods: s.pods}}, c}
+	// Handlers come last: they use the stores, and informers that run already call them at once.
 	for _, s := range all {
 		errs = append(errs, s.listen())
 	}
 	return errors.Join(errs...)
 }
 
-// newest is a source of what the stores hold, with Machines and Nodes as we were answered where a store is behind that.
-type newest struct {
+// newestSource is a source over the stores. If a store is behind, it returns Machines and Nodes as
+// the API server returned them.
+type newestSource struct {
 	stores.Source
 	c *Controller
 }
 
-func (n *newest) Machines(set types.UID) []*mcm.Machine {
+func (n *newestSource) Machines(set types.UID) []*mcm.Machine {
 	all := n.Source.Machines(set)
 	for i, m := range all {
 		all[i] = n.c.machines.Newest(m)
@@ -79,14 +80,14 @@ func (n *newest) Machines(set types.UID) []*mcm.Machine {
 	return all
 }
 
-func (n *newest) Node(name string) *corev1.Node {
+func (n *newestSource) Node(name string) *corev1.Node {
 	if node := n.Source.Node(name); node != nil {
 		return n.c.nodes.Newest(node)
 	}
 	return nil
 }
 
-// subscription is what is wanted of one informer.
+// subscription is what the controller needs of one informer.
 type subscription struct {
 	informer cache.SharedIndexInformer
 	indexers cache.Indexers // nil to add none
@@ -94,7 +95,7 @@ type subscription struct {
 	store    *cache.Indexer
 }
 
-func (s subscription) open() error {
+func (s subscription) addIndexers() error {
 	*s.store = s.informer.GetIndexer()
 	if s.indexers == nil {
 		return nil
@@ -119,8 +120,8 @@ func (s subscription) listen() error {
 	return err
 }
 
-// owned returns what an object controls.
-func owned[T metav1.Object](store cache.Indexer, owner metav1.Object) []T {
+// ownedBy returns what an object controls.
+func ownedBy[T metav1.Object](store cache.Indexer, owner metav1.Object) []T {
 	return stores.Indexed[T](store, stores.ByOwner, string(owner.GetUID()))
 }
 
@@ -129,7 +130,7 @@ func (s caches) deployment(key string) (*v1alpha1.MachineDeployment, bool) {
 	return d, d != nil
 }
 
-// deploymentOf finds the key of the MachineDeployment of a Machine by way of its MachineSet.
+// deploymentOf finds the key of the MachineDeployment of a Machine through its MachineSet.
 func (s caches) deploymentOf(m *mcm.Machine) (string, bool) {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil || owner.Kind != "MachineSet" {
@@ -150,7 +151,8 @@ func keyOfSet(set *mcm.MachineSet) (string, bool) {
 	return set.Namespace + "/" + owner.Name, true
 }
 
-// deploymentsOfNode finds the keys of the MachineDeployments whose Machines name a Node. More than one may: see [signs.IsNodeOf].
+// deploymentsOfNode finds the keys of the MachineDeployments whose Machines have this Node name.
+// There may be more than one: see [signs.IsNodeOf].
 func (s caches) deploymentsOfNode(name string) (keys []string) {
 	for _, m := range stores.Indexed[*mcm.Machine](s.machines, stores.ByNode, name) {
 		if key, found := s.deploymentOf(m); found {

@@ -15,58 +15,63 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// View is all that is known of one MachineDeployment. Nothing in it is changed.
+// View is everything that is known of one MachineDeployment. Nothing in it is changed.
 type View struct {
 	Now        time.Time
 	Settings   Settings
 	Deployment *v1alpha1.MachineDeployment
-	// Machines are those that its MachineSets own, sorted by name.
+	// Machines are the machines of its MachineSets, sorted by name.
 	Machines []Machine
 	// CurrentSet and Rollout are Set and Replacing of [pool.Rollout].
 	CurrentSet string
 	Rollout    bool
-	// Wanted is the smallest number of machines that the MachineSets may be asking for, and Asked the largest: they differ while
-	// writes are under way that machine-controller-manager's store does not show. Behind reports whether that store and this view do not
-	// hold the same machines.
-	Wanted, Asked int
-	Behind        bool
-	// Allocatable is what one machine has for pods; nil where it is not known.
+	// SetReplicas is the smallest number of machines that the MachineSets may be asking for,
+	// MaxSetReplicas the largest: they differ while writes are in progress that
+	// machine-controller-manager's store does not show. Behind reports whether that store and this
+	// view show different machines.
+	SetReplicas, MaxSetReplicas int
+	Behind                      bool
+	// Allocatable is what one machine offers to pods, nil if that is unknown.
 	Allocatable corev1.ResourceList
-	// Unreachable says in which way the target cluster does not answer; empty where it does. Nodes and pods are old then.
+	// Unreachable is why the target cluster does not respond; empty if it does. Otherwise, Nodes
+	// and pods are old.
 	Unreachable string
 	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see [signs.Unhealthy].
 	Unhealthy bool
-	// Accounting is where the reserve is counted unless the MachineDeployment says it; empty to leave it where it is.
+	// Accounting is where the reserve is counted unless the MachineDeployment defines it; empty to
+	// leave it where it is.
 	Accounting pool.Accounting
-	// Asleep reports whether the cluster hibernates or is being deleted; see asleep.
-	Asleep bool
-	// Pruned says that the API server does not keep spec.excessReplicas.
+	// AllLeaving reports whether the cluster hibernates or is being deleted; see
+	// [Controller.allLeaving].
+	AllLeaving bool
+	// Pruned reports whether the API server drops spec.excessReplicas.
 	Pruned bool
-	// Memory is what the last plan said to remember.
+	// Memory is that of the last plan.
 	Memory Memory
 }
 
-// Machine is one machine with what belongs to it. Nodes are not known where there is no target cluster.
+// Machine is one machine with its Node and pods. Nodes are unknown if there is no target cluster.
 type Machine struct {
 	pool.Machine
 	// SeenPriority is the deletion priority that machine-controller-manager's store shows.
 	SeenPriority int
 }
 
-// Memory is what is known of one MachineDeployment from plan to plan. Without it patience begins anew, no more.
+// Memory is what is kept of one MachineDeployment from plan to plan. If it is lost, only patience
+// starts again.
 type Memory struct {
-	SurplusSince time.Time
-	Retry        reserve.Retry
-	Lowered      reserve.Lowered
-	Contest      Contest
+	SurplusSince  time.Time
+	Retry         reserve.Retry
+	Lowered       reserve.Lowered
+	FieldConflict FieldConflict
 	// Applied is the annotation applied-excess of the MachineDeployment with this UID.
 	Applied string
 	UID     types.UID
 }
 
-// known is a MachineDeployment with its applied excess. If a client has replaced the whole object without the annotation, the last
-// value still applies: only plans change it.
-func (m Memory) known(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+// withKnownExcess returns a MachineDeployment with its applied excess. If a client has replaced the
+// whole object without the annotation, the last value still applies: only plans change it.
+func (m Memory) withKnownExcess(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || m.Applied == "" || m.UID != d.UID {
 		return d
 	}
@@ -76,30 +81,38 @@ func (m Memory) known(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 	return &known
 }
 
-// applied is the applied excess, workload R, and visible the number of machines that machine-controller-manager is to be shown.
-func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied { return applied(m.known(d)) }
-func (m Memory) workload(d *v1alpha1.MachineDeployment) int            { return replicas(m.known(d)) }
-func (m Memory) visible(d *v1alpha1.MachineDeployment) int             { return pool.Visible(m.known(d)) }
+// applied returns the applied excess, workload returns R, and visible the number of machines that
+// machine-controller-manager is shown.
+func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied {
+	return appliedExcess(m.withKnownExcess(d))
+}
+func (m Memory) workload(d *v1alpha1.MachineDeployment) int {
+	return workloadReplicas(m.withKnownExcess(d))
+}
+func (m Memory) visible(d *v1alpha1.MachineDeployment) int { return pool.Visible(m.withKnownExcess(d)) }
 
 // Settings are the same for all MachineDeployments.
 type Settings struct {
 	// Effects of the reserve taint.
 	Effects []corev1.TaintEffect
-	// SurplusPatience is how long more machines than replicas may serve with none of them empty;
-	// DefaultSurplusPatience unless set.
+	// SurplusPatience is how long more machines than replicas may serve while none of them is
+	// empty; DefaultSurplusPatience unless set.
 	SurplusPatience time.Duration
-	// BootPatience is how long a machine in reserve may take to become ready; 0 is for ever.
+	// BootPatience is how long a machine in reserve may take to become ready; 0 means without
+	// limit.
 	BootPatience time.Duration
-	// SafetyUp is machine-controller-manager's: how many machines beyond replicas and surge make it freeze.
+	// SafetyUp is machine-controller-manager's flag: how many machines beyond replicas and surge
+	// make it freeze a MachineDeployment.
 	SafetyUp int
-	// Accounting is where the reserve of a MachineDeployment is counted by default; empty to leave it where it is. Where the function
-	// is nil that is so for all.
+	// Accounting returns where the reserve of a MachineDeployment is counted by default; empty to
+	// leave it where it is. If nil, it stays where it is for all.
 	Accounting func(*v1alpha1.MachineDeployment) pool.Accounting
-	// Drain says that no reserve is wanted anywhere, whatever MachineDeployments say.
+	// Drain reports whether no MachineDeployment is to have a reserve, whatever excess is
+	// requested.
 	Drain bool
 }
 
-// Taints keep workload off a machine in reserve.
+// Taints returns the taints that keep workload off a machine in reserve.
 func (s Settings) Taints() []corev1.Taint {
 	taints := make([]corev1.Taint, 0, len(s.Effects))
 	for _, effect := range s.Effects {
@@ -108,8 +121,8 @@ func (s Settings) Taints() []corev1.Taint {
 	return taints
 }
 
-// mark is what holds a machine in reserve from now on.
-func (s Settings) mark(now time.Time) v1alpha1.Reserve {
+// newMark returns what holds a machine in reserve from now on.
+func (s Settings) newMark(now time.Time) v1alpha1.Reserve {
 	since := now.UTC().Truncate(time.Second)
 	return v1alpha1.Reserve{Since: since, Taints: s.Taints(), Annotations: map[string]string{
 		v1alpha1.ReserveAnnotation:           since.Format(time.RFC3339),

@@ -15,12 +15,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// gather is how long changes of pods are gathered: when many are bound at once, others have more need of the processors.
-const gather = 100 * time.Millisecond
+// gatherTime is how long changes of pods are gathered: when many pods are bound at once, other
+// components need the CPU more.
+const gatherTime = 100 * time.Millisecond
 
-// LookEverywhere decides on all MachineDeployments anew: when the target cluster falls silent and when it answers again, or once it
-// is known where reserves are counted.
-func (c *Controller) LookEverywhere() {
+// ResyncAll syncs all MachineDeployments: when the target cluster stops or resumes responding, or
+// when it becomes known where reserves are counted.
+func (c *Controller) ResyncAll() {
 	for _, key := range c.stores.deployments.ListKeys() {
 		c.loop.Add(key)
 	}
@@ -31,7 +32,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
 			key := d.Namespace + "/" + d.Name
 			c.loop.Add(key)
-			c.wake(key)
+			c.notify(key)
 			return
 		}
 	}
@@ -57,12 +58,12 @@ func (c *Controller) machineChanged(was, is any) {
 	}
 }
 
-// nodeAnnotations are the annotations of a Node that are read.
+// nodeAnnotations are the annotations of a Node that this controller reads.
 var nodeAnnotations = []string{
 	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, keptByRollout, machineutils.LastAppliedALTAnnotation,
 }
 
-// nodeChanged leaves out the many changes of status that mean nothing here.
+// nodeChanged ignores the many changes of a Node's status that do not matter here.
 func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
@@ -83,11 +84,12 @@ func (c *Controller) nodeChanged(was, is any) {
 
 func sameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
 
-// podChanged looks again when a machine may have become busy or empty, or its pods may be evicted from now on.
+// podChanged causes a sync if a machine may have become busy or empty, or if its pods may be
+// evicted now.
 func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
-	from, to := place(before), place(after)
+	from, to := busyNode(before), busyNode(after)
 	if from == to && (to == "" || signs.PinOf(before) == signs.PinOf(after)) {
 		return
 	}
@@ -96,13 +98,13 @@ func (c *Controller) podChanged(was, is any) {
 			continue
 		}
 		for _, key := range c.stores.deploymentsOfNode(node) {
-			c.loop.AddAfter(key, gather)
+			c.loop.AddAfter(key, gatherTime)
 		}
 	}
 }
 
-// place is the Node that a pod makes busy; none if it is one that does not count.
-func place(pod *corev1.Pod) string {
+// busyNode returns the Node that a pod makes busy; empty if the pod does not count.
+func busyNode(pod *corev1.Pod) string {
 	if pod == nil || !pool.IsWorkload(pod) {
 		return ""
 	}

@@ -104,7 +104,7 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 		defer nodes.Shutdown()
 		t.taint.Run(t.ctx)
 	})
-	cache.WaitFor(t.ctx, "", t.taint.Raw()...)
+	cache.WaitFor(t.ctx, "", t.taint.OwnStores()...)
 	return t.bound, nil
 }
 
@@ -122,7 +122,7 @@ func probe(target kubernetes.Interface) reachability.Probe {
 // look builds the lens; births ask the controller, which is there before the first.
 func (t *together) look() *together {
 	shown := view.New(t.ctx, t.inner, view.Options{CreationOptions: view.CreationOptions{
-		ReserveMark: func(b view.Creation) *api.Reserve { return t.taint.Born(b) },
+		ReserveMark: func(b view.Creation) *api.Reserve { return t.taint.ReserveMark(b) },
 		Seen:        func(version string) bool { return t.taint.Seen(version) },
 		Superfluous: func(b view.Creation) error { return t.taint.Superfluous(b) },
 		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {

@@ -88,13 +88,13 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 		defer nodes.Shutdown()
 		t.taint.Run(t.ctx)
 	})
-	cache.WaitFor(t.ctx, "", t.taint.Raw()...)
+	cache.WaitFor(t.ctx, "", t.taint.OwnStores()...)
 	return t.bound, nil
 }
 
 func (t *together) look() *together {
 	shown := view.New(t.ctx, t.inner, view.Options{CreationOptions: view.CreationOptions{
-		ReserveMark: func(b view.Creation) *v1alpha1.Reserve { return t.taint.Born(b) },
+		ReserveMark: func(b view.Creation) *v1alpha1.Reserve { return t.taint.ReserveMark(b) },
 		Seen:        func(version string) bool { return t.taint.Seen(version) },
 		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)

@@ -273,7 +273,7 @@ func (w *world) create(d *machine.MachineDeployment, set *mcm.MachineSet) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: mcm.SchemeGroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}},
 	}, Spec: template.Spec}
 	m.UID = types.UID(m.Name)
-	m = w.taint.Birth(d.Namespace, d.Name, m)
+	m = w.taint.Created(d.Namespace, d.Name, m)
 	w.machines[keyOf(m)] = m
 	w.born[keyOf(m)] = true
 }

@@ -84,7 +84,7 @@ func reserveSteps(r reservePlan) []Step {
 		}
 	}
 	steps = append(steps, nodeRepairs(r.Plan)...)
-	if change.LetGo != "" && d.Spec.ExcessReplicas != nil {
+	if change.AbandonedBy != "" && d.Spec.ExcessReplicas != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fieldText(nil)})
 	}
 	if change.Field != nil {

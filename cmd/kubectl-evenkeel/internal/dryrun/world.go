@@ -291,7 +291,7 @@ func (w *world) reserve(context.Context) (moved bool, again time.Duration, err e
 }
 
 func (w *world) showReserve() error {
-	return w.taint.Show(machinetaint.Objects{
+	return w.taint.Load(machinetaint.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
 		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(),
 	}, w.now)

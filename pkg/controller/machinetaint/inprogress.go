@@ -14,8 +14,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// doubted is how long a write of unknown outcome counts as under way: longer than any request lasts.
-const doubted = 2 * time.Minute
+// unknownFor is how long a write of unknown outcome counts as in progress: longer than any request
+// lasts.
+const unknownFor = 2 * time.Minute
 
 // resize is a write of the replicas of a MachineSet, until the store shows it.
 type resize struct {
@@ -24,19 +25,20 @@ type resize struct {
 	until       time.Time // when it is forgotten if its outcome never shows; zero while it is under way
 }
 
-// removal is the deletion of a Machine that was let through, until the store shows it.
+// removal is the deletion of a Machine that a guard allowed, until the store shows it.
 type removal struct {
 	until time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
 }
 
-// reduction is a write by which a MachineDeployment shows fewer machines. It is remembered for a while: machine-controller-manager may
-// have read the MachineDeployment long before it resizes a MachineSet.
+// reduction is a write after which a MachineDeployment shows fewer machines. It is remembered for a
+// while, because machine-controller-manager may have read the MachineDeployment long before it
+// resizes a MachineSet.
 type reduction struct {
 	shown int
 	until time.Time // when it is forgotten; zero while it is under way
 }
 
-// beginResize is called with the lock held.
+// beginResize records a write of a MachineSet's replicas. The caller holds the lock.
 func (c *Controller) beginResize(id string, replicas int) {
 	r := &resize{least: replicas, most: replicas}
 	if before := c.resizes[id]; before != nil && before.version == "" {
@@ -45,8 +47,8 @@ func (c *Controller) beginResize(id string, replicas int) {
 	c.resizes[id] = r
 }
 
-// resized notes the outcome of a write of a MachineSet's replicas.
-func (c *Controller) resized(id string, result *mcm.MachineSet, err error) {
+// endResize records the outcome of a write of a MachineSet's replicas.
+func (c *Controller) endResize(id string, result *mcm.MachineSet, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.resizes[id]
@@ -57,14 +59,15 @@ func (c *Controller) resized(id string, result *mcm.MachineSet, err error) {
 	case ineffective(err):
 		delete(c.resizes, id)
 	default:
-		r.until = c.clock.Now().Add(doubted)
+		r.until = c.clock.Now().Add(unknownFor)
 	}
 }
 
-// replicasOf are the fewest and the most machines that a MachineSet may be asking for, by what machine-controller-manager's store shows
-// and what is under way. It is called with the lock held.
+// replicasOf returns the fewest and the most machines that a MachineSet may be asking for, by what
+// machine-controller-manager's store shows and by the writes in progress. The caller holds the
+// lock.
 func (c *Controller) replicasOf(set *mcm.MachineSet) (least, most int) {
-	id, shown := setID(set), int(set.Spec.Replicas)
+	id, shown := setKey(set), int(set.Spec.Replicas)
 	r := c.resizes[id]
 	if r == nil {
 		return shown, shown
@@ -76,25 +79,26 @@ func (c *Controller) replicasOf(set *mcm.MachineSet) (least, most int) {
 	return min(r.least, shown), max(r.most, shown)
 }
 
-// reduce begins a reduction to so many machines, unless the MachineSets ask for more than was seen when that was decided. From
-// then on none of them grows by what was wanted before. What it returns is called with the outcome.
-func (c *Controller) reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
+// beginReduction begins a reduction to this number of machines, unless the MachineSets ask for more
+// than when it was decided. From then on, none of them grows because of an earlier decision. The
+// function that it returns is called with the outcome.
+func (c *Controller) beginReduction(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
 	key := d.Namespace + "/" + d.Name
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := 0
-	for _, set := range owned[*mcm.MachineSet](c.stores.seenSets, d) {
+	for _, set := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
 		_, most := c.replicasOf(set)
 		now += most
 	}
 	if now > asked {
-		return nil, stale("machinedeployments", d.Name, "its machine sets ask for %d machines by now", now)
+		return nil, conflictError("machinedeployments", d.Name, "its machine sets ask for %d machines by now", now)
 	}
 	c.reductions[key] = &reduction{shown: shown}
-	return func(err error) { c.reductionEnded(key, err) }, nil
+	return func(err error) { c.endReduction(key, err) }, nil
 }
 
-func (c *Controller) reductionEnded(key string, err error) {
+func (c *Controller) endReduction(key string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ineffective(err) {
@@ -102,20 +106,21 @@ func (c *Controller) reductionEnded(key string, err error) {
 		return
 	}
 	if r := c.reductions[key]; r != nil {
-		r.until = c.clock.Now().Add(doubted)
-		c.loop.AddAfter(key, doubted+time.Second)
+		r.until = c.clock.Now().Add(unknownFor)
+		c.loop.AddAfter(key, unknownFor+time.Second)
 	}
 }
 
-// forgetReduction of a MachineDeployment that is gone.
+// forgetReduction removes the reduction of a MachineDeployment that no longer exists.
 func (c *Controller) forgetReduction(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.reductions, key)
 }
 
-// reduced is how many machines a MachineDeployment is to show, and whether that was reduced lately. It is called with the lock held.
-func (c *Controller) reduced(key string, shown int) (int, bool) {
+// reductionOf returns how many machines a MachineDeployment is to show, and whether that was
+// reduced recently. The caller holds the lock.
+func (c *Controller) reductionOf(key string, shown int) (int, bool) {
 	r := c.reductions[key]
 	switch {
 	case r == nil:
@@ -146,8 +151,8 @@ func (c *Controller) beginRelease(machine types.UID) (ended func()) {
 	}
 }
 
-// removed notes the outcome of a deletion. One that was answered is not in the store yet.
-func (c *Controller) removed(machine types.UID, err error) {
+// endRemoval records the outcome of a deletion. The store does not show a successful one yet.
+func (c *Controller) endRemoval(machine types.UID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.removals[machine]
@@ -156,11 +161,12 @@ func (c *Controller) removed(machine types.UID, err error) {
 	case ineffective(err):
 		delete(c.removals, machine)
 	default:
-		r.until = c.clock.Now().Add(doubted)
+		r.until = c.clock.Now().Add(unknownFor)
 	}
 }
 
-// isRemoved reports whether a machine goes, or may, though the store does not show it. It is called with the lock held.
+// isRemoved reports whether a machine is being deleted, or may be, although the store does not show
+// it. The caller holds the lock.
 func (c *Controller) isRemoved(machine types.UID) bool {
 	r := c.removals[machine]
 	if r != nil && c.passed(r.until) {
@@ -180,17 +186,18 @@ func (c *Controller) seenMachineChanged(was, is any) {
 	c.machineChanged(was, is)
 }
 
-// seenSetChanged forgets the resizes of MachineSets that are gone.
+// seenSetChanged forgets the resizes of MachineSets that no longer exist.
 func (c *Controller) seenSetChanged(was, is any) {
 	if set, ok := was.(*mcm.MachineSet); ok && is == nil {
 		c.mu.Lock()
-		delete(c.resizes, setID(set))
+		delete(c.resizes, setKey(set))
 		c.mu.Unlock()
 	}
 	c.setChanged(was, is)
 }
 
-// ineffective reports whether a write is known to have changed nothing. A conflict is an answer here: a guard hears of each attempt.
+// ineffective reports whether a write is known to have changed nothing. A conflict counts, since
+// guards are called for each attempt.
 func ineffective(err error) bool {
 	result := written.Outcome(err)
 	return result == written.Refused || result == written.Conflict

@@ -13,11 +13,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// heldState begins the state of a Machine in reserve.
+// heldState is the beginning of the state of a Machine in reserve.
 const heldState = "Held since "
 
-// withStates adds to the changes of Machines what each is to say of its own state. The text is true once the change is made, because
-// a Node is written before its Machine. It is no condition: machine-controller-manager replaces a Machine's conditions by its Node's.
+// withStates adds the new state of each Machine to the changes. The text is true after the change,
+// because a Node is written before its Machine. It is not a condition, because
+// machine-controller-manager replaces a Machine's conditions with those of its Node.
 func withStates(v View, changes []MachineChange, nodes []NodeChange) []MachineChange {
 	if v.Unreachable != "" {
 		return changes
@@ -39,7 +40,7 @@ func withStates(v View, changes []MachineChange, nodes []NodeChange) []MachineCh
 		if !written && m.Node != nil {
 			after = m.Node.Spec.Taints
 		}
-		state := m.state(c, after, v)
+		state := m.stateText(c, after, v)
 		switch {
 		case state == m.Object.Annotations[v1alpha1.ReserveStateAnnotation]:
 		case i >= 0:
@@ -51,9 +52,10 @@ func withStates(v View, changes []MachineChange, nodes []NodeChange) []MachineCh
 	return changes
 }
 
-// state is what a Machine says of itself after a change, with these taints on its Node. One that boots in reserve says nothing yet: its
-// mark tells since when it is held. One that serves says when it left the reserve, if it ever did.
-func (m Machine) state(c MachineChange, taints []corev1.Taint, v View) string {
+// stateText returns the state of a Machine after a change, with these taints on its Node. A machine
+// that boots in reserve has none yet: its mark contains the time. For a machine that serves, it
+// contains when it left the reserve, if it ever did.
+func (m Machine) stateText(c MachineChange, taints []corev1.Taint, v View) string {
 	now, before := v.Now.UTC().Format(time.RFC3339), m.Object.Annotations[v1alpha1.ReserveStateAnnotation]
 	switch {
 	case c.Mark == Hold && m.Node != nil:
@@ -61,7 +63,7 @@ func (m Machine) state(c MachineChange, taints []corev1.Taint, v View) string {
 	case c.Mark == Hold || c.Mark == Keep && m.Reserve() && m.Node == nil:
 		return ""
 	case c.Mark == Keep && m.Reserve():
-		return heldState + m.since(v.Settings, v.Now) + m.nodeState(taints)
+		return heldState + m.heldSince(v.Settings, v.Now) + m.nodeState(taints)
 	case c.Mark == Free:
 		return fmt.Sprintf("Released at %s (%s)%s", now, c.Why, m.nodeState(taints))
 	case strings.HasPrefix(before, heldState):

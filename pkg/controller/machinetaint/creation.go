@@ -10,9 +10,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// Born decides whether a Machine that machine-controller-manager is about to create serves, or by what it is held in reserve. It asks no server.
-func (c *Controller) Born(b view.Creation) *v1alpha1.Reserve {
-	d := c.newest(b.Deployment.String())
+// ReserveMark returns what holds a Machine in reserve that machine-controller-manager is about to
+// create, nil if the Machine serves. It sends no request.
+func (c *Controller) ReserveMark(b view.Creation) *v1alpha1.Reserve {
+	d := c.newestOf(b.Deployment.String())
 	if d == nil {
 		return nil
 	}
@@ -29,11 +30,11 @@ func (c *Controller) Born(b view.Creation) *v1alpha1.Reserve {
 	if reserve.ServesOnCreation(machines, inFlight(b, s.Machines), workload) {
 		return nil
 	}
-	mark := c.settings.mark(now)
+	mark := c.settings.newMark(now)
 	return &mark
 }
 
-// inFlight counts the machines under way that are not among those that the store shows.
+// inFlight counts the creations in progress whose machines the store does not show.
 func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 	known := map[string]bool{}
 	for _, m := range shown {
@@ -47,12 +48,14 @@ func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 	return n
 }
 
-// Superfluous is a conflict where a MachineDeployment with an applied excess has as many machines as machine-controller-manager is
-// shown, apart from rollouts. Machine-controller-manager deletes machines that are named for deletion before it lowers the replicas of
-// their MachineSet, replaces them meanwhile, and may then freeze the MachineDeployment because it has too many machines.
+// Superfluous returns a conflict if a MachineDeployment with an applied excess has as many machines
+// as machine-controller-manager is shown, except during rollouts. Machine-controller-manager
+// deletes machines that are named for deletion before it lowers the replicas of their MachineSet.
+// It replaces them meanwhile, and may then freeze the MachineDeployment because it has too many
+// machines.
 func (c *Controller) Superfluous(b view.Creation) error {
 	key := b.Deployment.String()
-	d := c.newest(key)
+	d := c.newestOf(key)
 	if d == nil {
 		return nil
 	}
@@ -73,10 +76,10 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	if present < visible || pool.Spread(s.Sets, staying) {
 		return nil
 	}
-	return stale("machines", b.Machine.GenerateName, "there are %d machines, and there are to be %d", present, visible)
+	return conflictError("machines", b.Machine.GenerateName, "there are %d machines, and there are to be %d", present, visible)
 }
 
-// numbers are R and the excess that is applied to a MachineDeployment.
+// numbers returns R and the applied excess of a MachineDeployment.
 func (c *Controller) numbers(key string, d *v1alpha1.MachineDeployment) (workload int, applied reserve.Applied) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,8 +87,9 @@ func (c *Controller) numbers(key string, d *v1alpha1.MachineDeployment) (workloa
 	return m.workload(d), m.applied(d)
 }
 
-// newest is a MachineDeployment as the store shows it, or as we or others here have written it since.
-func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
+// newestOf returns a MachineDeployment as the store shows it, or as this process has written it
+// since.
+func (c *Controller) newestOf(key string) *v1alpha1.MachineDeployment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.newestLocked(key)
@@ -94,12 +98,12 @@ func (c *Controller) newest(key string) *v1alpha1.MachineDeployment {
 func (c *Controller) newestLocked(key string) *v1alpha1.MachineDeployment {
 	d, _ := c.stores.deployment(key)
 	if d != nil {
-		d = c.written.Newest(c.told.Newest(d))
+		d = c.written.Newest(c.externalUpdates.Newest(d))
 	}
 	return d
 }
 
-// Seen reports whether the store that Born counts from shows all Machines up to a version.
+// Seen reports whether the store that ReserveMark counts in shows all Machines up to a version.
 func (c *Controller) Seen(version string) bool {
 	return written.Reached(c.stores.machines.LastStoreSyncResourceVersion(), version)
 }

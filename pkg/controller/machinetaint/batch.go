@@ -9,14 +9,15 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
-// wave is all that one sync writes to machines. While machines are being freed, others may be needed already, because pods
-// come one after the other and replicas with them: what is raised meanwhile is freed in the same wave, and waits for no
-// write that is under way.
-type wave struct {
+// batch contains all writes of one sync to machines. While machines are being released, more may be
+// needed, because pods and replicas arrive one after the other: the batch also releases machines
+// for replicas that are raised meanwhile, and does not wait for writes in progress.
+type batch struct {
 	c *Controller
-	// key is that of the MachineDeployment.
+	// key is the key of the MachineDeployment.
 	key string
-	// written are the machines of the wave by name, as they will be, and frees says that some of them are freed.
+	// written are the machines of the batch by name, as they will be. frees reports whether some of
+	// them are released.
 	written map[string]*mcm.Machine
 	frees   bool
 	results chan result
@@ -24,21 +25,22 @@ type wave struct {
 	pending int
 }
 
-// result is the end of one write; change is that of a Machine, zero where a Node alone was written.
+// result is the end of one write. change is that of a Machine, and zero if only a Node was written.
 type result struct {
 	change MachineChange
 	err    error
 }
 
-// writeMachines writes all machines, some at the same time, and with them such as are to be freed before that has ended.
+// writeMachines writes all machines, some of them concurrently, including those that must be
+// released before that has ended.
 func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
-	w := &wave{
+	w := &batch{
 		c: c, key: v.Deployment.Namespace + "/" + v.Deployment.Name,
-		written: map[string]*mcm.Machine{}, results: make(chan result), slots: make(chan struct{}, side),
+		written: map[string]*mcm.Machine{}, results: make(chan result), slots: make(chan struct{}, maxParallel),
 	}
 	raised, done := c.listen(w.key)
 	defer done()
-	w.begin(ctx, v, p)
+	w.writeAll(ctx, v, p)
 	var errs []error
 	var moved []MachineChange
 	for w.pending > 0 {
@@ -49,30 +51,31 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 				moved = append(moved, r.change)
 			}
 		case <-raised:
-			w.rise(ctx)
+			w.releaseMore(ctx)
 		}
 	}
 	c.announceMoves(v.Deployment, moved)
 	return errors.Join(errs...)
 }
 
-// begin writes what a plan says of machines.
-func (w *wave) begin(ctx context.Context, v View, p Plan) {
+// writeAll starts the writes of a plan to machines.
+func (w *batch) writeAll(ctx context.Context, v View, p Plan) {
 	nodes := nodesOf(p)
 	for _, change := range p.Machines {
 		n, both := nodes[change.Name]
 		delete(nodes, change.Name)
-		w.machine(ctx, v, change, n, both)
+		w.startMachine(ctx, v, change, n, both)
 	}
 	for _, n := range p.Nodes {
 		if _, left := nodes[n.Machine.Object.Name]; left {
-			w.write(MachineChange{}, func() error { return w.c.writeNode(ctx, n) })
+			w.start(MachineChange{}, func() error { return w.c.writeNode(ctx, n) })
 		}
 	}
 }
 
-// rise looks again while the wave frees machines, and frees what is needed by now.
-func (w *wave) rise(ctx context.Context) {
+// releaseMore observes again while the batch releases machines, and releases the machines that are
+// needed by now.
+func (w *batch) releaseMore(ctx context.Context) {
 	if !w.frees {
 		return
 	}
@@ -90,20 +93,20 @@ func (w *wave) rise(ctx context.Context) {
 	for _, change := range p.Machines {
 		if _, ours := w.written[change.Name]; change.Mark == Free && !ours {
 			n, both := nodes[change.Name]
-			w.machine(ctx, v, change, n, both)
+			w.startMachine(ctx, v, change, n, both)
 		}
 	}
 }
 
-// machine writes one, and its Node if that differs.
-func (w *wave) machine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
-	w.written[change.Name] = changed(v.machine(change.Name), change, v)
+// startMachine starts the write of one machine, and of its Node if that changes.
+func (w *batch) startMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
+	w.written[change.Name] = changedMachine(v.machineByName(change.Name), change, v)
 	w.frees = w.frees || change.Mark == Free
-	w.write(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
+	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }
 
-// write does something beside the rest, at most side at the same time.
-func (w *wave) write(change MachineChange, do func() error) {
+// start runs a write concurrently with others, at most maxParallel at the same time.
+func (w *batch) start(change MachineChange, do func() error) {
 	w.pending++
 	go func() {
 		w.slots <- struct{}{}
@@ -113,7 +116,7 @@ func (w *wave) write(change MachineChange, do func() error) {
 	}()
 }
 
-// nodesOf are the changes of Nodes by the name of their machine.
+// nodesOf returns the changes of Nodes by the name of their machine.
 func nodesOf(p Plan) map[string]NodeChange {
 	nodes := map[string]NodeChange{}
 	for _, n := range p.Nodes {
@@ -122,7 +125,8 @@ func nodesOf(p Plan) map[string]NodeChange {
 	return nodes
 }
 
-// listen tells of changes of a MachineDeployment until done is called. The loop cannot, since it has the key in work.
+// listen reports changes of a MachineDeployment until done is called. The queue cannot, because the
+// key is being processed.
 func (c *Controller) listen(key string) (changed <-chan struct{}, done func()) {
 	news := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -135,8 +139,9 @@ func (c *Controller) listen(key string) (changed <-chan struct{}, done func()) {
 	}
 }
 
-// wake whoever listens; one who has not heard of the last change will see this one with it.
-func (c *Controller) wake(key string) {
+// notify wakes the listener of a MachineDeployment. If it has not received the last change yet, it
+// receives both together.
+func (c *Controller) notify(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// desired is the desired reserve of a MachineDeployment, and what its field is to show.
+type desired struct {
+	reserve.EffectiveExcess
+	// field is the new spec.excessReplicas, nil to leave it. restored reports whether it had this
+	// value already and was removed.
+	field    *int32
+	restored bool
+	// recorded is the value of the field to remember, nil for none. owners are the clients that
+	// asked for it.
+	recorded *int32
+	owners   []v1alpha1.ExcessOwner
+	// managed gives a restored field back to its owners; nil leaves metadata.managedFields
+	// unchanged.
+	managed []metav1.ManagedFieldsEntry
+	// abandonedBy is the owner that gave the field up, and so asks for nothing.
+	abandonedBy string
+	// fieldConflict is with clients that write a field that shows a derived value; lastWriter is
+	// one of them.
+	fieldConflict FieldConflict
+	lastWriter    string
+	// accounting is where the reserve is to be counted, and min the fewest replicas then.
+	accounting pool.Accounting
+	min        int
+	// problem reports that the settings cannot be parsed: the reserve stays as it is.
+	problem *problem
+}
+
+type problem struct {
+	reason  reserve.Reason
+	message string
+}
+
+// Reasons beyond those of package reserve.
+const (
+	// BoundsInvalid: an annotation with the desired excess is invalid.
+	BoundsInvalid reserve.Reason = reason.BoundsInvalid
+	// AnnotationInvalid: another annotation that a user writes is invalid.
+	AnnotationInvalid reserve.Reason = reason.AnnotationInvalid
+	// CapacityUnknown: an excess in resources cannot be converted to machines yet.
+	CapacityUnknown reserve.Reason = reason.CapacityUnknown
+	// ClusterUnreachable: the target cluster does not respond; see package reachability.
+	ClusterUnreachable reserve.Reason = reason.ClusterUnreachable
+	// Draining: the reserve is being given up, as an option of the controller or an annotation of
+	// the MachineDeployment requires.
+	Draining reserve.Reason = reason.Draining
+)
+
+// desiredReserve reads the desired reserve of a MachineDeployment. If bounds or a share determine
+// the excess, the field shows the result; otherwise the field is the setting itself, and keeps its
+// value if it vanishes.
+func desiredReserve(v View) desired {
+	d := v.Deployment
+	w := desired{recorded: recordedField(d), owners: recordedOwners(d)}
+	wishes, err := pool.WishesOf(d)
+	if wishes.Bounds != nil {
+		w.min = int(wishes.Bounds.Min)
+	}
+	if err != nil {
+		return w.keepReserve(v, BoundsInvalid, err.Error())
+	}
+	if w.accounting, err = v.desiredAccounting(); err != nil {
+		return w.keepReserve(v, AnnotationInvalid, err.Error())
+	}
+	draining, err := v.draining()
+	if err != nil {
+		return w.keepReserve(v, AnnotationInvalid, err.Error())
+	}
+	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
+	if !derived {
+		w.updateRecord(d, v.Pruned, v.Now)
+		wishes.Field = w.recorded
+	}
+	w.EffectiveExcess, err = reserve.Effective(wishes, v.Memory.workload(d), v.Allocatable)
+	switch {
+	case errors.Is(err, reserve.ErrUnknownCapacity):
+		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node", err))
+	case err != nil:
+		return w.keepReserve(v, BoundsInvalid, err.Error())
+	}
+	if derived {
+		w.showDerived(v)
+	}
+	if draining || v.AllLeaving && w.accounting == pool.Inclusive {
+		w.Wish, w.Excess = 0, 0
+	}
+	return w
+}
+
+// draining reports whether the reserve is to be given up, whatever else asks for one.
+func (v View) draining() (bool, error) {
+	text, set := v.Deployment.Annotations[v1alpha1.DrainReserveAnnotation]
+	if v.Settings.Drain || !set {
+		return v.Settings.Drain, nil
+	}
+	return v1alpha1.ParseDrainReserve(text)
+}
+
+// updateRecord records an explicit field with its owners, and restores one that has vanished,
+// unless its owner gave it up.
+func (w *desired) updateRecord(d *v1alpha1.MachineDeployment, pruned bool, at time.Time) {
+	field, before := d.Spec.ExcessReplicas, w.owners
+	if field == nil && w.recorded == nil {
+		return // as most MachineDeployments are
+	}
+	now := owners(d)
+	if len(now) > 0 {
+		w.owners = now
+	}
+	owner, gone := abandoningOwner(d, before)
+	switch {
+	case field != nil && *field <= 0:
+		w.recorded, w.owners = nil, nil // an explicit 0 leaves nothing to restore
+	case w.recorded != nil && len(now) == 0 && gone:
+		w.recorded, w.owners, w.abandonedBy = nil, nil, owner
+	case field != nil:
+		w.recorded = field
+		if len(now) == 0 {
+			w.managed = restoreOwners(d, before, at)
+		}
+	case w.recorded != nil && !pruned:
+		w.field, w.restored = w.recorded, true
+	}
+}
+
+// keepReserve leaves the reserve as it is, because its settings cannot be parsed.
+func (w desired) keepReserve(v View, reason reserve.Reason, message string) desired {
+	a := v.Memory.applied(v.Deployment)
+	w.EffectiveExcess = reserve.EffectiveExcess{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.workload(v.Deployment))), Max: a.Max}
+	w.accounting = v.presentAccounting()
+	w.problem = &problem{reason, message}
+	return w
+}
+
+func recordedField(d *v1alpha1.MachineDeployment) *int32 {
+	n, err := strconv.ParseInt(d.Annotations[v1alpha1.WantedExcessAnnotation], 10, 32)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	count := int32(n)
+	return &count
+}
+
+// recordedOwners returns the clients that asked for the recorded value. If the record cannot be
+// parsed there are none, which does not end the reserve.
+func recordedOwners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
+	text, set := d.Annotations[v1alpha1.ExcessOwnersAnnotation]
+	if !set {
+		return nil
+	}
+	owners, err := v1alpha1.ParseExcessOwners(text)
+	if err != nil {
+		return nil
+	}
+	return owners
+}
+
+// workloadReplicas returns R: the replicas that machine-controller-manager may act on.
+func workloadReplicas(d *v1alpha1.MachineDeployment) int {
+	return max(0, int(pool.Workload(d, d.Spec.Replicas)))
+}
+
+// appliedExcess returns what machine-controller-manager is asked to run beyond replicas.
+func appliedExcess(d *v1alpha1.MachineDeployment) reserve.Applied {
+	return pool.AppliedOf(d, d.Spec.Replicas)
+}
