@@ -158,14 +158,29 @@ func (m *member) panicked(key string, _ any) {
 	m.changed(key)
 }
 
+// probe asks the cluster whether it is reachable, and whether it is still what it was.
+func (m *member) probe(ctx context.Context) error {
+	if _, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+		return err
+	}
+	restored := m.wentBack(ctx)
+	if !restored && m.hpas.HasSynced() && m.health.wasSilent() {
+		var err error
+		if restored, err = m.contradicts(ctx); err != nil {
+			return err
+		}
+	}
+	if restored {
+		m.restored()
+	}
+	return nil
+}
+
 // probeLoop asks the cluster from time to time whether it is reachable.
 func (m *member) probeLoop(ctx context.Context) {
 	for {
 		tried, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
-		_, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(tried)
-		if err == nil && m.wentBack(tried) {
-			m.restored()
-		}
+		err := m.probe(tried)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -209,6 +224,13 @@ func (h *health) probed(err error) bool {
 		h.failures++
 	}
 	return was != h.isReachable() || first
+}
+
+// wasSilent reports whether something went unanswered since the cluster was heard.
+func (h *health) wasSilent() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failures > 0 || h.doubted
 }
 
 // silent notes that a write got no answer.

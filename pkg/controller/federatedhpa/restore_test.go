@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -125,6 +126,89 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 		}, "c1", "c2", "c3")
 	})
 })
+
+var _ = Describe("A cluster that is restored while it is out of reach, and passes its old version before it is reached again,", func() {
+	var backup *sim.Snapshot
+	// restored gives c2 back the 10 of before, while the hub cannot see it.
+	restored := func(f *federation, between func(c *cluster)) {
+		GinkgoHelper()
+		c := f.clusters[1]
+		c.set(func(c *cluster) { c.still = true }) // nothing is written to its autoscaler
+		c.Down(true, "federatedhpa")
+		time.Sleep(5 * time.Minute)
+		before := c.Version()
+		c.Restore(backup)
+		between(c)
+		c.passes(before)
+		c.Down(false, "federatedhpa")
+	}
+
+	It("is looked at anew, so that its maximum counts as it is", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(3, 30))
+			f.settle()
+			backup = f.clusters[1].Snapshot()
+			f.loads("shop", 25, 2, 2)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("24/3/3"))
+			restored(f, func(*cluster) {})
+			f.settle()
+			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+		}, "c1", "c2", "c3")
+	})
+
+	It("gets its autoscaler back where the backup had none", func() {
+		play(func(f *federation) {
+			f.start()
+			backup = f.clusters[1].Snapshot()
+			f.create(federated(3, 30))
+			f.settle()
+			restored(f, func(c *cluster) { Expect(c.hpa("shop")).To(BeNil()) })
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("10/10/10"))
+		}, "c1", "c2", "c3")
+	})
+
+	DescribeTable("is looked at anew when an order meets something else than the cache shows",
+		func(had bool) {
+			play(func(f *federation) {
+				f.start()
+				backup = f.clusters[1].Snapshot()
+				f.create(federated(3, 30))
+				f.settle()
+				if had {
+					backup = f.clusters[1].Snapshot()
+				}
+				f.loads("shop", 25, 2, 2)
+				f.settle()
+				c := f.clusters[1]
+				c.set(func(c *cluster) { c.still = true })
+				before := c.Version()
+				c.Restore(backup) // between two probes
+				c.passes(before)
+				f.change("shop", func(s *spec) { s.MaxReplicas = 5 })
+				f.settle()
+				Expect(f.sum("shop")).To(BeEquivalentTo(5), f.maxima("shop"))
+				Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+			}, "c1", "c2", "c3")
+		},
+		Entry("another version", true),
+		Entry("nothing", false),
+	)
+})
+
+// passes has others write to a cluster until its version is newer than that.
+func (c *cluster) passes(version string) {
+	GinkgoHelper()
+	for newer := false; !newer; {
+		c.deploy("other-" + c.Version())
+		order, err := resourceversion.CompareResourceVersion(c.Version(), version)
+		Expect(err).NotTo(HaveOccurred())
+		newer = order > 0
+	}
+}
 
 // restoresIn is how many restores were noticed, by cluster.
 func restoresIn(registry *prometheus.Registry) map[string]float64 {

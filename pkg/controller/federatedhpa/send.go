@@ -142,7 +142,7 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 		after = func(n *outboxEntry) { n.refuted(o, answer) }
 	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == Change:
 		log.V(4).Info("An autoscaler has changed meanwhile", "object", key, "because", err)
-		after = reread(ctx, client, nameOf(key), o)
+		after = m.reread(ctx, client, nameOf(key), o)
 	case result == written.Refused:
 		log.Error(err, "A cluster refuses an autoscaler", "object", key, "operation", o.Operation)
 		after = func(n *outboxEntry) {
@@ -160,13 +160,26 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 }
 
 // reread looks at what an order has met. That it had no effect counts only together with what is there instead: an earlier
-// order may have had one that the cache does not show yet.
-func reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*outboxEntry) {
-	fresh, err := client.Get(ctx, name, metav1.GetOptions{})
-	if !written.Answered(err) {
+// order may have had one that the cache does not show yet. A cluster that contradicts its cache is looked at anew.
+func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*outboxEntry) {
+	shown := m.hpas.GetStore().LastStoreSyncResourceVersion() // first: a consistent read is younger
+	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, Limit: 1})
+	switch {
+	case !written.Answered(err):
 		return nil
+	case err != nil:
+		return func(n *outboxEntry) { n.refuted(o, nil) }
+	case len(list.Items) == 0:
+		return func(n *outboxEntry) {
+			n.refuted(o, nil)
+			n.removed, n.removedAt, n.answered = o.UID, list.GetResourceVersion(), nil
+		}
 	}
-	return func(n *outboxEntry) { n.refuted(o, fresh) }
+	is := &list.Items[0]
+	if m.disproves(is, shown, list.GetResourceVersion()) {
+		m.restored()
+	}
+	return func(n *outboxEntry) { n.refuted(o, is) }
 }
 
 // refuted records that an order certainly had no effect, and the object that is there.

@@ -7,6 +7,8 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -15,8 +17,8 @@ var emptyList = metav1.ListOptions{FieldSelector: "metadata.name=federatedhpa-pr
 
 // wentBack reports whether the cluster's versions are lower than at the last probe: its etcd was restored from a backup. Watches go
 // on from versions that the cluster has yet to reach, so they show nothing of that. Each probe is a consistent read that begins after
-// the one before it has ended, so an API server whose cache is behind does not look like a restore. A cluster that passes its old
-// version between two probes goes unnoticed.
+// the one before it has ended, so an API server whose cache is behind does not look like a restore. For a cluster that passes its old
+// version between two probes, see contradicts.
 func (m *member) wentBack(ctx context.Context) bool {
 	list, err := m.dynamic.Resource(hpaResource).Namespace(cmp.Or(m.o.Namespace, metav1.NamespaceDefault)).List(ctx, emptyList)
 	if err != nil {
@@ -26,4 +28,55 @@ func (m *member) wentBack(ctx context.Context) bool {
 	before := m.probed
 	m.probed = list.GetResourceVersion()
 	return isNewer(before, m.probed)
+}
+
+// managed selects the autoscalers that hubs have created.
+var managed = metav1.ListOptions{LabelSelector: ownerLabel, Limit: 500}
+
+// contradicts reports whether a cluster has other autoscalers than it has shown before: its etcd was restored from a backup, and it
+// has passed its old version since. It is asked after each time without contact, because a restore is never without one.
+func (m *member) contradicts(ctx context.Context) (bool, error) {
+	store := m.hpas.GetStore()
+	shown := store.LastStoreSyncResourceVersion() // first: a consistent read is younger
+	there := map[string]bool{}
+	for options := managed; ; {
+		list, err := m.dynamic.Resource(hpaResource).Namespace(m.o.Namespace).List(ctx, options)
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if m.disproves(&list.Items[i], shown, list.GetResourceVersion()) {
+				return true, nil
+			}
+			there[cache.MetaObjectToName(&list.Items[i]).String()] = true
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return m.missesOne(there, shown), nil
+		}
+	}
+}
+
+// disproves reports whether an autoscaler that was read at a version shows that the cache is wrong. The cache has shown everything up
+// to another version.
+func (m *member) disproves(is *unstructured.Unstructured, shown, readAt string) bool {
+	if isNewer(shown, readAt) {
+		return true
+	}
+	if isNewer(is.GetResourceVersion(), shown) {
+		return false // it has changed since, and a watch shows that
+	}
+	item, found, _ := m.hpas.GetStore().GetByKey(cache.MetaObjectToName(is).String())
+	was, ok := unstructuredOf(item)
+	return !found || !ok || was.GetResourceVersion() != is.GetResourceVersion() && !isNewer(was.GetResourceVersion(), readAt)
+}
+
+// missesOne reports whether the cache has an autoscaler of long ago that is not there.
+func (m *member) missesOne(there map[string]bool, shown string) bool {
+	for _, item := range m.hpas.GetStore().List() {
+		u, ok := unstructuredOf(item)
+		if ok && u.GetLabels()[ownerLabel] != "" && !there[cache.MetaObjectToName(u).String()] && !isNewer(u.GetResourceVersion(), shown) {
+			return true
+		}
+	}
+	return false
 }
