@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/audit"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
@@ -87,6 +89,53 @@ var _ = Describe("In the long run, while the target cluster does not answer, a r
 		Expect(p.busy(ctx)).To(Equal(busy))
 	})
 })
+
+var _ = Describe("In the long run, while the target cluster does not answer,", Label("long", "ours"), Serial, func() {
+	It("nothing is released for pods that may be gone, and no zone gives a replica to another", func(ctx context.Context) {
+		_, _, link := apart(ctx, "e2e-cut-others")
+		p := newPool(ctx, "waited", 1, excess(1))
+		z := newZones(ctx, "even", []int32{2, 2}, balanced(machine.BalanceContinuous))
+		p.rests(ctx, 1, 1, "Complete")
+		z.settle(ctx, 2, 2)
+		z.says(ctx, "ZonesBalanced", "True Even")
+		p.work(ctx, 1)
+		p.moreWork(ctx, 2)
+		Eventually(p.waiting(ctx)).WithContext(ctx).Should(Equal(1))
+
+		By("cutting the link, then taking the pod that waits away, allowing a release, and scaling one of the zones")
+		link.Cut()
+		Eventually(p.saying(ctx)).WithContext(ctx).Should(HavePrefix("ClusterUnreachable, "))
+		p.moreWork(ctx, 1)
+		Eventually(p.waiting(ctx)).WithContext(ctx).Should(BeZero())
+		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:"1:4:1"}}}`, machine.BoundsAnnotation))
+		z[0].scale(ctx, 4)
+		z.settle(ctx, 4, 2)
+		z.says(ctx, "ZonesBalanced", "False ClusterUnreachable")
+		Consistently(func(g Gomega) {
+			g.Expect(p.replicas(ctx)).To(Equal(1))
+			g.Expect(z.replicas(ctx)).To(Equal("4/2"))
+		}, "10s", "1s").Should(Succeed())
+
+		By("mending the link: zones are evened out, and only a pod that waits now gets a machine")
+		link.Mend()
+		z.settle(ctx, 3, 3)
+		p.rests(ctx, 1, 1, "Complete")
+		Expect(p.replicas(ctx)).To(Equal(1))
+		p.moreWork(ctx, 2)
+		p.rests(ctx, 2, 1, "Complete")
+	})
+})
+
+// waiting is the number of the pool's pods that have no place yet.
+func (p pool) waiting(ctx context.Context) func() (int, error) {
+	return func() (int, error) {
+		list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "work=" + p.name, FieldSelector: "spec.nodeName="})
+		if err != nil {
+			return 0, err
+		}
+		return len(list.Items), nil
+	}
+}
 
 // idle are the machines that run no pod of work, sorted.
 func (p pool) idle(ctx context.Context) []string {

@@ -29,15 +29,21 @@ var _ = Describe("Zones", Label("ours"), func() {
 		z.says(ctx, "ZonesBalanced", "True Even")
 	})
 
-	It("that are paused scale as the others do, and share growth with them", func(ctx context.Context) {
-		z := newZones(ctx, "paused", []int32{2, 2}, balanced(machine.BalanceScaleUp))
-		z.settle(ctx, 2, 2)
-		z.patch(ctx, `{"spec":{"paused":true}}`)
-		z[0].scale(ctx, 5)
-		z.settle(ctx, 4, 3)
-		z.says(ctx, "ZonesBalanced", "True Even")
-		Expect(z.replicas(ctx)).To(Equal("4/3"))
-	})
+	DescribeTable("that are paused scale as the others do, share growth with them, and release what is in reserve first",
+		func(ctx context.Context, mode machine.BalanceMode) {
+			z := newZones(ctx, "paused-"+strings.ToLower(string(mode)), []int32{2, 2}, balanced(mode), excess(1))
+			z.rest(ctx, 1, 2, 2)
+			z.patch(ctx, `{"spec":{"paused":true}}`)
+			reserved := slices.Concat(z[0].reserve(ctx), z[1].reserve(ctx))
+			z[0].scale(ctx, 5)
+			z.rest(ctx, 1, 4, 3)
+			Expect(slices.Concat(z[0].serving(ctx), z[1].serving(ctx))).To(ContainElements(reserved))
+			z.says(ctx, "ZonesBalanced", "True Even")
+			Expect(z.replicas(ctx)).To(Equal("4/3"))
+		},
+		Entry("with growth alone", machine.BalanceScaleUp),
+		Entry("all the time", machine.BalanceContinuous),
+	)
 
 	It("keep their growth where only one of them is dedicated, or they are of different pools", func(ctx context.Context) {
 		z := newZones(ctx, "dedicated", []int32{1, 1}, balanced(machine.BalanceScaleUp))
@@ -192,6 +198,14 @@ func (z zones) settle(ctx context.Context, replicas ...int32) {
 	GinkgoHelper()
 	for i, n := range replicas {
 		z[i].settles(ctx, n)
+	}
+}
+
+// rest waits until each zone is at rest with so many machines that serve, and as many in reserve as the others have.
+func (z zones) rest(ctx context.Context, reserve int, serving ...int) {
+	GinkgoHelper()
+	for i, n := range serving {
+		z[i].rests(ctx, n, reserve, "Complete")
 	}
 }
 
