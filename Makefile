@@ -113,6 +113,13 @@ storms: ## STORMS=300 storms of each controller, and half as many with seeds dra
 STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/federatedhpa \
 	./pkg/controller/machinetaint ./pkg/controller/release ./pkg/provider/nodegroup
 
+# How many objects come and go in each soak.
+SOAK ?= 10000
+
+.PHONY: soak
+soak: ## SOAK=10000 objects come and go in each controller, one after the other, in virtual time; what is held returns to where it was
+	SOAK=$(SOAK) go test -count=1 -p 1 -timeout=3h $(STORMY) -ginkgo.label-filter=soak -ginkgo.v -ginkgo.no-color
+
 # How many faults may happen on one way, and how many states of each model are searched at most.
 FAULTS ?= 2
 STATES ?= 12000000
@@ -122,7 +129,7 @@ explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults
 	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms explore test-race test-tools test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms soak explore test-race test-tools test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each
@@ -252,10 +259,6 @@ bench-plugin: ## kubectl evenkeel at 1000 machines and 10,000 pods: time and mem
 .PHONY: bench-similar
 bench-similar: ## Grouping by hashing beside comparing every pair
 	go test -run='^$$' -bench=. ./pkg/similar
-
-.PHONY: soak-federation
-soak-federation: ## 10,000 kubeconfigs, clusters and objects of federation come and go in virtual time; what is held returns to where it was
-	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa -run=TestFederatedHPA -rotations=10000 -ginkgo.focus='leaves nothing behind' -ginkgo.v -ginkgo.no-color
 
 .PHONY: bench-federation
 bench-federation: ## 100 federated autoscalers over 10 clusters in virtual time: time, calls and memory, and beside a cluster that hangs

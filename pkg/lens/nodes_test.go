@@ -149,7 +149,7 @@ var _ = Describe("Nodes", func() {
 		Expect(read(ctx)).To(Equal("store"))
 	})
 
-	It("that come and go leave nothing behind, however their last write ended", func(ctx SpecContext) {
+	It("that come and go leave nothing behind, however their last write ended", Label("soak"), func(ctx SpecContext) {
 		memory := client.(nodesFromStore).nodes
 		ends := []error{nil, errors.New("connection lost"), apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer")), apierrors.NewNotFound(corev1.Resource("nodes"), "n")}
 		for i := range 10_000 {

@@ -173,6 +173,17 @@ var _ = Describe("Settling", func() {
 	})
 })
 
+var _ = DescribeTable("A soak has rounds until enough objects have come and gone", func(asked string, rounds int) {
+	if asked != "" {
+		GinkgoT().Setenv("SOAK", asked)
+	}
+	Expect(storm.Soak(600, 60)).To(Equal(rounds))
+},
+	Entry("as usual", "", 10),
+	Entry("as many as are asked for", "120", 2),
+	Entry("no fewer", "121", 3),
+)
+
 var _ = Describe("Seeds", func() {
 	It("run one after the other", func() {
 		setenv("STORMS", "")

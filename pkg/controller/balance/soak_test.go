@@ -12,18 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
 
 var _ = Describe("What comes and goes", func() {
-	It("leaves nothing behind: MachineDeployments that go while they are written, with their Machines", func() {
+	It("leaves nothing behind: MachineDeployments that go while they are written, with their MachineSets and MachineClasses", Label("soak"), func() {
+		const each = 20
+		rounds := storm.Soak(600, 3*each)
 		play(func(c *cluster) {
 			var held *Controller
 			c.Start("balance", exposed(func(it *Controller) { held = it }))
 			c.Lag("machinedeployments", sim.Uniformly(1, 0, 3*time.Second), "balance")
 			most := 0
-			for round := range 10 {
-				for i := range 20 {
+			for round := range rounds {
+				for i := range each {
 					c.deploy(member(fmt.Sprintf("m-%d-%d", round, i), 1, scaleUp, labelled("p"), excess("3")))
 				}
 				for range 20 {

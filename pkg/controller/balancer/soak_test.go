@@ -20,7 +20,9 @@ import (
 
 var _ = Describe("What comes and goes", func() {
 	// Half of the workloads may not be scaled, and a quarter of the Balancers name a version that there never was.
-	It("leaves nothing behind: 2,000 objects", func() {
+	It("leaves nothing behind: Balancers and their workloads", Label("soak"), func() {
+		const each = 100
+		rounds := storm.Soak(2_000, 2*each)
 		storm.Bubble(suite, func() {
 			c := still(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
 			defer c.End()
@@ -30,8 +32,8 @@ var _ = Describe("What comes and goes", func() {
 				return watched(Options{}, func(it *Controller) { held = it })(ctx, config)
 			})
 			c.settle()
-			for round := range 10 {
-				for i := range 100 {
+			for round := range rounds {
+				for i := range each {
 					name := fmt.Sprintf("it-%d-%d-%s", round, i, []string{"even", "odd"}[i%2])
 					c.deploy(name, 1)
 					b := object(name, 3, even(), name)

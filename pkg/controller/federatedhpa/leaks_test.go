@@ -4,7 +4,6 @@ package federatedhpa_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -16,12 +15,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
-// A soak is as long as it is told to be; make soak-federation has a long one.
-var rotations = flag.Int("rotations", 150, "kubeconfigs, clusters and objects that come and go")
+// rotations is how many kubeconfigs, clusters and objects come and go.
+func rotations() int { return storm.Soak(150, 1) }
 
 // held is what a process holds once the garbage is collected.
 type held struct {
@@ -41,15 +41,16 @@ func (f *federation) holding() held {
 }
 
 // expectNoGrowth allows for noise, and for much less than one of what came and went each time would take.
-func expectNoGrowth(before, after held) {
+func expectNoGrowth(before, after held, rotations int) {
 	GinkgoHelper()
 	AddReportEntry("before, after", fmt.Sprintf("%+v %+v", before, after))
 	Expect(after.goroutines).To(BeNumerically("<=", before.goroutines+5))
-	Expect(int64(after.heap)-int64(before.heap)).To(BeNumerically("<", 1<<20+int64(*rotations)*1024), "bytes")
+	Expect(int64(after.heap)-int64(before.heap)).To(BeNumerically("<", 1<<20+int64(rotations)*1024), "bytes")
 }
 
-var _ = Describe("What comes and goes leaves nothing behind", func() {
+var _ = Describe("What comes and goes leaves nothing behind", Label("soak"), func() {
 	It("of kubeconfigs that are replaced", func() {
+		all := rotations()
 		play(func(f *federation) {
 			f.start()
 			f.create(federated(2, 20))
@@ -63,18 +64,18 @@ var _ = Describe("What comes and goes leaves nothing behind", func() {
 			}
 			rotate(20)
 			before := f.holding()
-			rotate(*rotations)
-			expectNoGrowth(before, f.holding())
+			rotate(all)
+			expectNoGrowth(before, f.holding(), all)
 			Expect(f.bounds("shop")).To(Equal("1..10/1..10"))
 		}, "c1", "c2")
 	})
 
 	It("of clusters that the registry names for a while, in the metrics neither", func() {
-		registry := prometheus.NewRegistry()
+		registry, all := prometheus.NewRegistry(), rotations()
 		play(func(f *federation) {
 			f.options.Registerer = registry
 			f.start()
-			for i := range *rotations {
+			for i := range all {
 				f.alias(fmt.Sprint("guest", i), "c2")
 				f.register("c1", fmt.Sprint("guest", i))
 				time.Sleep(time.Second)
@@ -105,9 +106,10 @@ var _ = Describe("What comes and goes leaves nothing behind", func() {
 	})
 
 	It("of objects", func() {
+		all := rotations()
 		play(func(f *federation) {
 			f.start()
-			for i := range *rotations {
+			for i := range all {
 				o := federated(1, 10)
 				o.Name = fmt.Sprint("shop", i)
 				o.Spec.ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: fmt.Sprintf("example.com/v%d", i), Kind: "Widget", Name: o.Name}

@@ -14,15 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
-// batch is how many machines, Nodes and pods come and go at a time, rounds how often.
-const batch, rounds = 100, 12
+// batch is how many machines, Nodes and pods come and go at a time.
+const batch = 100
 
 var _ = Describe("In the long run", func() {
-	It("what the controller holds returns to where it was when 3,600 objects have come and gone", func() {
+	It("what the controller holds returns to where it was when thousands of objects have come and gone", Label("soak"), func() {
+		rounds := storm.Soak(3_600, 3*batch)
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			before := a.taint.Remembered()

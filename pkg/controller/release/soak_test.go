@@ -68,8 +68,9 @@ func (c *cluster) extinct(ctx context.Context, number, size int) {
 }
 
 var _ = Describe("What the controller holds", func() {
-	It("returns to where it was after 10,000 objects have come and gone: pods, ReplicaSets, Nodes", func() {
-		const generations, size = 10, 350
+	It("returns to where it was after thousands of objects have come and gone: pods, ReplicaSets, Nodes", Label("soak"), func() {
+		const size = 350
+		generations := storm.Soak(10_000, 3*size)
 		storm.Bubble(suite, func() {
 			c := alone(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
 			defer c.End()
@@ -104,6 +105,22 @@ var _ = Describe("What the controller holds", func() {
 			Expect(c.ours.MachineV1alpha1().MachineDeployments(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
 			c.settle()
 			Expect(watched.Held()).To(HaveKeyWithValue("series", 0))
+		})
+	})
+
+	It("forgets since when a pod has waited beside room, once none waits", func() {
+		play(func(c *cluster) {
+			var watched *Controller
+			c.grow("a", 2, 1, "1:10")
+			c.Start("release", controller(usual, func(seen *Controller) { watched = seen }))
+			c.settle()
+			Expect(c.core.CoreV1().Pods(ns).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
+			c.create(pod("p", 1000, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "picky"} }))
+			time.Sleep(10 * time.Second)
+			Expect(watched.Held()).To(HaveKeyWithValue("pods doubted", 1))
+			Expect(c.core.CoreV1().Pods(ns).Delete(context.Background(), "p", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(10 * time.Second)
+			Expect(watched.Held()).To(HaveKeyWithValue("pods doubted", 0))
 		})
 	})
 

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
@@ -24,11 +25,12 @@ func (s *Server) remembered() map[string]int {
 }
 
 var _ = Describe("A soak", func() {
-	It("of 10,000 objects that come and go leaves nothing behind", func() {
+	It("of thousands of objects that come and go leaves nothing behind", Label("soak"), func() {
+		const pools = 50 // of a MachineDeployment, a MachineSet, a Machine and a Node each
+		rounds := storm.Soak(10_000, 4*pools)
 		play(func(c *cluster) {
 			s := c.wire.server
 			ctx, core := context.Background(), c.core.CoreV1().Nodes()
-			const rounds, pools = 50, 50 // of a MachineDeployment, a MachineSet, a Machine and a Node each
 			for round := range rounds {
 				var names []string
 				for i := range pools {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+)
+
+// soakVariable is how many objects come and go in each soak.
+const soakVariable = "SOAK"
+
+// Soak returns how many rounds of a soak it takes until at least that many objects have come and gone, or as many as SOAK says. It
+// reports them, and how long the spec took.
+func Soak(usual, each int) (rounds int) {
+	objects := usual
+	if text := os.Getenv(soakVariable); text != "" {
+		var err error
+		if objects, err = strconv.Atoi(text); err != nil || objects < 1 {
+			ginkgo.Fail(fmt.Sprintf("%s=%q: want a number", soakVariable, text))
+		}
+	}
+	rounds = (objects + each - 1) / each
+	begin := time.Now()
+	ginkgo.DeferCleanup(func() {
+		ginkgo.AddReportEntry("soak", fmt.Sprintf("%d objects in %.0f s", rounds*each, time.Since(begin).Seconds()))
+	})
+	return rounds
+}
