@@ -62,6 +62,9 @@ var _ = DescribeTable("A plan moves",
 	Entry("none into reserve that somebody wants gone (4)", func(w *world) {
 		w.machine("f").Reserve, w.machine("f").Priority = false, 1
 	}),
+	Entry("one that was to be drained into reserve, as soon as it is empty (4, 5)", func(w *world) {
+		w.machine("f").Reserve, w.machine("f").Priority, w.machine("f").SeenPriority = false, PriorityVictim, PriorityVictim
+	}, Move{"f", true, Retired}),
 	Entry("an empty one of an old revision into reserve, before the newest (4)", func(w *world) {
 		w.machine("f").Reserve, w.machine("f").Pods, w.machine("a").Set = false, 1, old
 		empty("a", "b")(w)

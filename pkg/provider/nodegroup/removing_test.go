@@ -17,9 +17,12 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -226,6 +229,38 @@ var _ = Describe("Removing", func() {
 		})
 	})
 
+	It("reads machines and MachineSets once, so that a rollout that ends meanwhile counts whole or not at all", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 2)
+			c.running("pool", "a", "b")
+			other := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", c.deployment("pool"))}}}
+			other.Spec.Replicas = 1
+			_, err := c.ours.MachineSets(ns).Create(context.Background(), other, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.lull()
+			changing := &changingSource{Source: c.wire.server.memory.source}
+			c.wire.server.memory.source = changing
+			Expect(code(c.remove("pool", "node-a"))).To(Equal(codes.FailedPrecondition), "as the first read shows it")
+			Expect(changing.reads).To(Equal(1))
+		})
+	})
+
+	It("refuses a machine of the MachineDeployment that has the name now, for one that had it before", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 2)
+			c.running("pool", "a", "b")
+			c.lull()
+			memory, nodes := c.wire.server.memory, []*pb.ExternalGrpcNode{{Name: "node-a"}}
+			g, err := memory.findGroup("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(memory.machinesToDelete(g, nodes)).To(HaveKey("a"))
+			g.Deployment = g.Deployment.DeepCopy()
+			g.Deployment.UID = "before"
+			_, err = memory.machinesToDelete(g, nodes)
+			Expect(code(err)).To(Equal(codes.InvalidArgument))
+		})
+	})
+
 	It("waits while another MachineSet asks for machines, though it has none: the smaller number would be spread over both", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
@@ -374,3 +409,17 @@ var _ = Describe("The end", func() {
 		})
 	})
 })
+
+// changingSource shows only the first MachineSet from the second read on.
+type changingSource struct {
+	pool.Source
+	reads int
+}
+
+func (s *changingSource) Sets(deployment types.UID) []*mcm.MachineSet {
+	sets := s.Source.Sets(deployment)
+	if s.reads++; s.reads > 1 {
+		return sets[:1]
+	}
+	return sets
+}
