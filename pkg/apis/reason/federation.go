@@ -34,7 +34,7 @@ var Federation = Conditions{
 	},
 	"OverCommitted": {
 		{Name: "Within", Status: False, Meaning: "The maximums of the clusters do not add up to more than `maxReplicas`."},
-		{Name: "MaximaExceedIt", Status: True, Passing: true, Meaning: "The maximums of the clusters may add up to more than `maxReplicas`: the share of an unreachable cluster is lent, or `maxReplicas` was lowered, or somebody edited an autoscaler."},
+		{Name: "MaximaExceedMaxReplicas", Status: True, Passing: true, Meaning: "The maximums of the clusters may add up to more than `maxReplicas`: the share of an unreachable cluster is lent, or `maxReplicas` was lowered, or an autoscaler was edited."},
 	},
 	"MinExceeded": {
 		{Name: "Within", Status: False, Meaning: "The minimums of the clusters do not add up to more than `minReplicas`."},

@@ -57,7 +57,7 @@ var _ = Describe("The examples", func() {
 			Expect(f.condition("shop", "OverCommitted")).To(Equal("False Within"))
 			time.Sleep(24 * time.Hour)
 			Expect(f.maxima("shop")).To(Equal("56/4/20"))
-			Expect(f.condition("shop", "OverCommitted")).To(Equal("True MaximaExceedIt"))
+			Expect(f.condition("shop", "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 			f.clusters[2].Down(false, "federatedhpa")
 			f.settle()
 			Expect(f.condition("shop", "OverCommitted")).To(Equal("False Within"))

@@ -65,7 +65,7 @@ var _ = Describe("Clusters that come and go", func() {
 			Expect(f.maxima("shop")).To(Equal("17/3/10"))
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("27/3/10"))
-			Expect(f.condition("shop", "OverCommitted")).To(Equal("True MaximaExceedIt"))
+			Expect(f.condition("shop", "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 			f.clusters[2].Down(false, "federatedhpa")
 			f.settle()
 			Expect(f.condition("shop", "OverCommitted")).To(Equal("False Within"))

@@ -260,7 +260,7 @@ var _ = Describe("A cluster out of reach", func() {
 		Expect(orders(NewPlan(v))).To(BeEmpty())
 		v = gone(lending, 10*time.Minute)
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 2..20"}))
-		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedIt"))
+		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 	})
 
 	It("gives it away if it was given up", func() {
@@ -271,7 +271,7 @@ var _ = Describe("A cluster out of reach", func() {
 	It("is lowered first when it returns", func() {
 		v := view(federated(2, 20, lending), has("a", 2, 20, 12), has("b", 1, 10, 4))
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..13", "b 1..7"}), "both keep what they run, and the sum is 20 again")
-		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedIt"))
+		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 	})
 
 	It("is remembered by the ledger where nothing can be seen", func() {

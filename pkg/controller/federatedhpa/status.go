@@ -211,7 +211,7 @@ func overCommitted(p Plan, r rules) metav1.Condition {
 	}
 	over := counted - r.max
 	return condition(v1alpha1.ConditionOverCommitted, over > 0,
-		Hold{"MaximaExceedIt", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of these belong to unreachable clusters whose share is lent", over, lent)},
+		Hold{"MaximaExceedMaxReplicas", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of these belong to unreachable clusters whose share is lent", over, lent)},
 		Hold{"Within", "the clusters' maxima do not add up to more than maxReplicas"})
 }
 

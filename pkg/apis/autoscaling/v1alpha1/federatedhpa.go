@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FederatedHorizontalPodAutoscaler is one autoscaler for a workload that runs in several clusters. It lives in a hub. In
-// each of the clusters that it uses there is a HorizontalPodAutoscaler of the same namespace and name, which scales there
-// by what it measures there, also while the hub or the link to it is down. The hub only partitions minReplicas and
-// maxReplicas, and shifts them to where they are needed.
+// FederatedHorizontalPodAutoscaler is one autoscaler for a workload that runs in several clusters.
+// It is stored in a hub. Each cluster in use has a HorizontalPodAutoscaler of the same namespace
+// and name, which scales by the metrics of that cluster, even while the hub or the link to it is
+// down. The hub only partitions minReplicas and maxReplicas, and moves them to the clusters that
+// need them.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -35,107 +36,115 @@ type FederatedHorizontalPodAutoscaler struct {
 	// Specification of the desired behavior.
 	Spec FederatedHorizontalPodAutoscalerSpec `json:"spec"`
 
-	// Most recently observed status, and the memory of what was promised to whom.
+	// Most recently observed status, and the record of what was promised to each cluster.
 	// +optional
 	Status FederatedHorizontalPodAutoscalerStatus `json:"status,omitempty"`
 }
 
-// FederatedHorizontalPodAutoscalerSpec says what to scale, between which bounds, and in which clusters.
+// FederatedHorizontalPodAutoscalerSpec defines what to scale, between which bounds, and in which
+// clusters.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="self.minReplicas >= 1 || self.minPolicy == 'AllowZero'",message="minReplicas of 0 needs minPolicy AllowZero"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || self.placement.template.apiVersion == self.scaleTargetRef.apiVersion && self.placement.template.kind == self.scaleTargetRef.kind && has(self.placement.template.metadata.name) && self.placement.template.metadata.name == self.scaleTargetRef.name",message="placement.template must have the apiVersion, kind and name of scaleTargetRef"
 type FederatedHorizontalPodAutoscalerSpec struct {
-	// ScaleTargetRef points to the workload, in each cluster in the namespace of this object. Where it does not exist the
-	// cluster's autoscaler waits for it.
+	// ScaleTargetRef is the workload, in the namespace of this object in each cluster. If it does
+	// not exist in a cluster, the cluster's autoscaler waits for it.
 	ScaleTargetRef ScaleTargetReference `json:"scaleTargetRef"`
 
-	// MinReplicas is the minimum over all clusters. With minPolicy Strict no more clusters are used than this number.
+	// MinReplicas is the minimum over all clusters. With minPolicy Strict, no more clusters than
+	// this number are used.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the maximum over all clusters: the maxima of their autoscalers never add up to more, also not for a
-	// moment and not while clusters are out of reach, unless unreachable.policy says so. When it is lowered, what runs
-	// beyond it is taken back as fast as the clusters confirm.
+	// MaxReplicas is the maximum over all clusters. The maxima of their autoscalers never add up to
+	// more, not even for a moment or while clusters are out of reach, unless unreachable.policy
+	// allows it. When it is lowered, replicas beyond it are removed as fast as the clusters
+	// confirm.
 	// +kubebuilder:validation:Minimum=1
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// Metrics are those of a HorizontalPodAutoscaler (autoscaling/v2), and are given to each cluster unchanged. Targets per
-	// pod mean the same everywhere. A metric of type Object or External is read in each cluster by itself: one queue that
-	// all clusters read would be served by all of them at once.
+	// Metrics are those of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
+	// unchanged. Targets per pod mean the same in every cluster. Each cluster reads metrics of type
+	// Object or External by itself: if all clusters read the same queue, each of them scales for
+	// the whole queue.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Metrics []runtime.RawExtension `json:"metrics,omitempty"`
 
-	// Behavior is that of a HorizontalPodAutoscaler (autoscaling/v2), and is given to each cluster unchanged. Policies of
-	// type Pods hold per cluster.
+	// Behavior is that of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
+	// unchanged. Policies of type Pods apply per cluster.
 	// +optional
 	Behavior *runtime.RawExtension `json:"behavior,omitempty"`
 
-	// ClusterSelector chooses among the clusters that the hub knows, by their labels. Not set means all.
+	// ClusterSelector selects clusters that the hub knows by their labels. If unset, all are
+	// selected.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Clusters are preferences for single clusters. The name * stands for all that are not named. A preference does not
-	// select a cluster.
+	// Clusters are preferences for individual clusters. The name * applies to all clusters that are
+	// not listed. A preference does not select a cluster.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Clusters []ClusterPreference `json:"clusters,omitempty"`
 
-	// MinPolicy says how many clusters are used. Strict, which is the default: as many as minReplicas allows with one
-	// replica in each. AtLeastOne: all, each with a minimum of 1, though that may add up to more than minReplicas. AllowZero:
-	// all, with minima of 0 where minReplicas does not reach; it needs metrics of type Object or External and clusters that
-	// allow scaling to zero.
+	// MinPolicy defines how many clusters are used. Strict (the default): as many as minReplicas
+	// allows with one replica in each. AtLeastOne: all, each with a minimum of 1, even if these add
+	// up to more than minReplicas. AllowZero: all, with a minimum of 0 where minReplicas is not
+	// sufficient; this requires metrics of type Object or External, and clusters that allow scaling
+	// to zero.
 	// +optional
 	// +kubebuilder:default=Strict
 	MinPolicy MinPolicy `json:"minPolicy,omitempty"`
 
-	// Joining lets a cluster that is not used join while all used ones are at their limits.
+	// Joining lets an unused cluster join while all used ones are at their limits.
 	// +optional
 	Joining *Joining `json:"joining,omitempty"`
 
-	// Rebalance says how the bounds move between clusters.
+	// Rebalance defines how bounds move between clusters.
 	// +optional
 	Rebalance *Rebalance `json:"rebalance,omitempty"`
 
-	// Unreachable says what becomes of the share of a cluster that cannot be reached. Not set means that it is held.
+	// Unreachable defines what happens to the share of a cluster that cannot be reached. If unset,
+	// the cluster keeps its share.
 	// +optional
 	Unreachable *Unreachable `json:"unreachable,omitempty"`
 
-	// Placement says whether the workload is created and removed along with the cluster's autoscaler. Not set means that
-	// somebody else does that.
+	// Placement defines whether the workload is created and deleted together with the cluster's
+	// autoscaler. If unset, the workload is managed elsewhere.
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
 
-	// DeletionPolicy says what becomes of what was made in the clusters when this object is deleted. Delete, which is the
-	// default, removes it, and waits for clusters that are out of reach. Orphan leaves it all as it is.
+	// DeletionPolicy defines what happens to the objects in the clusters when this object is
+	// deleted. Delete (the default) deletes them, and waits for clusters that are out of reach.
+	// Orphan leaves them unchanged.
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Adopt takes over a HorizontalPodAutoscaler of the same name that somebody else made. Otherwise the cluster that has it
-	// is not used.
+	// Adopt takes over an existing HorizontalPodAutoscaler of the same name that another client
+	// created. Otherwise, a cluster that has one is not used.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// Paused stops writing to clusters; status goes on.
+	// Paused stops all writes to clusters. The status is still updated.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// ScaleTargetReference points to a workload with a scale subresource.
+// ScaleTargetReference identifies a workload with a scale subresource.
 type ScaleTargetReference struct {
-	// APIVersion of the workload, as in apps/v1.
+	// APIVersion of the workload, for example apps/v1.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	APIVersion string `json:"apiVersion"`
 
-	// Kind of the workload, as in Deployment.
+	// Kind of the workload, for example Deployment.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
@@ -146,39 +155,41 @@ type ScaleTargetReference struct {
 	Name string `json:"name"`
 }
 
-// ClusterPreference is what is wished for one cluster.
+// ClusterPreference contains the settings for one cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 type ClusterPreference struct {
-	// Name of the cluster, or * for all that are not named.
+	// Name of the cluster, or * for all clusters that are not listed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// MinReplicas is what the cluster's minimum is at least, if the cluster is used.
+	// MinReplicas is the lower limit of the cluster's minimum, if the cluster is used.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is what the cluster's maximum is at most. Not set means that only the maximum over all clusters limits it.
+	// MaxReplicas is the upper limit of the cluster's maximum. If unset, only the maximum over all
+	// clusters limits it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// Weight is the cluster's share of what is to spare, and of what is short, among its tier. Not set means 1.
+	// Weight is the relative size of the cluster's share in its tier. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Weight *int32 `json:"weight,omitempty"`
 
-	// Tier says when the cluster's turn comes: lower ones are used first and get first. Not set means 0.
+	// Tier is the order in which clusters are used: lower tiers are used first, and get replicas
+	// first. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Tier int32 `json:"tier,omitempty"`
 }
 
-// MinPolicy says how many clusters are used.
+// MinPolicy defines how many clusters are used.
 //
 // +kubebuilder:validation:Enum=Strict;AtLeastOne;AllowZero
 type MinPolicy string
@@ -190,7 +201,7 @@ const (
 	AllowZero  MinPolicy = "AllowZero"
 )
 
-// DeletionPolicy says what becomes of the clusters' autoscalers.
+// DeletionPolicy defines what happens to the clusters' autoscalers.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string

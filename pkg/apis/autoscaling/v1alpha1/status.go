@@ -4,9 +4,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FederatedHorizontalPodAutoscalerStatus is what is known of the clusters, and what was promised to them.
+// FederatedHorizontalPodAutoscalerStatus is the observed state of the clusters, and the record of
+// what was promised to them.
 type FederatedHorizontalPodAutoscalerStatus struct {
-	// ObservedGeneration is the generation that this status is about.
+	// ObservedGeneration is the generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -14,11 +15,12 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
 
-	// DesiredReplicas is what the clusters' own autoscalers ask for, as last seen.
+	// DesiredReplicas is the sum of the replicas that the clusters' own autoscalers ask for, as
+	// last seen.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas,omitempty"`
 
-	// ReadyReplicas over all clusters, where the workload says so.
+	// ReadyReplicas over all clusters, if the workload reports them.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
@@ -30,11 +32,12 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	// +optional
 	MaxReplicas int32 `json:"maxReplicas,omitempty"`
 
-	// CountedReplicas is the highest that the clusters' maxima can add up to at this moment, with all that is under way.
+	// CountedReplicas is the highest sum of the clusters' maxima that is possible at this moment,
+	// including all outstanding requests.
 	// +optional
 	CountedReplicas int32 `json:"countedReplicas,omitempty"`
 
-	// Clusters that are selected, or that something was promised to.
+	// Clusters that are selected, or that have something promised to them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -53,11 +56,13 @@ const (
 	ConditionReady = "Ready"
 	// ConditionBalanced is true while all clusters have their desired bounds.
 	ConditionBalanced = "Balanced"
-	// ConditionLimited is true while clusters ask for more than there is, and says how many more.
+	// ConditionLimited is true while clusters ask for more than maxReplicas allows. Its message
+	// contains the difference.
 	ConditionLimited = "Limited"
 	// ConditionClustersUnreachable is true while a cluster with a share is out of reach.
 	ConditionClustersUnreachable = "ClustersUnreachable"
-	// ConditionOverCommitted is true while the share of a cluster out of reach is lent, and says how much.
+	// ConditionOverCommitted is true while the share of a cluster out of reach is lent. Its message
+	// contains how much.
 	ConditionOverCommitted = "OverCommitted"
 	// ConditionMinExceeded is true while the minima add up to more than minReplicas.
 	ConditionMinExceeded = "MinExceeded"
@@ -65,20 +70,20 @@ const (
 	ConditionJoiningBlocked = "JoiningBlocked"
 )
 
-// ClusterState is what a cluster is to this object.
+// ClusterState is the state of a cluster for this object.
 type ClusterState string
 
 // The states of a cluster.
 const (
-	// Idle clusters are selected and not used.
+	// Idle clusters are selected, but not used.
 	Idle ClusterState = "Idle"
 	// Joining clusters are about to get an autoscaler.
 	StateJoining ClusterState = "Joining"
-	// Waiting clusters are to be used, and nothing is left for them.
+	// Waiting clusters are to be used, but no share is left for them.
 	Waiting ClusterState = "Waiting"
-	// Used clusters have an autoscaler of ours.
+	// Used clusters have an autoscaler that this object manages.
 	Used ClusterState = "Used"
-	// Frozen clusters are used, and their autoscaler does not work: its bounds stay.
+	// Frozen clusters are used, but their autoscaler does not work: its bounds do not change.
 	Frozen ClusterState = "Frozen"
 	// Refused clusters cannot be used: see reason and message.
 	Refused ClusterState = "Refused"
@@ -88,7 +93,7 @@ const (
 	StateUnreachable ClusterState = "Unreachable"
 )
 
-// ClusterStatus is about one cluster.
+// ClusterStatus is the observed state of one cluster.
 type ClusterStatus struct {
 	// Name of the cluster.
 	Name string `json:"name"`
@@ -97,11 +102,11 @@ type ClusterStatus struct {
 	// +optional
 	State ClusterState `json:"state,omitempty"`
 
-	// MinReplicas is what the cluster's minimum is meant to be.
+	// MinReplicas is the desired minimum of the cluster.
 	// +optional
 	MinReplicas int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is what the cluster's maximum is meant to be.
+	// MaxReplicas is the desired maximum of the cluster.
 	// +optional
 	MaxReplicas int32 `json:"maxReplicas,omitempty"`
 
@@ -118,35 +123,37 @@ type ClusterStatus struct {
 	// +optional
 	ConfirmedVersion string `json:"confirmedVersion,omitempty"`
 
-	// Outstanding is what was sent to the cluster, or is about to be, and may or may not have arrived.
+	// Outstanding contains requests that were sent to the cluster, or are about to be, and may or
+	// may not have arrived.
 	// +optional
 	Outstanding *Outstanding `json:"outstanding,omitempty"`
 
-	// Epoch counts what was sent.
+	// Epoch counts the requests that were sent.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
 
-	// CurrentReplicas, as the cluster's autoscaler last said.
+	// CurrentReplicas, as last reported by the cluster's autoscaler.
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
 
-	// DesiredReplicas, as the cluster's autoscaler last said.
+	// DesiredReplicas, as last reported by the cluster's autoscaler.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas,omitempty"`
 
-	// ReadyReplicas, as the workload last said.
+	// ReadyReplicas, as last reported by the workload.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// Demand is how many replicas the cluster's metrics call for, while it asks for more than its maximum.
+	// Demand is how many replicas the cluster's metrics require, while that is more than its
+	// maximum.
 	// +optional
 	Demand int32 `json:"demand,omitempty"`
 
-	// LimitedBy is Max, Min or Rate, if the cluster's autoscaler says that it is limited.
+	// LimitedBy is Max, Min or Rate, if the cluster's autoscaler reports that it is limited.
 	// +optional
 	LimitedBy LimitedBy `json:"limitedBy,omitempty"`
 
-	// OnDemand says that the cluster has joined because others were at their limits.
+	// OnDemand reports whether the cluster has joined because others were at their limits.
 	// +optional
 	OnDemand bool `json:"onDemand,omitempty"`
 
@@ -154,32 +161,33 @@ type ClusterStatus struct {
 	// +optional
 	MovedAt *metav1.Time `json:"movedAt,omitempty"`
 
-	// RemovableAfter is until when a creation that got no answer could still arrive: the autoscaler is not removed before.
+	// RemovableAfter is the time until which a creation without a response could still arrive: the
+	// autoscaler is not deleted before.
 	// +optional
 	RemovableAfter *metav1.Time `json:"removableAfter,omitempty"`
 
-	// NotReadySince is since when replicas have been missing that were asked for.
+	// NotReadySince is the time since which requested replicas have been missing.
 	// +optional
 	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
 
-	// QuietSince is since when others could do without this cluster.
+	// QuietSince is the time since which the other clusters could do without this cluster.
 	// +optional
 	QuietSince *metav1.Time `json:"quietSince,omitempty"`
 
-	// UnreachableSince is when the cluster was last heard of, while it is out of reach.
+	// UnreachableSince is when the cluster last responded, while it is out of reach.
 	// +optional
 	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
 
-	// Reason says in one word why the cluster is in this state, where that is not plain.
+	// Reason is a one-word reason for the state, if the state does not explain itself.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message says it in a sentence.
+	// Message is a human-readable description of the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// LimitedBy is what keeps a cluster's autoscaler from the number it wants.
+// LimitedBy is what keeps a cluster's autoscaler from its desired number.
 type LimitedBy string
 
 // The limits.
@@ -189,8 +197,8 @@ const (
 	ByRate LimitedBy = "Rate"
 )
 
-// Outstanding bounds count until it is certain what became of them: a maximum as if it had been raised, a minimum as if it
-// had been lowered.
+// Outstanding contains bounds whose outcome is not certain yet: a maximum counts as if it had been
+// raised, a minimum as if it had been lowered.
 type Outstanding struct {
 	// MinReplicas is the lowest minimum that may arrive.
 	MinReplicas int32 `json:"minReplicas"`
@@ -198,12 +206,13 @@ type Outstanding struct {
 	// MaxReplicas is the highest maximum that may arrive.
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive, empty where it must not
-	// exist. Any later version makes sure that they will not.
+	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive,
+	// empty if it must not exist. With any later version, it is certain that they will not arrive.
 	// +optional
 	Base string `json:"base,omitempty"`
 
-	// Repeated says that something was sent before on the same base, so that a refusal of the last does not settle it.
+	// Repeated reports whether an earlier request was sent on the same base, so that a refusal of
+	// the last one does not resolve it.
 	// +optional
 	Repeated bool `json:"repeated,omitempty"`
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Balancer distributes spec.replicas over its targets by a policy, and gives what one target fails to start to others
-// for as long as that lasts. It can be scaled like a Deployment.
+// Balancer distributes spec.replicas over its targets by a policy. While one target fails to start
+// replicas, other targets run them. A Balancer can be scaled like a Deployment.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -39,45 +39,47 @@ type Balancer struct {
 	Status BalancerStatus `json:"status,omitempty"`
 }
 
-// BalancerSpec says what to distribute, where and how.
+// BalancerSpec defines what to distribute, where and how.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.policy.priorities) || self.policy.priorities.targetOrder.all(n, self.targets.exists(t, t.name == n))",message="policy.priorities.targetOrder names a target that is not in targets: add the target, or remove the name"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy.tiers) || self.policy.tiers.all(tier, tier.targets.all(n, self.targets.exists(t, t.name == n)))",message="policy.tiers names a target that is not in targets: add the target, or remove the name"
 // +kubebuilder:validation:XValidation:rule="self.targets.all(t, self.targets.exists_one(u, u.scaleTargetRef == t.scaleTargetRef))",message="two targets have the same scaleTargetRef: each workload may be in targets only once"
 type BalancerSpec struct {
-	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Names are unique.
+	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Their names
+	// are unique.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=2
 	// +kubebuilder:validation:MaxItems=64
 	Targets []BalancerTarget `json:"targets"`
 
-	// Replicas is the number of replicas to distribute. Leave it out where an autoscaler writes it: it is 1 then until
-	// the first such write. A HorizontalPodAutoscaler takes 0 as being switched off.
+	// Replicas is the number of replicas to distribute. Omit it if an autoscaler writes it: it is 1
+	// until the first such write. For a HorizontalPodAutoscaler, 0 means that autoscaling is
+	// disabled.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector matches the pods of all targets, and no others: the selector of the Service in front of them. It must not
-	// be empty. A target with a pod that it does not match is left as it is.
+	// Selector matches the pods of all targets, and no others: the selector of the Service in front
+	// of them. It must not be empty. A target with a pod that does not match is not changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every pod of the namespace: use a label that the pods of all targets have"
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// Policy says how replicas are distributed.
 	Policy BalancerPolicy `json:"policy"`
 
-	// Transition limits how fast replicas move from one target to another. Raising or lowering the total, and standing in
-	// for a target that cannot start its replicas, are not delayed by it.
+	// Transition limits how fast replicas move from one target to another. It does not delay
+	// changes of the total, or fallback for a target that cannot start its replicas.
 	// +optional
 	Transition *Transition `json:"transition,omitempty"`
 
-	// Paused stops writing to targets; status still says what would be done.
+	// Paused stops all writes to targets. The status still shows what would be done.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// BalancerTarget is one workload that replicas go to.
+// BalancerTarget is one workload that runs replicas.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != int || type(self.maxReplicas) != int || int(self.minReplicas) <= int(self.maxReplicas)",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != string || type(self.maxReplicas) != string || int(string(self.minReplicas).split('%')[0]) <= int(string(self.maxReplicas).split('%')[0])",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
@@ -87,45 +89,46 @@ type BalancerTarget struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// ScaleTargetRef points to the workload, in the namespace of the Balancer. Its kind needs a scale subresource and has
-	// to be one that the controller is allowed to scale.
+	// ScaleTargetRef is the workload, in the namespace of the Balancer. Its kind must have a scale
+	// subresource, and the controller must be allowed to scale it.
 	ScaleTargetRef ScaleTargetReference `json:"scaleTargetRef"`
 
-	// MinReplicas is what the target has at least, whatever the policy says and even if spec.replicas is less: a number, or
-	// a percentage of spec.replicas, rounded down. Not set means 0.
+	// MinReplicas is the minimum of the target, whatever the policy is, and even if spec.replicas
+	// is less: a number, or a percentage of spec.replicas, rounded down. Default 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is what the target has at most: a number, or a percentage of spec.replicas, rounded up. Not set means
-	// that there is no limit. Where a percentage comes out below minReplicas, minReplicas counts.
+	// MaxReplicas is the maximum of the target: a number, or a percentage of spec.replicas, rounded
+	// up. If unset, there is no limit. If a percentage is below minReplicas, minReplicas applies.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// State takes a target out of service without removing it: Draining leaves it its minReplicas and nothing above,
-	// Drained leaves it nothing. Not set means Active.
+	// State takes a target out of service without removing it: Draining reduces it to its
+	// minReplicas, Drained to nothing. Default Active.
 	// +optional
 	State TargetState `json:"state,omitempty"`
 
-	// Observer says where the health of the target's replicas is read. Not set means: Machines for the kinds of
-	// machine.sapcloud.io, Pods where the workload publishes a pod selector, else Status.
+	// Observer defines where the health of the target's replicas is read. Default: Machines for the
+	// kinds of machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise
+	// Status.
 	// +optional
 	Observer Observer `json:"observer,omitempty"`
 }
 
-// ScaleTargetReference points to a workload of the same namespace.
+// ScaleTargetReference identifies a workload of the same namespace.
 type ScaleTargetReference struct {
-	// APIVersion of the workload, as in apps/v1. Empty means v1.
+	// APIVersion of the workload, for example apps/v1. Empty means v1.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the workload, as in Deployment.
+	// Kind of the workload, for example Deployment.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
@@ -136,7 +139,7 @@ type ScaleTargetReference struct {
 	Name string `json:"name"`
 }
 
-// TargetState says whether a target takes replicas.
+// TargetState defines whether a target takes replicas.
 //
 // +kubebuilder:validation:Enum=Active;Draining;Drained
 type TargetState string
@@ -148,35 +151,35 @@ const (
 	Drained  TargetState = "Drained"
 )
 
-// Observer is a way to see how a target's replicas are.
+// Observer is a way to read the health of a target's replicas.
 //
 // +kubebuilder:validation:Enum=Pods;Status;Machines
 type Observer string
 
 // The observers.
 const (
-	// PodsObserver looks at the pods that the workload selects.
+	// PodsObserver reads the pods that the workload selects.
 	PodsObserver Observer = "Pods"
-	// StatusObserver looks at the counts in the workload's own status.
+	// StatusObserver reads the counts in the workload's own status.
 	StatusObserver Observer = "Status"
-	// MachinesObserver looks at the Machines that the workload selects.
+	// MachinesObserver reads the Machines that the workload selects.
 	MachinesObserver Observer = "Machines"
 )
 
-// Transition limits a move of replicas between targets. Percentages are of all replicas wanted, rounded up. One of the
-// two must be above 0.
+// Transition limits a move of replicas between targets. Percentages are of all desired replicas,
+// rounded up. At least one of the two must be above 0.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || !(string(self.maxSurge) in ['0', '0%']) || has(self.maxUnavailable) && !(string(self.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable must not both be 0, because then no replica could move"
 type Transition struct {
-	// MaxSurge is how many replicas may exist beyond those wanted. Not set means 25%, and 1 where a target is made of
-	// machines.
+	// MaxSurge is how many replicas may exist beyond the desired ones. Default 25%, and 1 if a
+	// target consists of machines.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// MaxUnavailable is how many ready replicas may be missing of those wanted. Not set means 0.
+	// MaxUnavailable is how many of the desired replicas may be missing or not ready. Default 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4

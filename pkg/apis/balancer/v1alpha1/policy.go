@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyName says how replicas are distributed.
+// PolicyName defines how replicas are distributed.
 //
 // +kubebuilder:validation:Enum=priority;proportional;even;tiers
 type PolicyName string
@@ -17,32 +17,32 @@ const (
 	Priority PolicyName = "priority"
 	// Proportional gives each target its share by policy.proportions.
 	Proportional PolicyName = "proportional"
-	// Even gives all targets the same.
+	// Even gives all targets the same number.
 	Even PolicyName = "even"
 	// Tiers fills one group of targets after the other; within a group, replicas are distributed by proportions.
 	Tiers PolicyName = "tiers"
 )
 
-// BalancerPolicy says how replicas are distributed. Bounds of targets come first: a target has its minReplicas whatever
-// the policy says.
+// BalancerPolicy defines how replicas are distributed. Limits of targets take precedence: a target
+// has its minReplicas whatever the policy is.
 //
 // +kubebuilder:validation:XValidation:rule="(self.policyName == 'priority') == has(self.priorities)",message="policyName priority requires the field priorities, and other policies must not have it"
 // +kubebuilder:validation:XValidation:rule="(self.policyName == 'proportional') == has(self.proportions)",message="policyName proportional requires the field proportions, and other policies must not have it"
 // +kubebuilder:validation:XValidation:rule="(self.policyName == 'tiers') == has(self.tiers)",message="policyName tiers requires the field tiers, and other policies must not have it"
 type BalancerPolicy struct {
-	// PolicyName chooses the policy: priority, proportional, even or tiers.
+	// PolicyName selects the policy: priority, proportional, even or tiers.
 	PolicyName PolicyName `json:"policyName"`
 
-	// Priorities is needed by the policy priority.
+	// Priorities is required for the policy priority.
 	// +optional
 	Priorities *PriorityPolicy `json:"priorities,omitempty"`
 
-	// Proportions is needed by the policy proportional.
+	// Proportions is required for the policy proportional.
 	// +optional
 	Proportions *ProportionalPolicy `json:"proportions,omitempty"`
 
-	// Tiers is needed by the policy tiers: groups of targets, of which a later one gets replicas only once the earlier ones
-	// are full. A target in no tier gets its minReplicas and nothing above.
+	// Tiers is required for the policy tiers: groups of targets. A later group gets replicas only
+	// when the earlier ones are full. A target in no tier gets only its minReplicas.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -50,15 +50,16 @@ type BalancerPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, a.targets.all(n, self.exists_one(b, n in b.targets)))",message="a target must be in only one tier: remove its name from the others"
 	Tiers []Tier `json:"tiers,omitempty"`
 
-	// Fallback says when replicas of a target count as failed to start, so that other targets stand in for them. Not set
-	// means never.
+	// Fallback defines when replicas of a target count as failed to start, so that other targets
+	// run them instead. If unset, they never do.
 	// +optional
 	Fallback *Fallback `json:"fallback,omitempty"`
 }
 
 // PriorityPolicy orders targets.
 type PriorityPolicy struct {
-	// TargetOrder names targets, the first to fill first. A target that is left out gets its minReplicas and nothing above.
+	// TargetOrder lists targets; the first one is filled first. A target that is not listed gets
+	// only its minReplicas.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=2
 	// +kubebuilder:validation:MaxItems=64
@@ -69,8 +70,8 @@ type PriorityPolicy struct {
 
 // ProportionalPolicy gives targets shares.
 type ProportionalPolicy struct {
-	// TargetProportions maps names of targets to their shares. Only the ratio counts; 0 or less means minReplicas and
-	// nothing above, like being left out.
+	// TargetProportions maps names of targets to their shares. Only the ratio matters. With 0 or
+	// less, or without a share, a target gets only its minReplicas.
 	// +kubebuilder:validation:MinProperties=2
 	// +kubebuilder:validation:MaxProperties=64
 	TargetProportions map[string]int32 `json:"targetProportions"`
@@ -88,55 +89,60 @@ type Tier struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(n, self.exists_one(m, m == n))",message="a tier must not contain a target twice"
 	Targets []string `json:"targets"`
 
-	// Proportions maps members to their shares, 0 to 1000000. A member that is left out has the share 1.
+	// Proportions maps members to their shares, 0 to 1000000. Default 1 for each member.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(n, self[n] >= 0 && self[n] <= 1000000)",message="a share must be from 0 to 1000000: only the ratio of shares counts"
 	Proportions map[string]int32 `json:"proportions,omitempty"`
 }
 
-// Fallback says when replicas of a target count as failed to start, and when it has recovered.
+// Fallback defines when replicas of a target count as failed to start, and when the target has
+// recovered.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.startupTimeoutSeconds) != has(self.startupTimeout)",message="set exactly one of startupTimeoutSeconds (180) and startupTimeout (\"3m\")"
 type Fallback struct {
-	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target in which one takes longer, or in
-	// which for so long none has started though some are missing, is blocked: others stand in for what it cannot run.
+	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target is
+	// blocked if a replica takes longer, or if replicas are missing and none has started for that
+	// time: other targets then run what it cannot run.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartupTimeoutSeconds *int32 `json:"startupTimeoutSeconds,omitempty"`
 
-	// StartupTimeout is the same as a duration, as in "3m".
+	// StartupTimeout is the same as a duration, for example "3m".
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h))+$')",message="use a duration such as \"90s\" or \"3m\", not below 0"
 	StartupTimeout *metav1.Duration `json:"startupTimeout,omitempty"`
 
-	// StartCriterion says when a replica has started. Running is when its containers run, Ready when it is ready; with Ready
-	// a crash loop is a failure to start. Not set means Running.
+	// StartCriterion defines when a replica has started. Running: when its containers run. Ready:
+	// when it is ready; then, a crash loop is a failure to start. Default Running.
 	// +optional
 	StartCriterion StartCriterion `json:"startCriterion,omitempty"`
 
-	// Probe is how many replicas a blocked target is left with beyond those that run, to show when it has recovered. Not
-	// set means all it would have. With a HorizontalPodAutoscaler on the Balancer prefer 1: it takes replicas that do
-	// not start for idle ones, and scales up too late. The minimum is 1: with none its recovery would not show.
+	// Probe is how many replicas a blocked target keeps beyond those that run, so that its recovery
+	// becomes visible. If unset, it keeps all. With a HorizontalPodAutoscaler on the Balancer,
+	// prefer 1: the autoscaler takes replicas that do not start for idle ones, and scales up too
+	// late. The minimum is 1, because a recovery would not be visible with 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Probe *int32 `json:"probe,omitempty"`
 
-	// BlockedWhen says how many replicas have to fail before the target counts as blocked. Not set means one.
+	// BlockedWhen defines how many replicas must fail before the target counts as blocked. Default
+	// one.
 	// +optional
 	BlockedWhen *BlockedWhen `json:"blockedWhen,omitempty"`
 
-	// RecoveryDelaySeconds is for how long a replica that starts in a blocked target has to be ready before it counts. It
-	// doubles with each fallback that follows soon after a recovery, up to 32 times. Not set means 30.
+	// RecoveryDelaySeconds is how long a replica that starts in a blocked target must be ready
+	// before it counts. It doubles with each fallback that follows soon after a recovery, up to 32
+	// times. Default 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	RecoveryDelaySeconds *int32 `json:"recoveryDelaySeconds,omitempty"`
 }
 
-// StartCriterion says when a replica has started.
+// StartCriterion defines when a replica has started.
 //
 // +kubebuilder:validation:Enum=Running;Ready
 type StartCriterion string
@@ -147,14 +153,14 @@ const (
 	Ready   StartCriterion = "Ready"
 )
 
-// BlockedWhen is how many replicas have to fail to start; both numbers have to be reached.
+// BlockedWhen is how many replicas must fail to start. Both numbers must be reached.
 type BlockedWhen struct {
-	// MinCount is a number of replicas. Not set means 1.
+	// MinCount is a number of replicas. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinCount *int32 `json:"minCount,omitempty"`
 
-	// Percent is a percentage of the target's replicas, rounded up. Not set means 0.
+	// Percent is a percentage of the target's replicas, rounded up. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

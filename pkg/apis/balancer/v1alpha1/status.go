@@ -6,20 +6,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BalancerStatus is what the controller has last seen and decided.
+// BalancerStatus is what the controller last observed and decided.
 type BalancerStatus struct {
-	// Replicas is the number of replicas seen that count towards spec.replicas: not those that stand in for replicas that
-	// fail to start, are surplus during a move, or are about to go. At rest, and within limits, it is spec.replicas.
+	// Replicas is the number of observed replicas that count towards spec.replicas. It does not
+	// include replicas that replace failing ones, are surplus during a move, or are about to be
+	// deleted. At rest, and within limits, it equals spec.replicas.
 	Replicas int32 `json:"replicas"`
 
-	// Selector is spec.selector as text, for autoscalers; empty where it is not valid.
+	// Selector is spec.selector as text, for autoscalers; empty if it is invalid.
 	Selector string `json:"selector"`
 
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// ObservedReplicas is the number of all replicas seen, without those that are terminating.
+	// ObservedReplicas is the number of all observed replicas, without terminating ones.
 	// +optional
 	ObservedReplicas int32 `json:"observedReplicas,omitempty"`
 
@@ -27,20 +28,21 @@ type BalancerStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// DesiredReplicas is the sum of what the targets are meant to have, those that stand in for others included.
+	// DesiredReplicas is the sum of the desired replicas of the targets, including those that
+	// replace failing ones.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas,omitempty"`
 
-	// Overflow is how many replicas no target can take.
+	// Overflow is the number of replicas that no target has room for.
 	// +optional
 	Overflow int32 `json:"overflow,omitempty"`
 
-	// Deficit is by how many replicas the minimums exceed spec.replicas.
+	// Deficit is the number of replicas by which the minimums exceed spec.replicas.
 	// +optional
 	Deficit int32 `json:"deficit,omitempty"`
 
-	// ShareErrorPercent is the largest distance of a target from its exact share, in percent of all replicas, rounded
-	// up. Whole replicas cannot meet every share.
+	// ShareErrorPercent is the largest difference of a target from its exact share, in percent of
+	// all replicas, rounded up. Whole replicas cannot match every share.
 	// +optional
 	ShareErrorPercent int32 `json:"shareErrorPercent,omitempty"`
 
@@ -50,8 +52,8 @@ type BalancerStatus struct {
 	// +listMapKey=name
 	Targets []TargetStatus `json:"targets,omitempty"`
 
-	// Conditions are Ready, Balanced, WithinLimits, FallbackActive, TargetsResolved, and Balancing for readers that know
-	// no other.
+	// Conditions are Ready, Balanced, WithinLimits, FallbackActive, TargetsResolved, and Balancing
+	// for clients that know only that one.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -65,69 +67,75 @@ type TargetStatus struct {
 	// Name of the target.
 	Name string `json:"name"`
 
-	// Replicas is what the workload is asked for now.
+	// Replicas is the number that the workload is scaled to now.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Desired is what it is meant to be asked for; a move gets there step by step.
+	// Desired is the number that it will be scaled to. A move reaches it step by step.
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
 
-	// Base is its share with every target in good health.
+	// Base is its share if all targets are healthy.
 	// +optional
 	Base int32 `json:"base,omitempty"`
 
-	// Observed is how many it has, without those that are terminating.
+	// Observed is the number of its replicas, without terminating ones.
 	// +optional
 	Observed int32 `json:"observed,omitempty"`
 
-	// Ready is how many of these are ready.
+	// Ready is the number of these that are ready.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
 
-	// NotStarted is how many have failed to start in time, those included that were never created.
+	// NotStarted is the number of replicas that did not start in time, including those that were
+	// never created.
 	// +optional
 	NotStarted int32 `json:"notStarted,omitempty"`
 
-	// UnstartedSince is since when some have been missing or not started with none starting meanwhile.
+	// UnstartedSince is the time since which replicas have been missing or not started, while none
+	// has started.
 	// +optional
 	UnstartedSince *metav1.Time `json:"unstartedSince,omitempty"`
 
-	// BlockedSince is since when the target has been blocked; absent while it is not.
+	// BlockedSince is the time since which the target has been blocked; absent if it is not.
 	// +optional
 	BlockedSince *metav1.Time `json:"blockedSince,omitempty"`
 
-	// RecoveredAt is when it was last blocked no more.
+	// RecoveredAt is when it last recovered.
 	// +optional
 	RecoveredAt *metav1.Time `json:"recoveredAt,omitempty"`
 
-	// Blocks counts how often in a row it was blocked again soon after it had recovered.
+	// Blocks counts how often in a row it was blocked again soon after a recovery.
 	// +optional
 	Blocks int32 `json:"blocks,omitempty"`
 
-	// Reason says in one word why the target is not written to, or is blocked; empty where all is well.
+	// Reason is a one-word reason why the target is not written to, or is blocked; empty if all is
+	// well.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message says the same in a sentence, and what to do.
+	// Message is a human-readable description of the reason, and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // Condition types of a Balancer.
 const (
-	// ConditionBalancing is the one condition that readers of the original API know: True with reason Completed, or
-	// False with the phase that could not be completed for all targets as its reason.
+	// ConditionBalancing is the only condition that clients of the original API know: True with
+	// reason Completed, or False with the phase that could not be completed for all targets as its
+	// reason.
 	ConditionBalancing = "Balancing"
-	// ConditionReady sums up: the spec can be carried out and the Balancer manages all targets.
+	// ConditionReady is the summary: the spec can be carried out, and the Balancer manages all
+	// targets.
 	ConditionReady = "Ready"
-	// ConditionBalanced says that all targets have the desired replicas.
+	// ConditionBalanced reports whether all targets have the desired replicas.
 	ConditionBalanced = "Balanced"
-	// ConditionWithinLimits says that the bounds leave room for spec.replicas, and do not ask for more.
+	// ConditionWithinLimits reports whether the limits leave room for spec.replicas, and do not
+	// require more.
 	ConditionWithinLimits = "WithinLimits"
-	// ConditionFallbackActive says that targets stand in for others.
+	// ConditionFallbackActive reports whether targets run replicas of blocked targets.
 	ConditionFallbackActive = "FallbackActive"
-	// ConditionTargetsResolved says that all targets exist and can be scaled.
+	// ConditionTargetsResolved reports whether all targets exist and can be scaled.
 	ConditionTargetsResolved = "TargetsResolved"
 )
 

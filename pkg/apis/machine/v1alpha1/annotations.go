@@ -4,20 +4,22 @@ package v1alpha1
 
 import "fmt"
 
-// AnnotationPrefix begins every annotation of Evenkeel.
+// AnnotationPrefix is the prefix of every annotation of Evenkeel.
 const AnnotationPrefix = "evenkeel.machine.sapcloud.io/"
 
 // Annotations of Evenkeel. Each has one writer.
 const (
-	// BoundsAnnotation, on a MachineDeployment, holds "min:max:excess"; see [ParseBounds]. The user writes it.
+	// BoundsAnnotation, on a MachineDeployment, contains "min:max:excess"; see [ParseBounds]. The
+	// user writes it.
 	BoundsAnnotation = AnnotationPrefix + "bounds"
 
-	// ReserveAnnotation marks a Machine as being in reserve; see [Reserve]. On the Machine's Node, and in its node
-	// template, it says since when.
+	// ReserveAnnotation marks a Machine that is in reserve; see [Reserve]. On the Machine's Node,
+	// and in its node template, it contains the time when the machine entered the reserve.
 	ReserveAnnotation = AnnotationPrefix + "reserve"
 
-	// ReserveStateAnnotation, on a Machine, is for people: since when it is in reserve or when it left, why, and whether its Node
-	// carries the reserve taint. It is absent from a Machine that was never in reserve. The machine-taint controller writes it.
+	// ReserveStateAnnotation, on a Machine, is for people. It shows when the machine entered or
+	// left the reserve, why, and whether its Node has the reserve taint. It is absent from a
+	// Machine that was never in reserve. The machine-taint controller writes it.
 	ReserveStateAnnotation = AnnotationPrefix + "reserve-state"
 
 	// AppliedExcessAnnotation, on a MachineDeployment, is what machine-controller-manager is asked to run beyond the machines for
@@ -29,12 +31,13 @@ const (
 	// act on while growth is being split over zones; see [ParseAppliedReplicas]. The balance controller writes it.
 	AppliedReplicasAnnotation = AnnotationPrefix + "applied-replicas"
 
-	// AccountingAnnotation, on a MachineDeployment, says whether spec.replicas includes the reserve; see [ParseAccounting]. The user
-	// writes it. Where it is absent, the flag --reserve-accounting counts.
+	// AccountingAnnotation, on a MachineDeployment, defines whether spec.replicas includes the
+	// reserve; see [ParseAccounting]. The user writes it. If it is absent, the flag
+	// --reserve-accounting applies.
 	AccountingAnnotation = AnnotationPrefix + "accounting"
 )
 
-// Accounting says where the reserve is counted.
+// Accounting defines where the reserve is counted.
 type Accounting string
 
 const (

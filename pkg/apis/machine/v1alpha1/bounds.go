@@ -7,21 +7,23 @@ import (
 	"strings"
 )
 
-// Bounds limit one MachineDeployment: replicas stay between Min and Max where an autoscaler drives them, and replicas
-// with excess do not pass Max.
+// Bounds limit one MachineDeployment: replicas stay between Min and Max if an autoscaler changes
+// them, and replicas with excess do not exceed Max.
 //
 // +k8s:deepcopy-gen=false
 type Bounds struct {
 	Min, Max int32
-	// Excess is nil where the bounds leave it to spec.excessReplicas.
+	// Excess is nil if the bounds leave it to spec.excessReplicas.
 	Excess *Excess
 }
 
-// maxLength of bounds, and of an excess, keeps the cost of the admission policy bounded.
+// maxLength is the maximum length of bounds and of an excess. It limits the cost of the admission
+// policy.
 const maxLength = 256
 
-// ParseBounds reads the value of [BoundsAnnotation]: "min:max" or "min:max:excess", as in "1:10:2", "1:10:5%" or
-// "1:10:max(1,5%)". What is not understood whole is refused with an error that says what to write.
+// ParseBounds parses the value of [BoundsAnnotation]: "min:max" or "min:max:excess", for example
+// "1:10:2", "1:10:5%" or "1:10:max(1,5%)". For other text, it returns an error that describes what
+// to write.
 func ParseBounds(text string) (Bounds, error) {
 	parts := strings.SplitN(text, ":", 3)
 	if len(text) > maxLength || !areBounds(parts) {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Excess is a number of machines to keep beyond need: a count, a percentage of replicas, resources, or the largest of
-// several of these. The zero value asks for none.
+// Excess is a number of machines to keep in reserve: a count, a percentage of replicas, resources,
+// or the largest of several of these. The zero value requests none.
 //
 // +k8s:deepcopy-gen=false
 type Excess struct {
@@ -24,11 +24,13 @@ type Excess struct {
 	Count *int32
 	// Percent is a percentage of replicas, rounded up to whole machines.
 	Percent *int32
-	// Resources asks for as many machines as cover each of them. Sorted by name, each name once.
+	// Resources requests as many machines as cover each of them. They are sorted by name, and each
+	// name occurs once.
 	Resources []ResourceExcess
 }
 
-// ResourceExcess is an amount of one resource to keep free, as a quantity or as a percentage of what serves.
+// ResourceExcess is an amount of one resource to keep free, as a quantity or as a percentage of
+// what the serving machines have.
 //
 // +k8s:deepcopy-gen=false
 type ResourceExcess struct {
@@ -37,7 +39,8 @@ type ResourceExcess struct {
 	Percent  *int32
 }
 
-// The grammar, shared letter by letter with the admission policy in kubernetes/policies. Compiled as one, it would take a megabyte.
+// The grammar is the same as in the admission policy in kubernetes/policies. As one expression, it
+// would take a megabyte.
 const (
 	countPattern    = `(0|[1-9][0-9]{0,9})`
 	percentPattern  = `(0|[1-9][0-9]{0,2}|1000)%`
@@ -49,7 +52,7 @@ const (
 	excessForms = `a count ("2"), a percentage of replicas ("5%"), resources ("cpu=16,memory=64Gi", "cpu=10%"), or the largest of these ("max(1,5%)")`
 )
 
-// Compiled when something is first read: few clusters have everything.
+// They are compiled on first use: few clusters use all of them.
 var (
 	countRegexp = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + countPattern + `$`) })
 	termRegexp  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + termPattern + `$`) })
@@ -70,8 +73,8 @@ func isExcess(text string) bool {
 	return largest == closed && (!largest || len(terms) > 1)
 }
 
-// ParseExcess reads an excess as users write it: "2", "5%", "cpu=16,memory=64Gi", "cpu=10%", "max(1,5%)". What is not
-// understood whole is refused with an error that says what to write.
+// ParseExcess parses an excess as users write it: "2", "5%", "cpu=16,memory=64Gi", "cpu=10%",
+// "max(1,5%)". For other text, it returns an error that describes what to write.
 func ParseExcess(text string) (Excess, error) {
 	if len(text) > maxLength || !isExcess(text) {
 		return Excess{}, fmt.Errorf("excess %.80q: write %s, at most %d characters, without spaces", text, excessForms, maxLength)
@@ -88,7 +91,7 @@ func ParseExcess(text string) (Excess, error) {
 	return excess, nil
 }
 
-// add reads one term. Each kind, and each resource, comes once.
+// add parses one term. Each kind, and each resource, may occur once.
 func (e *Excess) add(term string) error {
 	if name, value, is := strings.Cut(term, "="); is {
 		return e.addResource(corev1.ResourceName(name), value)

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MachineDeployment keeps spec.replicas machines at work and spec.excessReplicas more in reserve, and replaces them by
-// a rolling or in-place update when its template changes.
+// MachineDeployment keeps spec.replicas machines for workload and spec.excessReplicas more in
+// reserve, and replaces them in a rolling or in-place update when its template changes.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -40,30 +40,32 @@ type MachineDeployment struct {
 	Status MachineDeploymentStatus `json:"status,omitempty"`
 }
 
-// MachineDeploymentSpec is machine-controller-manager's, plus the excess.
+// MachineDeploymentSpec is the spec of machine-controller-manager, with the excess.
 type MachineDeploymentSpec struct {
 	StockMachineDeploymentSpec `json:",inline"`
 
-	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, held by a NoSchedule taint until
-	// workload needs them. When replicas is raised, a reserve machine takes workload at once and a new one
-	// is made behind it. Not set means no reserve of its own; 0 says so explicitly, and ends one, as removing the
-	// field by its owner does; a field that another client drops is restored. The minimum is 0.
-	// Where the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, the excess gives way: replicas and
-	// excess together do not pass it. Where bounds or a pool ask for the excess, this field shows what that comes to.
+	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, with a
+	// NoSchedule taint until workload needs them. When replicas is raised, a reserve machine takes
+	// workload at once, and a new one is created to replace it. If unset, the MachineDeployment has
+	// no reserve of its own. 0 states this explicitly and ends a reserve, and so does its owner by
+	// removing the field. If another client drops the field, it is restored. The minimum is 0. If
+	// the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, replicas and excess
+	// together do not exceed it: the excess is reduced. If bounds or a pool define the excess, this
+	// field shows the result.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines in reserve, beyond replicas; 0 means none"
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
 }
 
-// MachineDeploymentStatus is machine-controller-manager's, plus the reserve.
+// MachineDeploymentStatus is the status of machine-controller-manager, with the reserve.
 type MachineDeploymentStatus struct {
 	StockMachineDeploymentStatus `json:",inline"`
 
-	// Number of machines in reserve, whether they are ready or still on their way.
+	// Number of machines in reserve, including those that are not ready yet.
 	// +optional
 	ExcessReplicas int32 `json:"excessReplicas,omitempty"`
 
-	// Number of machines in reserve that are ready: what workload can have at once.
+	// Number of ready machines in reserve, which workload can use at once.
 	// +optional
 	ReadyExcessReplicas int32 `json:"readyExcessReplicas,omitempty"`
 }

@@ -11,12 +11,14 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// ExcessOwnersAnnotation, on a MachineDeployment, names the field managers that own spec.excessReplicas; see [ExcessOwner].
-// It tells an owner that lets go of the field, which means 0, from a client that does not know the field and drops it. The
-// machine-taint controller writes it, together with [WantedExcessAnnotation].
+// ExcessOwnersAnnotation, on a MachineDeployment, lists the field managers that own
+// spec.excessReplicas; see [ExcessOwner]. It distinguishes an owner that gives the field up, which
+// means 0, from a client that does not know the field and drops it. The machine-taint controller
+// writes it, together with [WantedExcessAnnotation].
 const ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
 
-// ExcessOwner is a field manager of spec.excessReplicas, as metadata.managedFields named it while the field was set.
+// ExcessOwner is a field manager of spec.excessReplicas, as recorded in metadata.managedFields
+// while the field was set.
 //
 // +k8s:deepcopy-gen=false
 type ExcessOwner struct {
@@ -26,7 +28,7 @@ type ExcessOwner struct {
 	Time metav1.Time `json:"time"`
 }
 
-// maxOwnersLength bounds what is read of owners, in bytes.
+// maxOwnersLength limits the length of owners, in bytes.
 const maxOwnersLength = 4 << 10
 
 // ParseExcessOwners reads the value of [ExcessOwnersAnnotation].
@@ -42,7 +44,7 @@ func ParseExcessOwners(text string) ([]ExcessOwner, error) {
 	return owners, nil
 }
 
-// ExcessOwnersText is the form that [ParseExcessOwners] reads; empty where there are none.
+// ExcessOwnersText returns the form that [ParseExcessOwners] reads; empty if there are none.
 func ExcessOwnersText(owners []ExcessOwner) string {
 	if len(owners) == 0 {
 		return ""

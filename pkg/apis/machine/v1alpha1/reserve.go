@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Reserve is the mark of a Machine in reserve: since when, and exactly what was added to its node template to hold it,
-// so that neither more nor less is hidden from machine-controller-manager and taken away on release. What the template
-// of its MachineSet carries by itself is not in it.
+// Reserve is the mark of a Machine in reserve: since when it is in reserve, and exactly what was added to its node template
+// to hold it there, so that exactly this is hidden from machine-controller-manager, and removed on release. It does not
+// contain what the template of its MachineSet has by itself.
 //
 // The value of [ReserveAnnotation] is its JSON form:
 //
@@ -25,14 +25,15 @@ import (
 //
 // +k8s:deepcopy-gen=false
 type Reserve struct {
-	// Since has seconds, in UTC.
+	// Since has a precision of seconds, in UTC.
 	Since time.Time
-	// Taints have no timeAdded: machine-controller-manager compares that by its address, and would write for ever.
+	// Taints have no timeAdded: machine-controller-manager compares that by its address, and would
+	// write forever.
 	Taints      []corev1.Taint
 	Annotations map[string]string
 }
 
-// maxReserveLength bounds what is read of a mark, in bytes.
+// maxReserveLength limits the length of a mark, in bytes.
 const maxReserveLength = 16 << 10
 
 // reserveWire is the mark as it is written.
@@ -51,8 +52,8 @@ type taintWire struct {
 	Effect corev1.TaintEffect `json:"effect"`
 }
 
-// ParseReserve reads the value of [ReserveAnnotation]. A mark that is not understood whole is refused, because what is
-// hidden and taken away by it must be exactly what was added.
+// ParseReserve parses the value of [ReserveAnnotation]. It returns an error unless it understands
+// the whole mark, because exactly what was added must be hidden and removed.
 func ParseReserve(text string) (Reserve, error) {
 	if len(text) > maxReserveLength {
 		return Reserve{}, fmt.Errorf("reserve mark of %d bytes: at most %d", len(text), maxReserveLength)
@@ -98,7 +99,8 @@ func (t taintWire) valid() error {
 	return nil
 }
 
-// String is the form that [ParseReserve] reads: the same for equal marks, whatever the order of their taints.
+// String returns the form that [ParseReserve] reads. Equal marks have the same form, whatever the
+// order of their taints.
 func (r Reserve) String() string {
 	wire := reserveWire{Since: r.Since.UTC().Format(time.RFC3339), Annotations: r.Annotations}
 	for _, t := range r.Taints {

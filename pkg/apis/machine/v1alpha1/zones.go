@@ -10,45 +10,50 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Annotations by which MachineDeployments of different zones are kept together.
+// Annotations that keep MachineDeployments of different zones even.
 const (
-	// PoolExcessAnnotation, on the node template of a MachineDeployment, is the excess of its whole pool, in any form
-	// that [ParseExcess] reads; a percentage is one of the pool's replicas. Annotations of a Gardener Shoot's worker arrive
-	// there. The user writes it.
+	// PoolExcessAnnotation, on the node template of a MachineDeployment, is the excess of its whole
+	// pool, in any form that [ParseExcess] reads; a percentage refers to the pool's replicas.
+	// Annotations of a Gardener Shoot's worker are copied there. The user writes it.
 	PoolExcessAnnotation = AnnotationPrefix + "excess"
 
-	// ShareAnnotation, on a MachineDeployment, is how many machines are wanted there in reserve: its share of its pool's
-	// excess, and while replicas are on their way to it the machine that is made for them; see [ParseShare]. It counts
-	// before bounds and before spec.excessReplicas. "0" means no reserve; no annotation means that there is no share. The balance
-	// controller writes it.
+	// ShareAnnotation, on a MachineDeployment, is the number of machines to keep in reserve there:
+	// its share of its pool's excess, and while replicas are being moved to it, the machine that is
+	// created for them; see [ParseShare]. It takes precedence over bounds and over
+	// spec.excessReplicas. "0" means no reserve; without the annotation there is no share. The
+	// balance controller writes it.
 	ShareAnnotation = AnnotationPrefix + "share"
 
-	// BalanceAnnotation, on a MachineDeployment, says how it is kept even with those that are similar; see
+	// BalanceAnnotation, on a MachineDeployment, defines how it is kept even with similar ones; see
 	// [ParseBalanceMode]. The user writes it.
 	BalanceAnnotation = AnnotationPrefix + "balance"
 
-	// MoveAnnotation, on the MachineDeployments concerned, is a move of replicas under way; see [Move]. The balance
-	// controller writes it.
+	// MoveAnnotation, on the MachineDeployments of a move, is a move of replicas in progress; see
+	// [Move]. The balance controller writes it.
 	MoveAnnotation = AnnotationPrefix + "move"
 
-	// GivenBoundsAnnotation, on a MachineDeployment, repeats the bounds that were written in the place of a user. Bounds
-	// are the user's where they differ from it, or where it is absent. The balance controller writes it.
+	// GivenBoundsAnnotation, on a MachineDeployment, repeats bounds that the balance controller
+	// wrote because no user did. If the bounds differ from it, or if it is absent, a user wrote the
+	// bounds. The balance controller writes it.
 	GivenBoundsAnnotation = AnnotationPrefix + "given-bounds"
 
-	// OwnExcessAnnotation, on a MachineDeployment, is what spec.excessReplicas held before a share or given bounds counted
-	// in its place; it is put back after them. The balance controller writes it.
+	// OwnExcessAnnotation, on a MachineDeployment, is the former value of spec.excessReplicas while
+	// a share or given bounds take precedence over it; it is restored afterwards. The balance
+	// controller writes it.
 	OwnExcessAnnotation = AnnotationPrefix + "own-excess"
 )
 
-// BalanceMode says how a MachineDeployment is kept even with those that are similar.
+// BalanceMode defines how a MachineDeployment is kept even with similar ones.
 type BalanceMode string
 
 const (
-	// BalanceOff leaves replicas alone.
+	// BalanceOff does not change replicas.
 	BalanceOff BalanceMode = "Off"
-	// BalanceScaleUp splits growth over the similar ones before machines are made for it.
+	// BalanceScaleUp splits growth over similar MachineDeployments before machines are created for
+	// it.
 	BalanceScaleUp BalanceMode = "ScaleUp"
-	// BalanceContinuous splits growth, and evens out what is uneven one machine at a time.
+	// BalanceContinuous splits growth, and also moves replicas one machine at a time until they are
+	// even.
 	BalanceContinuous BalanceMode = "Continuous"
 )
 
@@ -73,15 +78,15 @@ func ParseShare(text string) (int32, error) {
 	return n, nil
 }
 
-// Move is one MachineDeployment's half of a move of replicas. The one that gives has To, those that take have From. The two
-// halves have the same ID, so that replicas arrive once, whoever is killed between two writes:
+// Move is one MachineDeployment's half of a move of replicas. The giver has To, the takers have From. All halves have the
+// same ID, so that replicas arrive once, even if a process is killed between two writes:
 //
-//  1. the giving half is written: what is to go where;
-//  2. each that takes gets its replicas, and Taken, in one write;
-//  3. the giving one loses them, and its half, in one write;
-//  4. the taking halves are taken away.
+//  1. the giver's half is written: what is to move where;
+//  2. each taker gets its replicas, and Taken, in one write;
+//  3. the giver loses the replicas, and its half, in one write;
+//  4. the takers' halves are removed.
 //
-// A machine is moved with Reserve first: before step 1 a taking half asks for a reserve machine, and step 2 uses it.
+// If a machine is moved, Reserve comes first: before step 1, a taker requests a reserve machine, and step 2 uses it.
 //
 // The value of [MoveAnnotation] is its JSON form:
 //
@@ -92,19 +97,20 @@ func ParseShare(text string) (int32, error) {
 type Move struct {
 	// ID names the move.
 	ID string `json:"id"`
-	// To says how many replicas each MachineDeployment is to get.
+	// To is the number of replicas for each MachineDeployment.
 	To map[string]int32 `json:"to,omitempty"`
-	// Machine goes when the replicas have arrived; empty where no machine was made for them yet.
+	// Machine is deleted when the replicas have arrived; empty if no machine was created for them
+	// yet.
 	Machine string `json:"machine,omitempty"`
-	// From is the MachineDeployment that gives.
+	// From is the giving MachineDeployment.
 	From string `json:"from,omitempty"`
-	// Reserve is how many machines of [ShareAnnotation] are there for the move alone.
+	// Reserve is how many machines of [ShareAnnotation] exist only for the move.
 	Reserve int32 `json:"reserve,omitempty"`
 	// Taken is how many replicas have arrived.
 	Taken int32 `json:"taken,omitempty"`
 }
 
-// maxMoveLength bounds what is read of a move, in bytes.
+// maxMoveLength limits the length of a move, in bytes.
 const maxMoveLength = 64 << 10
 
 // ParseMove reads the value of [MoveAnnotation].

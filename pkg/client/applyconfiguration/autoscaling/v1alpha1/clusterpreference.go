@@ -7,17 +7,19 @@ package v1alpha1
 // ClusterPreferenceApplyConfiguration represents a declarative configuration of the ClusterPreference type for use
 // with apply.
 //
-// ClusterPreference is what is wished for one cluster.
+// ClusterPreference contains the settings for one cluster.
 type ClusterPreferenceApplyConfiguration struct {
-	// Name of the cluster, or * for all that are not named.
+	// Name of the cluster, or * for all clusters that are not listed.
 	Name *string `json:"name,omitempty"`
-	// MinReplicas is what the cluster's minimum is at least, if the cluster is used.
+	// MinReplicas is the lower limit of the cluster's minimum, if the cluster is used.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is what the cluster's maximum is at most. Not set means that only the maximum over all clusters limits it.
+	// MaxReplicas is the upper limit of the cluster's maximum. If unset, only the maximum over all
+	// clusters limits it.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// Weight is the cluster's share of what is to spare, and of what is short, among its tier. Not set means 1.
+	// Weight is the relative size of the cluster's share in its tier. Default 1.
 	Weight *int32 `json:"weight,omitempty"`
-	// Tier says when the cluster's turn comes: lower ones are used first and get first. Not set means 0.
+	// Tier is the order in which clusters are used: lower tiers are used first, and get replicas
+	// first. Default 0.
 	Tier *int32 `json:"tier,omitempty"`
 }
 

@@ -12,15 +12,15 @@ import (
 // ClusterStatusApplyConfiguration represents a declarative configuration of the ClusterStatus type for use
 // with apply.
 //
-// ClusterStatus is about one cluster.
+// ClusterStatus is the observed state of one cluster.
 type ClusterStatusApplyConfiguration struct {
 	// Name of the cluster.
 	Name *string `json:"name,omitempty"`
 	// State is one of Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Unreachable.
 	State *autoscalingv1alpha1.ClusterState `json:"state,omitempty"`
-	// MinReplicas is what the cluster's minimum is meant to be.
+	// MinReplicas is the desired minimum of the cluster.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is what the cluster's maximum is meant to be.
+	// MaxReplicas is the desired maximum of the cluster.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 	// ConfirmedMinReplicas is the minimum that was last seen in the cluster.
 	ConfirmedMinReplicas *int32 `json:"confirmedMinReplicas,omitempty"`
@@ -29,35 +29,38 @@ type ClusterStatusApplyConfiguration struct {
 	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed bounds were first seen. A
 	// controller that has not seen that version yet writes nothing to the cluster.
 	ConfirmedVersion *string `json:"confirmedVersion,omitempty"`
-	// Outstanding is what was sent to the cluster, or is about to be, and may or may not have arrived.
+	// Outstanding contains requests that were sent to the cluster, or are about to be, and may or
+	// may not have arrived.
 	Outstanding *OutstandingApplyConfiguration `json:"outstanding,omitempty"`
-	// Epoch counts what was sent.
+	// Epoch counts the requests that were sent.
 	Epoch *int64 `json:"epoch,omitempty"`
-	// CurrentReplicas, as the cluster's autoscaler last said.
+	// CurrentReplicas, as last reported by the cluster's autoscaler.
 	CurrentReplicas *int32 `json:"currentReplicas,omitempty"`
-	// DesiredReplicas, as the cluster's autoscaler last said.
+	// DesiredReplicas, as last reported by the cluster's autoscaler.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
-	// ReadyReplicas, as the workload last said.
+	// ReadyReplicas, as last reported by the workload.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// Demand is how many replicas the cluster's metrics call for, while it asks for more than its maximum.
+	// Demand is how many replicas the cluster's metrics require, while that is more than its
+	// maximum.
 	Demand *int32 `json:"demand,omitempty"`
-	// LimitedBy is Max, Min or Rate, if the cluster's autoscaler says that it is limited.
+	// LimitedBy is Max, Min or Rate, if the cluster's autoscaler reports that it is limited.
 	LimitedBy *autoscalingv1alpha1.LimitedBy `json:"limitedBy,omitempty"`
-	// OnDemand says that the cluster has joined because others were at their limits.
+	// OnDemand reports whether the cluster has joined because others were at their limits.
 	OnDemand *bool `json:"onDemand,omitempty"`
 	// MovedAt is when its bounds were last changed.
 	MovedAt *v1.Time `json:"movedAt,omitempty"`
-	// RemovableAfter is until when a creation that got no answer could still arrive: the autoscaler is not removed before.
+	// RemovableAfter is the time until which a creation without a response could still arrive: the
+	// autoscaler is not deleted before.
 	RemovableAfter *v1.Time `json:"removableAfter,omitempty"`
-	// NotReadySince is since when replicas have been missing that were asked for.
+	// NotReadySince is the time since which requested replicas have been missing.
 	NotReadySince *v1.Time `json:"notReadySince,omitempty"`
-	// QuietSince is since when others could do without this cluster.
+	// QuietSince is the time since which the other clusters could do without this cluster.
 	QuietSince *v1.Time `json:"quietSince,omitempty"`
-	// UnreachableSince is when the cluster was last heard of, while it is out of reach.
+	// UnreachableSince is when the cluster last responded, while it is out of reach.
 	UnreachableSince *v1.Time `json:"unreachableSince,omitempty"`
-	// Reason says in one word why the cluster is in this state, where that is not plain.
+	// Reason is a one-word reason for the state, if the state does not explain itself.
 	Reason *string `json:"reason,omitempty"`
-	// Message says it in a sentence.
+	// Message is a human-readable description of the reason.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -13,17 +13,18 @@ import (
 // FederatedHorizontalPodAutoscalerApplyConfiguration represents a declarative configuration of the FederatedHorizontalPodAutoscaler type for use
 // with apply.
 //
-// FederatedHorizontalPodAutoscaler is one autoscaler for a workload that runs in several clusters. It lives in a hub. In
-// each of the clusters that it uses there is a HorizontalPodAutoscaler of the same namespace and name, which scales there
-// by what it measures there, also while the hub or the link to it is down. The hub only partitions minReplicas and
-// maxReplicas, and shifts them to where they are needed.
+// FederatedHorizontalPodAutoscaler is one autoscaler for a workload that runs in several clusters.
+// It is stored in a hub. Each cluster in use has a HorizontalPodAutoscaler of the same namespace
+// and name, which scales by the metrics of that cluster, even while the hub or the link to it is
+// down. The hub only partitions minReplicas and maxReplicas, and moves them to the clusters that
+// need them.
 type FederatedHorizontalPodAutoscalerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Specification of the desired behavior.
 	Spec *FederatedHorizontalPodAutoscalerSpecApplyConfiguration `json:"spec,omitempty"`
-	// Most recently observed status, and the memory of what was promised to whom.
+	// Most recently observed status, and the record of what was promised to each cluster.
 	Status *FederatedHorizontalPodAutoscalerStatusApplyConfiguration `json:"status,omitempty"`
 }
 

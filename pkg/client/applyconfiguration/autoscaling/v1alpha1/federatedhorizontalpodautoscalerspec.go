@@ -13,50 +13,58 @@ import (
 // FederatedHorizontalPodAutoscalerSpecApplyConfiguration represents a declarative configuration of the FederatedHorizontalPodAutoscalerSpec type for use
 // with apply.
 //
-// FederatedHorizontalPodAutoscalerSpec says what to scale, between which bounds, and in which clusters.
+// FederatedHorizontalPodAutoscalerSpec defines what to scale, between which bounds, and in which
+// clusters.
 type FederatedHorizontalPodAutoscalerSpecApplyConfiguration struct {
-	// ScaleTargetRef points to the workload, in each cluster in the namespace of this object. Where it does not exist the
-	// cluster's autoscaler waits for it.
+	// ScaleTargetRef is the workload, in the namespace of this object in each cluster. If it does
+	// not exist in a cluster, the cluster's autoscaler waits for it.
 	ScaleTargetRef *ScaleTargetReferenceApplyConfiguration `json:"scaleTargetRef,omitempty"`
-	// MinReplicas is the minimum over all clusters. With minPolicy Strict no more clusters are used than this number.
+	// MinReplicas is the minimum over all clusters. With minPolicy Strict, no more clusters than
+	// this number are used.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is the maximum over all clusters: the maxima of their autoscalers never add up to more, also not for a
-	// moment and not while clusters are out of reach, unless unreachable.policy says so. When it is lowered, what runs
-	// beyond it is taken back as fast as the clusters confirm.
+	// MaxReplicas is the maximum over all clusters. The maxima of their autoscalers never add up to
+	// more, not even for a moment or while clusters are out of reach, unless unreachable.policy
+	// allows it. When it is lowered, replicas beyond it are removed as fast as the clusters
+	// confirm.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// Metrics are those of a HorizontalPodAutoscaler (autoscaling/v2), and are given to each cluster unchanged. Targets per
-	// pod mean the same everywhere. A metric of type Object or External is read in each cluster by itself: one queue that
-	// all clusters read would be served by all of them at once.
+	// Metrics are those of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
+	// unchanged. Targets per pod mean the same in every cluster. Each cluster reads metrics of type
+	// Object or External by itself: if all clusters read the same queue, each of them scales for
+	// the whole queue.
 	Metrics []runtime.RawExtension `json:"metrics,omitempty"`
-	// Behavior is that of a HorizontalPodAutoscaler (autoscaling/v2), and is given to each cluster unchanged. Policies of
-	// type Pods hold per cluster.
+	// Behavior is that of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
+	// unchanged. Policies of type Pods apply per cluster.
 	Behavior *runtime.RawExtension `json:"behavior,omitempty"`
-	// ClusterSelector chooses among the clusters that the hub knows, by their labels. Not set means all.
+	// ClusterSelector selects clusters that the hub knows by their labels. If unset, all are
+	// selected.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
-	// Clusters are preferences for single clusters. The name * stands for all that are not named. A preference does not
-	// select a cluster.
+	// Clusters are preferences for individual clusters. The name * applies to all clusters that are
+	// not listed. A preference does not select a cluster.
 	Clusters []ClusterPreferenceApplyConfiguration `json:"clusters,omitempty"`
-	// MinPolicy says how many clusters are used. Strict, which is the default: as many as minReplicas allows with one
-	// replica in each. AtLeastOne: all, each with a minimum of 1, though that may add up to more than minReplicas. AllowZero:
-	// all, with minima of 0 where minReplicas does not reach; it needs metrics of type Object or External and clusters that
-	// allow scaling to zero.
+	// MinPolicy defines how many clusters are used. Strict (the default): as many as minReplicas
+	// allows with one replica in each. AtLeastOne: all, each with a minimum of 1, even if these add
+	// up to more than minReplicas. AllowZero: all, with a minimum of 0 where minReplicas is not
+	// sufficient; this requires metrics of type Object or External, and clusters that allow scaling
+	// to zero.
 	MinPolicy *autoscalingv1alpha1.MinPolicy `json:"minPolicy,omitempty"`
-	// Joining lets a cluster that is not used join while all used ones are at their limits.
+	// Joining lets an unused cluster join while all used ones are at their limits.
 	Joining *JoiningApplyConfiguration `json:"joining,omitempty"`
-	// Rebalance says how the bounds move between clusters.
+	// Rebalance defines how bounds move between clusters.
 	Rebalance *RebalanceApplyConfiguration `json:"rebalance,omitempty"`
-	// Unreachable says what becomes of the share of a cluster that cannot be reached. Not set means that it is held.
+	// Unreachable defines what happens to the share of a cluster that cannot be reached. If unset,
+	// the cluster keeps its share.
 	Unreachable *UnreachableApplyConfiguration `json:"unreachable,omitempty"`
-	// Placement says whether the workload is created and removed along with the cluster's autoscaler. Not set means that
-	// somebody else does that.
+	// Placement defines whether the workload is created and deleted together with the cluster's
+	// autoscaler. If unset, the workload is managed elsewhere.
 	Placement *PlacementApplyConfiguration `json:"placement,omitempty"`
-	// DeletionPolicy says what becomes of what was made in the clusters when this object is deleted. Delete, which is the
-	// default, removes it, and waits for clusters that are out of reach. Orphan leaves it all as it is.
+	// DeletionPolicy defines what happens to the objects in the clusters when this object is
+	// deleted. Delete (the default) deletes them, and waits for clusters that are out of reach.
+	// Orphan leaves them unchanged.
 	DeletionPolicy *autoscalingv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Adopt takes over a HorizontalPodAutoscaler of the same name that somebody else made. Otherwise the cluster that has it
-	// is not used.
+	// Adopt takes over an existing HorizontalPodAutoscaler of the same name that another client
+	// created. Otherwise, a cluster that has one is not used.
 	Adopt *bool `json:"adopt,omitempty"`
-	// Paused stops writing to clusters; status goes on.
+	// Paused stops all writes to clusters. The status is still updated.
 	Paused *bool `json:"paused,omitempty"`
 }
 

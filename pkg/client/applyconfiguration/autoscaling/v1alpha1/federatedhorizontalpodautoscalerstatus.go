@@ -11,23 +11,26 @@ import (
 // FederatedHorizontalPodAutoscalerStatusApplyConfiguration represents a declarative configuration of the FederatedHorizontalPodAutoscalerStatus type for use
 // with apply.
 //
-// FederatedHorizontalPodAutoscalerStatus is what is known of the clusters, and what was promised to them.
+// FederatedHorizontalPodAutoscalerStatus is the observed state of the clusters, and the record of
+// what was promised to them.
 type FederatedHorizontalPodAutoscalerStatusApplyConfiguration struct {
-	// ObservedGeneration is the generation that this status is about.
+	// ObservedGeneration is the generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// CurrentReplicas over all clusters, as last seen.
 	CurrentReplicas *int32 `json:"currentReplicas,omitempty"`
-	// DesiredReplicas is what the clusters' own autoscalers ask for, as last seen.
+	// DesiredReplicas is the sum of the replicas that the clusters' own autoscalers ask for, as
+	// last seen.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
-	// ReadyReplicas over all clusters, where the workload says so.
+	// ReadyReplicas over all clusters, if the workload reports them.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// MinReplicas is the sum of the clusters' minima, as last confirmed by them.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 	// MaxReplicas is the sum of the clusters' maxima, as last confirmed by them.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// CountedReplicas is the highest that the clusters' maxima can add up to at this moment, with all that is under way.
+	// CountedReplicas is the highest sum of the clusters' maxima that is possible at this moment,
+	// including all outstanding requests.
 	CountedReplicas *int32 `json:"countedReplicas,omitempty"`
-	// Clusters that are selected, or that something was promised to.
+	// Clusters that are selected, or that have something promised to them.
 	Clusters []ClusterStatusApplyConfiguration `json:"clusters,omitempty"`
 	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and JoiningBlocked.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`

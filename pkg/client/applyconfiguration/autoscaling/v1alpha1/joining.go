@@ -7,13 +7,14 @@ package v1alpha1
 // JoiningApplyConfiguration represents a declarative configuration of the Joining type for use
 // with apply.
 //
-// Joining is about clusters that are used only in times of need.
+// Joining defines when clusters are used only on demand.
 type JoiningApplyConfiguration struct {
-	// OnDemand has the next cluster, by tier and name, join when each used one is at its own maximum or does not get its
-	// pods started, and replicas are left to give. It leaves again after a quiet time.
+	// OnDemand lets the next cluster, by tier and name, join when each used cluster is at its own
+	// maximum or cannot start its pods, and replicas are left to distribute. The cluster leaves
+	// again after a quiet time.
 	OnDemand *bool `json:"onDemand,omitempty"`
-	// QuietSeconds is for how long it has to run no more than one replica, and the other clusters be able to do without that,
-	// before it leaves. Default 600.
+	// QuietSeconds is how long the cluster must run at most one replica, which the other clusters
+	// could run as well, before it leaves. Default 600.
 	QuietSeconds *int32 `json:"quietSeconds,omitempty"`
 }
 

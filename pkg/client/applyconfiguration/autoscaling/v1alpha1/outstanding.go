@@ -7,17 +7,18 @@ package v1alpha1
 // OutstandingApplyConfiguration represents a declarative configuration of the Outstanding type for use
 // with apply.
 //
-// Outstanding bounds count until it is certain what became of them: a maximum as if it had been raised, a minimum as if it
-// had been lowered.
+// Outstanding contains bounds whose outcome is not certain yet: a maximum counts as if it had been
+// raised, a minimum as if it had been lowered.
 type OutstandingApplyConfiguration struct {
 	// MinReplicas is the lowest minimum that may arrive.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 	// MaxReplicas is the highest maximum that may arrive.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive, empty where it must not
-	// exist. Any later version makes sure that they will not.
+	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive,
+	// empty if it must not exist. With any later version, it is certain that they will not arrive.
 	Base *string `json:"base,omitempty"`
-	// Repeated says that something was sent before on the same base, so that a refusal of the last does not settle it.
+	// Repeated reports whether an earlier request was sent on the same base, so that a refusal of
+	// the last one does not resolve it.
 	Repeated *bool `json:"repeated,omitempty"`
 }
 

@@ -12,11 +12,11 @@ import (
 // PlacementApplyConfiguration represents a declarative configuration of the Placement type for use
 // with apply.
 //
-// Placement says who brings the workload into a cluster.
+// Placement defines how the workload gets into a cluster.
 type PlacementApplyConfiguration struct {
-	// Mode External, which is the default, leaves the workload alone. Template creates it from template, with one replica,
-	// in each used cluster that lacks it, keeps it up to date but for its replicas, and removes what it has created from
-	// clusters that are no longer used.
+	// Mode External (the default) leaves the workload alone. Template creates it from template,
+	// with one replica, in each used cluster that does not have it, keeps it up to date except for
+	// its replicas, and deletes it from clusters that are no longer used.
 	Mode *autoscalingv1alpha1.PlacementMode `json:"mode,omitempty"`
 	// Template is the whole workload, without replicas.
 	Template *runtime.RawExtension `json:"template,omitempty"`

@@ -7,22 +7,27 @@ package v1alpha1
 // RebalanceApplyConfiguration represents a declarative configuration of the Rebalance type for use
 // with apply.
 //
-// Rebalance says how bounds move between clusters. A maximum only moves when a cluster asks for more than its own, when
-// clusters come or go, or when this object is changed.
+// Rebalance defines how bounds move between clusters. A maximum moves only when a cluster asks for
+// more than its own, when clusters join or leave, or when this object changes.
 type RebalanceApplyConfiguration struct {
-	// CooldownSeconds is for how long a cluster whose bounds were changed does not give any of them away. Receiving is not
-	// delayed. Default 120.
+	// CooldownSeconds is how long a cluster gives nothing away after its bounds were changed.
+	// Receiving is not delayed. Default 120.
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
-	// MaxStepPercent is how much of maxReplicas one cluster gives away at once, rounded up. Default 100.
+	// MaxStepPercent is the largest percentage of maxReplicas that one cluster gives away at once,
+	// rounded up. Default 100.
 	MaxStepPercent *int32 `json:"maxStepPercent,omitempty"`
-	// Headroom is what a giving cluster keeps beyond the replicas it asks for now. Default 1.
+	// Headroom is the number of replicas that a giving cluster keeps beyond those that it asks for
+	// now. Default 1.
 	Headroom *int32 `json:"headroom,omitempty"`
-	// StartTimeoutSeconds is how long replicas may be missing that a cluster has been asked for before it counts as stuck:
-	// what it cannot use is then given to clusters that can. Default 900, since new nodes take minutes.
+	// StartTimeoutSeconds is how long requested replicas may be missing before the cluster counts
+	// as stuck: the replicas that it cannot run are then given to other clusters. Default 900,
+	// because new nodes take minutes.
 	StartTimeoutSeconds *int32 `json:"startTimeoutSeconds,omitempty"`
-	// Probe is what a stuck cluster keeps beyond the replicas that are ready, so that its recovery shows. Default 1.
+	// Probe is the number of replicas that a stuck cluster keeps beyond the ready ones, so that its
+	// recovery becomes visible. Default 1.
 	Probe *int32 `json:"probe,omitempty"`
-	// Minima moves minima too: from clusters that would run fewer than theirs to clusters that run more. Off by default.
+	// Minima also moves minima: from clusters that would run fewer replicas than their minimum to
+	// clusters that run more. Off by default.
 	Minima *bool `json:"minima,omitempty"`
 }
 

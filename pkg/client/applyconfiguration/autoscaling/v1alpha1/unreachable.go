@@ -11,15 +11,16 @@ import (
 // UnreachableApplyConfiguration represents a declarative configuration of the Unreachable type for use
 // with apply.
 //
-// Unreachable says what becomes of the share of a cluster that cannot be reached.
+// Unreachable defines what happens to the share of a cluster that cannot be reached.
 type UnreachableApplyConfiguration struct {
-	// Policy Hold, which is the default, keeps the share for the cluster, whose autoscaler may be using it. ReleaseAfter
-	// lends it to other clusters after afterSeconds: more replicas than maxReplicas may run then, and the condition
-	// OverCommitted says how many.
+	// Policy Hold (the default) keeps the share for the cluster, whose autoscaler may be using it.
+	// ReleaseAfter lends it to other clusters after afterSeconds: more replicas than maxReplicas
+	// may run then, and the condition OverCommitted reports how many.
 	Policy *autoscalingv1alpha1.UnreachablePolicy `json:"policy,omitempty"`
-	// AfterSeconds is how long a cluster has to be out of reach before its share is lent.
+	// AfterSeconds is how long a cluster must be out of reach before its share is lent.
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
-	// Released names clusters that will not come back: their share is given away at once while they are out of reach.
+	// Released lists clusters that will not return: while they are out of reach, their share is
+	// given away at once.
 	Released []string `json:"released,omitempty"`
 }
 

@@ -13,8 +13,8 @@ import (
 // BalancerApplyConfiguration represents a declarative configuration of the Balancer type for use
 // with apply.
 //
-// Balancer distributes spec.replicas over its targets by a policy, and gives what one target fails to start to others
-// for as long as that lasts. It can be scaled like a Deployment.
+// Balancer distributes spec.replicas over its targets by a policy. While one target fails to start
+// replicas, other targets run them. A Balancer can be scaled like a Deployment.
 type BalancerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// Standard object metadata.

@@ -11,20 +11,20 @@ import (
 // BalancerPolicyApplyConfiguration represents a declarative configuration of the BalancerPolicy type for use
 // with apply.
 //
-// BalancerPolicy says how replicas are distributed. Bounds of targets come first: a target has its minReplicas whatever
-// the policy says.
+// BalancerPolicy defines how replicas are distributed. Limits of targets take precedence: a target
+// has its minReplicas whatever the policy is.
 type BalancerPolicyApplyConfiguration struct {
-	// PolicyName chooses the policy: priority, proportional, even or tiers.
+	// PolicyName selects the policy: priority, proportional, even or tiers.
 	PolicyName *balancerv1alpha1.PolicyName `json:"policyName,omitempty"`
-	// Priorities is needed by the policy priority.
+	// Priorities is required for the policy priority.
 	Priorities *PriorityPolicyApplyConfiguration `json:"priorities,omitempty"`
-	// Proportions is needed by the policy proportional.
+	// Proportions is required for the policy proportional.
 	Proportions *ProportionalPolicyApplyConfiguration `json:"proportions,omitempty"`
-	// Tiers is needed by the policy tiers: groups of targets, of which a later one gets replicas only once the earlier ones
-	// are full. A target in no tier gets its minReplicas and nothing above.
+	// Tiers is required for the policy tiers: groups of targets. A later group gets replicas only
+	// when the earlier ones are full. A target in no tier gets only its minReplicas.
 	Tiers []TierApplyConfiguration `json:"tiers,omitempty"`
-	// Fallback says when replicas of a target count as failed to start, so that other targets stand in for them. Not set
-	// means never.
+	// Fallback defines when replicas of a target count as failed to start, so that other targets
+	// run them instead. If unset, they never do.
 	Fallback *FallbackApplyConfiguration `json:"fallback,omitempty"`
 }
 

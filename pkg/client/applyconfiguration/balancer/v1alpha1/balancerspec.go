@@ -11,22 +11,24 @@ import (
 // BalancerSpecApplyConfiguration represents a declarative configuration of the BalancerSpec type for use
 // with apply.
 //
-// BalancerSpec says what to distribute, where and how.
+// BalancerSpec defines what to distribute, where and how.
 type BalancerSpecApplyConfiguration struct {
-	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Names are unique.
+	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Their names
+	// are unique.
 	Targets []BalancerTargetApplyConfiguration `json:"targets,omitempty"`
-	// Replicas is the number of replicas to distribute. Leave it out where an autoscaler writes it: it is 1 then until
-	// the first such write. A HorizontalPodAutoscaler takes 0 as being switched off.
+	// Replicas is the number of replicas to distribute. Omit it if an autoscaler writes it: it is 1
+	// until the first such write. For a HorizontalPodAutoscaler, 0 means that autoscaling is
+	// disabled.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector matches the pods of all targets, and no others: the selector of the Service in front of them. It must not
-	// be empty. A target with a pod that it does not match is left as it is.
+	// Selector matches the pods of all targets, and no others: the selector of the Service in front
+	// of them. It must not be empty. A target with a pod that does not match is not changed.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
 	// Policy says how replicas are distributed.
 	Policy *BalancerPolicyApplyConfiguration `json:"policy,omitempty"`
-	// Transition limits how fast replicas move from one target to another. Raising or lowering the total, and standing in
-	// for a target that cannot start its replicas, are not delayed by it.
+	// Transition limits how fast replicas move from one target to another. It does not delay
+	// changes of the total, or fallback for a target that cannot start its replicas.
 	Transition *TransitionApplyConfiguration `json:"transition,omitempty"`
-	// Paused stops writing to targets; status still says what would be done.
+	// Paused stops all writes to targets. The status still shows what would be done.
 	Paused *bool `json:"paused,omitempty"`
 }
 

@@ -11,32 +11,34 @@ import (
 // BalancerStatusApplyConfiguration represents a declarative configuration of the BalancerStatus type for use
 // with apply.
 //
-// BalancerStatus is what the controller has last seen and decided.
+// BalancerStatus is what the controller last observed and decided.
 type BalancerStatusApplyConfiguration struct {
-	// Replicas is the number of replicas seen that count towards spec.replicas: not those that stand in for replicas that
-	// fail to start, are surplus during a move, or are about to go. At rest, and within limits, it is spec.replicas.
+	// Replicas is the number of observed replicas that count towards spec.replicas. It does not
+	// include replicas that replace failing ones, are surplus during a move, or are about to be
+	// deleted. At rest, and within limits, it equals spec.replicas.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector is spec.selector as text, for autoscalers; empty where it is not valid.
+	// Selector is spec.selector as text, for autoscalers; empty if it is invalid.
 	Selector *string `json:"selector,omitempty"`
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// ObservedReplicas is the number of all replicas seen, without those that are terminating.
+	// ObservedReplicas is the number of all observed replicas, without terminating ones.
 	ObservedReplicas *int32 `json:"observedReplicas,omitempty"`
 	// ReadyReplicas is the number of ready replicas.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// DesiredReplicas is the sum of what the targets are meant to have, those that stand in for others included.
+	// DesiredReplicas is the sum of the desired replicas of the targets, including those that
+	// replace failing ones.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
-	// Overflow is how many replicas no target can take.
+	// Overflow is the number of replicas that no target has room for.
 	Overflow *int32 `json:"overflow,omitempty"`
-	// Deficit is by how many replicas the minimums exceed spec.replicas.
+	// Deficit is the number of replicas by which the minimums exceed spec.replicas.
 	Deficit *int32 `json:"deficit,omitempty"`
-	// ShareErrorPercent is the largest distance of a target from its exact share, in percent of all replicas, rounded
-	// up. Whole replicas cannot meet every share.
+	// ShareErrorPercent is the largest difference of a target from its exact share, in percent of
+	// all replicas, rounded up. Whole replicas cannot match every share.
 	ShareErrorPercent *int32 `json:"shareErrorPercent,omitempty"`
 	// Targets is the state of each target, in the order of spec.targets.
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`
-	// Conditions are Ready, Balanced, WithinLimits, FallbackActive, TargetsResolved, and Balancing for readers that know
-	// no other.
+	// Conditions are Ready, Balanced, WithinLimits, FallbackActive, TargetsResolved, and Balancing
+	// for clients that know only that one.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -12,24 +12,25 @@ import (
 // BalancerTargetApplyConfiguration represents a declarative configuration of the BalancerTarget type for use
 // with apply.
 //
-// BalancerTarget is one workload that replicas go to.
+// BalancerTarget is one workload that runs replicas.
 type BalancerTargetApplyConfiguration struct {
 	// Name of the target within this Balancer.
 	Name *string `json:"name,omitempty"`
-	// ScaleTargetRef points to the workload, in the namespace of the Balancer. Its kind needs a scale subresource and has
-	// to be one that the controller is allowed to scale.
+	// ScaleTargetRef is the workload, in the namespace of the Balancer. Its kind must have a scale
+	// subresource, and the controller must be allowed to scale it.
 	ScaleTargetRef *ScaleTargetReferenceApplyConfiguration `json:"scaleTargetRef,omitempty"`
-	// MinReplicas is what the target has at least, whatever the policy says and even if spec.replicas is less: a number, or
-	// a percentage of spec.replicas, rounded down. Not set means 0.
+	// MinReplicas is the minimum of the target, whatever the policy is, and even if spec.replicas
+	// is less: a number, or a percentage of spec.replicas, rounded down. Default 0.
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
-	// MaxReplicas is what the target has at most: a number, or a percentage of spec.replicas, rounded up. Not set means
-	// that there is no limit. Where a percentage comes out below minReplicas, minReplicas counts.
+	// MaxReplicas is the maximum of the target: a number, or a percentage of spec.replicas, rounded
+	// up. If unset, there is no limit. If a percentage is below minReplicas, minReplicas applies.
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
-	// State takes a target out of service without removing it: Draining leaves it its minReplicas and nothing above,
-	// Drained leaves it nothing. Not set means Active.
+	// State takes a target out of service without removing it: Draining reduces it to its
+	// minReplicas, Drained to nothing. Default Active.
 	State *balancerv1alpha1.TargetState `json:"state,omitempty"`
-	// Observer says where the health of the target's replicas is read. Not set means: Machines for the kinds of
-	// machine.sapcloud.io, Pods where the workload publishes a pod selector, else Status.
+	// Observer defines where the health of the target's replicas is read. Default: Machines for the
+	// kinds of machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise
+	// Status.
 	Observer *balancerv1alpha1.Observer `json:"observer,omitempty"`
 }
 

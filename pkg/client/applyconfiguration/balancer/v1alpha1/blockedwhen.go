@@ -7,11 +7,11 @@ package v1alpha1
 // BlockedWhenApplyConfiguration represents a declarative configuration of the BlockedWhen type for use
 // with apply.
 //
-// BlockedWhen is how many replicas have to fail to start; both numbers have to be reached.
+// BlockedWhen is how many replicas must fail to start. Both numbers must be reached.
 type BlockedWhenApplyConfiguration struct {
-	// MinCount is a number of replicas. Not set means 1.
+	// MinCount is a number of replicas. Default 1.
 	MinCount *int32 `json:"minCount,omitempty"`
-	// Percent is a percentage of the target's replicas, rounded up. Not set means 0.
+	// Percent is a percentage of the target's replicas, rounded up. Default 0.
 	Percent *int32 `json:"percent,omitempty"`
 }
 

@@ -12,24 +12,29 @@ import (
 // FallbackApplyConfiguration represents a declarative configuration of the Fallback type for use
 // with apply.
 //
-// Fallback says when replicas of a target count as failed to start, and when it has recovered.
+// Fallback defines when replicas of a target count as failed to start, and when the target has
+// recovered.
 type FallbackApplyConfiguration struct {
-	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target in which one takes longer, or in
-	// which for so long none has started though some are missing, is blocked: others stand in for what it cannot run.
+	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target is
+	// blocked if a replica takes longer, or if replicas are missing and none has started for that
+	// time: other targets then run what it cannot run.
 	StartupTimeoutSeconds *int32 `json:"startupTimeoutSeconds,omitempty"`
-	// StartupTimeout is the same as a duration, as in "3m".
+	// StartupTimeout is the same as a duration, for example "3m".
 	StartupTimeout *v1.Duration `json:"startupTimeout,omitempty"`
-	// StartCriterion says when a replica has started. Running is when its containers run, Ready when it is ready; with Ready
-	// a crash loop is a failure to start. Not set means Running.
+	// StartCriterion defines when a replica has started. Running: when its containers run. Ready:
+	// when it is ready; then, a crash loop is a failure to start. Default Running.
 	StartCriterion *balancerv1alpha1.StartCriterion `json:"startCriterion,omitempty"`
-	// Probe is how many replicas a blocked target is left with beyond those that run, to show when it has recovered. Not
-	// set means all it would have. With a HorizontalPodAutoscaler on the Balancer prefer 1: it takes replicas that do
-	// not start for idle ones, and scales up too late. The minimum is 1: with none its recovery would not show.
+	// Probe is how many replicas a blocked target keeps beyond those that run, so that its recovery
+	// becomes visible. If unset, it keeps all. With a HorizontalPodAutoscaler on the Balancer,
+	// prefer 1: the autoscaler takes replicas that do not start for idle ones, and scales up too
+	// late. The minimum is 1, because a recovery would not be visible with 0.
 	Probe *int32 `json:"probe,omitempty"`
-	// BlockedWhen says how many replicas have to fail before the target counts as blocked. Not set means one.
+	// BlockedWhen defines how many replicas must fail before the target counts as blocked. Default
+	// one.
 	BlockedWhen *BlockedWhenApplyConfiguration `json:"blockedWhen,omitempty"`
-	// RecoveryDelaySeconds is for how long a replica that starts in a blocked target has to be ready before it counts. It
-	// doubles with each fallback that follows soon after a recovery, up to 32 times. Not set means 30.
+	// RecoveryDelaySeconds is how long a replica that starts in a blocked target must be ready
+	// before it counts. It doubles with each fallback that follows soon after a recovery, up to 32
+	// times. Default 30.
 	RecoveryDelaySeconds *int32 `json:"recoveryDelaySeconds,omitempty"`
 }
 

@@ -9,7 +9,8 @@ package v1alpha1
 //
 // PriorityPolicy orders targets.
 type PriorityPolicyApplyConfiguration struct {
-	// TargetOrder names targets, the first to fill first. A target that is left out gets its minReplicas and nothing above.
+	// TargetOrder lists targets; the first one is filled first. A target that is not listed gets
+	// only its minReplicas.
 	TargetOrder []string `json:"targetOrder,omitempty"`
 }
 

@@ -9,8 +9,8 @@ package v1alpha1
 //
 // ProportionalPolicy gives targets shares.
 type ProportionalPolicyApplyConfiguration struct {
-	// TargetProportions maps names of targets to their shares. Only the ratio counts; 0 or less means minReplicas and
-	// nothing above, like being left out.
+	// TargetProportions maps names of targets to their shares. Only the ratio matters. With 0 or
+	// less, or without a share, a target gets only its minReplicas.
 	TargetProportions map[string]int32 `json:"targetProportions,omitempty"`
 }
 

@@ -7,11 +7,11 @@ package v1alpha1
 // ScaleTargetReferenceApplyConfiguration represents a declarative configuration of the ScaleTargetReference type for use
 // with apply.
 //
-// ScaleTargetReference points to a workload of the same namespace.
+// ScaleTargetReference identifies a workload of the same namespace.
 type ScaleTargetReferenceApplyConfiguration struct {
-	// APIVersion of the workload, as in apps/v1. Empty means v1.
+	// APIVersion of the workload, for example apps/v1. Empty means v1.
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// Kind of the workload, as in Deployment.
+	// Kind of the workload, for example Deployment.
 	Kind *string `json:"kind,omitempty"`
 	// Name of the workload.
 	Name *string `json:"name,omitempty"`

@@ -15,29 +15,32 @@ import (
 type TargetStatusApplyConfiguration struct {
 	// Name of the target.
 	Name *string `json:"name,omitempty"`
-	// Replicas is what the workload is asked for now.
+	// Replicas is the number that the workload is scaled to now.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Desired is what it is meant to be asked for; a move gets there step by step.
+	// Desired is the number that it will be scaled to. A move reaches it step by step.
 	Desired *int32 `json:"desired,omitempty"`
-	// Base is its share with every target in good health.
+	// Base is its share if all targets are healthy.
 	Base *int32 `json:"base,omitempty"`
-	// Observed is how many it has, without those that are terminating.
+	// Observed is the number of its replicas, without terminating ones.
 	Observed *int32 `json:"observed,omitempty"`
-	// Ready is how many of these are ready.
+	// Ready is the number of these that are ready.
 	Ready *int32 `json:"ready,omitempty"`
-	// NotStarted is how many have failed to start in time, those included that were never created.
+	// NotStarted is the number of replicas that did not start in time, including those that were
+	// never created.
 	NotStarted *int32 `json:"notStarted,omitempty"`
-	// UnstartedSince is since when some have been missing or not started with none starting meanwhile.
+	// UnstartedSince is the time since which replicas have been missing or not started, while none
+	// has started.
 	UnstartedSince *v1.Time `json:"unstartedSince,omitempty"`
-	// BlockedSince is since when the target has been blocked; absent while it is not.
+	// BlockedSince is the time since which the target has been blocked; absent if it is not.
 	BlockedSince *v1.Time `json:"blockedSince,omitempty"`
-	// RecoveredAt is when it was last blocked no more.
+	// RecoveredAt is when it last recovered.
 	RecoveredAt *v1.Time `json:"recoveredAt,omitempty"`
-	// Blocks counts how often in a row it was blocked again soon after it had recovered.
+	// Blocks counts how often in a row it was blocked again soon after a recovery.
 	Blocks *int32 `json:"blocks,omitempty"`
-	// Reason says in one word why the target is not written to, or is blocked; empty where all is well.
+	// Reason is a one-word reason why the target is not written to, or is blocked; empty if all is
+	// well.
 	Reason *string `json:"reason,omitempty"`
-	// Message says the same in a sentence, and what to do.
+	// Message is a human-readable description of the reason, and what to do.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -11,7 +11,7 @@ package v1alpha1
 type TierApplyConfiguration struct {
 	// Targets names the members.
 	Targets []string `json:"targets,omitempty"`
-	// Proportions maps members to their shares, 0 to 1000000. A member that is left out has the share 1.
+	// Proportions maps members to their shares, 0 to 1000000. Default 1 for each member.
 	Proportions map[string]int32 `json:"proportions,omitempty"`
 }
 

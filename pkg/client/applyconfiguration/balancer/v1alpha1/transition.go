@@ -11,13 +11,13 @@ import (
 // TransitionApplyConfiguration represents a declarative configuration of the Transition type for use
 // with apply.
 //
-// Transition limits a move of replicas between targets. Percentages are of all replicas wanted, rounded up. One of the
-// two must be above 0.
+// Transition limits a move of replicas between targets. Percentages are of all desired replicas,
+// rounded up. At least one of the two must be above 0.
 type TransitionApplyConfiguration struct {
-	// MaxSurge is how many replicas may exist beyond those wanted. Not set means 25%, and 1 where a target is made of
-	// machines.
+	// MaxSurge is how many replicas may exist beyond the desired ones. Default 25%, and 1 if a
+	// target consists of machines.
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// MaxUnavailable is how many ready replicas may be missing of those wanted. Not set means 0.
+	// MaxUnavailable is how many of the desired replicas may be missing or not ready. Default 0.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 

@@ -13,8 +13,8 @@ import (
 // MachineDeploymentApplyConfiguration represents a declarative configuration of the MachineDeployment type for use
 // with apply.
 //
-// MachineDeployment keeps spec.replicas machines at work and spec.excessReplicas more in reserve, and replaces them by
-// a rolling or in-place update when its template changes.
+// MachineDeployment keeps spec.replicas machines for workload and spec.excessReplicas more in
+// reserve, and replaces them in a rolling or in-place update when its template changes.
 type MachineDeploymentApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// Standard object metadata.

@@ -11,15 +11,17 @@ import (
 // MachineDeploymentSpecApplyConfiguration represents a declarative configuration of the MachineDeploymentSpec type for use
 // with apply.
 //
-// MachineDeploymentSpec is machine-controller-manager's, plus the excess.
+// MachineDeploymentSpec is the spec of machine-controller-manager, with the excess.
 type MachineDeploymentSpecApplyConfiguration struct {
 	StockMachineDeploymentSpecApplyConfiguration `json:",inline"`
-	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, held by a NoSchedule taint until
-	// workload needs them. When replicas is raised, a reserve machine takes workload at once and a new one
-	// is made behind it. Not set means no reserve of its own; 0 says so explicitly, and ends one, as removing the
-	// field by its owner does; a field that another client drops is restored. The minimum is 0.
-	// Where the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, the excess gives way: replicas and
-	// excess together do not pass it. Where bounds or a pool ask for the excess, this field shows what that comes to.
+	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, with a
+	// NoSchedule taint until workload needs them. When replicas is raised, a reserve machine takes
+	// workload at once, and a new one is created to replace it. If unset, the MachineDeployment has
+	// no reserve of its own. 0 states this explicitly and ends a reserve, and so does its owner by
+	// removing the field. If another client drops the field, it is restored. The minimum is 0. If
+	// the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, replicas and excess
+	// together do not exceed it: the excess is reduced. If bounds or a pool define the excess, this
+	// field shows the result.
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
 }
 

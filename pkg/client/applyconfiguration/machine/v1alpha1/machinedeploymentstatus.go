@@ -11,12 +11,12 @@ import (
 // MachineDeploymentStatusApplyConfiguration represents a declarative configuration of the MachineDeploymentStatus type for use
 // with apply.
 //
-// MachineDeploymentStatus is machine-controller-manager's, plus the reserve.
+// MachineDeploymentStatus is the status of machine-controller-manager, with the reserve.
 type MachineDeploymentStatusApplyConfiguration struct {
 	StockMachineDeploymentStatusApplyConfiguration `json:",inline"`
-	// Number of machines in reserve, whether they are ready or still on their way.
+	// Number of machines in reserve, including those that are not ready yet.
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
-	// Number of machines in reserve that are ready: what workload can have at once.
+	// Number of ready machines in reserve, which workload can use at once.
 	ReadyExcessReplicas *int32 `json:"readyExcessReplicas,omitempty"`
 }
 
