@@ -37,6 +37,7 @@ type member struct {
 	health    health
 	outbox    outbox
 	weight    weight
+	anew      func() // ends this member and begins another one, which reads the cluster again
 	restored  func() // the cluster shows what is older than before
 
 	mu     sync.Mutex
@@ -62,10 +63,11 @@ func newMember(r Registration, f *fleet) (*member, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
 	m := &member{registration: r, o: o, changed: f.changed, outbox: outbox{entries: map[string]*outboxEntry{}}}
+	m.anew = func() { f.replace(m, true) }
 	m.restored = func() {
 		klog.Background().Info("A cluster shows older objects than before, as after a restore of its etcd; reading it again", "cluster", r.Name)
 		o.metrics.restores.WithLabelValues(r.Name).Inc()
-		f.replace(m, true)
+		m.anew()
 	}
 	m.weight.limit, m.weight.full = o.maxCached, func() { f.replace(m, false) }
 	if err := m.connect(config); err != nil {
@@ -163,15 +165,10 @@ func (m *member) probe(ctx context.Context) error {
 	if _, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
 		return err
 	}
-	restored := m.wentBack(ctx)
-	if !restored && m.hpas.HasSynced() && m.health.wasSilent() {
-		var err error
-		if restored, err = m.contradicts(ctx); err != nil {
-			return err
-		}
-	}
-	if restored {
+	if m.wentBack(ctx) {
 		m.restored()
+	} else if m.hpas.HasSynced() && m.health.wasSilent() {
+		m.compare(ctx)
 	}
 	return nil
 }

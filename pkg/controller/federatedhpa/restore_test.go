@@ -159,6 +159,27 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 		}, "c1", "c2", "c3")
 	})
 
+	It("is looked at anew, too, where comparing takes longer than a request may", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(federated(3, 30))
+			f.settle()
+			backup = f.clusters[1].Snapshot()
+			f.loads("shop", 25, 2, 2)
+			f.settle()
+			restored(f, func(c *cluster) {
+				c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+					if r.Verb == "list" && r.User == "federatedhpa" {
+						before = 11 * time.Second
+					}
+					return before, 0
+				})
+			})
+			f.settle()
+			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
+		}, "c1", "c2", "c3")
+	})
+
 	It("gets its autoscaler back where the backup had none", func() {
 		play(func(f *federation) {
 			f.start()

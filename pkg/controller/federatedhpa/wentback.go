@@ -30,11 +30,23 @@ func (m *member) wentBack(ctx context.Context) bool {
 	return isNewer(before, m.probed)
 }
 
+// compare reads a cluster again if it does not have what it has shown before. It follows each time without contact, because a restore
+// is never without one. Where there is too much to compare, the cluster is read again, too.
+func (m *member) compare(ctx context.Context) {
+	switch restored, err := m.contradicts(ctx); {
+	case restored:
+		m.restored()
+	case err != nil:
+		klog.FromContext(ctx).V(2).Info("Reading a cluster again, because it cannot be compared with what it has shown", "err", err)
+		m.anew()
+	}
+}
+
 // managed selects the autoscalers that hubs have created.
-var managed = metav1.ListOptions{LabelSelector: ownerLabel, Limit: 500}
+var managed = metav1.ListOptions{LabelSelector: ownerLabel, Limit: 100}
 
 // contradicts reports whether a cluster has other autoscalers than it has shown before: its etcd was restored from a backup, and it
-// has passed its old version since. It is asked after each time without contact, because a restore is never without one.
+// has passed its old version since.
 func (m *member) contradicts(ctx context.Context) (bool, error) {
 	store := m.hpas.GetStore()
 	shown := store.LastStoreSyncResourceVersion() // first: a consistent read is younger
