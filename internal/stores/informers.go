@@ -30,7 +30,8 @@ func New(client versioned.Interface, namespace string) *Informers {
 	return &Informers{factory, namespace}
 }
 
-// Start starts the informers that have been asked for, and have not been started yet. They run until ctx ends.
+// Start starts the informers that were requested and have not been started yet. They run until ctx
+// ends.
 func (i *Informers) Start(ctx context.Context) { i.factory.StartWithContext(ctx) }
 
 // Shutdown waits until all informers have ended. None can be started afterwards.
@@ -41,7 +42,7 @@ func (i *Informers) Deployments() cache.SharedIndexInformer {
 	return i.factory.Machine().V1alpha1().MachineDeployments().Informer()
 }
 
-// Sets informs about MachineSets, with the index of [Owned].
+// Sets returns the informer of MachineSets, with the index of [Owned].
 func (i *Informers) Sets() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&mcm.MachineSet{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return machineinformers.NewMachineSetInformer(client, i.namespace, resync, Owned())
@@ -60,7 +61,7 @@ func (i *Informers) Classes() cache.SharedIndexInformer {
 	return i.factory.Machine().V1alpha1().MachineClasses().Informer()
 }
 
-// strip drops metadata.managedFields, which nothing reads but the history of spec.excessReplicas.
+// strip drops metadata.managedFields, which is used only for the history of spec.excessReplicas.
 func strip(item any) (any, error) {
 	if _, read := item.(*v1alpha1.MachineDeployment); read {
 		return item, nil

@@ -21,7 +21,7 @@ const (
 	ByInstance = "instance" // a Machine's instance: see [signs.InstanceID]
 )
 
-// Owned is the index of what another object controls.
+// Owned returns the index of the objects that another object controls.
 func Owned() cache.Indexers { return cache.Indexers{ByOwner: owner} }
 
 // Machines are the indices of Machines.
@@ -29,7 +29,7 @@ func Machines() cache.Indexers {
 	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine, ByInstance: instance}
 }
 
-// Pods are the indices of pods.
+// Pods returns the indices of pods.
 func Pods() cache.Indexers { return cache.Indexers{ByNode: nodeOfPod} }
 
 func owner(item any) ([]string, error) {
@@ -83,7 +83,7 @@ func Indexed[T any](store cache.Indexer, index, value string) []T {
 	return typed[T](items)
 }
 
-// List are all objects of a store.
+// List returns all objects of a store.
 func List[T any](store cache.Indexer) []T {
 	if store == nil {
 		return nil
@@ -101,7 +101,7 @@ func typed[T any](items []any) []T {
 	return all
 }
 
-// Find is the object of that key, nil where there is none.
+// Find returns the object with this key, nil if there is none.
 func Find[T any](store cache.Indexer, key string) *T {
 	if store == nil {
 		return nil

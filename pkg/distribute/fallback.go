@@ -7,28 +7,29 @@ import (
 	"math"
 )
 
-// Health is what is known of one target's ability to run replicas.
+// Health describes the ability of one target to run replicas.
 type Health struct {
-	// Blocked says that some of the target's replicas failed to start in time.
+	// Blocked reports whether some of the target's replicas did not start in time.
 	Blocked bool
-	// Usable is how many replicas a blocked target is believed to run: those observed without those not started.
+	// Usable is the number of replicas that a blocked target runs: the observed ones without those
+	// that did not start.
 	Usable int64
-	// Probe is how many replicas beyond Usable a blocked target is left with, to show when it has recovered.
-	// Below 0 it keeps all it would have in good health.
+	// Probe is the number of replicas that a blocked target keeps beyond Usable, so that its
+	// recovery becomes visible. Below 0, it keeps all that it would have if it were healthy.
 	Probe int64
 }
 
-// WithFallback spreads total as Distribute does, and gives what blocked targets cannot run to others: first to the
-// healthy ones of the same tier, then to later tiers. What nobody can take is Overflow; it can come together with a
-// Deficit. MaxShareError is taken before the fallback of each tier, since that is meant to leave the shares.
+// WithFallback distributes total as Distribute does, and gives what blocked targets cannot run to others: first to the healthy
+// ones of the same tier, then to later tiers. What no target has room for is Overflow; it can occur together with a Deficit.
+// MaxShareError is computed before the fallback of each tier, because fallback deviates from the shares on purpose.
 //
-// Laws, with a Probe below 0 where nothing else is said:
+// Laws, for a Probe below 0 unless stated otherwise:
 //
 //	no target gets less than without fallback;
 //	a blocked target gets no more than if its whole tier were healthy;
 //	a higher Usable raises neither any target nor Overflow;
 //	what is usable, and Overflow, add up to total or more;
-//	one more in total takes from nobody, whatever the Probe;
+//	one more in total takes from no target, whatever the Probe;
 //	Probe never changes what is usable, what others get or Overflow.
 func WithFallback(total int64, targets []Target, health []Health, o Options) (Result, error) {
 	if len(health) != len(targets) {

@@ -18,8 +18,8 @@ import (
 // and their volumes stay the same.
 type Pod struct {
 	Object *corev1.Pod
-	// Unclear says why no answer can be given for the pod as one that waits; empty where one can. As a pod that runs it
-	// counts all the same.
+	// Unclear is why it cannot be decided where the pod can run if it waits; empty if it can be. A
+	// running pod counts in any case.
 	Unclear string
 
 	needs    needs
@@ -195,7 +195,7 @@ func portsOf(pod *corev1.Pod) []port {
 	return ports
 }
 
-// clashes says that two pods with these ports cannot be on one node.
+// clashes reports whether two pods with these ports cannot be on one node.
 func clashes(a, b []port) bool {
 	for _, x := range a {
 		if slices.ContainsFunc(b, func(y port) bool {

@@ -245,7 +245,8 @@ func roughly(pod *corev1.Pod) corev1.ResourceList {
 	}
 }
 
-// repelling stands for the anti-affinity of a pod that is too large to be read: whether it may concern pods of other namespaces.
+// repelling represents the anti-affinity of a pod that is too large to be read: whether it may
+// concern pods of other namespaces.
 func repelling(pod *corev1.Pod) *corev1.Affinity {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return nil

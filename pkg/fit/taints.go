@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cordoned stands for the taint of a node that takes no pods.
+// cordoned represents the taint of a node that takes no pods.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// repels says whether one of the taints keeps the pod away.
+// repels reports whether one of the taints keeps the pod away.
 func repels(taints []corev1.Taint, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(pod.Spec.Tolerations, t)

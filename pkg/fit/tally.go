@@ -181,7 +181,8 @@ func (t *tally) obstacle(p *Pod, i int, s *slot) Obstacle {
 	return Fits
 }
 
-// company says that the pods it must be with are there, or that it is the first of them anywhere.
+// company reports whether the pods that it must be with are there, or it is the first of them
+// anywhere.
 func (t *tally) company(p *Pod, s *slot) bool {
 	there := true
 	for _, term := range p.together {
@@ -194,7 +195,8 @@ func (t *tally) company(p *Pod, s *slot) bool {
 	return there || t.total == 0 && allMatch(p.together, p)
 }
 
-// admits says that one more pod would not make the place of a node differ too much from the emptiest.
+// admits reports whether one more pod would keep the skew of a node's topology domain within the
+// limit.
 func (d *domains) admits(p *Pod, s *slot) bool {
 	value, ok := s.node.Labels[d.key]
 	if !ok {

@@ -92,7 +92,8 @@ type spread struct {
 	anyNode bool
 }
 
-// counted says whether a pod that is somewhere counts. A selector of everything counts nothing: so the scheduler has it.
+// counted reports whether a pod that is on a node counts. A selector of everything counts nothing,
+// as in the scheduler.
 func (s spread) counted(p *Pod) bool {
 	return p.Object.Namespace == s.namespace && !s.selector.Empty() && p.Object.DeletionTimestamp == nil && s.selector.Matches(labels.Set(p.Object.Labels))
 }

@@ -162,7 +162,7 @@ func topologies(terms []corev1.TopologySelectorTerm) *corev1.NodeSelector {
 	return s
 }
 
-// reaches says that the volume can be used on the node.
+// reaches reports whether the volume can be used on the node.
 func (v volume) reaches(node *corev1.Node) bool {
 	if v.reach != nil && !v.reach.Match(node) {
 		return false

@@ -52,7 +52,8 @@ func AppliedOf(d metav1.Object, replicas int32) Applied {
 	return a.since(int(recorded.Replicas), int(replicas))
 }
 
-// since is what was recorded for so many replicas, now that there are others.
+// since returns the record for other replicas than it was made for: the reserve absorbs a
+// reduction, as far as replicas include it.
 func (a Applied) since(recorded, replicas int) Applied {
 	a.Absorbed = max(0, min(recorded-max(0, replicas), a.Counted))
 	a.Counted -= a.Absorbed
@@ -87,5 +88,5 @@ func (a Applied) String(replicas int) string {
 	return record.String()
 }
 
-// small is a count as the API has it.
+// small limits a count to the range of the API.
 func small(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

@@ -45,13 +45,13 @@ func (m Machine) Registered() bool { return m.Node != nil || Ready(m.Phase()) ||
 // Phase is that of its status.
 func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus.Phase }
 
-// Leaving reports whether the machine is on its way out, whoever sent it.
+// Leaving reports whether the machine is being deleted or named for deletion, by any client.
 func (m Machine) Leaving() bool { return m.Named || Going(m.Object) }
 
-// Ready reports whether workload could run there now.
+// Ready reports whether workload can run on the machine now.
 func (m Machine) Ready() bool { return Ready(m.Phase()) }
 
-// Busy reports whether to delete the machine, or to mark it, would affect pods.
+// Busy reports whether deleting or marking the machine would affect pods.
 func (m Machine) Busy() bool { return m.Pods > 0 || m.Unseen }
 
 // Marked reports whether a Machine carries the reserve mark.

@@ -26,7 +26,8 @@ type Snapshot struct {
 	Replicas, Workload, Requested int
 	// Applied is A, the excess that machine-controller-manager is asked to run.
 	Applied Applied
-	// Wishes are the places where an excess is asked for. WishesErr says which of them is invalid.
+	// Wishes are the places where an excess can be requested. WishesErr is an error about an
+	// invalid one.
 	Wishes    Wishes
 	WishesErr error
 	// Sets and Machines are what belongs to it, sorted by name.

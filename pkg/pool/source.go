@@ -31,7 +31,7 @@ type Objects struct {
 	Pods     []*corev1.Pod
 }
 
-// List is a Source of objects that somebody has read before.
+// List is a Source over objects that were read before.
 type List struct {
 	sets     map[types.UID][]*mcm.MachineSet
 	machines map[types.UID][]*mcm.Machine

@@ -16,7 +16,8 @@ type Wishes struct {
 	Field *int32
 }
 
-// WishesOf reads the wishes of a MachineDeployment. The error says which annotation is invalid; the others count all the same.
+// WishesOf reads the requested excess of a MachineDeployment. The error names an invalid
+// annotation; the others are still used.
 func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {
 	if w.Field = d.Spec.ExcessReplicas; w.Field == nil {
 		w.Field, _ = Parsed(d.Annotations, machine.WantedExcessAnnotation, machine.ParseShare)

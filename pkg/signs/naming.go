@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// changedAt is when whoever names machines changed replicas last.
+// changedAt is the annotation with the time when a client that names machines last changed
+// replicas.
 const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 
 // Name returns the annotations that name further machines for deletion, to be written together with the number of replicas.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signs reads what machine-controller-manager and those who drive it write on MachineDeployments and Machines, as
-// machine-controller-manager itself reads it: which machines are named for deletion, how early one goes, and whether it can be made.
-// It also reads on pods and Nodes what may be evicted, and when. It is pure.
+// Package signs reads what machine-controller-manager and its clients write on MachineDeployments
+// and Machines, in the same way as machine-controller-manager: which machines are named for
+// deletion, how early a machine is deleted, and whether it can be created. It also reads from pods
+// and Nodes what may be evicted, and when. It is pure.
 package signs
 
 import (
@@ -16,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// usual is the priority of a machine that nobody ranked.
+// usual is the priority of a machine without an explicit one.
 const usual = 3
 
-// Named are the machines that a MachineDeployment names for deletion, with the time that is given with each, which is zero
-// where there is none. Such as have a malformed one are not named.
+// Named returns the machines that a MachineDeployment names for deletion, with the time given for
+// each, which is zero if there is none. It ignores names with a malformed time.
 func Named(deployment metav1.Object) map[string]time.Time {
 	names := map[string]time.Time{}
 	text := deployment.GetAnnotations()[machineutils.TriggerDeletionByMCM]
@@ -36,7 +37,8 @@ func Named(deployment metav1.Object) map[string]time.Time {
 	return names
 }
 
-// Condemned says that machine-controller-manager has taken note that the machine is named for deletion.
+// Condemned reports whether machine-controller-manager has noticed that the machine is named for
+// deletion.
 func Condemned(m *mcm.Machine) bool {
 	return m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// usualPods is how many pods a kubelet takes unless told otherwise.
 	usualPods = 110
-	// A MachineClass names graphics processors in this way, a Node by who makes them.
+	// A MachineClass names GPUs in this way, a Node by their vendor.
 	classGPU, nodeGPU corev1.ResourceName = "gpu", "nvidia.com/gpu"
 )
 

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Difference is the first thing that tells two templates apart: for events, conditions and explanations.
+// Difference is the first property in which two templates differ: for events, conditions and
+// explanations.
 type Difference struct {
 	// Of is "capacity", "allocatable", "free", "label" or "taint".
 	Of string

@@ -9,11 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Completed lends each estimated template the allocatable and free resources of a real machine of the same kind. Without
-// that a zone that has no machine yet would never be similar to one that has: what a kubelet keeps back and what
-// DaemonSets take is not written in a MachineClass. Lenders are the templates of the same capacity, memory within the
-// ratio, and the same labels, if they are all of one group; where they are not, nobody knows whose machine the next one
-// will resemble, and the template stays as it is.
+// Completed fills in the allocatable and free resources of each estimated template from a real
+// machine of the same kind. Otherwise, a zone without machines would never be similar to one that
+// has some: a MachineClass does not contain what a kubelet reserves and what DaemonSets use. The
+// sources are the templates of the same capacity, memory within the ratio, and the same labels, if
+// they all belong to one group. Otherwise it is unknown which of them the next machine will
+// resemble, and the template stays as it is.
 func Completed(templates []Template, o Options) []Template {
 	seen := make([]Template, 0, len(templates))
 	for _, t := range templates {

@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// counts tells whether a label must be the same.
+// counts reports whether a label must be the same.
 func (o Options) counts(label string) bool {
 	return !passing(label) && !slices.Contains(o.IgnoredLabels, label)
 }
 
-// passing tells whether a label says where a machine stands, which machine it is, or what is being done to it: nothing
-// that is not said by the other labels about what the machine is like.
+// passing reports whether a label only describes where a machine is, which machine it is, or what
+// is being done to it. Other labels describe what the machine is like.
 func passing(label string) bool {
 	switch label {
 	case corev1.LabelHostname,

@@ -48,7 +48,8 @@ func (c Candidate) Fit(now time.Time) bool {
 	return false
 }
 
-// unsettling tells whether a taint says that the Node is not complete yet, or about to go.
+// unsettling reports whether a taint shows that the Node is not complete yet, or is about to be
+// deleted.
 func unsettling(t corev1.Taint) bool {
 	switch t.Key {
 	case "ToBeDeletedByClusterAutoscaler",
@@ -60,10 +61,11 @@ func unsettling(t corev1.Taint) bool {
 		strings.HasPrefix(t.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
 }
 
-// Choose is the template of the MachineDeployment of that name by one of its Nodes, or false where none is fit. It is a
-// Node that runs as many pods of DaemonSets as most of them do, so that neither the Node that a DaemonSet's rollout has
-// just reached decides nor one that somebody has set aside; of those the oldest, so that the choice seldom changes. Whoever
-// asks again and again had better remember the last template that a Node gave: it is truer than one from [FromClass].
+// Choose returns the template of a MachineDeployment from one of its Nodes, or false if none is
+// suitable. It chooses a Node that runs as many DaemonSet pods as most of them do, so that neither
+// a Node that a DaemonSet's rollout has just reached decides, nor one that was set aside; of those
+// the oldest, so that the choice seldom changes. Callers that ask repeatedly should remember the
+// last template from a Node: it is more accurate than one from [FromClass].
 func Choose(name string, candidates []Candidate, now time.Time) (Template, bool) {
 	var fit []Candidate
 	nodes := map[int]int{}

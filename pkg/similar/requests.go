@@ -40,7 +40,7 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	return sum
 }
 
-// ofWholePods tells whether Kubernetes lets a pod as a whole request the resource.
+// ofWholePods reports whether Kubernetes lets a pod as a whole request the resource.
 func ofWholePods(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)

@@ -45,8 +45,8 @@ func milliValue(q resource.Quantity) float64 {
 	return float64(q.MilliValue())
 }
 
-// within tells whether two amounts differ by no more than a part of the larger. Equal ones are so whatever the ratio,
-// and that is why dividing templates ends even with a ratio that is no number.
+// within reports whether two amounts differ by no more than a part of the larger. Equal ones are so
+// whatever the ratio, and that is why dividing templates ends even with a ratio that is no number.
 func within(x, y, ratio float64) bool {
 	return x == y || max(x, y)-min(x, y) <= max(x, y)*ratio
 }

@@ -50,7 +50,7 @@ func NewCache[T metav1.Object](store Store, c clock.PassiveClock) *Cache[T] {
 	return &Cache[T]{store: store, clock: c, answers: map[string]answer[T]{}, limit: 16}
 }
 
-// Note an answer, unless a later one is known.
+// Note records an object that the API server returned, unless a later version is known.
 func (c *Cache[T]) Note(object T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Cache[T]) Newest(read T) T {
 	return read
 }
 
-// Seen reports whether what the caller has read in the store shows all that was answered.
+// Seen reports whether what the caller has read from the store shows the last known version.
 func (c *Cache[T]) Seen(read T) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,8 @@ func (c *Cache[T]) Seen(read T) bool {
 	return outdated || shows(read, a.object)
 }
 
-// Behind returns the key of an object of which the store has not shown an answer for longer than that; empty where there is none.
+// Behind returns the key of an object whose last version the store has not shown for longer than
+// that; empty if there is none.
 func (c *Cache[T]) Behind(than time.Duration) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +118,7 @@ func (c *Cache[T]) Behind(than time.Duration) string {
 	return ""
 }
 
-// Len is how many answers are not out of date.
+// Len returns how many objects the store does not show yet.
 func (c *Cache[T]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +144,8 @@ func (c *Cache[T]) shown(key string) (object T, there bool) {
 	return object, there
 }
 
-// shows reports whether an object is as new as another of the same name. One that was made anew is newer.
+// shows reports whether an object is as new as another of the same name. An object that was created
+// again is newer.
 func shows(a, b metav1.Object) bool { return Reached(a.GetResourceVersion(), b.GetResourceVersion()) }
 
 // keyOf is the key of an object in an informer's store.

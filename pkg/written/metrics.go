@@ -7,7 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// End is how a write ended, in the words of the metrics: done; conflict, since it was decided on something old; or error.
+// End returns the result of a write for metrics: done; conflict, if it was decided on an old
+// version; or error.
 func End(err error) string {
 	switch {
 	case err == nil:
@@ -18,8 +19,8 @@ func End(err error) string {
 	return "error"
 }
 
-// Begin shows counters of writes, the last label of which says how they ended, before there is anything to count: Prometheus
-// does not see the rise of a counter that begins with 1.
+// Begin creates the series of a counter of writes, whose last label is the result, before the first
+// write: Prometheus does not see the increase of a counter that starts at 1.
 func Begin(writes *prometheus.CounterVec, labels ...string) {
 	for _, end := range []string{"done", "conflict", "error"} {
 		writes.WithLabelValues(append(labels[:len(labels):len(labels)], end)...)

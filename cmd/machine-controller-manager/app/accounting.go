@@ -39,7 +39,7 @@ type accounting struct {
 	gardener atomic.Pointer[bool]
 }
 
-// of is empty while it is not known, so that nothing changes.
+// of returns an empty value while the accounting is unknown, so that nothing changes.
 func (a *accounting) of(d *api.MachineDeployment) api.Accounting {
 	gardener := a.gardener.Load()
 	switch {

@@ -54,7 +54,7 @@ func (c *caches) start(ctx context.Context) {
 	}
 }
 
-// need has all of the target cluster read that controllers have asked for, from now on.
+// need starts all informers of the target cluster that controllers asked for, from now on.
 func (c *caches) need() { c.once.Do(func() { close(c.needed) }) }
 
 // shutdown waits until all informers have ended.

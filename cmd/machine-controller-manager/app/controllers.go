@@ -37,8 +37,8 @@ func known() string {
 	return strings.Join(names, ", ")
 }
 
-// pick reads a list as kube-controller-manager does: what is named with or without a minus is decided by the first such
-// name, the rest by whether there is a star.
+// pick parses a list as kube-controller-manager does: the first entry with a name, with or without
+// a minus, decides about it. All other controllers run if the list has a star.
 func pick(list []string) ([]controller, error) {
 	for _, item := range list {
 		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {

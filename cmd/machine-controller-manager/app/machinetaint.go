@@ -116,7 +116,8 @@ func (k *keeper) filled(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.OwnStores()...)
 }
 
-// shown are the views' options that ask a keeper, which is there before the first write, how machines begin and which may go.
+// shown returns the options of the view. They call a keeper, which exists before the first write,
+// to decide how machines are created and which may be deleted.
 func shown(k **keeper, bound *machineinformers.Interface) view.Options {
 	births := view.CreationOptions{
 		ReserveMark: func(b view.Creation) *api.Reserve { return (*k).controller.ReserveMark(b) },

@@ -175,7 +175,7 @@ func (p *process) metrics() prometheus.Gatherer {
 	return prometheus.Gatherers{p.registry, prometheus.DefaultGatherer}
 }
 
-// elect waits for the turn of this process and leads.
+// elect waits for the lease and leads.
 func (p *process) elect(ctx context.Context) error {
 	election := p.options.LeaderElection
 	if !election.LeaderElect {
@@ -214,7 +214,8 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 	return client, nil
 }
 
-// lead runs the controllers. Once ctx has ended they write nothing more; when lead returns nothing is under way.
+// lead runs the controllers. After ctx has ended they write nothing more, and when lead returns
+// nothing is in progress.
 func (p *process) lead(ctx context.Context) error {
 	p.ready.Lead()
 	runs := append(p.clusters.runs(), p.gate.Run, p.awaitReserves)

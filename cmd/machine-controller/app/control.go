@@ -112,9 +112,10 @@ func targetVersion(ctx context.Context, c clients) (*semver.Version, error) {
 	return version, nil
 }
 
-// work returns as soon as ctx ends and leaves MCM's workers behind, because they cannot be stopped: MCM shuts its queues
-// down only after its workers have ended, and those wait for their queues, or sleep for minutes in the middle of a
-// drain. What they still try to write the gate refuses, and to a Machine that is as if the process had crashed.
+// work returns as soon as ctx ends. It leaves MCM's workers behind, because they cannot be stopped:
+// MCM shuts its queues down only after its workers have ended, and those wait for their queues, or
+// sleep for minutes during a drain. The gate refuses their remaining writes, as if the process had
+// crashed.
 func (p *process) work(ctx context.Context, controller mcm.Controller) error {
 	// The only way to tell MCM where its metrics go; the usual registry would panic at a second run in one process.
 	prometheus.DefaultRegisterer = p.registry

@@ -21,8 +21,8 @@ import (
 // retryPeriod is how often something is tried again that the start has to wait for.
 const retryPeriod = 2 * time.Second
 
-// lead runs the cloud and the controller that uses it. Once ctx has ended they write nothing more; when lead returns
-// nothing is under way.
+// lead runs the cloud and the controller that uses it. After ctx has ended they write nothing more,
+// and when lead returns nothing is in progress.
 func (p *process) lead(ctx context.Context) error {
 	p.readiness.Lead()
 	return daemon.Together(ctx, p.gate.Run, p.drive)
@@ -49,7 +49,7 @@ func (p *process) drive(ctx context.Context) error {
 	return daemon.Together(ctx, cloud.Run, func(ctx context.Context) error { return p.runController(ctx, clients, cloud) })
 }
 
-// await tries until it succeeds; false if ctx ended first. It says once what it is waiting for.
+// await tries until it succeeds; false if ctx ended first. It logs once what it is waiting for.
 func await(ctx context.Context, what string, try func(context.Context) error) bool {
 	for said := false; ; said = true {
 		err := try(ctx)
@@ -67,7 +67,7 @@ func await(ctx context.Context, what string, try func(context.Context) error) bo
 	}
 }
 
-// cloud is the virtual provider with clients of its own.
+// cloud returns the virtual provider with clients of its own.
 func (p *process) cloud() (*virtual.Driver, error) {
 	o := virtual.Options{Namespace: p.options.Namespace, Recorder: p.recorder}
 	var err error

@@ -125,7 +125,7 @@ func (p *process) serve(ctx context.Context) error {
 	})
 }
 
-// elect waits for the turn of this process and leads.
+// elect waits for the lease and leads.
 func (p *process) elect(ctx context.Context) error {
 	election := p.options.LeaderElection
 	if !election.LeaderElect {

@@ -201,7 +201,7 @@ func (p *Plan) byTier() []*ClusterPlan {
 	return all
 }
 
-// sooner is the earlier of two waits, of which 0 is none.
+// sooner returns the shorter of two waits. 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(0, b)

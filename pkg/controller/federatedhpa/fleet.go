@@ -133,7 +133,7 @@ func (f *fleet) memberEnded(name string) {
 	}
 }
 
-// replace ends a member, and begins it anew where again is set.
+// replace ends a member, and starts it again if again is set.
 func (f *fleet) replace(m *member, again bool) {
 	f.mu.Lock()
 	if f.members[m.registration.Name] != m {

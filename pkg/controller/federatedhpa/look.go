@@ -120,8 +120,9 @@ func isOwned(o *v1alpha1.FederatedHorizontalPodAutoscaler, u *unstructured.Unstr
 	return types.UID(u.GetLabels()[ownerLabel]) == o.UID
 }
 
-// latest is a cluster's autoscaler as the cache or the last answer has it; nil if there is none. An answer counts until the
-// cache has caught up with it, and never again: where a cluster is restored from a backup, its versions begin anew.
+// latest returns a cluster's autoscaler as the cache or the last response shows it; nil if there is
+// none. A response counts until the cache has caught up with it, and never again: if a cluster is
+// restored from a backup, its versions start over.
 func (m *member) latest(key string, n outboxEntry) *unstructured.Unstructured {
 	store := m.hpas.GetStore()
 	shown := store.LastStoreSyncResourceVersion() // first: what is read then is as young at least

@@ -130,7 +130,7 @@ func isOlder(a, b *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
 	return a.Name < b.Name
 }
 
-// forbids says what cannot be done with these metrics.
+// forbids returns what cannot be done with these metrics.
 func (b blueprint) forbids(o *v1alpha1.FederatedHorizontalPodAutoscaler) Hold {
 	if o.Spec.MinPolicy != v1alpha1.AllowZero {
 		return Hold{}

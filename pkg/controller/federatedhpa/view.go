@@ -13,7 +13,7 @@ type View struct {
 	Now time.Time
 	// Object is what the user wrote; its status is the ledger of what was promised to whom.
 	Object *v1alpha1.FederatedHorizontalPodAutoscaler
-	// Stop says why nothing may be done for it.
+	// Stop is why nothing may be done for it.
 	Stop Hold
 	// Clusters that are registered or in the ledger, by name.
 	Clusters []Cluster
@@ -36,7 +36,7 @@ type Cluster struct {
 	Reachable bool
 	// Since is when it was last heard of; zero if that is not known.
 	Since time.Time
-	// Fault says why nothing can be written to it though it can be reached.
+	// Fault is why nothing can be written to it although it can be reached.
 	Fault Hold
 	// Pausing means that the last write went wrong, and that the next one waits a little.
 	Pausing bool
@@ -47,7 +47,7 @@ type Cluster struct {
 	// Shown is the version up to which its autoscalers are known, and Verified a ConfirmedVersion of the ledger that the
 	// cluster certainly does not have any more.
 	Shown, Verified string
-	// Foreign says which autoscaler of somebody else is on the workload, or has the name.
+	// Foreign is another client's autoscaler on the workload, or with the same name.
 	Foreign Hold
 	// InFlight is what is being written at this moment, and Sent since when.
 	InFlight *Bounds
@@ -64,14 +64,14 @@ type Local struct {
 	// Current and Desired replicas, as it says.
 	Current, Desired int64
 	Limit            v1alpha1.LimitedBy
-	// Demand is what its metrics call for: above Desired where a maximum stands in the way, below where a minimum does. 0
-	// where that cannot be told.
+	// Demand is the number of replicas that its metrics require: above Desired if a maximum limits
+	// it, below if a minimum does. 0 if that is unknown.
 	Demand int64
-	// Inactive says why it does not scale.
+	// Inactive is why it does not scale.
 	Inactive Hold
-	// Drifted means that something other than its bounds is not as it should be.
+	// Drifted reports whether something other than its bounds is not as it should be.
 	Drifted bool
-	// Unclaimed means that its fields have yet to be made ours by server-side apply.
+	// Unclaimed reports whether server-side apply has yet to claim its fields.
 	Unclaimed bool
 }
 
@@ -85,6 +85,6 @@ type Workload struct {
 	// Ours means that it was created here from the template; Drifted that it is not what the template says.
 	Ours, Drifted bool
 	Version, UID  string
-	// Fault says why it cannot be found.
+	// Fault is why it cannot be found.
 	Fault Hold
 }

@@ -81,7 +81,7 @@ func (d *Driver) register(ctx context.Context, v VM) error {
 	return nil
 }
 
-// bury writes a death down.
+// bury records that a machine has died.
 func (d *Driver) bury(ctx context.Context, v VM) error {
 	leave, err := d.turns.enter(ctx, v.Name)
 	if err != nil {

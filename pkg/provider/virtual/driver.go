@@ -84,7 +84,7 @@ func (d *Driver) Load(ctx context.Context) error {
 	return nil
 }
 
-// GetMachineStatus tells whether the machine exists.
+// GetMachineStatus reports whether the machine exists.
 func (d *Driver) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (d *Driver) fault(v VM) Fault {
 	return d.faults.Load().For(v.Hardware.Zone, v.Class, v.Name)
 }
 
-// poke lets the loop look again.
+// poke lets the loop plan again.
 func (d *Driver) poke() {
 	select {
 	case d.wake <- struct{}{}:

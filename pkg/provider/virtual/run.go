@@ -45,7 +45,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until the plan may be another one.
+// rest waits until the plan may have changed.
 func (d *Driver) rest(ctx context.Context, again time.Time, failed bool) {
 	var alarm <-chan time.Time
 	now := d.Clock.Now()

@@ -35,7 +35,8 @@ type Hardware struct {
 	Capacity corev1.ResourceList `json:"capacity"`
 	// Allocatable is what Capacity leaves for pods. What it does not name is as in Capacity.
 	Allocatable corev1.ResourceList `json:"allocatable"`
-	// StartupTaint is on the Node from registration until somebody takes it off; the driver never does.
+	// StartupTaint is on the Node from its registration until another component removes it; the
+	// driver never does.
 	StartupTaint *corev1.Taint `json:"startupTaint,omitempty"`
 	// TaintsAtRegistration is false where the template's taints are left to MCM, which takes some seconds: as with
 	// clouds whose kubelets know nothing of them. Default true.

@@ -19,7 +19,7 @@ type place struct {
 	users int // who has it or waits for it; a place nobody uses is forgotten
 }
 
-// enter waits for the place of that name; who gets it leaves it again.
+// enter waits for the lock of that name. The caller releases it with leave.
 func (t *turns) enter(ctx context.Context, name string) (leave func(), err error) {
 	p := t.join(name)
 	select {

@@ -44,7 +44,7 @@ func (v VM) ProviderID() string {
 // due is when the Node registers, as things are.
 func (v VM) due(f Fault) time.Time { return v.Created.Add(v.BootDelay + f.ExtraBootDelay) }
 
-// owns tells whether the Node is this machine's.
+// owns reports whether the Node is this machine's.
 func (v VM) owns(node *corev1.Node) bool {
 	return node.Name == v.Name && node.Spec.ProviderID == v.ProviderID()
 }

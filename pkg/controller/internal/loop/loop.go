@@ -4,13 +4,12 @@
 //
 // Laws:
 //
-//  1. Run returns only when the queue is shut down and every worker has ended, whatever happened, also when the caches
-//     never filled.
-//  2. Once its context has ended no key is synced any more.
+//  1. Run returns only after the queue is shut down and every worker has ended, whatever happened, even if the caches never filled.
+//  2. After its context has ended, no key is synced.
 //  3. A key is never synced by two workers at once.
-//  4. A key whose sync fails is tried again, later each time. A conflict is nobody's mistake and not logged as one.
-//  5. A panic is one key's: it is logged with its stack, that key is parked, and all others go on.
-//  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for those of its own that came earlier.
+//  4. A key whose sync fails is tried again, later each time. A conflict is normal, and not logged as an error.
+//  5. A panic affects one key: it is logged with its stack, that key is parked, and all others continue.
+//  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for earlier keys of its own.
 package loop
 
 import (
@@ -56,7 +55,7 @@ type Loop struct {
 	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
-// New returns a loop that takes keys and works once it is Run; Run has to be called for its queue to end.
+// New returns a loop that accepts keys. The caller must call Run, so that the queue ends.
 func New(name string, sync Sync, o Options) *Loop {
 	o.Workers = max(o.Workers, 1)
 	if o.Clock == nil {
@@ -74,7 +73,7 @@ func newQueue(name string, c clock.WithTicker) workqueue.TypedRateLimitingInterf
 	)
 }
 
-// Add has the key synced soon.
+// Add queues a key.
 func (l *Loop) Add(key string) { l.queue.Add(key) }
 
 // AddAfter has the key synced after a while, for the first time that it was asked to.

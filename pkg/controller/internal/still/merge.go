@@ -9,7 +9,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// Merge lays a merge patch over an object, as the API server does, and puts what comes of it into another.
+// Merge applies a merge patch to an object, as the API server does, and decodes the result.
 func Merge(object any, patch []byte, into any) error {
 	raw, err := json.Marshal(object)
 	if err != nil {

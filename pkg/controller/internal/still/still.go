@@ -29,17 +29,18 @@ func (c *Clock) Set(at time.Time) {
 	c.at = at
 }
 
-// Now is where the clock was set.
+// Now returns the time that the clock was set to.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-// Since is measured from there.
+// Since returns the time since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// Ended is a context that has ended: what is run with it gives back all that it holds, and returns.
+// Ended returns a context that has ended: a function that is run with it releases everything that
+// it holds, and returns.
 func Ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -70,7 +71,7 @@ func (i Informer) GetIndexer() cache.Indexer { return i.store }
 // LastSyncResourceVersion is unknown.
 func (i Informer) LastSyncResourceVersion() string { return "" }
 
-// Show has a store hold these objects and no others.
+// Show makes a store contain these objects and no others.
 func Show[T any](store cache.Store, objects []T) error {
 	items := make([]any, 0, len(objects))
 	for _, o := range objects {
