@@ -9,7 +9,8 @@ const Unbounded int64 = -1
 type Target struct {
 	// Key names the target, uniquely; it is the last word in a tie.
 	Key string
-	// Tier says when the target's turn comes: a tier gets replicas above its minima only once every lower one is full.
+	// Tier is the order in which targets are filled: a tier gets replicas above its minima only
+	// when every lower one is full.
 	Tier int32
 	// Weight is the target's share among its tier. With 0 the target gets its Min and nothing above it.
 	Weight int64
@@ -29,7 +30,7 @@ type Options struct {
 	Seed uint64
 }
 
-// Result says how many replicas go where, and what could not be met. The counts are in replicas.
+// Result is the number of replicas for each target, and what could not be met.
 type Result struct {
 	// Replicas holds one number per target, in the order the targets were given.
 	Replicas []int64

@@ -12,7 +12,7 @@ type Obstacle string
 const (
 	// Fits: nothing does.
 	Fits Obstacle = ""
-	// Undecided: it cannot be told; see [Pod.Unclear].
+	// Undecided: this cannot be decided; see [Pod.Unclear].
 	Undecided Obstacle = "Undecided"
 	// Full: requests, or the number of pods.
 	Full Obstacle = "Full"

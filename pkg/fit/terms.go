@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// term names pods, and the label of their nodes that says what is one place.
+// term selects pods, and contains the label of their nodes that defines a topology domain.
 type term struct {
 	key        string
 	selector   labels.Selector
@@ -58,7 +58,7 @@ func termsOf(pod *corev1.Pod) (together, apart []term, err error) {
 	return together, apart, errors.Join(errs...)
 }
 
-// parsed are the terms that make sense; the error tells of those that need more than is known here.
+// parsed returns the valid terms. The error names those that require more than is known here.
 func parsed(pod *corev1.Pod, list []corev1.PodAffinityTerm) ([]term, error) {
 	var terms []term
 	var odd error

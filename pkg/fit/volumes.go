@@ -50,7 +50,8 @@ var zoneLabels = map[string]string{
 func VolumeLabels() []string     { return slices.Sorted(maps.Keys(zoneLabels)) }
 func ClaimAnnotations() []string { return []string{bindCompleted, selectedNode} }
 
-// volumesOf are the volumes of a pod that limit its place. It is an error if that cannot be told of one.
+// volumesOf returns the volumes that limit where a pod can run. It is an error if this cannot be
+// decided for one of them.
 func (l *Lookups) volumesOf(pod *corev1.Pod) ([]volume, error) {
 	var all []volume
 	for i := range pod.Spec.Volumes {

@@ -11,7 +11,8 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// SetWorkload changes the number of machines for workload to r. Growth that waits to be split over zones goes on waiting.
+// SetWorkload changes the number of machines for workload to r. Growth that is still to be split
+// over zones does not change.
 func SetWorkload(d *machine.MachineDeployment, r int32) {
 	Resize(d, r, waiting(d))
 }

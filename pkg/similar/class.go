@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// usualPods is how many pods a kubelet takes unless told otherwise.
+	// usualPods is the default limit of pods of a kubelet.
 	usualPods = 110
 	// A MachineClass names GPUs in this way, a Node by their vendor.
 	classGPU, nodeGPU corev1.ResourceName = "gpu", "nvidia.com/gpu"

@@ -30,7 +30,7 @@ func register(r prometheus.Registerer, ended <-chan struct{}, run func()) {
 	}
 }
 
-// arrival is a registerer that says when something has been registered.
+// arrival is a registerer that reports when something has been registered.
 type arrival struct {
 	prometheus.Registerer
 	once sync.Once

@@ -21,7 +21,7 @@ const releaseName = "release"
 
 // ReleaseOptions are the flags of the release controller.
 type ReleaseOptions struct {
-	// Enabled says whether it does anything.
+	// Enabled reports whether it does anything.
 	Enabled bool
 	// Schedulers, Cutoff and Patience are the controller's settings of that name.
 	Schedulers []string

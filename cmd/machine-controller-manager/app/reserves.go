@@ -70,7 +70,8 @@ func (p *process) lookForReserves() (stop func(), err error) {
 	}, errors.Join(errs...)
 }
 
-// concernAll reports whether flags concern MachineDeployments that nobody has marked in any way.
+// concernAll reports whether flags affect MachineDeployments without any annotation or field of
+// Evenkeel.
 func (o *Options) concernAll() bool {
 	return o.Reserve.Drain || o.Balance.Mode != string(api.BalanceOff) || len(o.Balance.Nodes) > 0
 }

@@ -15,7 +15,8 @@ const (
 	// How long a member that fails to create machines gets no requests. It doubles with each consecutive failure.
 	firstRetry = time.Minute
 	lastRetry  = 16 * time.Minute
-	// passing is how long a failure to create a machine counts as temporary, unless capacity is missing.
+	// temporaryFor is how long a failure to create a machine counts as temporary, unless capacity
+	// is missing.
 	temporaryFor = 30 * time.Second
 )
 

@@ -18,7 +18,8 @@ const (
 	ConditionBalanced mcm.MachineDeploymentConditionType = "ZonesBalanced"
 	// ConditionShare reports how the excess of the pool is spread. It exists only if the pool has one.
 	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
-	// ConditionRights reports which rights the process lacks. It exists only while some are missing and a reserve is wanted.
+	// ConditionRights reports which rights the process lacks. It exists only while some are missing
+	// and a reserve is requested.
 	ConditionRights mcm.MachineDeploymentConditionType = "RightsGranted"
 )
 

@@ -91,7 +91,7 @@ type Controller struct {
 	filled                       []cache.DoneChecker
 }
 
-// New returns a controller that works once it is Run, which has to be called. The informers are to be started after New.
+// New returns a controller. The caller must call Run. Start the informers after New.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -206,7 +206,8 @@ func (c *Controller) panicked(key string, value any) {
 	}
 }
 
-// handler tells of every object that comes, changes or goes; of one that changes in both forms.
+// handler passes on every object that is added, changed or deleted; of a changed one, both
+// versions.
 func (c *Controller) handler(changed func(items ...any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(item any) { changed(item) },
@@ -246,7 +247,7 @@ func (c *Controller) podChanged(items ...any) {
 	}
 }
 
-// workloadChanged is told of targets, and of machines.
+// workloadChanged is called with targets and machines.
 func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*unstructured.Unstructured) {
 	for _, object := range objects {
 		c.enqueueOwners(targetKey(object.GetNamespace(), object.GetAPIVersion(), object.GetKind(), object.GetName()))

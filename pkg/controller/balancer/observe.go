@@ -17,11 +17,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// errBehind ends a sync: a cache does not yet show what we wrote, or is about to fill. Its next event brings the next
-// sync.
+// errBehind ends a sync: a cache does not show our last write yet, or is still filling. Its next
+// event causes the next sync.
 var errBehind = errors.New("a cache is behind")
 
-// observe gathers the view of a Balancer. wait is when to look again for what no watch tells.
+// observe builds the view of a Balancer. wait is the time until the next sync for changes that no
+// watch reports.
 func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View, wait time.Duration, err error) {
 	v = View{Now: c.clock.Now(), Balancer: b}
 	v.Rival, v.Contested = c.rival(b)
@@ -43,13 +44,14 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View,
 	return v, wait, nil
 }
 
-// look is how the replicas of a target are selected; the zero value is not at all.
+// look defines how the replicas of a target are selected; the zero value selects none.
 type look struct {
 	pods, machines labels.Selector
 	from           *kindCache
 }
 
-// target finds out about one target. What is wrong with it becomes a Hold; only being behind is an error.
+// target observes one target. A problem with it becomes a Hold; only a cache that is behind is an
+// error.
 func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1alpha1.BalancerTarget) (Target, look, time.Duration, error) {
 	t := Target{Spec: spec}
 	resource, hold, again := c.resource(ctx, spec.ScaleTargetRef)
@@ -89,7 +91,7 @@ func (c *Controller) inspect(ctx context.Context, t Target, object *unstructured
 	return c.countReplicas(ctx, t, s, object, 0)
 }
 
-// countReplicas counts the replicas with the observer that fits.
+// countReplicas counts the replicas with the observer of the target.
 func (c *Controller) countReplicas(ctx context.Context, t Target, s scale, object *unstructured.Unstructured, again time.Duration) (Target, look, time.Duration, error) {
 	var l look
 	var err error
@@ -126,7 +128,8 @@ func (c *Controller) countReplicas(ctx context.Context, t Target, s scale, objec
 
 func isEmptySelector(s labels.Selector) bool { return s != nil && s.Empty() }
 
-// lookAround fills in the replicas of all targets, and remembers whose events matter for this Balancer.
+// lookAround fills in the replicas of all targets, and records which events matter for this
+// Balancer.
 func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targets []Target, looks []look, v *View) {
 	interests := []labels.Selector{own}
 	var pods []labels.Selector
@@ -165,7 +168,8 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 
 func unseen(t Target) bool { return !t.Known || t.Counted }
 
-// strays counts pods that an autoscaler would see though no target has them, and pods that several targets have.
+// strays counts pods that an autoscaler would see although they belong to no target, and pods that
+// belong to several targets.
 func (c *Controller) strays(namespace string, own labels.Selector, targets []labels.Selector) (foreign, shared int) {
 	for _, pod := range selected[*cachedPod](c.pods, namespace, own) {
 		if !pod.counts {
@@ -187,7 +191,7 @@ func (c *Controller) strays(namespace string, own labels.Selector, targets []lab
 	return foreign, shared
 }
 
-// resource of a target, or why it cannot be had.
+// resource returns the resource of a target, or why there is none.
 func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetReference) (schema.GroupVersionResource, Hold, time.Duration) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if gvk.Version == "" {
@@ -240,14 +244,14 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// settling tells whether the workload's controller has yet to see the latest spec.
+// settling reports whether the workload's controller has yet to observe the latest spec.
 func settling(object *unstructured.Unstructured) bool {
 	observed, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	return err == nil && found && observed < object.GetGeneration()
 }
 
-// capped reports whether machine-controller-manager has frozen a machine workload: it makes no machines for it then. One that
-// is paused scales all the same.
+// capped reports whether machine-controller-manager has frozen a machine workload: then it creates
+// no machines for it. A paused one can still be scaled.
 func capped(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
 	return resource.Group == machineGroup && frozen(object)
 }

@@ -43,13 +43,14 @@ func autoscaledKey(hpa *autoscalingv2.HorizontalPodAutoscaler) string {
 	return targetKey(hpa.Namespace, ref.APIVersion, ref.Kind, ref.Name)
 }
 
-// rival is the oldest Balancer that is older than this one, has a target in common with it, and has no such rival itself:
-// one that writes nothing holds up nobody.
+// rival returns the oldest Balancer that is older than this one, has a target in common with it,
+// and has no such rival itself: a Balancer that writes nothing blocks no other.
 func (c *Controller) rival(b *v1alpha1.Balancer) (rival, contested string) {
 	return c.rivalOf(b, map[string]bool{})
 }
 
-// rivalOf remembers by name who has a rival. It asks about ever older ones, so it ends.
+// rivalOf remembers by name which Balancers have a rival. It continues with older and older ones,
+// so it ends.
 func (c *Controller) rivalOf(b *v1alpha1.Balancer, has map[string]bool) (rival, contested string) {
 	oldest := b
 	for i, key := range targetKeys(b) {
@@ -92,8 +93,9 @@ func (c *Controller) otherWriter(t Target, object *unstructured.Unstructured) Ho
 	return Hold{}
 }
 
-// kept is by which annotation somebody else writes the replicas of a MachineDeployment. Where the balance controller keeps
-// it even by the mode of its flag, it is seen by what that controller applies.
+// kept returns the annotation by which another client writes the replicas of a MachineDeployment.
+// If the balance controller writes them because of the mode of its flag, this shows in the replicas
+// that it applies.
 func kept(annotations map[string]string) Hold {
 	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
 		return polling("HasBounds", fmt.Sprintf("an autoscaler scales it within its annotation %s: remove the annotation, or the target", machinev1alpha1.BoundsAnnotation))

@@ -13,36 +13,37 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/distribute"
 )
 
-// Plan is what to do about a Balancer. It is at rest where every share's Next is its Current, and blocked where Stop
-// says why nothing can be done.
+// Plan is what to do about a Balancer. It is at rest if every share's Next is its Current, and
+// blocked if Stop describes why nothing can be done.
 type Plan struct {
 	Stop Hold
 	// Shares are in the order of the targets.
 	Shares []Share
-	// Total is spec.replicas; Overflow and Deficit are what limits keep from it.
+	// Total is spec.replicas. Overflow and Deficit are its differences from what the limits allow.
 	Total, Overflow, Deficit int64
 	// ShareError is the largest distance from an exact share, as a part of all replicas.
 	ShareError float64
-	// Strangers are names in the proportions that no target has, and Negative those with a share below 0, which is none.
+	// Strangers are names in the proportions that no target has, and Negative those with a share
+	// below 0, which counts as none.
 	Strangers, Negative []string
-	// Again is when to look again though nothing happens; 0 for never.
+	// Again is the time until the next sync without an event; 0 means never.
 	Again time.Duration
 }
 
-// Share is what the plan means for one target.
+// Share is the part of the plan for one target.
 type Share struct {
 	Name string
 	Hold Hold
-	// Base is its share with all targets in good health, Desired what it is meant to have, Next what it is asked for
-	// now, on the way there, and Current what it was asked for until now.
+	// Base is its share if all targets are healthy, Desired its goal, Next what it is scaled to now
+	// on the way there, and Current what it was scaled to before.
 	Base, Desired, Next, Current int64
 	health                       health
 }
 
-// Moving tells whether the plan asks the target for something else than before.
+// Moving reports whether the plan changes the replicas of the target.
 func (s Share) Moving() bool { return s.Next != s.Current }
 
-// NewPlan decides. It is total: whatever the object says, there is a plan.
+// NewPlan makes a plan. It is total: it returns a plan for any object.
 func NewPlan(v View) Plan {
 	spec := v.Balancer.Spec
 	p := Plan{Total: desiredReplicas(spec)}
@@ -71,15 +72,16 @@ func NewPlan(v View) Plan {
 	return p
 }
 
-// changesBlocked reports whether a target is blocked in the plan and not in the status, or the other way round. The status is the memory of
-// that: what rests on it is asked of targets only once the status is written, or each sync would decide anew.
+// changesBlocked reports whether a target is blocked in the plan and not in the status, or the
+// reverse. The status is the memory of that: targets are scaled accordingly only after the status
+// is written, otherwise each sync would decide again.
 func (p Plan) changesBlocked(v View) bool {
 	return slices.ContainsFunc(p.Shares, func(s Share) bool {
 		return s.health.blockedSince.IsZero() != (memory(v.Balancer, s.Name).BlockedSince == nil)
 	})
 }
 
-// current is the outcome of a plan that was not carried out.
+// current is the result of a plan that was not carried out.
 func (p Plan) current() Outcome {
 	var o Outcome
 	for _, s := range p.Shares {
@@ -105,7 +107,7 @@ func desiredReplicas(spec v1alpha1.BalancerSpec) int64 {
 	return max(0, int64(*spec.Replicas))
 }
 
-// obstacle is why nothing can be done at all.
+// obstacle returns why nothing can be done at all.
 func obstacle(v View) Hold {
 	if v.Rival != "" {
 		return Hold{v1alpha1.PhaseApplyingPolicy, "Conflict", fmt.Sprintf(
@@ -146,8 +148,8 @@ func (p *Plan) setGoals(v View, d doctor) error {
 	return nil
 }
 
-// bounds of a target. One that must be left alone is bound to what it has; what it has is taken from memory where it
-// cannot be seen, and where there is no memory its share is kept for it.
+// bounds returns the limits of a target. A target that must not be changed keeps what it has. If
+// that cannot be observed, it is taken from memory; without memory, its share is kept for it.
 func bounds(t Target, total int64, b *v1alpha1.Balancer) (lo, hi int64) {
 	if t.Hold != (Hold{}) && t.Known {
 		return t.Current, t.Current

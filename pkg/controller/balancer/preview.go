@@ -137,5 +137,5 @@ func (v View) After(p Plan) (*v1alpha1.Balancer, []Ask) {
 	return b, asks
 }
 
-// Blocked says that the target does not start what it was given.
+// Blocked reports whether the target does not start its replicas.
 func (s Share) Blocked() bool { return s.health.blocked }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// podReplica is a pod as a replica; false for one that has finished, is leaving, or that nobody knows about.
+// podReplica returns a pod as a replica; false for a pod that has finished, is leaving, or is
+// unknown.
 func podReplica(pod *corev1.Pod) (Replica, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
 		return Replica{}, false
@@ -36,8 +37,8 @@ func readiness(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// requests reports whether a pod requests a resource as an autoscaler needs it: as a whole, or with every container that
-// runs all the time.
+// requests reports whether a pod requests a resource in the way that an autoscaler requires: as a
+// whole, or with every container that runs permanently.
 func requests(pod *corev1.Pod, name corev1.ResourceName) bool {
 	if whole := pod.Spec.Resources; whole != nil {
 		if _, ok := whole.Requests[name]; ok {
@@ -52,7 +53,7 @@ func requests(pod *corev1.Pod, name corev1.ResourceName) bool {
 		!slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return sidecar(c) && lacks(c) })
 }
 
-// machineReplica is a Machine as a replica; false for one that is leaving.
+// machineReplica returns a Machine as a replica; false for one that is leaving.
 func machineReplica(machine *unstructured.Unstructured) (Replica, bool) {
 	phase, _, _ := unstructured.NestedString(machine.Object, "status", "currentStatus", "phase")
 	if machine.GetDeletionTimestamp() != nil || phase == "Terminating" {

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// report writes the status if it has changed, and tells of what has begun or ended.
+// report writes the status if it has changed, and records events for what has begun or ended.
 func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) error {
 	status := NewStatus(v, p, o)
 	if equality.Semantic.DeepEqual(v.Balancer.Status, status) {
@@ -45,7 +45,7 @@ func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) erro
 // news is an event to be.
 type news struct{ kind, reason, message string }
 
-// newsOf tells what differs between two sets of conditions, once each.
+// newsOf returns the differences between two sets of conditions, once each.
 func newsOf(was, is []metav1.Condition) []news {
 	var all []news
 	for _, c := range is {

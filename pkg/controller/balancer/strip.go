@@ -24,7 +24,7 @@ const (
 	// maxSelectorBytes limits the selector of a workload. A workload with a larger selector is cached without one, and its status
 	// provides the number of replicas.
 	maxSelectorBytes = 8 << 10
-	// maxRefBytes limits what an autoscaler says it scales. No object has a name that is longer.
+	// maxRefBytes limits the length of an autoscaler's scale target. No object has a longer name.
 	maxRefBytes = 1 << 10
 	// maxSharers is how many owners of pods are remembered at most. Where there are more, all are forgotten.
 	maxSharers = 2_000

@@ -38,7 +38,7 @@ type Autoscaler struct {
 // Target is what is known of one target.
 type Target struct {
 	Spec v1alpha1.BalancerTarget
-	// Hold says why the target must be left as it is.
+	// Hold is why the target must not be changed.
 	Hold Hold
 	// Known says that the workload exists and that what follows is about it. Absent says that it certainly does not
 	// exist. With neither, nothing is known.
@@ -49,9 +49,10 @@ type Target struct {
 	Current int64
 	// Capped reports whether the workload does not act on a raise for now: it is frozen.
 	Capped bool
-	// Settling says that the workload's controller has not taken notice of the latest change, so its counts are old.
+	// Settling reports whether the workload's controller has not observed the latest change yet, so
+	// that its counts are old.
 	Settling bool
-	// AnyMayGo says that a lowering may take ready replicas though others are not ready.
+	// AnyMayGo reports whether a reduction may remove ready replicas although others are not ready.
 	AnyMayGo bool
 	// Replicas are those that live; nil with Counted, where only numbers are known.
 	Replicas []Replica
@@ -84,15 +85,15 @@ func (o Object) ID() string {
 // Replica is a pod or a machine that lives: not terminating, not finished.
 type Replica struct {
 	Born time.Time
-	// Running says that it has been started, Ready that it can be used.
+	// Running reports whether it has been started, Ready whether it can be used.
 	Running, Ready bool
 	// Since is when Ready last changed, zero if it never did.
 	Since time.Time
 	// StartedAt is when it was seen to start, for one that runs.
 	StartedAt time.Time
-	// OutOfStock says that there is no capacity for it, so that waiting does not help.
+	// OutOfStock reports whether there is no capacity for it, so that waiting does not help.
 	OutOfStock bool
 }
 
-// Counts are what a workload's own status says.
+// Counts are those of a workload's own status.
 type Counts struct{ Observed, Ready int64 }

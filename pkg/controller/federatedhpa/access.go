@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Access is how the clusters of ClusterProfiles are reached: by programs that give credentials. Which they are is for whoever
-// runs the hub to say, in a file; a profile only chooses among them by name.
+// Access defines how the clusters of ClusterProfiles are reached: by programs that give
+// credentials. Which they are is for whoever runs the hub to say, in a file; a profile only chooses
+// among them by name.
 type Access struct {
 	Providers []Provider `json:"providers"`
 }

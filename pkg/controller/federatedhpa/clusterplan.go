@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// role is what a cluster is meant to be.
+// role is the desired role of a cluster.
 type role int
 
 const (
@@ -148,7 +148,8 @@ func (s *ClusterPlan) readSignals(r rules, now time.Time) {
 // an order that was sent.
 func (s *ClusterPlan) hasAutoscaler() bool { return s.Counted.Max > 0 }
 
-// missing reports whether there is certainly no workload to scale. What its autoscaler says is then about one that is gone.
+// missing reports whether there is certainly no workload to scale. The status of its autoscaler
+// then describes one that no longer exists.
 func (s *ClusterPlan) missing() bool { return s.cluster.Workload.Known && !s.cluster.Workload.Exists }
 
 // frozen reports whether its autoscaler does not scale.

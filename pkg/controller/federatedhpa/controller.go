@@ -83,8 +83,8 @@ type Controller struct {
 	filled   []cache.DoneChecker
 }
 
-// New returns a controller that works once it is Run, which has to be called. The informer is to be started after New; the
-// registry is run by the controller.
+// New returns a controller. The caller must call Run. Start the informer after New; the registry is
+// run by the controller.
 func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, informer autoscalinginformers.FederatedHorizontalPodAutoscalerInformer, registry Registry, recorder record.EventRecorder, o Options) (*Controller, error) {
 	o.complete()
 	c := &Controller{client: client, registry: registry, recorder: recorder, o: o}
@@ -219,7 +219,7 @@ func (c *Controller) objectChanged(items ...any) {
 	}
 }
 
-// clusterChanged is told of keys of objects and of workloads, or of nothing in particular.
+// clusterChanged is called with keys of objects and of workloads, or without any.
 func (c *Controller) clusterChanged(keys ...string) {
 	if len(keys) == 0 {
 		c.enqueueAll()

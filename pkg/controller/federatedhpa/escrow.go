@@ -115,7 +115,8 @@ func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 	return granted, budget
 }
 
-// spareMinima is how much the minima may be lowered by without falling below what is wanted, or what the aims add up to.
+// spareMinima returns by how much the minima may be lowered without falling below the desired
+// number, or the sum of the goals.
 func (p *Plan) spareMinima(r rules) int64 {
 	var counted, aimed int64
 	for _, s := range p.clusterPlans() {

@@ -30,7 +30,7 @@ func unstructuredOf(item any) (*unstructured.Unstructured, bool) {
 	return u, ok
 }
 
-// workloadKey names a workload whatever the version of its group.
+// workloadKey identifies a workload, whatever the version of its group.
 func workloadKey(namespace, apiVersion, kind, name string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
@@ -146,8 +146,8 @@ func (m *member) latest(key string, n outboxEntry) *unstructured.Unstructured {
 	return u
 }
 
-// notice begins the member anew where its cluster shows what is older than before: it was restored from a backup, and
-// what is remembered of it is about something that is gone.
+// notice starts the member again if its cluster shows an older version than before: it was restored
+// from a backup, and the memory of it describes a state that no longer exists.
 func (m *member) notice(shown string) {
 	m.mu.Lock()
 	restored := isNewer(m.newest, shown)
@@ -194,5 +194,5 @@ func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAu
 	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash
 }
 
-// countable kinds leave out status.readyReplicas only where nothing is ready.
+// countable kinds omit status.readyReplicas only if nothing is ready.
 var countable = map[string]bool{"Deployment": true, "StatefulSet": true, "ReplicaSet": true, "ReplicationController": true}

@@ -9,7 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/distribute"
 )
 
-// divideMinima aims at minima that add up to what is wanted, and leaves those alone that already do.
+// divideMinima sets goals for minima that add up to the desired number. It does not change those
+// that already do.
 func (p *Plan) divideMinima(r rules, now time.Time) {
 	total, room := r.min, r.max
 	var hands []*ClusterPlan

@@ -10,29 +10,31 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// Plan is what is to be done, and what is to be remembered before it is done.
+// Plan is what to do, and what to record before it is done.
 type Plan struct {
-	// Stop says why nothing is done.
+	// Stop is why nothing is done.
 	Stop Hold
-	// Clusters are sorted, by name.
+	// Clusters are sorted by name.
 	Clusters []ClusterPlan
-	// Orders go to clusters, after the status has been written.
+	// Orders are sent to clusters after the status has been written.
 	Orders []Order
-	// Placings are about workloads.
+	// Placings are the writes of workloads.
 	Placings []WorkloadWrite
-	// Room is what there is to give to clusters that can be given to. Missing is how much more they ask for.
+	// Room is what is left to give to clusters that may receive more. Missing is how much more they
+	// ask for.
 	Room, Missing int64
 	// Omitted is how many clusters are selected beyond what an object can hold.
 	Omitted int
-	// Starting reports whether some clusters have not answered yet. Until they have, no cluster is added and no maximum is raised.
+	// Starting reports whether some clusters have not responded yet. Until they have, no cluster is
+	// added and no maximum is raised.
 	Starting bool
-	// Gone means that nothing of a deleted object is left to remove.
+	// Gone reports whether nothing of a deleted object is left to remove.
 	Gone bool
-	// Again is when time alone may change the plan; 0 is never.
+	// Again is the time until the plan may change without an event; 0 means never.
 	Again time.Duration
 }
 
-// NewPlan decides what becomes of one object.
+// NewPlan makes the plan for one object.
 func NewPlan(v View) Plan {
 	r := rulesOf(v.Object.Spec)
 	p := survey(v, r)
@@ -58,7 +60,7 @@ func NewPlan(v View) Plan {
 	return p
 }
 
-// survey takes a seat for every cluster.
+// survey creates a plan for every cluster.
 func survey(v View, r rules) Plan {
 	ledger := map[string]v1alpha1.ClusterStatus{}
 	for _, entry := range v.Object.Status.Clusters {
@@ -76,11 +78,11 @@ func survey(v View, r rules) Plan {
 	return p
 }
 
-// maxClusters bounds the clusters of one object, so that the API server takes its status.
+// maxClusters limits the clusters of one object, so that the API server accepts its status.
 const maxClusters = 256
 
-// omitBeyondLimit leaves out the last of too many clusters, by tier and name. Clusters that have an
-// autoscaler, or may get one from an order, stay.
+// omitBeyondLimit omits the last of too many clusters, by tier and name. It keeps clusters that
+// have an autoscaler, or may get one from an order.
 func (p *Plan) omitBeyondLimit() {
 	if len(p.Clusters) <= maxClusters {
 		return
@@ -102,7 +104,7 @@ func (p *Plan) omitBeyondLimit() {
 	}
 }
 
-// lookAgainAt is when a cluster is asked again for a version that it has not shown.
+// lookAgainAt returns when a cluster is asked again for a version that it has not shown.
 const lookAgainAt = 5 * time.Second
 
 // wakeFor records when time alone changes the state of a cluster.
@@ -129,7 +131,7 @@ func (p *Plan) clusterPlans() []*ClusterPlan {
 	return all
 }
 
-// keepRoles is for an object that must not be acted on.
+// keepRoles keeps the roles of an object that must not be acted on.
 func (p *Plan) keepRoles() {
 	for _, s := range p.clusterPlans() {
 		if s.hasAutoscaler() {
@@ -138,7 +140,7 @@ func (p *Plan) keepRoles() {
 	}
 }
 
-// dismantle removes everything, or leaves everything.
+// dismantle removes everything, or leaves everything, as the deletion policy requires.
 func (p *Plan) dismantle(r rules, now time.Time) {
 	p.Gone = true
 	for _, s := range p.clusterPlans() {

@@ -16,18 +16,18 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
-// Preview is what the controller sees and would do about one object.
+// Preview contains what the controller observes about one object, and what it would do.
 type Preview struct {
 	View View
 	Plan Plan
 }
 
-// lookAgain is how often a preview looks whether all clusters have answered.
+// lookAgain is how often a preview checks whether all clusters have responded.
 const lookAgain = 50 * time.Millisecond
 
-// NewPreviews looks at the clusters of a registry as the controller does, for objects that are given, until all have answered
-// or ctx ends; who has not by then is out of reach. It sends reads alone: nothing is ever ordered. It is an error where
-// the registry itself does not answer.
+// NewPreviews reads the clusters of a registry as the controller does, for the given objects, until
+// all have responded or ctx ends. A cluster that has not responded by then is out of reach. It
+// sends only reads, and no orders. It returns an error if the registry itself does not respond.
 func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.FederatedHorizontalPodAutoscaler, o Options) ([]Preview, error) {
 	informer := autoscalinginformers.NewSharedInformerFactory(nil, 0).Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
 	c, err := New(nil, informer, registry, nil, o)
@@ -39,7 +39,8 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 		return nil, err
 	}
 	defer c.loop.Run(still.Ended())
-	// The clusters are watched a little longer than anybody waits for them, so that what they said last still counts.
+	// The clusters are watched a little longer than the caller waits for them, so that their last
+	// responses still count.
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { c.registry.Run(watching) })
@@ -67,7 +68,7 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 	}
 }
 
-// stripped are copies of objects as the controller's cache has them.
+// stripped returns copies of objects as the controller's cache has them.
 func stripped(objects []*v1alpha1.FederatedHorizontalPodAutoscaler) (all []*v1alpha1.FederatedHorizontalPodAutoscaler) {
 	for _, o := range objects {
 		o = o.DeepCopy()
@@ -77,7 +78,7 @@ func stripped(objects []*v1alpha1.FederatedHorizontalPodAutoscaler) (all []*v1al
 	return all
 }
 
-// preview plans for all objects, and reports whether all clusters have answered.
+// preview plans for all objects, and reports whether all clusters have responded.
 func (c *Controller) preview(objects []*v1alpha1.FederatedHorizontalPodAutoscaler) (all []Preview, answered bool) {
 	answered = true
 	for _, o := range objects {
@@ -88,7 +89,7 @@ func (c *Controller) preview(objects []*v1alpha1.FederatedHorizontalPodAutoscale
 	return all, answered
 }
 
-// silent reports whether a cluster may still say what it has.
+// silent reports whether a cluster has not responded yet.
 func (c Cluster) silent() bool {
 	return c.Registered && c.Fault == Hold{} && (!c.Reachable || !c.Workload.Known && c.Workload.Fault == Hold{})
 }

@@ -38,7 +38,7 @@ type Registration struct {
 	Config *rest.Config
 	// Print changes whenever Config does.
 	Print string
-	// Fault says why it cannot be reached.
+	// Fault is why it cannot be reached.
 	Fault Hold
 }
 

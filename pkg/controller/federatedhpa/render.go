@@ -22,7 +22,8 @@ const (
 	fieldManager = "evenkeel-federatedhpa"
 	// ownerLabel has the uid of the object that something in a cluster belongs to.
 	ownerLabel = v1alpha1.GroupName + "/federated-by"
-	// templateAnnotation tells what something in a cluster was made from, epochAnnotation by which order.
+	// templateAnnotation identifies what an object in a cluster was created from, epochAnnotation
+	// the order that created it.
 	templateAnnotation = v1alpha1.GroupName + "/template"
 	epochAnnotation    = v1alpha1.GroupName + "/epoch"
 )

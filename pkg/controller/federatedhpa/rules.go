@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// rules are what the spec says, with its defaults.
+// rules are the settings of the spec, with its defaults.
 type rules struct {
 	min, max         int64
 	policy           v1alpha1.MinPolicy

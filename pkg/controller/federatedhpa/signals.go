@@ -15,7 +15,7 @@ import (
 // demandFactor bounds what metrics can call for at once, since they are noisy: so many times what runs.
 const demandFactor = 4
 
-// localOf reads a cluster's autoscaler, whatever numbers the cluster says are in it.
+// localOf reads a cluster's autoscaler, whatever numbers the cluster reports.
 func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 	highest := max(1, int64(hpa.Spec.MaxReplicas))
 	l := &Local{
@@ -31,7 +31,8 @@ func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 			l.Limit = limits[c.Reason]
 		}
 	}
-	// What it says is about the bounds that it saw. Until it has seen new ones, it is not limited by them.
+	// Its status describes the bounds that it saw. Until it has seen new ones, it is not limited by
+	// them.
 	if l.Limit == v1alpha1.ByMax && l.Desired < l.Max || l.Limit == v1alpha1.ByMin && l.Desired > l.Min {
 		l.Limit = ""
 	}

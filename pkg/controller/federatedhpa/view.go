@@ -61,7 +61,7 @@ type Cluster struct {
 type Local struct {
 	Bounds
 	Version, UID string
-	// Current and Desired replicas, as it says.
+	// Current and Desired are its replicas, as it reports them.
 	Current, Desired int64
 	Limit            v1alpha1.LimitedBy
 	// Demand is the number of replicas that its metrics require: above Desired if a maximum limits
@@ -82,7 +82,8 @@ type Workload struct {
 	// Counted means that its ready replicas are known.
 	Counted bool
 	Ready   int64
-	// Ours means that it was created here from the template; Drifted that it is not what the template says.
+	// Ours reports whether it was created from the template; Drifted whether it differs from the
+	// template.
 	Ours, Drifted bool
 	Version, UID  string
 	// Fault is why it cannot be found.

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// side is how many machines are written at the same time.
+	// maxParallel is how many machines are written at the same time.
 	maxParallel = 16
 	// nodeAttempts bounds how often a Node is read again because another client wrote it meanwhile:
 	// kubelets do so all the time.

@@ -26,13 +26,15 @@ import (
 )
 
 const (
-	// everything is the one key there is: which pods go where is one decision.
+	// queueKey is the only key of the queue: which pods go where is one decision.
 	queueKey = "pods that wait"
-	// gather is how long pods that begin to wait are gathered into one decision.
+	// gatherTime is how long pods that begin to wait are gathered into one decision.
 	gatherTime = 3 * time.Millisecond
-	// ponder is how long other events are, while somebody waits whom the last decision could not help.
+	// otherEventsDelay is how long other events are gathered, while pods wait that the last
+	// decision could not help.
 	otherEventsDelay = 100 * time.Millisecond
-	// attempts bounds how often is decided anew at once because somebody wrote a MachineDeployment meanwhile.
+	// maxAttempts bounds how often a decision is repeated at once because another client wrote a
+	// MachineDeployment meanwhile.
 	maxAttempts = 5
 )
 

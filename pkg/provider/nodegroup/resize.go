@@ -19,14 +19,16 @@ import (
 )
 
 const (
-	// attempts bounds how often a call decides again because of a concurrent write. A client that writes as fast as it can wins most
-	// attempts, but not all of these. The duration of the call is bounded, too.
+	// maxAttempts bounds how often a call decides again because of a concurrent write. A client
+	// that writes as fast as it can wins most attempts, but not all of these. The duration of the
+	// call is bounded, too.
 	maxAttempts = 200
 	// usualBudget is how long a call without a deadline may take; longestBudget applies to a call with a distant one.
 	usualBudget, longestBudget = 4 * time.Second, 10 * time.Second
-	// spell is how long one request to the API server may take. After that, the outcome is read.
+	// requestTimeout is how long one request to the API server may take. After that, the outcome is
+	// read.
 	requestTimeout = 2 * time.Second
-	// breath is the delay before the next request to an API server that did not answer.
+	// retryDelay is the delay before the next request to an API server that did not answer.
 	retryDelay = 100 * time.Millisecond
 )
 

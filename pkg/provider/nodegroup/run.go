@@ -24,13 +24,15 @@ import (
 )
 
 const (
-	// greeting is how long a client may take from connecting to speaking the protocol.
+	// connectionTimeout is how long a client may take from connecting to speaking the protocol.
 	connectionTimeout = 10 * time.Second
 	// A connection that is silent for this time is probed: the caller may have disappeared.
 	keepaliveTime, keepaliveTimeout = time.Minute, 20 * time.Second
-	// largest is the maximum size of a request in bytes: 1 MiB can name some thousand Nodes.
+	// maxRequestBytes is the maximum size of a request in bytes: 1 MiB can name some thousand
+	// Nodes.
 	maxRequestBytes = 1 << 20
-	// streams is how many calls of one connection may be in progress: the caller makes ten at a time.
+	// maxStreams is how many calls of one connection may be in progress: the caller makes ten at a
+	// time.
 	maxStreams = 100
 )
 

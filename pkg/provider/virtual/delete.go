@@ -31,7 +31,8 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driver.DeleteMachineReque
 	if v, found := d.fleet.find(name); found && d.fault(v).StuckDelete {
 		return nil, refuse(codes.DeadlineExceeded, "a fault of the ConfigMap %s keeps machine %s", FaultsConfigMap, name)
 	}
-	// The Node first: a Node whose machine is forgotten has nobody who would delete it after a crash.
+	// Delete the Node first: after a crash, no process would delete a Node whose machine is
+	// forgotten.
 	if err := d.deleteNode(ctx, name); err != nil {
 		return nil, refuseFor("delete node of machine "+name, err)
 	}

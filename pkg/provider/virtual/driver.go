@@ -110,7 +110,7 @@ func (d *Driver) ListMachines(_ context.Context, r *driver.ListMachinesRequest) 
 	return &driver.ListMachinesResponse{MachineList: list}, nil
 }
 
-// InitializeMachine has nothing to do; MCM goes on without it.
+// InitializeMachine has nothing to do; MCM continues without it.
 func (d *Driver) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	return nil, refuse(codes.Unimplemented, "virtual machines need no initialization")
 }

@@ -122,7 +122,7 @@ func faulty(f Fault, conditions []corev1.NodeCondition, now time.Time) []corev1.
 	return set
 }
 
-// merge lays newer conditions over older ones.
+// merge replaces older conditions with newer ones of the same type.
 func merge(older, newer []corev1.NodeCondition) []corev1.NodeCondition {
 	merged := slices.Clone(older)
 	for _, c := range newer {

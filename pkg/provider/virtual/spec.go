@@ -31,7 +31,7 @@ type Hardware struct {
 	InstanceType string `json:"instanceType"`
 	// Architecture is amd64 (default) or arm64.
 	Architecture string `json:"architecture"`
-	// Capacity has cpu and memory at least, and 110 pods unless it says otherwise.
+	// Capacity has at least cpu and memory, and 110 pods unless it defines another number.
 	Capacity corev1.ResourceList `json:"capacity"`
 	// Allocatable is what Capacity leaves for pods. What it does not name is as in Capacity.
 	Allocatable corev1.ResourceList `json:"allocatable"`

@@ -13,7 +13,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// fieldError says where in a document something is wrong.
+// fieldError is an error with its place in a document.
 type fieldError struct {
 	path string
 	err  error

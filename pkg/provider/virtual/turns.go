@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// turns lets one thing at a time happen to a machine, while others go on. Waiting ends with a context, which it does
-// not for a mutex.
+// turns allows one operation at a time to a machine, while others go on. Waiting ends with a
+// context, which it does not for a mutex.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*place

@@ -22,7 +22,7 @@ const (
 	scheme = "virtual:///"
 )
 
-// VM is one machine as its record tells.
+// VM is one machine as recorded.
 type VM struct {
 	Name     string   `json:"name"`
 	Class    string   `json:"class"`

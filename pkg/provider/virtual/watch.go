@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// follow keeps the faults as the ConfigMap says.
+// follow keeps the faults up to date with the ConfigMap.
 func (d *Driver) follow(ctx context.Context, informer cache.SharedIndexInformer) (cache.DoneChecker, error) {
 	read := func(object any) {
 		if config, ok := object.(*corev1.ConfigMap); ok {

@@ -66,7 +66,7 @@ type BalancerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every pod of the namespace: use a label that the pods of all targets have"
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// Policy says how replicas are distributed.
+	// Policy defines how replicas are distributed.
 	Policy BalancerPolicy `json:"policy"`
 
 	// Transition limits how fast replicas move from one target to another. It does not delay

@@ -22,9 +22,10 @@ const (
 	// Machine that was never in reserve. The machine-taint controller writes it.
 	ReserveStateAnnotation = AnnotationPrefix + "reserve-state"
 
-	// AppliedExcessAnnotation, on a MachineDeployment, is what machine-controller-manager is asked to run beyond the machines for
-	// workload; see [ParseAppliedExcess]. The machine-taint controller writes it, and whoever changes replicas where these include
-	// reserve machines, in the same write.
+	// AppliedExcessAnnotation, on a MachineDeployment, is the number of machines that
+	// machine-controller-manager is asked to run beyond those for workload; see
+	// [ParseAppliedExcess]. The machine-taint controller writes it, and so does each component that
+	// changes replicas that include reserve machines, in the same write.
 	AppliedExcessAnnotation = AnnotationPrefix + "applied-excess"
 
 	// AppliedReplicasAnnotation, on a MachineDeployment, is the number of replicas that machine-controller-manager may

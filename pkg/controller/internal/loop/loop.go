@@ -33,7 +33,7 @@ const (
 	parked = 5 * time.Minute
 )
 
-// Sync brings what a key names closer to what is wanted. It returns after what time to look again though nothing
+// Sync reconciles the object of a key. It returns after what time to look again though nothing
 // happens; 0 means that there is no such time.
 type Sync func(ctx context.Context, key string) (again time.Duration, err error)
 
@@ -43,7 +43,7 @@ type Options struct {
 	Workers int
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
-	// Panicked is told of a key whose sync has panicked; optional.
+	// Panicked is called with a key whose sync has panicked; optional.
 	Panicked func(key string, value any)
 }
 

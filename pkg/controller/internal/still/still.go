@@ -59,7 +59,7 @@ func NewInformer[T any](objects []T, by cache.Indexers) (Informer, error) {
 	return i, Show(i.store, objects)
 }
 
-// HasSynced says whether it was made of anything.
+// HasSynced reports whether it was made of anything.
 func (i Informer) HasSynced() bool { return i.store != nil }
 
 // GetStore holds the objects.

@@ -23,7 +23,7 @@ type BalancerSpecApplyConfiguration struct {
 	// Selector matches the pods of all targets, and no others: the selector of the Service in front
 	// of them. It must not be empty. A target with a pod that does not match is not changed.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
-	// Policy says how replicas are distributed.
+	// Policy defines how replicas are distributed.
 	Policy *BalancerPolicyApplyConfiguration `json:"policy,omitempty"`
 	// Transition limits how fast replicas move from one target to another. It does not delay
 	// changes of the total, or fallback for a target that cannot start its replicas.
