@@ -104,7 +104,7 @@ func (w world) stored(deployment string) (serving, reserved int) {
 	return serving, reserved
 }
 
-var _ = Describe("A birth (V9)", func() {
+var _ = Describe("The creation of a Machine (V9)", func() {
 	It("is counted with those under way, however many come at once and however late they are shown", func() {
 		r := &registry{serve: 3}
 		bornInWorld(r.births(), func(w world) {

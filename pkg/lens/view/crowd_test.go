@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-var _ = Describe("Births of one MachineDeployment, from many workers", func() {
+var _ = Describe("Machines of one MachineDeployment that many workers create", func() {
 	It("are each told of all that are under way, also when the last one ends at that moment (V9)", func() {
 		var mu sync.Mutex
 		decided, missed := map[string]bool{}, []string{}

@@ -7,14 +7,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Remembered is the number of MachineDeployments of which births are remembered.
+// Remembered is the number of MachineDeployments whose creations are remembered.
 func Remembered(c *Clientset) int {
 	c.creations.mu.Lock()
 	defer c.creations.mu.Unlock()
 	return len(c.creations.all)
 }
 
-// Beginner decides on births alone.
+// Beginner decides only on creations.
 func Beginner(b CreationOptions, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error) {
 	return newCreationTracker(b, c).startCreation
 }
