@@ -118,7 +118,7 @@ SOAK ?= 10000
 
 .PHONY: soak
 soak: ## SOAK=10000 objects come and go in each controller, one after the other, in virtual time; what is held returns to where it was
-	SOAK=$(SOAK) go test -count=1 -p 1 -timeout=3h $(STORMY) -ginkgo.label-filter=soak -ginkgo.v -ginkgo.no-color
+	SOAK=$(SOAK) go test -v -count=1 -p 1 -timeout=3h $(STORMY) -ginkgo.label-filter=soak -ginkgo.v -ginkgo.no-color
 
 # How many faults may happen on one way, and how many states of each model are searched at most.
 FAULTS ?= 2
