@@ -50,7 +50,7 @@ func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead f
 	waiting := context.AfterFunc(ctx, turn.giveUp)
 	defer waiting()
 	elector.Run(election)
-	err = turn.wait()
+	err = turn.awaitEnd()
 	if !elector.IsLeader() || errors.Is(err, ErrUnanswered) {
 		return err
 	}
@@ -72,7 +72,7 @@ func (l Lease) election(lock resourcelock.Interface, turn *turn) leaderelection.
 		LeaseDuration: orDefault(l.Duration, 15*time.Second),
 		RenewDeadline: orDefault(l.RenewDeadline, 10*time.Second),
 		RetryPeriod:   orDefault(l.RetryPeriod, 2*time.Second),
-		Callbacks:     leaderelection.LeaderCallbacks{OnStartedLeading: turn.start, OnStoppedLeading: func() {}},
+		Callbacks:     leaderelection.LeaderCallbacks{OnStartedLeading: turn.onStarted, OnStoppedLeading: func() {}},
 	}
 }
 

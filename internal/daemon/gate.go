@@ -91,7 +91,7 @@ func (g *Gate) giveUp() {
 	}
 }
 
-func (g *Gate) admit(e *exchange) bool {
+func (g *Gate) admitRequest(e *exchange) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -136,7 +136,7 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	ctx, cut := begin(request.Context())
 	e := &exchange{gate: t.gate, write: write, cut: cut}
-	if !t.gate.admit(e) {
+	if !t.gate.admitRequest(e) {
 		cut()
 		return nil, ErrClosed
 	}

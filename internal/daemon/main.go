@@ -30,7 +30,7 @@ type Program struct {
 // Main runs a program with the arguments of the process until a signal ends it, and returns the exit code of the process. If the
 // program fails, Main prints the error.
 func Main(p Program) (exitCode int) {
-	err := p.run(Signals(), os.Args[1:])
+	err := p.execute(Signals(), os.Args[1:])
 	klog.Flush()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
@@ -39,7 +39,7 @@ func Main(p Program) (exitCode int) {
 	return 0
 }
 
-func (p Program) run(ctx context.Context, arguments []string) error {
+func (p Program) execute(ctx context.Context, arguments []string) error {
 	switch err := p.Flags.Parse(arguments); {
 	case errors.Is(err, pflag.ErrHelp):
 		p.Help()

@@ -22,8 +22,9 @@ type turn struct {
 	err     error
 }
 
-// start is called by the elector when the lease is ours; held ends when it no longer is.
-func (t *turn) start(held context.Context) {
+// onStarted is called by the elector when this process gets the lease; held ends when it loses the
+// lease.
+func (t *turn) onStarted(held context.Context) {
 	t.mu.Lock()
 	t.started = !t.over
 	started := t.started
@@ -50,8 +51,8 @@ func (t *turn) giveUp() {
 	}
 }
 
-// wait waits for lead, if it was started, and returns why the turn ended.
-func (t *turn) wait() error {
+// awaitEnd waits for lead, if it was started, and returns why the turn ended.
+func (t *turn) awaitEnd() error {
 	t.mu.Lock()
 	t.over = true
 	started := t.started

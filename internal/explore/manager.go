@@ -20,9 +20,9 @@ func (k *walk) manager() {
 func (k *walk) resizes() {
 	switch w := &k.from; {
 	case w.resizing > 0:
-		k.add("machine-controller-manager writes the MachineSet.", func(w *World) string { k.resized(w); return "" })
+		k.addStep("machine-controller-manager writes the MachineSet.", func(w *World) string { k.resized(w); return "" })
 	case w.deploymentShown != w.asksShown && w.asksShown == w.asks && !k.refusesResize(w, w.deploymentShown):
-		k.add("machine-controller-manager decides to resize the MachineSet.", func(w *World) string { w.resizing = w.deploymentShown + 1; return "" })
+		k.addStep("machine-controller-manager decides to resize the MachineSet.", func(w *World) string { w.resizing = w.deploymentShown + 1; return "" })
 	}
 }
 
@@ -88,9 +88,9 @@ func (k *walk) creates() {
 	case w.creating > 0 && w.machines[slots-1].there:
 		// No more machines are searched.
 	case w.creating > 0:
-		k.add("machine-controller-manager creates a machine.", func(w *World) string { return k.create(w) })
+		k.addStep("machine-controller-manager creates a machine.", func(w *World) string { return k.create(w) })
 	case missing > 0 && w.decided():
-		k.add(fmt.Sprintf("machine-controller-manager decides to create %d machines.", missing), func(w *World) string { w.creating = uint8(missing); return "" })
+		k.addStep(fmt.Sprintf("machine-controller-manager decides to create %d machines.", missing), func(w *World) string { w.creating = uint8(missing); return "" })
 	}
 }
 
@@ -98,7 +98,7 @@ func (k *walk) creates() {
 func (k *walk) create(w *World) (broken string) {
 	w.creating--
 	m := machine{there: true, priority: reserve.PriorityServing}
-	if w.record.excess > 0 && !reserve.ServesOnCreation(k.view(w).Machines, 0, k.workload(w)) {
+	if w.record.excess > 0 && !reserve.ServesOnCreation(k.viewOf(w).Machines, 0, k.workload(w)) {
 		m.marked, m.was = true, true
 	}
 	n, staying := 0, 1
@@ -117,7 +117,7 @@ func (k *walk) create(w *World) (broken string) {
 
 func (k *walk) deletes() {
 	k.machines(func(m *machine) bool { return m.chosen }, func(i int) {
-		k.add("machine-controller-manager deletes "+name(i)+".", func(w *World) string { return k.remove(w, i) })
+		k.addStep("machine-controller-manager deletes "+name(i)+".", func(w *World) string { return k.remove(w, i) })
 	})
 	w := &k.from
 	if !w.decided() {
@@ -127,7 +127,7 @@ func (k *walk) deletes() {
 	if !slices.ContainsFunc(chosen, func(i int) bool { return !k.refuses(w, i) }) {
 		return
 	}
-	k.add(fmt.Sprintf("machine-controller-manager decides to delete %d machines.", len(chosen)), func(w *World) string {
+	k.addStep(fmt.Sprintf("machine-controller-manager decides to delete %d machines.", len(chosen)), func(w *World) string {
 		for _, i := range chosen {
 			m := &w.machines[i]
 			m.chosen, m.excused = true, k.wronged(w, i) == ""
@@ -163,7 +163,7 @@ func (k *walk) remove(w *World, i int) (broken string) {
 		return broken
 	}
 	m.phase, m.change = terminating, change{}
-	m.touch()
+	m.newVersion()
 	return ""
 }
 
@@ -199,20 +199,20 @@ func (k *walk) refuses(w *World, i int) bool {
 	return spare > 0 && w.asksShown > 0
 }
 
-// sick reports whether the machine worked once and does not now.
-func (m *machine) sick() bool { return m.phase == unknown || m.phase == failed }
+// unhealthy reports whether the machine no longer works.
+func (m *machine) unhealthy() bool { return m.phase == unknown || m.phase == failed }
 
 // wronged returns the law that the deletion of a machine breaks: no busy machine goes in favor of one in reserve. A deletion that was
 // right when it was decided may come late.
 func (k *walk) wronged(w *World, i int) string {
 	m := &w.machines[i]
-	if !m.busy || m.sick() || m.excused {
+	if !m.busy || m.unhealthy() || m.excused {
 		return ""
 	}
 	serving, spare := 0, 0
 	for j := range w.machines {
 		switch other := &w.machines[j]; {
-		case !other.there || other.leaving() || other.sick() && other.shown.phase != running:
+		case !other.there || other.leaving() || other.unhealthy() && other.shown.phase != running:
 		case other.marked && !other.busy:
 			spare++
 		default:

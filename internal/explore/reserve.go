@@ -75,7 +75,7 @@ func (r Reserve) Begin() []World {
 	return all
 }
 
-func (r Reserve) max() int {
+func (r Reserve) maxReplicas() int {
 	if r.Max == 0 {
 		return reserve.Unbounded
 	}
@@ -104,8 +104,8 @@ func (r Reserve) workload(w *World) int {
 
 func (r Reserve) visible(w *World) uint8 { return uint8(pool.Visible(r.deployment(w))) }
 
-// lay writes the numbers of a plan to replicas and the record.
-func (r Reserve) lay(w *World, p reserve.Plan) (replicas uint8, recorded record) {
+// applyNumbers writes the numbers of a plan to replicas and the record.
+func (r Reserve) applyNumbers(w *World, p reserve.Plan) (replicas uint8, recorded record) {
 	d := r.deployment(w)
 	pool.Apply(d, int32(p.Replicas), p.Applied)
 	if text, set := d.Annotations[machineapi.AppliedExcessAnnotation]; set {
@@ -118,33 +118,33 @@ func (r Reserve) lay(w *World, p reserve.Plan) (replicas uint8, recorded record)
 	return uint8(d.Spec.Replicas), recorded
 }
 
-// view is what the controller looks at.
-func (r Reserve) view(w *World) reserve.View {
+// viewOf returns the input of the controller.
+func (r Reserve) viewOf(w *World) reserve.View {
 	d, workload, accounting := r.deployment(w), r.workload(w), pool.Additive
 	if w.inclusive {
 		accounting = pool.Inclusive
 	}
 	v := reserve.View{
-		Replicas: workload, Wish: int(w.excess), Excess: max(0, min(int(w.excess), r.max()-workload)), Max: r.max(), CurrentSet: "set",
+		Replicas: workload, Wish: int(w.excess), Excess: max(0, min(int(w.excess), r.maxReplicas()-workload)), Max: r.maxReplicas(), CurrentSet: "set",
 		Accounting: accounting, Applied: pool.AppliedOf(d, d.Spec.Replicas),
 		SetReplicas: int(min(w.asks, w.asksShown)), MaxSetReplicas: int(max(w.asks, w.asksShown)), FreezeMargin: 3,
 		Now: now, Patience: patience, BootPatience: time.Hour,
-		SurplusSince: w.memory.surplus.time(now, now.Add(-patience)), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: w.memory.retry.time(later, earlier), Try: int(w.memory.try)},
-		Lowered: reserve.Lowered{Times: int(w.memory.reductions), Until: w.memory.lowered.time(later, earlier)},
+		SurplusSince: w.memory.surplus.asTime(now, now.Add(-patience)), Retry: reserve.Retry{Failures: int(w.memory.failures), Until: w.memory.retry.asTime(later, earlier), Try: int(w.memory.try)},
+		Lowered: reserve.Lowered{Times: int(w.memory.reductions), Until: w.memory.lowered.asTime(later, earlier)},
 	}
 	for i := range w.machines {
 		m := &w.machines[i]
 		if !m.there {
 			continue
 		}
-		v.Machines = append(v.Machines, m.plain(i))
+		v.Machines = append(v.Machines, m.ruleMachine(i))
 		v.Behind = v.Behind || !m.shown.there || m.shown.going != m.leaving()
 	}
 	return v
 }
 
-// time is a time that a plan tells from others: ahead and passed are the times that mean so.
-func (m moment) time(ahead, passed time.Time) time.Time {
+// asTime returns a time with the same meaning for a plan: ahead or passed.
+func (m moment) asTime(ahead, passed time.Time) time.Time {
 	return [...]time.Time{{}, ahead, passed}[m]
 }
 
@@ -158,10 +158,11 @@ func momentOf(t time.Time) moment {
 	return ahead
 }
 
-// plain is a machine as plans see it. One that workload runs on serves, whatever its mark.
-func (m *machine) plain(i int) reserve.Machine {
+// ruleMachine returns a machine as plans see it. One that workload runs on serves, whatever its
+// mark.
+func (m *machine) ruleMachine(i int) reserve.Machine {
 	p := reserve.Machine{Name: name(i), Created: now.Add(time.Duration(i-slots) * time.Minute), Phase: phases[m.phase], Set: "set",
-		Reserve: m.marked && !m.busy, HasProviderID: m.made(), Registered: m.phase >= running && !m.leaving(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
+		Reserve: m.marked && !m.busy, HasProviderID: m.hasProviderID(), Registered: m.phase >= running && !m.leaving(), Failing: m.failing, Priority: int(m.priority), SeenPriority: int(m.priority), Deleted: m.leaving()}
 	if m.failing {
 		p.Phase = mcm.MachineCrashLoopBackOff
 	}
@@ -176,7 +177,7 @@ func (m *machine) plain(i int) reserve.Machine {
 
 // Rest returns what is wrong with a world at rest.
 func (r Reserve) Rest(w World) string {
-	v := r.view(&w)
+	v := r.viewOf(&w)
 	p := reserve.NewPlan(v)
 	counted := 0
 	if w.inclusive {

@@ -61,10 +61,10 @@ func (s *Story[S]) String() string {
 func Search[S comparable](m Model[S], most int) Result[S] {
 	g := &graph[S]{model: m, index: map[S]int32{}}
 	for _, s := range m.Begin() {
-		g.add(s, -1)
+		g.addState(s, -1)
 	}
 	for i := 0; i < len(g.states) && len(g.states) <= most; i++ {
-		if wrong := g.visit(int32(i)); wrong != nil {
+		if wrong := g.expand(int32(i)); wrong != nil {
 			return Result[S]{States: len(g.states), Edges: g.edges, Story: wrong}
 		}
 	}
@@ -86,7 +86,7 @@ type graph[S comparable] struct {
 	edges int
 }
 
-func (g *graph[S]) add(s S, parent int32) int32 {
+func (g *graph[S]) addState(s S, parent int32) int32 {
 	if i, known := g.index[s]; known {
 		return i
 	}
@@ -96,13 +96,13 @@ func (g *graph[S]) add(s S, parent int32) int32 {
 	return i
 }
 
-// visit takes all steps of a state, and returns the story of what is wrong with one.
-func (g *graph[S]) visit(i int32) *Story[S] {
+// expand takes all steps of a state, and returns a story if one of them breaks a law.
+func (g *graph[S]) expand(i int32) *Story[S] {
 	s := g.states[i]
 	var next []int32
 	for _, step := range g.model.Steps(s) {
 		if step.Broken != "" {
-			story := g.story(i, step.Broken)
+			story := g.storyOf(i, step.Broken)
 			story.Steps = append(story.Steps, step)
 			return story
 		}
@@ -110,21 +110,21 @@ func (g *graph[S]) visit(i int32) *Story[S] {
 			continue
 		}
 		g.edges++
-		if j := g.add(step.To, i); !step.Fault {
+		if j := g.addState(step.To, i); !step.Fault {
 			next = append(next, j)
 		}
 	}
 	g.next = append(g.next, next)
 	if len(next) == 0 {
 		if wrong := g.model.Rest(s); wrong != "" {
-			return g.story(i, wrong)
+			return g.storyOf(i, wrong)
 		}
 	}
 	return nil
 }
 
-// story is the shortest way to a state. The steps are found again by what they lead to.
-func (g *graph[S]) story(i int32, wrong string) *Story[S] {
+// storyOf returns the shortest way to a state. The steps are found again by their results.
+func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 	var way []int32
 	for ; i >= 0; i = g.parent[i] {
 		way = append(way, i)
@@ -132,12 +132,12 @@ func (g *graph[S]) story(i int32, wrong string) *Story[S] {
 	slices.Reverse(way)
 	story := &Story[S]{Wrong: wrong, Begin: g.states[way[0]]}
 	for k := range len(way) - 1 {
-		story.Steps = append(story.Steps, g.step(way[k], way[k+1]))
+		story.Steps = append(story.Steps, g.stepTo(way[k], way[k+1]))
 	}
 	return story
 }
 
-func (g *graph[S]) step(from, to int32) Step[S] {
+func (g *graph[S]) stepTo(from, to int32) Step[S] {
 	steps := g.model.Steps(g.states[from])
 	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == g.states[to] })]
 }
@@ -169,22 +169,22 @@ func (g *graph[S]) endless() *Story[S] {
 	if first < 0 {
 		return nil
 	}
-	return g.round(int32(first), left)
+	return g.cycleFrom(int32(first), left)
 }
 
-// round goes on from a state that leads to a round until it comes to a state for the second time.
-func (g *graph[S]) round(i int32, left []int32) *Story[S] {
+// cycleFrom continues from a state that leads to a cycle until a state repeats.
+func (g *graph[S]) cycleFrom(i int32, left []int32) *Story[S] {
 	seen, way := map[int32]int{}, []int32{}
 	for {
 		if at, known := seen[i]; known {
-			story := g.story(way[at], "")
+			story := g.storyOf(way[at], "")
 			story.Wrong = fmt.Sprintf("the last %d steps repeat for ever, though nothing fails", len(way)-at)
 			for k := at; k < len(way); k++ {
 				to := i
 				if k+1 < len(way) {
 					to = way[k+1]
 				}
-				story.Steps = append(story.Steps, g.step(way[k], to))
+				story.Steps = append(story.Steps, g.stepTo(way[k], to))
 			}
 			return story
 		}

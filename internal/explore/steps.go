@@ -19,12 +19,12 @@ type walk struct {
 // Steps returns all that may happen next. What waits for time to pass happens where nothing else is left to happen.
 func (r Reserve) Steps(w World) []Step[World] {
 	k := &walk{Reserve: r, from: w}
-	k.ours()
+	k.controllerSteps()
 	k.stores()
 	k.manager()
-	k.cloud()
-	if k.quiet() {
-		k.time()
+	k.cloudSteps()
+	if k.onlyFaultsLeft() {
+		k.timeSteps()
 	}
 	if w.faults > 0 {
 		k.disturb()
@@ -32,8 +32,8 @@ func (r Reserve) Steps(w World) []Step[World] {
 	return k.steps
 }
 
-// quiet reports whether nothing is left to happen but for faults.
-func (k *walk) quiet() bool {
+// onlyFaultsLeft reports whether nothing is left to happen except faults.
+func (k *walk) onlyFaultsLeft() bool {
 	for _, step := range k.steps {
 		if step.To != k.from {
 			return false
@@ -42,15 +42,15 @@ func (k *walk) quiet() bool {
 	return true
 }
 
-// add adds a step that happens sooner or later. What it does returns the law that it breaks.
-func (k *walk) add(what string, do func(w *World) (broken string)) {
+// addStep adds a step that happens sooner or later. do returns the law that it breaks.
+func (k *walk) addStep(what string, do func(w *World) (broken string)) {
 	w := k.from
 	broken := do(&w)
 	k.steps = append(k.steps, Step[World]{What: what, To: w, Broken: broken})
 }
 
-// fault adds a step that need not happen.
-func (k *walk) fault(what string, do func(w *World)) {
+// addFault adds a step that need not happen.
+func (k *walk) addFault(what string, do func(w *World)) {
 	w := k.from
 	w.faults--
 	do(&w)
@@ -66,33 +66,34 @@ func (k *walk) machines(is func(m *machine) bool, f func(i int)) {
 	}
 }
 
-// ours are the steps of the machine-taint controller: it plans, makes the writes of the plan, the machines' in any order, and ends it.
-func (k *walk) ours() {
+// controllerSteps adds the steps of the machine-taint controller: it plans, makes the writes of the
+// plan, the machines' in any order, and ends it.
+func (k *walk) controllerSteps() {
 	if !k.from.plan.pending {
-		k.add("The controller plans.", func(w *World) string { k.plan(w); return "" })
-		k.machines(func(m *machine) bool { return m.closed != m.marked && m.made() && !m.leaving() && !m.busy }, func(i int) {
-			k.add("The controller gives the Node of "+name(i)+" the mark of its Machine.", func(w *World) string { w.machines[i].closed = w.machines[i].marked; return "" })
+		k.addStep("The controller plans.", func(w *World) string { k.makePlan(w); return "" })
+		k.machines(func(m *machine) bool { return m.closed != m.marked && m.hasProviderID() && !m.leaving() && !m.busy }, func(i int) {
+			k.addStep("The controller gives the Node of "+name(i)+" the mark of its Machine.", func(w *World) string { w.machines[i].closed = w.machines[i].marked; return "" })
 		})
 		return
 	}
 	written := true
 	k.machines(func(m *machine) bool { return m.change.pending }, func(i int) {
 		written = false
-		k.add("The controller writes "+name(i)+".", func(w *World) string { return k.write(w, i) })
+		k.addStep("The controller writes "+name(i)+".", func(w *World) string { return k.writeMachine(w, i) })
 	})
 	if written {
-		k.add("The controller completes its plan.", func(w *World) string { return k.complete(w) })
+		k.addStep("The controller completes its plan.", func(w *World) string { return k.complete(w) })
 	}
 }
 
-// plan decides, and notes the writes that are to be made.
-func (k *walk) plan(w *World) {
-	p := reserve.NewPlan(k.view(w))
+// makePlan decides, and records the writes to make.
+func (k *walk) makePlan(w *World) {
+	p := reserve.NewPlan(k.viewOf(w))
 	next := plan{pending: true, asked: max(w.asks, w.asksShown), memory: memory{
 		surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), try: uint8(p.Retry.Try),
 		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)),
 	}}
-	next.replicas, next.record = k.lay(w, p)
+	next.replicas, next.record = k.applyNumbers(w, p)
 	changed := next.replicas != w.replicas || next.record != w.record || next.memory != w.memory
 	of := func(i int) *change { changed = true; w.machines[i].change.pending = true; return &w.machines[i].change }
 	for i := range w.machines {
@@ -115,8 +116,8 @@ func (k *walk) plan(w *World) {
 
 func index(name string) int { return int(name[0] - 'a') }
 
-// write makes the next of the writes that a machine's change consists of.
-func (k *walk) write(w *World, i int) (broken string) {
+// writeMachine makes the next write of a machine's change.
+func (k *walk) writeMachine(w *World, i int) (broken string) {
 	m := &w.machines[i]
 	switch c := &m.change; {
 	case c.free && m.closed && !(m.priority <= reserve.PriorityVictim || m.leaving()):
@@ -148,7 +149,7 @@ func (m *machine) record() {
 	if c.priority > 0 {
 		m.priority = c.priority
 	}
-	m.touch()
+	m.newVersion()
 }
 
 // complete writes the MachineDeployment, unless machines were freed: then that is left to the next plan.
@@ -173,31 +174,32 @@ func (k *walk) complete(w *World) string {
 // stores are those of machine-controller-manager: each object of theirs catches up some time.
 func (k *walk) stores() {
 	k.machines(func(m *machine) bool { return !m.shown.latest }, func(i int) {
-		k.add("machine-controller-manager sees "+name(i)+".", func(w *World) string { w.machines[i].show(); return "" })
+		k.addStep("machine-controller-manager sees "+name(i)+".", func(w *World) string { w.machines[i].updateStore(); return "" })
 	})
-	k.add("machine-controller-manager sees the MachineDeployment.", func(w *World) string { w.deploymentShown = k.visible(w); return "" })
-	k.add("machine-controller-manager sees the MachineSet.", func(w *World) string { w.asksShown = w.asks; return "" })
+	k.addStep("machine-controller-manager sees the MachineDeployment.", func(w *World) string { w.deploymentShown = k.visible(w); return "" })
+	k.addStep("machine-controller-manager sees the MachineSet.", func(w *World) string { w.asksShown = w.asks; return "" })
 }
 
-// cloud makes machines, boots them, gives up on sick ones, and removes those that leave.
-func (k *walk) cloud() {
+// cloudSteps adds the steps of the cloud: it creates machines, boots them, gives up unhealthy ones,
+// and removes those that are leaving.
+func (k *walk) cloudSteps() {
 	k.machines(func(m *machine) bool { return m.phase == unmade }, func(i int) {
-		k.add(name(i)+" is made.", func(w *World) string {
+		k.addStep(name(i)+" is made.", func(w *World) string {
 			m := &w.machines[i]
 			m.phase, m.failing, m.closed = pending, false, m.marked
-			m.touch()
+			m.newVersion()
 			return ""
 		})
 	})
 	become := func(from, to phase, what string) {
 		k.machines(func(m *machine) bool { return m.phase == from }, func(i int) {
-			k.add(name(i)+what, func(w *World) string { w.machines[i].phase = to; w.machines[i].touch(); return "" })
+			k.addStep(name(i)+what, func(w *World) string { w.machines[i].phase = to; w.machines[i].newVersion(); return "" })
 		})
 	}
 	become(pending, running, " is ready.")
 	become(unknown, failed, " has been unhealthy for too long.")
 	k.machines((*machine).leaving, func(i int) {
-		k.add(name(i)+" is gone.", func(w *World) string { w.remove(i); return "" })
+		k.addStep(name(i)+" is gone.", func(w *World) string { w.remove(i); return "" })
 	})
 }
 
@@ -207,19 +209,19 @@ func (w *World) remove(i int) {
 	w.machines[slots-1] = machine{}
 }
 
-// time passes: what plans wait for.
-func (k *walk) time() {
+// timeSteps adds the times that plans wait for.
+func (k *walk) timeSteps() {
 	if k.from.memory.surplus == ahead {
-		k.add("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
+		k.addStep("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
 	}
 	if k.from.memory.retry == ahead {
-		k.add("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
+		k.addStep("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
 	}
 	if k.from.memory.lowered == ahead {
-		k.add("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })
+		k.addStep("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })
 	}
 	if k.from.reduced {
-		k.add("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
+		k.addStep("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
 	}
 }
 
@@ -231,26 +233,26 @@ func (k *walk) disturb() {
 	}
 	k.resize("A user changes replicas", most, func(w *World) *uint8 { return &w.replicas })
 	k.resize("A user changes the excess", 2, func(w *World) *uint8 { return &w.excess })
-	k.fault("A user changes the accounting.", func(w *World) { w.inclusive, w.plan.outdated = !w.inclusive, w.plan.pending })
+	k.addFault("A user changes the accounting.", func(w *World) { w.inclusive, w.plan.outdated = !w.inclusive, w.plan.pending })
 	k.machines(func(m *machine) bool { return m.phase == running && !m.closed && !m.busy }, func(i int) {
-		k.fault("A pod is bound to "+name(i)+".", func(w *World) { w.machines[i].busy = true })
+		k.addFault("A pod is bound to "+name(i)+".", func(w *World) { w.machines[i].busy = true })
 	})
 	k.machines(func(m *machine) bool { return m.busy && !m.leaving() }, func(i int) {
-		k.fault("The pods of "+name(i)+" end.", func(w *World) { w.machines[i].busy = false })
+		k.addFault("The pods of "+name(i)+" end.", func(w *World) { w.machines[i].busy = false })
 	})
 	k.machines(func(m *machine) bool { return m.phase == running }, func(i int) {
-		k.fault("The Node of "+name(i)+" is not ready.", func(w *World) { w.machines[i].phase = unknown; w.machines[i].touch() })
+		k.addFault("The Node of "+name(i)+" is not ready.", func(w *World) { w.machines[i].phase = unknown; w.machines[i].newVersion() })
 	})
 	k.machines(func(m *machine) bool { return m.phase == unmade && !m.failing }, func(i int) {
-		k.fault(name(i)+" cannot be made.", func(w *World) { w.machines[i].failing = true; w.machines[i].touch() })
+		k.addFault(name(i)+" cannot be made.", func(w *World) { w.machines[i].failing = true; w.machines[i].newVersion() })
 	})
 	k.machines(func(m *machine) bool { return m.change.pending }, func(i int) {
-		k.fault("A write of "+name(i)+" fails.", func(w *World) { w.machines[i].change = change{}; w.plan.failed = true })
+		k.addFault("A write of "+name(i)+" fails.", func(w *World) { w.machines[i].change = change{}; w.plan.failed = true })
 	})
 	if k.from.plan.pending {
-		k.fault("The write of the MachineDeployment fails.", func(w *World) { w.plan.outdated = true })
+		k.addFault("The write of the MachineDeployment fails.", func(w *World) { w.plan.outdated = true })
 	}
-	k.fault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w), k.workload(w)) })
+	k.addFault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w), k.workload(w)) })
 }
 
 // resize changes a number of the MachineDeployment by one, within what is searched.
@@ -260,7 +262,7 @@ func (k *walk) resize(what string, most int, of func(w *World) *uint8) {
 		if n < 0 || n > most {
 			continue
 		}
-		k.fault(fmt.Sprintf("%s to %d.", what, n), func(w *World) {
+		k.addFault(fmt.Sprintf("%s to %d.", what, n), func(w *World) {
 			*of(w) = uint8(n)
 			w.lowest = min(w.lowest, uint8(k.workload(w)))
 			w.plan.outdated = w.plan.pending
@@ -275,7 +277,7 @@ func (w *World) restart(visible uint8, workload int) {
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there {
 			m.change, m.chosen, m.excused = change{}, false, false
-			m.show()
+			m.updateStore()
 		}
 	}
 }

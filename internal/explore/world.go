@@ -59,11 +59,11 @@ type machine struct {
 
 func (m *machine) leaving() bool { return m.phase == terminating }
 
-// made reports whether the machine has its provider id.
-func (m *machine) made() bool { return m.phase != unmade }
+// hasProviderID reports whether the machine has its provider id.
+func (m *machine) hasProviderID() bool { return m.phase != unmade }
 
-// touch notes that the Machine has a new version.
-func (m *machine) touch() {
+// newVersion records that the Machine has a new version.
+func (m *machine) newVersion() {
 	m.shown.latest = false
 	m.change.outdated = m.change.pending
 }
@@ -146,14 +146,14 @@ func settled(serving, excess, busy, faults int, inclusive bool) World {
 		if i >= serving {
 			m.marked, m.closed, m.was, m.priority = true, true, true, 5
 		}
-		m.show()
+		m.updateStore()
 		w.machines[i] = m
 	}
 	return w
 }
 
-// show has the store catch up with a machine.
-func (m *machine) show() {
+// updateStore makes the store show the machine.
+func (m *machine) updateStore() {
 	m.shown = shown{there: true, latest: true, going: m.leaving(), phase: m.phase, priority: m.priority}
 }
 

@@ -26,7 +26,7 @@ type Informers struct {
 // New returns informers that read a namespace through client. None is started; client may be nil if none ever is.
 func New(client versioned.Interface, namespace string) *Informers {
 	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0,
-		externalversions.WithNamespace(namespace), externalversions.WithTransform(strip))
+		externalversions.WithNamespace(namespace), externalversions.WithTransform(stripManagedFields))
 	return &Informers{factory, namespace}
 }
 
@@ -45,7 +45,7 @@ func (i *Informers) Deployments() cache.SharedIndexInformer {
 // Sets returns the informer of MachineSets, with the index of [Owned].
 func (i *Informers) Sets() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&mcm.MachineSet{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return machineinformers.NewMachineSetInformer(client, i.namespace, resync, Owned())
+		return machineinformers.NewMachineSetInformer(client, i.namespace, resync, OwnerIndex())
 	})
 }
 
@@ -61,8 +61,9 @@ func (i *Informers) Classes() cache.SharedIndexInformer {
 	return i.factory.Machine().V1alpha1().MachineClasses().Informer()
 }
 
-// strip drops metadata.managedFields, which is used only for the history of spec.excessReplicas.
-func strip(item any) (any, error) {
+// stripManagedFields drops metadata.managedFields, which is used only for the history of
+// spec.excessReplicas.
+func stripManagedFields(item any) (any, error) {
 	if _, read := item.(*v1alpha1.MachineDeployment); read {
 		return item, nil
 	}

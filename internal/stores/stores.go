@@ -21,18 +21,18 @@ const (
 	ByInstance = "instance" // a Machine's instance: see [signs.InstanceID]
 )
 
-// Owned returns the index of the objects that another object controls.
-func Owned() cache.Indexers { return cache.Indexers{ByOwner: owner} }
+// OwnerIndex returns the index of the objects that another object controls.
+func OwnerIndex() cache.Indexers { return cache.Indexers{ByOwner: ownerKeys} }
 
 // Machines are the indices of Machines.
 func Machines() cache.Indexers {
-	return cache.Indexers{ByOwner: owner, ByNode: nodeOfMachine, ByInstance: instance}
+	return cache.Indexers{ByOwner: ownerKeys, ByNode: nodeOfMachine, ByInstance: instance}
 }
 
-// Pods returns the indices of pods.
-func Pods() cache.Indexers { return cache.Indexers{ByNode: nodeOfPod} }
+// PodIndex returns the indices of pods.
+func PodIndex() cache.Indexers { return cache.Indexers{ByNode: nodeOfPod} }
 
-func owner(item any) ([]string, error) {
+func ownerKeys(item any) ([]string, error) {
 	object, err := meta.Accessor(item)
 	if err != nil {
 		return nil, nil
@@ -45,26 +45,26 @@ func owner(item any) ([]string, error) {
 
 func nodeOfMachine(item any) ([]string, error) {
 	if m, ok := item.(*mcm.Machine); ok {
-		return some(m.Labels[mcm.NodeLabelKey]), nil
+		return oneOrNone(m.Labels[mcm.NodeLabelKey]), nil
 	}
 	return nil, nil
 }
 
 func instance(item any) ([]string, error) {
 	if m, ok := item.(*mcm.Machine); ok {
-		return some(signs.InstanceID(m.Spec.ProviderID)), nil
+		return oneOrNone(signs.InstanceID(m.Spec.ProviderID)), nil
 	}
 	return nil, nil
 }
 
 func nodeOfPod(item any) ([]string, error) {
 	if pod, ok := item.(*corev1.Pod); ok {
-		return some(pod.Spec.NodeName), nil
+		return oneOrNone(pod.Spec.NodeName), nil
 	}
 	return nil, nil
 }
 
-func some(value string) []string {
+func oneOrNone(value string) []string {
 	if value == "" {
 		return nil
 	}
@@ -80,7 +80,7 @@ func Indexed[T any](store cache.Indexer, index, value string) []T {
 	if err != nil {
 		panic(err) // the index is one of this package
 	}
-	return typed[T](items)
+	return typedItems[T](items)
 }
 
 // List returns all objects of a store.
@@ -88,10 +88,10 @@ func List[T any](store cache.Indexer) []T {
 	if store == nil {
 		return nil
 	}
-	return typed[T](store.List())
+	return typedItems[T](store.List())
 }
 
-func typed[T any](items []any) []T {
+func typedItems[T any](items []any) []T {
 	all := make([]T, 0, len(items))
 	for _, item := range items {
 		if object, ok := item.(T); ok {

@@ -26,7 +26,7 @@ func TestWithoutATargetClusterThereAreNoNodesAndNoPods(t *testing.T) {
 
 func TestAnIndexLeavesOutWhatHasNoValue(t *testing.T) {
 	machines := cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.Machines())
-	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.Pods())
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.PodIndex())
 	owned := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "owned", Labels: map[string]string{mcm.NodeLabelKey: "n"}, OwnerReferences: []metav1.OwnerReference{{UID: "set", Controller: ptr.To(true)}}}}
 	bound := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Spec: corev1.PodSpec{NodeName: "n"}}
 	for _, o := range []any{owned, &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "alone", OwnerReferences: []metav1.OwnerReference{{UID: "set"}}}}} {

@@ -78,7 +78,7 @@ func (i *Informers) Shutdown() {
 // Pods have the indexes [stores.ByNode] and [ByPlacement].
 func (i *Informers) Pods() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		indexers := stores.Pods()
+		indexers := stores.PodIndex()
 		indexers[ByPlacement] = placement
 		return coreinformers.NewPodInformer(client, corev1.NamespaceAll, resync, indexers)
 	})

@@ -49,12 +49,12 @@ func AppliedOf(d metav1.Object, replicas int32) Applied {
 	if recorded.Max != nil {
 		a.Max = int(*recorded.Max)
 	}
-	return a.since(int(recorded.Replicas), int(replicas))
+	return a.withAbsorbed(int(recorded.Replicas), int(replicas))
 }
 
-// since returns the record for other replicas than it was made for: the reserve absorbs a
+// withAbsorbed returns the record for other replicas than it was made for: the reserve absorbs a
 // reduction, as far as replicas include it.
-func (a Applied) since(recorded, replicas int) Applied {
+func (a Applied) withAbsorbed(recorded, replicas int) Applied {
 	a.Absorbed = max(0, min(recorded-max(0, replicas), a.Counted))
 	a.Counted -= a.Absorbed
 	return a
@@ -77,16 +77,16 @@ func (a Applied) String(replicas int) string {
 	if a.Excess == 0 {
 		return ""
 	}
-	record := machine.AppliedExcess{Machines: small(a.Excess), Counted: small(a.Counted + a.Absorbed)}
+	record := machine.AppliedExcess{Machines: clampInt32(a.Excess), Counted: clampInt32(a.Counted + a.Absorbed)}
 	if record.Counted > 0 {
-		record.Replicas = small(replicas + a.Absorbed)
+		record.Replicas = clampInt32(replicas + a.Absorbed)
 	}
 	if a.Max != Unbounded {
-		limit := small(a.Max)
+		limit := clampInt32(a.Max)
 		record.Max = &limit
 	}
 	return record.String()
 }
 
-// small limits a count to the range of the API.
-func small(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+// clampInt32 limits a count to the range of the API.
+func clampInt32(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

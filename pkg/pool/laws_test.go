@@ -31,8 +31,8 @@ func stored[T any](indexers cache.Indexers, objects []T) cache.Indexer {
 
 func (w *world) stores() pool.Source {
 	return &stores.Source{Kinds: stores.Kinds{
-		Sets: stored(stores.Owned(), w.Sets), Machines: stored(stores.Machines(), w.Machines), Classes: stored(nil, w.Classes),
-		Nodes: stored(nil, w.Nodes), Pods: stored(stores.Pods(), w.Pods),
+		Sets: stored(stores.OwnerIndex(), w.Sets), Machines: stored(stores.Machines(), w.Machines), Classes: stored(nil, w.Classes),
+		Nodes: stored(nil, w.Nodes), Pods: stored(stores.PodIndex(), w.Pods),
 	}}
 }
 

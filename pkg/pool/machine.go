@@ -46,7 +46,7 @@ func (m Machine) Registered() bool { return m.Node != nil || Ready(m.Phase()) ||
 func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus.Phase }
 
 // Leaving reports whether the machine is being deleted or named for deletion, by any client.
-func (m Machine) Leaving() bool { return m.Named || Going(m.Object) }
+func (m Machine) Leaving() bool { return m.Named || BeingDeleted(m.Object) }
 
 // Ready reports whether workload can run on the machine now.
 func (m Machine) Ready() bool { return Ready(m.Phase()) }
@@ -63,8 +63,8 @@ func Preserved(m *mcm.Machine, now time.Time) bool {
 	return expiry != nil && expiry.After(now)
 }
 
-// Going reports whether a Machine is being deleted.
-func Going(m *mcm.Machine) bool {
+// BeingDeleted reports whether a Machine is being deleted.
+func BeingDeleted(m *mcm.Machine) bool {
 	return m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == mcm.MachineTerminating
 }
 
@@ -82,8 +82,8 @@ func Unhealthy(phase mcm.MachinePhase) bool {
 	return false
 }
 
-// count counts the pods that make the machine busy.
-func (m *Machine) count(source Source) {
+// countPods counts the pods that make the machine busy.
+func (m *Machine) countPods(source Source) {
 	if m.Node == nil {
 		return
 	}

@@ -91,7 +91,7 @@ func (s *Snapshot) Complete(source Source) {
 	staying := map[string]int{}
 	for i := range s.Machines {
 		m := &s.Machines[i]
-		m.count(source)
+		m.countPods(source)
 		if m.Object.DeletionTimestamp == nil {
 			staying[m.Set]++
 		}

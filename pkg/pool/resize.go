@@ -23,9 +23,9 @@ func SetWorkload(d *machine.MachineDeployment, r int32) {
 func Resize(d *machine.MachineDeployment, r, waiting int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
 	if over := int(max(0, r)) + int(max(0, waiting)) + a.Counted - max(a.Max, int(d.Spec.Replicas)); over > 0 {
-		a.serve(over)
+		a.takeOut(over)
 	}
-	lay(d, r, waiting, a)
+	setNumbers(d, r, waiting, a)
 }
 
 // Release gives workload so many machines more. It takes them from those of the reserve that spec.replicas includes, so that this
@@ -33,17 +33,17 @@ func Resize(d *machine.MachineDeployment, r, waiting int32) {
 func Release(d *machine.MachineDeployment, machines int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
 	r, waits := a.Workload(d, d.Spec.Replicas)+machines, waiting(d)
-	a.serve(int(machines))
-	lay(d, r, waits, a)
+	a.takeOut(int(machines))
+	setNumbers(d, r, waits, a)
 }
 
 // Apply changes the number of machines for workload to r, and the applied excess.
 func Apply(d *machine.MachineDeployment, r int32, a Applied) {
-	lay(d, r, waiting(d), a)
+	setNumbers(d, r, waiting(d), a)
 }
 
-// serve takes machines out of the excess, as far as spec.replicas includes them.
-func (a *Applied) serve(machines int) {
+// takeOut takes machines out of the excess, as far as spec.replicas includes them.
+func (a *Applied) takeOut(machines int) {
 	n := min(machines, a.Counted)
 	a.Counted, a.Excess = a.Counted-n, a.Excess-n
 }
@@ -54,13 +54,14 @@ func waiting(d *machine.MachineDeployment) int32 {
 	return a.requested(d) - max(0, a.Workload(d, d.Spec.Replicas))
 }
 
-// lay writes all numbers of a MachineDeployment. No other code turns R into spec.replicas. Applied replicas, where they are set, change
-// with R. The annotations of d are replaced and not modified, so d may be a shallow copy.
-func lay(d *machine.MachineDeployment, r, waiting int32, a Applied) {
+// setNumbers writes all numbers of a MachineDeployment. No other code turns R into spec.replicas.
+// Applied replicas, if they are set, change with R. The annotations of d are replaced and not
+// modified, so d may be a shallow copy.
+func setNumbers(d *machine.MachineDeployment, r, waiting int32, a Applied) {
 	r, waiting = max(0, r), max(0, waiting)
 	_, held := AppliedReplicas(d)
 	was := AppliedOf(d, d.Spec.Replicas)
-	d.Spec.Replicas = small(int(r) + int(waiting) + a.Counted)
+	d.Spec.Replicas = clampInt32(int(r) + int(waiting) + a.Counted)
 	d.Annotations = maps.Clone(d.Annotations)
 	if held || waiting > 0 {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedReplicasAnnotation, strconv.Itoa(int(r)))

@@ -32,10 +32,10 @@ type Rollout struct {
 // follows replicas as ever: while the MachineDeployment is paused, and in an in-place update that people carry out (Manual),
 // until the first machine has been updated.
 func RolloutOf(d *machine.MachineDeployment, sets []*mcm.MachineSet, staying map[string]int) Rollout {
-	r, used := Rollout{Set: CurrentSet(d, sets)}, inUse(sets, staying)
+	r, used := Rollout{Set: CurrentSet(d, sets)}, setsInUse(sets, staying)
 	r.Spread = len(used) > 1
 	switch old := slices.ContainsFunc(used, func(name string) bool { return name != r.Set }); {
-	case old && !r.Spread && idle(d):
+	case old && !r.Spread && leavesOldMachines(d):
 		r.Set = used[0]
 	case old:
 		r.Replacing = true
@@ -45,11 +45,11 @@ func RolloutOf(d *machine.MachineDeployment, sets []*mcm.MachineSet, staying map
 
 // Spread is that of [RolloutOf], for those who need no more.
 func Spread(sets []*mcm.MachineSet, staying map[string]int) bool {
-	return len(inUse(sets, staying)) > 1
+	return len(setsInUse(sets, staying)) > 1
 }
 
-// inUse names the MachineSets that ask for machines, or have some that stay.
-func inUse(sets []*mcm.MachineSet, staying map[string]int) []string {
+// setsInUse returns the MachineSets that ask for machines, or have some that stay.
+func setsInUse(sets []*mcm.MachineSet, staying map[string]int) []string {
 	used := map[string]bool{}
 	for _, set := range sets {
 		used[set.Name] = set.Spec.Replicas > 0
@@ -70,8 +70,9 @@ func CurrentSet(d *machine.MachineDeployment, sets []*mcm.MachineSet) string {
 	return ""
 }
 
-// idle reports whether machine-controller-manager leaves machines of older templates alone.
-func idle(d *machine.MachineDeployment) bool {
+// leavesOldMachines reports whether machine-controller-manager leaves machines of older templates
+// unchanged.
+func leavesOldMachines(d *machine.MachineDeployment) bool {
 	s := d.Spec.Strategy
 	manual := s.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType && s.InPlaceUpdate != nil && s.InPlaceUpdate.OrchestrationType == mcm.OrchestrationTypeManual
 	return d.Spec.Paused || manual

@@ -50,18 +50,18 @@ func NewCache[T metav1.Object](store Store, c clock.PassiveClock) *Cache[T] {
 	return &Cache[T]{store: store, clock: c, answers: map[string]answer[T]{}, limit: 16}
 }
 
-// Note records an object that the API server returned, unless a later version is known.
-func (c *Cache[T]) Note(object T) {
+// Record keeps an object that the API server returned, unless a later version is known.
+func (c *Cache[T]) Record(object T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := keyOf(object)
+	key := storeKey(object)
 	before, known := c.answers[key]
-	if known && !c.outdated(key, before) && !shows(object, before.object) {
+	if known && !c.outdated(key, before) && !isAsNew(object, before.object) {
 		return
 	}
 	c.answers[key] = answer[T]{object, c.clock.Now(), c.store.LastStoreSyncResourceVersion()}
 	if len(c.answers) > c.limit {
-		c.sweep()
+		c.removeOutdated()
 		c.limit = 16 + 2*len(c.answers)
 	}
 }
@@ -70,14 +70,14 @@ func (c *Cache[T]) Note(object T) {
 func (c *Cache[T]) Newest(read T) T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := keyOf(read)
+	key := storeKey(read)
 	a, known := c.answers[key]
 	current := known && !c.outdated(key, a) // before the store is read: what is read then is as new at least
-	if shown, there := c.shown(key); there && shows(shown, read) {
+	if shown, there := c.storedObject(key); there && isAsNew(shown, read) {
 		read = shown
 	}
 	switch {
-	case current && !shows(read, a.object):
+	case current && !isAsNew(read, a.object):
 		return a.object
 	case known:
 		delete(c.answers, key)
@@ -85,11 +85,11 @@ func (c *Cache[T]) Newest(read T) T {
 	return read
 }
 
-// Seen reports whether what the caller has read from the store shows the last known version.
-func (c *Cache[T]) Seen(read T) bool {
+// UpToDate reports whether what the caller has read from the store shows the last known version.
+func (c *Cache[T]) UpToDate(read T) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := keyOf(read)
+	key := storeKey(read)
 	a, known := c.answers[key]
 	if !known {
 		return true
@@ -98,10 +98,10 @@ func (c *Cache[T]) Seen(read T) bool {
 	if outdated {
 		delete(c.answers, key)
 	}
-	if shown, there := c.shown(key); outdated && there {
-		return shows(read, shown)
+	if shown, there := c.storedObject(key); outdated && there {
+		return isAsNew(read, shown)
 	}
-	return outdated || shows(read, a.object)
+	return outdated || isAsNew(read, a.object)
 }
 
 // Behind returns the key of an object whose last version the store has not shown for longer than
@@ -109,7 +109,7 @@ func (c *Cache[T]) Seen(read T) bool {
 func (c *Cache[T]) Behind(than time.Duration) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sweep()
+	c.removeOutdated()
 	for key, a := range c.answers {
 		if c.clock.Since(a.at) > than {
 			return key
@@ -118,15 +118,15 @@ func (c *Cache[T]) Behind(than time.Duration) string {
 	return ""
 }
 
-// Len returns how many objects the store does not show yet.
+// Len returns how many entries the store does not show yet.
 func (c *Cache[T]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sweep()
+	c.removeOutdated()
 	return len(c.answers)
 }
 
-func (c *Cache[T]) sweep() { maps.DeleteFunc(c.answers, c.outdated) }
+func (c *Cache[T]) removeOutdated() { maps.DeleteFunc(c.answers, c.outdated) }
 
 // outdated reports whether the store shows as much as an answer.
 func (c *Cache[T]) outdated(key string, a answer[T]) bool {
@@ -134,21 +134,21 @@ func (c *Cache[T]) outdated(key string, a answer[T]) bool {
 	if synced != "" && (Reached(synced, a.object.GetResourceVersion()) || !Reached(synced, a.synced)) {
 		return true
 	}
-	shown, there := c.shown(key)
-	return there && shows(shown, a.object)
+	shown, there := c.storedObject(key)
+	return there && isAsNew(shown, a.object)
 }
 
-func (c *Cache[T]) shown(key string) (object T, there bool) {
+func (c *Cache[T]) storedObject(key string) (object T, there bool) {
 	item, _, _ := c.store.GetByKey(key) // fails for no key
 	object, there = item.(T)
 	return object, there
 }
 
-// shows reports whether an object is as new as another of the same name. An object that was created
-// again is newer.
-func shows(a, b metav1.Object) bool { return Reached(a.GetResourceVersion(), b.GetResourceVersion()) }
+// isAsNew reports whether an object is as new as another of the same name. An object that was
+// created again is newer.
+func isAsNew(a, b metav1.Object) bool { return Reached(a.GetResourceVersion(), b.GetResourceVersion()) }
 
-// keyOf is the key of an object in an informer's store.
-func keyOf(o metav1.Object) string {
+// storeKey returns the key of an object in an informer's store.
+func storeKey(o metav1.Object) string {
 	return cache.NewObjectName(o.GetNamespace(), o.GetName()).String()
 }

@@ -56,78 +56,78 @@ var _ = Describe("A cache of answers", func() {
 	})
 
 	It("takes the answer where the store is behind, and gives it up once it is not", func() {
-		Expect(c.Seen(node("one", 9))).To(BeTrue(), "nothing was written")
-		c.Note(node("one", 10))
+		Expect(c.UpToDate(node("one", 9))).To(BeTrue(), "nothing was written")
+		c.Record(node("one", 10))
 		for range 2 {
 			Expect(versionOf(c, node("one", 9))).To(Equal("10"))
-			Expect(c.Seen(node("one", 9))).To(BeFalse())
+			Expect(c.UpToDate(node("one", 9))).To(BeFalse())
 		}
 		Expect(store.Update(node("one", 100))).To(Succeed())
-		Expect(c.Seen(node("one", 9))).To(BeFalse(), "the store shows it, and what was read before does not")
-		Expect(c.Seen(node("one", 100))).To(BeTrue())
+		Expect(c.UpToDate(node("one", 9))).To(BeFalse(), "the store shows it, and what was read before does not")
+		Expect(c.UpToDate(node("one", 100))).To(BeTrue())
 		Expect(versionOf(c, node("one", 9))).To(Equal("100"), "what was read has changed meanwhile")
 		Expect(c.Len()).To(BeZero())
 	})
 
 	It("keeps the later of two answers, in whatever order they come", func() {
-		c.Note(node("one", 12))
-		c.Note(node("one", 10))
+		c.Record(node("one", 12))
+		c.Record(node("one", 10))
 		Expect(versionOf(c, node("one", 9))).To(Equal("12"))
-		c.Note(node("one", 13))
+		c.Record(node("one", 13))
 		Expect(versionOf(c, node("one", 9))).To(Equal("13"))
 	})
 
 	It("knows what others have read elsewhere", func() {
-		c.Note(node("one", 10))
+		c.Record(node("one", 10))
 		Expect(versionOf(c, node("one", 11))).To(Equal("11"))
 	})
 
 	It("takes an object that was made anew as the store shows it", func() {
-		c.Note(node("one", 10))
+		c.Record(node("one", 10))
 		Expect(store.Update(node("two", 12))).To(Succeed())
 		Expect(versionOf(c, node("one", 9))).To(Equal("12"))
-		Expect(c.Seen(node("two", 12))).To(BeTrue())
+		Expect(c.UpToDate(node("two", 12))).To(BeTrue())
 		Expect(c.Len()).To(BeZero())
 	})
 
 	It("forgets an object that is gone, also where the answer comes after its end", func() {
-		c.Note(node("one", 10))
+		c.Record(node("one", 10))
 		Expect(store.Delete(node("one", 11))).To(Succeed())
 		Expect(c.Len()).To(BeZero())
-		c.Note(node("one", 10))
+		c.Record(node("one", 10))
 		Expect(c.Len()).To(BeZero())
 	})
 
 	It("does not wait for a write that a restore has undone: the store comes past its version", func() {
-		c.Note(node("one", 12))
-		Expect(c.Seen(node("one", 9))).To(BeFalse())
+		c.Record(node("one", 12))
+		Expect(c.UpToDate(node("one", 9))).To(BeFalse())
 		store.Bookmark("12")
 		Expect(versionOf(c, node("one", 9))).To(Equal("9"))
-		Expect(c.Seen(node("one", 9))).To(BeTrue())
+		Expect(c.UpToDate(node("one", 9))).To(BeTrue())
 	})
 
 	It("does not wait for a write that a restore has undone: the store goes back", func() {
-		c.Note(node("one", 1200))
+		c.Record(node("one", 1200))
 		Expect(store.Replace([]any{node("one", 7)}, "8")).To(Succeed())
-		Expect(c.Seen(node("one", 7))).To(BeTrue())
-		c.Note(node("one", 1200))
+		Expect(c.UpToDate(node("one", 7))).To(BeTrue())
+		c.Record(node("one", 1200))
 		Expect(store.Replace([]any{node("one", 3)}, "4")).To(Succeed())
-		c.Note(node("one", 5))
+		c.Record(node("one", 5))
 		Expect(versionOf(c, node("one", 3))).To(Equal("5"), "a write after the restore is later than one before it")
 	})
 
 	It("does not wait for a version that cannot be compared", func() {
 		odd := node("one", 0)
 		odd.ResourceVersion = "x"
-		c.Note(odd)
-		Expect(c.Seen(node("one", 9))).To(BeTrue())
+		c.Record(odd)
+		Expect(c.UpToDate(node("one", 9))).To(BeTrue())
 		Expect(c.Len()).To(BeZero())
 	})
 
 	It("reports what the store has not shown for long", func() {
 		clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 		c = written.NewCache[*corev1.Node](store, clock)
-		c.Note(node("one", 10))
+		c.Record(node("one", 10))
 		clock.SetTime(clock.Now().Add(time.Minute))
 		Expect(c.Behind(time.Minute)).To(BeEmpty())
 		clock.SetTime(clock.Now().Add(time.Second))
@@ -140,7 +140,7 @@ var _ = Describe("A cache of answers", func() {
 		for i := range 10_000 {
 			n := node("one", 2*i+10)
 			n.Name = fmt.Sprint(i)
-			c.Note(n)
+			c.Record(n)
 			Expect(store.Delete(n)).To(Succeed())
 		}
 		Expect(written.Held(c)).To(BeNumerically("<=", 16))
@@ -213,12 +213,12 @@ var _ = It("A cache of answers is never older than the last write, and forgets i
 				}
 				answer := s.write()
 				s.ours = s.version
-				c.Note(answer)
+				c.Record(answer)
 			},
 			"write, and hear of it late": func(*rapid.T) { late = append(late, s.write()) },
 			"hear": func(t *rapid.T) {
 				if len(late) > 0 {
-					c.Note(late[len(late)-1])
+					c.Record(late[len(late)-1])
 					late = late[:len(late)-1]
 				}
 			},
@@ -247,7 +247,7 @@ var _ = It("A cache of answers is never older than the last write, and forgets i
 				if got, _ := strconv.Atoi(newest.ResourceVersion); got < s.ours || got > s.version && s.made == 0 {
 					t.Fatalf("%d is older than our write at %d", got, s.ours)
 				}
-				if is := s.read(); is != nil && c.Seen(is) {
+				if is := s.read(); is != nil && c.UpToDate(is) {
 					if got, _ := strconv.Atoi(is.ResourceVersion); got < s.ours {
 						t.Fatalf("%d counts as having seen our write at %d", got, s.ours)
 					}
@@ -262,7 +262,7 @@ var _ = It("A cache of answers is never older than the last write, and forgets i
 		if c.Len() != 0 {
 			t.Fatalf("%d answers are held though the store shows everything", c.Len())
 		}
-		if is := s.read(); is != nil && (!c.Seen(is) || c.Newest(is) != is) {
+		if is := s.read(); is != nil && (!c.UpToDate(is) || c.Newest(is) != is) {
 			t.Fatalf("waits for ever at %s", is.ResourceVersion)
 		}
 	})

@@ -7,9 +7,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// End returns the result of a write for metrics: done; conflict, if it was decided on an old
-// version; or error.
-func End(err error) string {
+// ResultLabel returns the result of a write for metrics: done; conflict, if it was decided on an
+// old version; or error.
+func ResultLabel(err error) string {
 	switch {
 	case err == nil:
 		return "done"
@@ -19,9 +19,9 @@ func End(err error) string {
 	return "error"
 }
 
-// Begin creates the series of a counter of writes, whose last label is the result, before the first
-// write: Prometheus does not see the increase of a counter that starts at 1.
-func Begin(writes *prometheus.CounterVec, labels ...string) {
+// InitCounters creates the series of a counter of writes, whose last label is the result, before
+// the first write: Prometheus does not see the increase of a counter that starts at 1.
+func InitCounters(writes *prometheus.CounterVec, labels ...string) {
 	for _, end := range []string{"done", "conflict", "error"} {
 		writes.WithLabelValues(append(labels[:len(labels):len(labels)], end)...)
 	}

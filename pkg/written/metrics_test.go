@@ -15,7 +15,7 @@ import (
 )
 
 var _ = DescribeTable("A write ends as", func(err error, end string) {
-	Expect(written.End(err)).To(Equal(end))
+	Expect(written.ResultLabel(err)).To(Equal(end))
 },
 	Entry("done", nil, "done"),
 	Entry("a conflict, also where the error says more", fmt.Errorf("scale a: %w", apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("old"))), "conflict"),

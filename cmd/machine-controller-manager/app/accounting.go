@@ -39,8 +39,8 @@ type accounting struct {
 	gardener atomic.Pointer[bool]
 }
 
-// of returns an empty value while the accounting is unknown, so that nothing changes.
-func (a *accounting) of(d *api.MachineDeployment) api.Accounting {
+// accountingOf returns an empty value while the accounting is unknown, so that nothing changes.
+func (a *accounting) accountingOf(d *api.MachineDeployment) api.Accounting {
 	gardener := a.gardener.Load()
 	switch {
 	case a.mode == accountInclusive:

@@ -41,7 +41,7 @@ var _ = Describe("The accounting of reserves", func() {
 		for mode, want := range map[string]api.Accounting{"additive": api.AccountingAdditive, "inclusive": api.AccountingInclusive} {
 			a := &accounting{mode: mode}
 			a.follow(context.Background(), func() { Fail("nothing is asked") })
-			Expect([]api.Accounting{a.of(ours), a.of(gardeners)}).To(Equal([]api.Accounting{want, want}))
+			Expect([]api.Accounting{a.accountingOf(ours), a.accountingOf(gardeners)}).To(Equal([]api.Accounting{want, want}))
 		}
 	})
 
@@ -57,7 +57,7 @@ var _ = Describe("The accounting of reserves", func() {
 				{api.AccountingAdditive, api.AccountingInclusive},
 			} {
 				synctest.Wait()
-				Expect([]api.Accounting{a.of(ours), a.of(gardeners)}).To(Equal(want))
+				Expect([]api.Accounting{a.accountingOf(ours), a.accountingOf(gardeners)}).To(Equal(want))
 				time.Sleep(gardenerRetry)
 			}
 			Expect([]int{s.asked, changes}).To(Equal([]int{4, 2}))

@@ -108,12 +108,12 @@ func (p *process) runBalance(ctx context.Context) error {
 	c, err := balance.New(balance.Clients{Machines: ours.MachineV1alpha1(), Garden: garden, Discovery: ours.Discovery()}, informers, p.recorder,
 		balance.Options{
 			Namespace: p.options.Namespace, Settings: settings, Registerer: p.registry, Control: p.clusters.control, Target: p.clusters.target, Rights: p.rights,
-			WorkersRead: p.caches.need,
+			WorkersRead: p.caches.startAll,
 		})
 	if err != nil {
 		return err
 	}
-	p.caches.start(ctx)
+	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
 }

@@ -60,7 +60,7 @@ func (o *BalancerOptions) validate() error {
 
 // leaseName is the stock binary's, so that the two take turns, unless nothing of that is run here.
 func (o *Options) leaseName() string {
-	picked, err := pick(o.Controllers)
+	picked, err := pickControllers(o.Controllers)
 	switch {
 	case err != nil || slices.ContainsFunc(picked, isMCM):
 		return name

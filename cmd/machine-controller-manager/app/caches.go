@@ -40,8 +40,9 @@ func (p *process) newCaches() (*caches, error) {
 	return all, nil
 }
 
-// start starts what controllers have asked for, of the target cluster only Nodes while no more is needed. It runs until ctx ends.
-func (c *caches) start(ctx context.Context) {
+// startInformers starts the informers that controllers asked for; of the target cluster only Nodes,
+// until more is needed. They run until ctx ends.
+func (c *caches) startInformers(ctx context.Context) {
 	c.machines.Start(ctx)
 	if c.target == nil {
 		return
@@ -54,8 +55,8 @@ func (c *caches) start(ctx context.Context) {
 	}
 }
 
-// need starts all informers of the target cluster that controllers asked for, from now on.
-func (c *caches) need() { c.once.Do(func() { close(c.needed) }) }
+// startAll starts all informers of the target cluster that controllers asked for, from now on.
+func (c *caches) startAll() { c.once.Do(func() { close(c.needed) }) }
 
 // shutdown waits until all informers have ended.
 func (c *caches) shutdown() {

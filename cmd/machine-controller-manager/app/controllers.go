@@ -29,7 +29,7 @@ var controllers = []controller{
 	{name: federatedName, run: (*process).runFederated},
 }
 
-func known() string {
+func knownNames() string {
 	names := make([]string, len(controllers))
 	for i, c := range controllers {
 		names[i] = c.name
@@ -37,12 +37,12 @@ func known() string {
 	return strings.Join(names, ", ")
 }
 
-// pick parses a list as kube-controller-manager does: the first entry with a name, with or without
-// a minus, decides about it. All other controllers run if the list has a star.
-func pick(list []string) ([]controller, error) {
+// pickControllers parses a list as kube-controller-manager does: the first entry with a name, with
+// or without a minus, decides about it. All other controllers run if the list has a star.
+func pickControllers(list []string) ([]controller, error) {
 	for _, item := range list {
 		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {
-			return nil, fmt.Errorf("unknown controller %q; known: %s", name, known())
+			return nil, fmt.Errorf("unknown controller %q; known: %s", name, knownNames())
 		}
 	}
 	var picked []controller
@@ -59,7 +59,7 @@ func pick(list []string) ([]controller, error) {
 		picked = slices.DeleteFunc(picked, func(c controller) bool { return c.name == taintName })
 	}
 	if len(picked) == 0 {
-		return nil, errors.New("no controller is enabled; known: " + known())
+		return nil, errors.New("no controller is enabled; known: " + knownNames())
 	}
 	return picked, nil
 }

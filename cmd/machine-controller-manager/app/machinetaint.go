@@ -103,7 +103,7 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 
 func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options {
 	settings := machinetaint.Settings{
-		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.of,
+		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.accountingOf,
 	}
 	for _, effect := range o.TaintEffects {
 		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))
@@ -116,9 +116,9 @@ func (k *keeper) filled(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.OwnStores()...)
 }
 
-// shown returns the options of the view. They call a keeper, which exists before the first write,
-// to decide how machines are created and which may be deleted.
-func shown(k **keeper, bound *machineinformers.Interface) view.Options {
+// viewOptions returns the options of the view. They call a keeper, which exists before the first
+// write, to decide how machines are created and which may be deleted.
+func viewOptions(k **keeper, bound *machineinformers.Interface) view.Options {
 	births := view.CreationOptions{
 		ReserveMark: func(b view.Creation) *api.Reserve { return (*k).controller.ReserveMark(b) },
 		Seen:        func(version string) bool { return (*k).controller.Seen(version) },

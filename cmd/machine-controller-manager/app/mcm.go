@@ -49,7 +49,7 @@ func (p *process) runMCM(ctx context.Context) error {
 	var options view.Options
 	reading := lens.Options{Registerer: p.registry}
 	if p.picked(taintName) {
-		options = shown(&keeper, &machines)
+		options = viewOptions(&keeper, &machines)
 		reading.First = func(m *v1alpha1.Machine) bool { return keeper.controller.InReserve(m) }
 	}
 	client := lens.New(ctx, view.New(ctx, machine, options), reading)
@@ -75,16 +75,16 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
-	p.caches.start(ctx)
+	p.caches.startInformers(ctx)
 	if keeper != nil && !keeper.filled(ctx) || !p.filled(ctx, machines) {
 		return nil
 	}
 	p.ready.Filled()
 	if keeper == nil {
-		return p.work(ctx, controllers)
+		return p.runWorkers(ctx, controllers)
 	}
 	return daemon.Together(ctx,
-		func(ctx context.Context) error { return p.work(ctx, controllers) },
+		func(ctx context.Context) error { return p.runWorkers(ctx, controllers) },
 		func(ctx context.Context) error { keeper.controller.Run(ctx); return nil },
 		func(ctx context.Context) error {
 			keeper.accounting.follow(ctx, keeper.controller.ResyncAll)
@@ -93,7 +93,8 @@ func (p *process) runMCM(ctx context.Context) error {
 		})
 }
 
-func (p *process) work(ctx context.Context, controllers mcm.Controller) error {
+// runWorkers runs the workers of controllers until ctx ends.
+func (p *process) runWorkers(ctx context.Context, controllers mcm.Controller) error {
 	ended := make(chan struct{})
 	register(p.registry, ended, func() {
 		defer close(ended)

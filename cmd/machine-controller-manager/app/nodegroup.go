@@ -104,11 +104,11 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.caches.start(ctx)
-	return o.serve(ctx, server)
+	p.caches.startInformers(ctx)
+	return o.serveNodeGroups(ctx, server)
 }
 
-func (o *NodeGroupOptions) serve(ctx context.Context, server *nodegroup.Server) error {
+func (o *NodeGroupOptions) serveNodeGroups(ctx context.Context, server *nodegroup.Server) error {
 	var secure credentials.TransportCredentials
 	if o.TLS.IsSet() {
 		var err error

@@ -65,7 +65,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 func (o *Options) addOurs(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
 		"IP address that serves /healthz, /readyz and /metrics. Default: --address if set, otherwise 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
-	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' enables all, 'name' enables one, '-name' disables one. Known: "+known()+".")
+	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' enables all, 'name' enables one, '-name' disables one. Known: "+knownNames()+".")
 	o.Reserve.addFlags(flags)
 	o.Release.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
@@ -82,7 +82,7 @@ func (o *Options) Validate() error {
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}
-	if _, err := pick(o.Controllers); err != nil {
+	if _, err := pickControllers(o.Controllers); err != nil {
 		errs = append(errs, fmt.Errorf("--controllers: %w", err))
 	}
 	errs = append(errs, daemon.CheckElection(o.LeaderElection))

@@ -119,7 +119,7 @@ var _ = Describe("Picking controllers", func() {
 			all := controllers
 			DeferCleanup(func() { controllers = all })
 			controllers = []controller{{name: "a"}, {name: "b"}, {name: "c"}}
-			picked, err := pick(list)
+			picked, err := pickControllers(list)
 			Expect(err).NotTo(HaveOccurred())
 			names := []string{}
 			for _, c := range picked {

@@ -29,8 +29,8 @@ func (p *process) newClusters() (clusters, error) {
 	if err != nil {
 		return clusters{}, fmt.Errorf("make client that probes the control cluster: %w", err)
 	}
-	all := clusters{control: reachability.New("control", p.probe(ours), reachability.Options{})}
-	if p.target == nil || !p.runs(dependsOnMachines) {
+	all := clusters{control: reachability.New("control", p.clusterProbe(ours), reachability.Options{})}
+	if p.target == nil || !p.anyRuns(dependsOnMachines) {
 		p.registry.MustRegister(reachability.Metrics{all.control})
 		return all, nil
 	}
@@ -43,18 +43,18 @@ func (p *process) newClusters() (clusters, error) {
 	return all, nil
 }
 
-// probe reads from the control cluster what the controllers that were picked may read.
-func (p *process) probe(ours evenkeel.Interface) reachability.Probe {
+// clusterProbe reads from the control cluster what the selected controllers may read.
+func (p *process) clusterProbe(ours evenkeel.Interface) reachability.Probe {
 	switch {
-	case p.runs(dependsOnMachines):
+	case p.anyRuns(dependsOnMachines):
 		return reachability.MachineDeployments(ours.MachineV1alpha1(), p.options.Namespace)
-	case p.runs(func(c controller) bool { return c.name == balancerName }):
+	case p.anyRuns(func(c controller) bool { return c.name == balancerName }):
 		return reachability.Balancers(ours.BalancerV1alpha1(), p.options.Balancer.Namespace)
 	}
 	return reachability.FederatedAutoscalers(ours.AutoscalingV1alpha1(), p.options.Federated.Namespace)
 }
 
-func (p *process) runs(which func(controller) bool) bool {
+func (p *process) anyRuns(which func(controller) bool) bool {
 	return slices.ContainsFunc(p.controllers, which)
 }
 
@@ -94,7 +94,7 @@ func (p *process) reportRestore(ctx context.Context, cause error) {
 	}
 }
 
-func (c clusters) runs() (all []func(context.Context) error) {
+func (c clusters) probes() (all []func(context.Context) error) {
 	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
 		if cluster != nil {
 			all = append(all, cluster.Run)

@@ -70,7 +70,7 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.caches.start(ctx)
+	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
 }

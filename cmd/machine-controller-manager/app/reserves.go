@@ -48,11 +48,11 @@ func (p *process) readsPods() bool {
 // lookForReserves listens to informers until stop is called.
 func (p *process) lookForReserves() (stop func(), err error) {
 	if p.options.concernAll() {
-		p.caches.need()
+		p.caches.startAll()
 	}
 	look := func(item any) {
 		if concerns(item) {
-			p.caches.need()
+			p.caches.startAll()
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }}

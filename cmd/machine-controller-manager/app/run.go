@@ -74,7 +74,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "version", Version(), "namespace", o.Namespace, "controllers", o.Controllers,
-		"controlCluster", p.control.Host, "targetCluster", host(p.target), "endpoint", o.endpoint())
+		"controlCluster", p.control.Host, "targetCluster", apiServerHost(p.target), "endpoint", o.endpoint())
 	if o.EnableProfiling && o.EnableContentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
@@ -84,13 +84,13 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer events.Shutdown()
 	handlers.UpdateHealth(true)
-	return daemon.Together(ctx, p.serve, p.serveMetrics, p.elect)
+	return daemon.Together(ctx, p.serveEndpoints, p.serveMetrics, p.runElection)
 }
 
 func newProcess(o *Options) (*process, error) {
 	p := &process{options: o, lease: o.leaseName(), registry: prometheus.NewRegistry(), rights: access.New(clock.RealClock{})}
 	var err error
-	if p.controllers, err = pick(o.Controllers); err != nil {
+	if p.controllers, err = pickControllers(o.Controllers); err != nil {
 		return nil, err
 	}
 	if o.hasTarget() {
@@ -129,7 +129,7 @@ func (p *process) connect(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-func host(config *rest.Config) string {
+func apiServerHost(config *rest.Config) string {
 	if config == nil {
 		return "none"
 	}
@@ -157,7 +157,7 @@ func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	return events, nil
 }
 
-func (p *process) serve(ctx context.Context) error {
+func (p *process) serveEndpoints(ctx context.Context) error {
 	endpoints := daemon.Endpoints{
 		Healthy:   map[string]daemon.Check{"controllers": daemon.StockHealth},
 		Ready:     map[string]daemon.Check{"caches": p.ready.Check},
@@ -175,11 +175,11 @@ func (p *process) metrics() prometheus.Gatherer {
 	return prometheus.Gatherers{p.registry, prometheus.DefaultGatherer}
 }
 
-// elect waits for the lease and leads.
-func (p *process) elect(ctx context.Context) error {
+// runElection waits for the lease and leads.
+func (p *process) runElection(ctx context.Context) error {
 	election := p.options.LeaderElection
 	if !election.LeaderElect {
-		return p.lead(ctx)
+		return p.runLeader(ctx)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -191,7 +191,7 @@ func (p *process) elect(ctx context.Context) error {
 		Namespace: p.options.Namespace, Name: p.lease, Identity: p.identity,
 		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
 		Recorder: p.recorder,
-	}, p.lead)
+	}, p.runLeader)
 }
 
 func (p *process) leaseClient() (kubernetes.Interface, error) {
@@ -214,11 +214,11 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 	return client, nil
 }
 
-// lead runs the controllers. After ctx has ended they write nothing more, and when lead returns
-// nothing is in progress.
-func (p *process) lead(ctx context.Context) error {
+// runLeader runs the controllers. After ctx has ended they write nothing more, and when runLeader
+// returns nothing is in progress.
+func (p *process) runLeader(ctx context.Context) error {
 	p.ready.Lead()
-	runs := append(p.clusters.runs(), p.gate.Run, p.awaitReserves)
+	runs := append(p.clusters.probes(), p.gate.Run, p.awaitReserves)
 	for _, c := range p.controllers {
 		if c.run == nil {
 			continue

@@ -38,7 +38,7 @@ func (p *process) factories(c clients) factories {
 	return f
 }
 
-func (f factories) start(ctx context.Context) {
+func (f factories) startAll(ctx context.Context) {
 	f.machine.Start(ctx.Done())
 	f.control.StartWithContext(ctx)
 	if f.target != nil {
@@ -46,8 +46,8 @@ func (f factories) start(ctx context.Context) {
 	}
 }
 
-// stop waits for the informers, whose context has ended.
-func (f factories) stop() {
+// awaitStopped waits for the informers, after their context has ended.
+func (f factories) awaitStopped() {
 	f.machine.Shutdown()
 	f.control.Shutdown()
 	if f.target != nil {
@@ -75,7 +75,7 @@ func (f factories) filled(ctx context.Context) bool {
 // runController runs MCM's machine controller until ctx ends.
 func (p *process) runController(ctx context.Context, c clients, cloud driver.Driver) error {
 	var version *semver.Version
-	if c.target != nil && !await(ctx, "the version of the target cluster", func(ctx context.Context) (err error) {
+	if c.target != nil && !retryUntil(ctx, "the version of the target cluster", func(ctx context.Context) (err error) {
 		version, err = targetVersion(ctx, c)
 		return err
 	}) {
@@ -91,13 +91,13 @@ func (p *process) runController(ctx context.Context, c clients, cloud driver.Dri
 	if err != nil {
 		return fmt.Errorf("make machine controller: %w", err)
 	}
-	factories.start(ctx)
-	defer factories.stop()
+	factories.startAll(ctx)
+	defer factories.awaitStopped()
 	if !factories.filled(ctx) {
 		return nil
 	}
 	p.readiness.Filled()
-	return p.work(ctx, controller)
+	return p.runWorkers(ctx, controller)
 }
 
 func targetVersion(ctx context.Context, c clients) (*semver.Version, error) {
@@ -112,11 +112,11 @@ func targetVersion(ctx context.Context, c clients) (*semver.Version, error) {
 	return version, nil
 }
 
-// work returns as soon as ctx ends. It leaves MCM's workers behind, because they cannot be stopped:
-// MCM shuts its queues down only after its workers have ended, and those wait for their queues, or
-// sleep for minutes during a drain. The gate refuses their remaining writes, as if the process had
-// crashed.
-func (p *process) work(ctx context.Context, controller mcm.Controller) error {
+// runWorkers returns as soon as ctx ends. It leaves MCM's workers behind, because they cannot be
+// stopped: MCM shuts its queues down only after its workers have ended, and those wait for their
+// queues, or sleep for minutes during a drain. The gate refuses their remaining writes, as if the
+// process had crashed.
+func (p *process) runWorkers(ctx context.Context, controller mcm.Controller) error {
 	// The only way to tell MCM where its metrics go; the usual registry would panic at a second run in one process.
 	prometheus.DefaultRegisterer = p.registry
 	ended := make(chan struct{})

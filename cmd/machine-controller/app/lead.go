@@ -21,36 +21,37 @@ import (
 // retryPeriod is how often something is tried again that the start has to wait for.
 const retryPeriod = 2 * time.Second
 
-// lead runs the cloud and the controller that uses it. After ctx has ended they write nothing more,
-// and when lead returns nothing is in progress.
-func (p *process) lead(ctx context.Context) error {
+// runLeader runs the cloud and the controller that uses it. After ctx has ended they write nothing
+// more, and when runLeader returns nothing is in progress.
+func (p *process) runLeader(ctx context.Context) error {
 	p.readiness.Lead()
-	return daemon.Together(ctx, p.gate.Run, p.drive)
+	return daemon.Together(ctx, p.gate.Run, p.runProvider)
 }
 
-func (p *process) drive(ctx context.Context) error {
+func (p *process) runProvider(ctx context.Context) error {
 	clients, err := p.clients()
 	if err != nil {
 		return err
 	}
-	cloud, err := p.cloud()
+	cloud, err := p.newCloud()
 	if err != nil {
 		return err
 	}
-	ready := await(ctx, "the machine API in the control cluster", func(ctx context.Context) error {
+	ready := retryUntil(ctx, "the machine API in the control cluster", func(ctx context.Context) error {
 		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
 			return clients.control.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 		})
 		return err
-	}) && await(ctx, "the records of virtual machines", cloud.Load)
+	}) && retryUntil(ctx, "the records of virtual machines", cloud.Load)
 	if !ready {
 		return nil
 	}
 	return daemon.Together(ctx, cloud.Run, func(ctx context.Context) error { return p.runController(ctx, clients, cloud) })
 }
 
-// await tries until it succeeds; false if ctx ended first. It logs once what it is waiting for.
-func await(ctx context.Context, what string, try func(context.Context) error) bool {
+// retryUntil tries until it succeeds; false if ctx ended first. It logs once what it is waiting
+// for.
+func retryUntil(ctx context.Context, what string, try func(context.Context) error) bool {
 	for said := false; ; said = true {
 		err := try(ctx)
 		if err == nil {
@@ -67,8 +68,8 @@ func await(ctx context.Context, what string, try func(context.Context) error) bo
 	}
 }
 
-// cloud returns the virtual provider with clients of its own.
-func (p *process) cloud() (*virtual.Driver, error) {
+// newCloud returns the virtual provider with clients of its own.
+func (p *process) newCloud() (*virtual.Driver, error) {
 	o := virtual.Options{Namespace: p.options.Namespace, Recorder: p.recorder}
 	var err error
 	if o.Control, err = connect.Core(p.unlimited(p.control)); err != nil {

@@ -47,7 +47,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "version", Version(), "namespace", o.Namespace,
-		"controlCluster", p.control.Host, "targetCluster", host(p.target), "endpoint", o.endpoint())
+		"controlCluster", p.control.Host, "targetCluster", apiServerHost(p.target), "endpoint", o.endpoint())
 	if o.EnableProfiling && o.EnableContentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
@@ -57,7 +57,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer events.Shutdown()
 	handlers.UpdateHealth(true)
-	return daemon.Together(ctx, p.serve, p.elect)
+	return daemon.Together(ctx, p.serveEndpoints, p.runElection)
 }
 
 func newProcess(o *Options) (*process, error) {
@@ -91,7 +91,7 @@ func (p *process) unlimited(config *rest.Config) *rest.Config {
 	return config
 }
 
-func host(config *rest.Config) string {
+func apiServerHost(config *rest.Config) string {
 	if config == nil {
 		return "none"
 	}
@@ -116,7 +116,7 @@ func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	return events, nil
 }
 
-func (p *process) serve(ctx context.Context) error {
+func (p *process) serveEndpoints(ctx context.Context) error {
 	return daemon.Serve(ctx, p.options.endpoint(), daemon.Endpoints{
 		Healthy:   map[string]daemon.Check{"controller": daemon.StockHealth},
 		Ready:     map[string]daemon.Check{"caches": p.readiness.Check},
@@ -125,11 +125,11 @@ func (p *process) serve(ctx context.Context) error {
 	})
 }
 
-// elect waits for the lease and leads.
-func (p *process) elect(ctx context.Context) error {
+// runElection waits for the lease and leads.
+func (p *process) runElection(ctx context.Context) error {
 	election := p.options.LeaderElection
 	if !election.LeaderElect {
-		return p.lead(ctx)
+		return p.runLeader(ctx)
 	}
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -147,5 +147,5 @@ func (p *process) elect(ctx context.Context) error {
 		Namespace: p.options.Namespace, Name: name, Identity: hostname + "_" + string(uuid.NewUUID()),
 		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
 		Recorder: p.recorder,
-	}, p.lead)
+	}, p.runLeader)
 }

@@ -50,7 +50,7 @@ func RunControllers(ctx context.Context, control, target *rest.Config, wrap func
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	client, informers, err := view(ctx, machine, wrap)
+	client, informers, err := wrapClients(ctx, machine, wrap)
 	if err != nil {
 		return err
 	}
@@ -60,17 +60,17 @@ func RunControllers(ctx context.Context, control, target *rest.Config, wrap func
 	if err != nil {
 		return fmt.Errorf("make controllers: %w", err)
 	}
-	started := start(ctx, nodes, informers)
+	started := startInformers(ctx, nodes, informers)
 	defer started()
-	return run(ctx, c)
+	return runController(ctx, c)
 }
 
 func safety() mcmoptions.SafetyOptions {
 	return mcmoptions.SafetyOptions{SafetyUp: 2, SafetyDown: 1, MachineSafetyOvershootingPeriod: metav1.Duration{Duration: time.Minute}}
 }
 
-// view is the client and the informers that the controllers get.
-func view(ctx context.Context, plain versioned.Interface, wrap func(context.Context, versioned.Interface) Lens) (versioned.Interface, machineinformers.Interface, error) {
+// wrapClients returns the client and the informers that the controllers get.
+func wrapClients(ctx context.Context, plain versioned.Interface, wrap func(context.Context, versioned.Interface) Lens) (versioned.Interface, machineinformers.Interface, error) {
 	if wrap == nil {
 		factory := machinefactory.NewSharedInformerFactoryWithOptions(plain, 12*time.Hour, machinefactory.WithNamespace(Namespace))
 		return plain, factory.Machine().V1alpha1(), nil
@@ -84,8 +84,8 @@ func view(ctx context.Context, plain versioned.Interface, wrap func(context.Cont
 	return lens, bound, nil
 }
 
-// start runs the informers until ctx ends; the function returned waits for that end.
-func start(ctx context.Context, nodes coreinformers.SharedInformerFactory, machines machineinformers.Interface) func() {
+// startInformers runs the informers until ctx ends; the returned function waits for that end.
+func startInformers(ctx context.Context, nodes coreinformers.SharedInformerFactory, machines machineinformers.Interface) func() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -113,8 +113,8 @@ func together(stop <-chan struct{}, all []func(<-chan struct{})) {
 	}
 }
 
-// run runs the controllers until ctx ends and all their goroutines have.
-func run(ctx context.Context, c controller.Controller) error {
+// runController runs the controllers until ctx ends and all their goroutines have ended.
+func runController(ctx context.Context, c controller.Controller) error {
 	tolerateManyControllers()
 	ended := make(chan struct{})
 	go func() {

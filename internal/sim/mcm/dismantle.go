@@ -21,7 +21,7 @@ func Dismantle(c controller.Controller) {
 	fields := reflect.ValueOf(c).Elem()
 	var broadcasters []*watch.Broadcaster
 	for i := range fields.NumField() {
-		field := open(fields.Field(i))
+		field := exportField(fields.Field(i))
 		if field.Kind() != reflect.Interface || field.IsNil() {
 			continue
 		}
@@ -46,7 +46,7 @@ func broadcaster(control reflect.Value) *watch.Broadcaster {
 	if !recorder.IsValid() || recorder.IsNil() {
 		return nil
 	}
-	inner := open(recorder.Elem().Elem().FieldByName("recorderImpl"))
+	inner := exportField(recorder.Elem().Elem().FieldByName("recorderImpl"))
 	if !inner.IsValid() || inner.IsNil() {
 		return nil
 	}
@@ -54,8 +54,8 @@ func broadcaster(control reflect.Value) *watch.Broadcaster {
 	return found
 }
 
-// open makes a field readable that is not exported.
-func open(field reflect.Value) reflect.Value {
+// exportField makes an unexported field readable.
+func exportField(field reflect.Value) reflect.Value {
 	if !field.IsValid() || !field.CanAddr() {
 		return field
 	}

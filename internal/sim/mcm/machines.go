@@ -68,7 +68,7 @@ func (m Machines) Run(ctx context.Context, control, target *rest.Config) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		m.work(ctx)
+		m.runWorker(ctx)
 	}()
 	<-ctx.Done()
 	m.queue.ShutDown()
@@ -76,13 +76,13 @@ func (m Machines) Run(ctx context.Context, control, target *rest.Config) error {
 	return nil
 }
 
-func (m Machines) work(ctx context.Context) {
+func (m Machines) runWorker(ctx context.Context) {
 	for {
 		name, quit := m.queue.Get()
 		if quit {
 			return
 		}
-		wait, err := m.act(ctx, name)
+		wait, err := m.nextStep(ctx, name)
 		if err != nil {
 			wait = again
 		}
@@ -93,8 +93,8 @@ func (m Machines) work(ctx context.Context) {
 	}
 }
 
-// act takes a machine's next step, decided on its live state, and says when to look again.
-func (m Machines) act(ctx context.Context, name string) (time.Duration, error) {
+// nextStep takes a machine's next step, decided on its live state, and returns when to look again.
+func (m Machines) nextStep(ctx context.Context, name string) (time.Duration, error) {
 	machine, err := m.machines.MachineV1alpha1().Machines(Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -102,31 +102,31 @@ func (m Machines) act(ctx context.Context, name string) (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	case machine.DeletionTimestamp != nil:
-		return m.end(ctx, machine)
+		return m.terminate(ctx, machine)
 	case !slices.Contains(machine.Finalizers, finalizer):
 		machine.Finalizers = append(machine.Finalizers, finalizer)
 		return 0, m.update(ctx, machine)
 	case machine.Status.CurrentStatus.Phase == "":
 		return 0, m.report(ctx, machine, machinev1alpha1.MachinePending, machinev1alpha1.MachineOperationCreate)
 	case machine.Status.CurrentStatus.Phase == machinev1alpha1.MachinePending:
-		return m.boot(ctx, machine)
+		return m.bootMachine(ctx, machine)
 	}
 	return 0, nil
 }
 
-// boot lets the machine's Node appear when it is due, and then the machine run.
-func (m Machines) boot(ctx context.Context, machine *machinev1alpha1.Machine) (time.Duration, error) {
-	if left := left(machine.CreationTimestamp, m.Boot, machine); left > 0 {
+// bootMachine lets the machine's Node appear when it is due, and then the machine run.
+func (m Machines) bootMachine(ctx context.Context, machine *machinev1alpha1.Machine) (time.Duration, error) {
+	if left := remaining(machine.CreationTimestamp, m.Boot, machine); left > 0 {
 		return left, nil
 	}
-	_, err := m.nodes.CoreV1().Nodes().Create(ctx, node(machine), metav1.CreateOptions{})
+	_, err := m.nodes.CoreV1().Nodes().Create(ctx, newNode(machine), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return 0, err
 	}
 	if machine.Labels[machinev1alpha1.NodeLabelKey] == "" {
-		machine.Labels = with(machine.Labels, machinev1alpha1.NodeLabelKey, machine.Name)
+		machine.Labels = withEntry(machine.Labels, machinev1alpha1.NodeLabelKey, machine.Name)
 		if machine.Annotations[priority] == "" {
-			machine.Annotations = with(machine.Annotations, priority, "3")
+			machine.Annotations = withEntry(machine.Annotations, priority, "3")
 		}
 		machine.Spec.ProviderID = "sim:///" + machine.Name
 		return 0, m.update(ctx, machine)
@@ -134,12 +134,12 @@ func (m Machines) boot(ctx context.Context, machine *machinev1alpha1.Machine) (t
 	return 0, m.report(ctx, machine, machinev1alpha1.MachineRunning, machinev1alpha1.MachineOperationCreate)
 }
 
-// end terminates a machine: its phase, then its Node, then itself.
-func (m Machines) end(ctx context.Context, machine *machinev1alpha1.Machine) (time.Duration, error) {
+// terminate ends a machine: its phase, then its Node, then the Machine.
+func (m Machines) terminate(ctx context.Context, machine *machinev1alpha1.Machine) (time.Duration, error) {
 	if machine.Status.CurrentStatus.Phase != machinev1alpha1.MachineTerminating {
 		return 0, m.report(ctx, machine, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete)
 	}
-	if left := left(*machine.DeletionTimestamp, m.Drain, machine); left > 0 {
+	if left := remaining(*machine.DeletionTimestamp, m.Drain, machine); left > 0 {
 		return left, nil
 	}
 	err := m.nodes.CoreV1().Nodes().Delete(ctx, machine.Name, metav1.DeleteOptions{})
@@ -167,15 +167,15 @@ func (m Machines) report(ctx context.Context, machine *machinev1alpha1.Machine, 
 	return err
 }
 
-// left is how much of a delay remains.
-func left(since metav1.Time, delay func(*machinev1alpha1.Machine) time.Duration, machine *machinev1alpha1.Machine) time.Duration {
+// remaining returns how much of a delay remains.
+func remaining(since metav1.Time, delay func(*machinev1alpha1.Machine) time.Duration, machine *machinev1alpha1.Machine) time.Duration {
 	if delay == nil {
 		return 0
 	}
 	return time.Until(since.Add(delay(machine)))
 }
 
-func with(m map[string]string, name, value string) map[string]string {
+func withEntry(m map[string]string, name, value string) map[string]string {
 	m = maps.Clone(m)
 	if m == nil {
 		m = map[string]string{}
@@ -184,8 +184,8 @@ func with(m map[string]string, name, value string) map[string]string {
 	return m
 }
 
-// node is a machine's Node, ready, with what the machine's template gives it.
-func node(machine *machinev1alpha1.Machine) *corev1.Node {
+// newNode returns a machine's Node, ready, with what the machine's template gives it.
+func newNode(machine *machinev1alpha1.Machine) *corev1.Node {
 	template := machine.Spec.NodeTemplateSpec
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: template.Labels, Annotations: template.Annotations},

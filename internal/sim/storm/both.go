@@ -21,7 +21,7 @@ func (w *World) servers() []*sim.Server {
 	return []*sim.Server{w.Control, w.Target}
 }
 
-func (w *World) each(do func(*sim.Server)) {
+func (w *World) eachServer(do func(*sim.Server)) {
 	for _, s := range w.servers() {
 		do(s)
 	}
@@ -40,7 +40,7 @@ func (w *World) ConfigFor(user string) *rest.Config { return w.connect(user).Con
 // Version changes with each effective write.
 func (w *World) Version() string {
 	var all []string
-	w.each(func(s *sim.Server) { all = append(all, s.Version()) })
+	w.eachServer(func(s *sim.Server) { all = append(all, s.Version()) })
 	return strings.Join(all, "/")
 }
 
@@ -67,15 +67,15 @@ func (w *World) Get(gvr schema.GroupVersionResource, namespace, name string) *un
 
 // OnWrite adds a hook that is called before each write.
 func (w *World) OnWrite(hook func(sim.Write) error) {
-	w.each(func(s *sim.Server) { s.OnWrite(w.alone(hook)) })
+	w.eachServer(func(s *sim.Server) { s.OnWrite(w.serialized(hook)) })
 }
 
 // AfterWrite adds a hook that is called after each write that was accepted.
 func (w *World) AfterWrite(hook func(sim.Write) error) {
-	w.each(func(s *sim.Server) { s.AfterWrite(w.alone(hook)) })
+	w.eachServer(func(s *sim.Server) { s.AfterWrite(w.serialized(hook)) })
 }
 
-func (w *World) alone(hook func(sim.Write) error) func(sim.Write) error {
+func (w *World) serialized(hook func(sim.Write) error) func(sim.Write) error {
 	return func(write sim.Write) error {
 		w.hooks.Lock()
 		defer w.hooks.Unlock()
@@ -93,21 +93,21 @@ func (w *World) Lag(resource string, lag func() time.Duration, users ...string) 
 			return lag()
 		}
 	}
-	w.each(func(s *sim.Server) { s.Lag(resource, drawn, users...) })
+	w.eachServer(func(s *sim.Server) { s.Lag(resource, drawn, users...) })
 }
 
 // Hold makes watches deliver nothing until Release.
 func (w *World) Hold(resource string, users ...string) {
-	w.each(func(s *sim.Server) { s.Hold(resource, users...) })
+	w.eachServer(func(s *sim.Server) { s.Hold(resource, users...) })
 }
 
 // Release ends a Hold that was called with the same arguments.
 func (w *World) Release(resource string, users ...string) {
-	w.each(func(s *sim.Server) { s.Release(resource, users...) })
+	w.eachServer(func(s *sim.Server) { s.Release(resource, users...) })
 }
 
 // Latency makes every request wait that long before it takes effect, and as long again before it is answered.
-func (w *World) Latency(d time.Duration) { w.each(func(s *sim.Server) { s.Latency(d) }) }
+func (w *World) Latency(d time.Duration) { w.eachServer(func(s *sim.Server) { s.Latency(d) }) }
 
 // LatencyOf makes requests wait before they take effect and before they are answered.
 func (w *World) LatencyOf(slow func(sim.Request) (before, after time.Duration)) {
@@ -119,38 +119,38 @@ func (w *World) LatencyOf(slow func(sim.Request) (before, after time.Duration)) 
 			return slow(r)
 		}
 	}
-	w.each(func(s *sim.Server) { s.LatencyOf(drawn) })
+	w.eachServer(func(s *sim.Server) { s.LatencyOf(drawn) })
 }
 
 // FailWrites makes writes fail with that chance.
 func (w *World) FailWrites(chance float64, moment sim.Moment, users ...string) {
-	w.each(func(s *sim.Server) { s.FailWrites(chance, moment, users...) })
+	w.eachServer(func(s *sim.Server) { s.FailWrites(chance, moment, users...) })
 }
 
 // Trouble makes requests get answers that are not the server's own.
 func (w *World) Trouble(resource string, t sim.Trouble, users ...string) {
-	w.each(func(s *sim.Server) { s.Trouble(resource, t, users...) })
+	w.eachServer(func(s *sim.Server) { s.Trouble(resource, t, users...) })
 }
 
 // Down makes both servers unreachable, or reachable again.
 func (w *World) Down(down bool, users ...string) {
-	w.each(func(s *sim.Server) { s.Down(down, users...) })
+	w.eachServer(func(s *sim.Server) { s.Down(down, users...) })
 }
 
 // Silence makes both servers silent, or ends that.
 func (w *World) Silence(silent bool, users ...string) {
-	w.each(func(s *sim.Server) { s.Silence(silent, users...) })
+	w.eachServer(func(s *sim.Server) { s.Silence(silent, users...) })
 }
 
 // WatchLists sets whether a watch may begin with all that is stored, as Server.WatchLists does.
 func (w *World) WatchLists(allowed bool, users ...string) {
-	w.each(func(s *sim.Server) { s.WatchLists(allowed, users...) })
+	w.eachServer(func(s *sim.Server) { s.WatchLists(allowed, users...) })
 }
 
 // LostAnswers is how many writes took effect whose answers did not arrive.
 func (w *World) LostAnswers() int {
 	lost := 0
-	w.each(func(s *sim.Server) {
+	w.eachServer(func(s *sim.Server) {
 		for kind, n := range s.Struck() {
 			if strings.HasSuffix(kind, "after write") {
 				lost += n
@@ -161,4 +161,4 @@ func (w *World) LostAnswers() int {
 }
 
 // Compact makes both servers forget all history.
-func (w *World) Compact() { w.each(func(s *sim.Server) { s.Compact() }) }
+func (w *World) Compact() { w.eachServer(func(s *sim.Server) { s.Compact() }) }

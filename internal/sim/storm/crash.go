@@ -34,7 +34,7 @@ type Scenario struct {
 // run that ended differently. With CRASH set it disturbs at that point alone.
 func CrashPoints(t *testing.T, s Scenario, process string) error {
 	t.Helper()
-	usual, writes := s.run(t, process, nil)
+	usual, writes := s.playOnce(t, process, nil)
 	if writes == 0 {
 		return fmt.Errorf("process %q has written nothing", process)
 	}
@@ -44,7 +44,7 @@ func CrashPoints(t *testing.T, s Scenario, process string) error {
 	}
 	var errs []error
 	for _, at := range points {
-		if end, _ := s.run(t, process, &at); !reflect.DeepEqual(end, usual) {
+		if end, _ := s.playOnce(t, process, &at); !reflect.DeepEqual(end, usual) {
 			errs = append(errs, fmt.Errorf("killed at write %v of %d, it ended as\n  %v\ninstead of\n  %v\nrepeat with\n  %s",
 				at, writes, end, usual, command(t, s.Options.Seed, &at)))
 		}
@@ -64,19 +64,19 @@ func points(writes int) ([]point, error) {
 	return all, nil
 }
 
-func (s Scenario) world() *World {
+func (s Scenario) newWorld() *World {
 	if s.Apart {
 		return NewApart(s.Options)
 	}
 	return NewWorld(s.Options)
 }
 
-// run plays the story once, and returns its end and how many effective writes
-// the process made.
-func (s Scenario) run(t *testing.T, process string, at *point) (end any, writes int) {
+// playOnce plays the scenario once, and returns its end and how many effective writes the process
+// made.
+func (s Scenario) playOnce(t *testing.T, process string, at *point) (end any, writes int) {
 	t.Helper()
 	bubble(t, command(t, s.Options.Seed, at), func() {
-		w := s.world()
+		w := s.newWorld()
 		defer w.End()
 		if at != nil {
 			w.crash = &crash{process: process, point: *at}
@@ -100,8 +100,8 @@ type crash struct {
 	done bool
 }
 
-// arm makes the process die when its time comes. The hooks run one at a time.
-func (c *crash) arm(w *World, p *Process) {
+// install makes the process die when its time comes. The hooks run one at a time.
+func (c *crash) install(w *World, p *Process) {
 	w.OnWrite(func(write sim.Write) error {
 		if write.User == c.process && c.moment == sim.Before && c.seen == c.write-1 {
 			c.strike(p)

@@ -8,4 +8,4 @@ import "github.com/evenkeel/evenkeel/internal/sim"
 const Endless = endless
 
 // Livelock returns what notices one.
-func Livelock() func(sim.Write) string { return new(livelock).see }
+func Livelock() func(sim.Write) string { return new(livelock).observe }

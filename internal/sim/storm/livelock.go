@@ -18,8 +18,8 @@ type livelock struct {
 	changes map[string]int
 }
 
-// see counts a change, and describes the livelock that it is a part of, if there is one.
-func (l *livelock) see(write sim.Write) string {
+// observe counts a change, and describes the livelock that it is a part of, if there is one.
+func (l *livelock) observe(write sim.Write) string {
 	if write.Effect != sim.Modified {
 		return ""
 	}
@@ -34,10 +34,10 @@ func (l *livelock) see(write sim.Write) string {
 		endless, object, write.Time.Format(time.RFC3339Nano), write.User, write.Verb, write.Subresource)
 }
 
-// guard ends the test binary at a livelock, since nothing in the bubble can.
-func (l *livelock) guard(seed uint64) func(sim.Write) error {
+// hook ends the test binary at a livelock, since nothing in the bubble can.
+func (l *livelock) hook(seed uint64) func(sim.Write) error {
 	return func(write sim.Write) error {
-		if what := l.see(write); what != "" {
+		if what := l.observe(write); what != "" {
 			go panic(fmt.Sprintf("seed %d: %s", seed, what)) // where no controller's recover gets hold of it
 			select {}
 		}

@@ -22,8 +22,8 @@ var ofTarget = []string{
 // ofBoth are the kinds that every cluster stores.
 var ofBoth = []string{"namespaces", "configmaps", "secrets", "serviceaccounts", "events", "leases"}
 
-// split says which kinds the two clusters serve.
-func split(all []sim.Resource) (control, target []sim.Resource) {
+// splitKinds returns which kinds the two clusters serve.
+func splitKinds(all []sim.Resource) (control, target []sim.Resource) {
 	for _, r := range all {
 		workload := slices.Contains(ofTarget, r.Name)
 		if !workload {
@@ -61,8 +61,8 @@ func (c *connection) Cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = true
-	c.apply(c.control, c.target)
-	c.apply(c.others...)
+	c.applyState(c.control, c.target)
+	c.applyState(c.others...)
 }
 
 // freeze makes all connections of the process stand still, or move again.
@@ -70,12 +70,12 @@ func (c *connection) freeze(still bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.still = still
-	c.apply(c.control, c.target)
-	c.apply(c.others...)
+	c.applyState(c.control, c.target)
+	c.applyState(c.others...)
 }
 
-// apply is called with the lock held.
-func (c *connection) apply(clients ...*sim.Client) {
+// applyState brings clients into the state of the connection. The caller holds the lock.
+func (c *connection) applyState(clients ...*sim.Client) {
 	for _, one := range clients {
 		if c.cut {
 			one.Cut()
@@ -95,7 +95,7 @@ func Attach(process *rest.Config, client *sim.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.others = append(c.others, client)
-	c.apply(client)
+	c.applyState(client)
 }
 
 // Config reaches both clusters. Control and Target reach one of them.

@@ -39,7 +39,7 @@ func (p *Process) Restart() {
 	if p.stopped {
 		return
 	}
-	p.kill()
+	p.killLife()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{client: p.world.connect(p.name), cancel: cancel, done: make(chan struct{})}
 	p.life = l
@@ -55,10 +55,10 @@ func (p *Process) Restart() {
 func (p *Process) Crash() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kill()
+	p.killLife()
 }
 
-func (p *Process) kill() {
+func (p *Process) killLife() {
 	if p.life != nil {
 		p.life.killed = true
 		p.life.client.Cut()
@@ -108,8 +108,8 @@ func (p *Process) Stop() error {
 	return l.err
 }
 
-// gone is an error where the program has ended of its own accord.
-func (p *Process) gone() error {
+// unexpectedEnd returns an error if the program has ended by itself.
+func (p *Process) unexpectedEnd() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped || p.life.killed {

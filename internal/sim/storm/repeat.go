@@ -92,7 +92,7 @@ func folder() string {
 // faults struck, and of a failure how to repeat it.
 func Seeds(t *testing.T, n int, body func(seed uint64)) {
 	t.Helper()
-	all := seeds(n)
+	all := seedsToRun(n)
 	counted = newTally()
 	defer func() { counted = nil }()
 	for _, seed := range all {
@@ -101,7 +101,7 @@ func Seeds(t *testing.T, n int, body func(seed uint64)) {
 	counted.report(all)
 }
 
-func seeds(n int) []uint64 {
+func seedsToRun(n int) []uint64 {
 	if text := os.Getenv(seedVariable); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {

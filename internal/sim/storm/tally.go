@@ -47,8 +47,8 @@ func newTally() *tally { return &tally{times: map[string]int{}, in: map[string]i
 // "restore" of a backup.
 func (w *World) Require(kinds ...string) { w.required = append(w.required, kinds...) }
 
-// add counts what struck in a world that ends.
-func (t *tally) add(w *World) {
+// addWorld counts the faults of a world that ends.
+func (t *tally) addWorld(w *World) {
 	if t == nil {
 		return
 	}

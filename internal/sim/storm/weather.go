@@ -35,7 +35,7 @@ func (w *World) Storm(random *rand.Rand, processes ...*Process) {
 	for _, s := range v.servers {
 		v.lasting(s, random)
 	}
-	v.ended.Go(func() { v.blow(rand.New(rand.NewPCG(random.Uint64(), 0))) })
+	v.ended.Go(func() { v.dealGusts(rand.New(rand.NewPCG(random.Uint64(), 0))) })
 }
 
 // Calm ends a Storm. It returns when all that it began has ended.
@@ -95,25 +95,27 @@ var gusts = []gust{
 		return nil
 	},
 	func(v *weather, _ *sim.Server, random *rand.Rand) func() {
-		v.one(random).CrashFor(time.Duration(random.IntN(30)) * time.Second)
+		v.randomProcess(random).CrashFor(time.Duration(random.IntN(30)) * time.Second)
 		v.world.kills++
 		return nil
 	},
 	func(v *weather, _ *sim.Server, random *rand.Rand) func() {
-		p := v.one(random)
+		p := v.randomProcess(random)
 		p.Freeze()
 		v.world.stills++
 		return p.Thaw
 	},
 }
 
-func (v *weather) one(random *rand.Rand) *Process { return v.processes[random.IntN(len(v.processes))] }
+func (v *weather) randomProcess(random *rand.Rand) *Process {
+	return v.processes[random.IntN(len(v.processes))]
+}
 
-// blow deals gusts to the clusters, each before any comes again.
-func (v *weather) blow(random *rand.Rand) {
+// dealGusts deals gusts to the clusters, each before any comes again.
+func (v *weather) dealGusts(random *rand.Rand) {
 	var dealt []int
 	for {
-		if !v.sleep(time.Duration(3+random.IntN(25)) * time.Second) {
+		if !v.sleepUntilEnd(time.Duration(3+random.IntN(25)) * time.Second) {
 			return
 		}
 		if len(dealt) == 0 {
@@ -122,14 +124,14 @@ func (v *weather) blow(random *rand.Rand) {
 		g, s := gusts[dealt[0]/len(v.servers)], v.servers[dealt[0]%len(v.servers)]
 		dealt = dealt[1:]
 		if end := g(v, s, random); end != nil {
-			v.sleep(time.Duration(1+random.IntN(60)) * time.Second)
+			v.sleepUntilEnd(time.Duration(1+random.IntN(60)) * time.Second)
 			end()
 		}
 	}
 }
 
-// sleep reports whether it slept until the end.
-func (v *weather) sleep(d time.Duration) bool {
+// sleepUntilEnd reports whether it slept until the end.
+func (v *weather) sleepUntilEnd(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

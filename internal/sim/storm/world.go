@@ -61,7 +61,7 @@ func NewWorld(o sim.Options) *World {
 	o.Journal = &sim.Journal{}
 	s := sim.New(o)
 	w := &World{Server: s, Control: s, Target: s, Seed: o.Seed, journal: o.Journal}
-	w.AfterWrite(new(livelock).guard(o.Seed))
+	w.AfterWrite(new(livelock).hook(o.Seed))
 	return w
 }
 
@@ -76,12 +76,12 @@ func NewApart(o sim.Options) *World {
 	}
 	o.Journal = &sim.Journal{}
 	control, target := o, o
-	control.Resources, target.Resources = split(o.Resources)
+	control.Resources, target.Resources = splitKinds(o.Resources)
 	control.Name, target.Name = "control", "target"
 	target.First, target.Seed = farApart, o.Seed+farApart
 	w := &World{Control: sim.New(control), Target: sim.New(target), Seed: o.Seed, journal: o.Journal}
 	w.Server = w.Control
-	w.AfterWrite(new(livelock).guard(o.Seed))
+	w.AfterWrite(new(livelock).hook(o.Seed))
 	return w
 }
 
@@ -93,7 +93,7 @@ func (w *World) Start(name string, program Program) *Process {
 	crash := w.crash
 	w.mu.Unlock()
 	if crash != nil && crash.process == name {
-		crash.arm(w, p)
+		crash.install(w, p)
 	}
 	p.Restart()
 	return p
@@ -107,7 +107,7 @@ func (w *World) Settle(quiet, limit time.Duration) error {
 		since := len(w.Writes())
 		time.Sleep(quiet)
 		synctest.Wait()
-		if err := w.gone(); err != nil {
+		if err := w.unexpectedEnds(); err != nil {
 			return err
 		}
 		loud := Loud(w.Writes()[since:])
@@ -120,13 +120,13 @@ func (w *World) Settle(quiet, limit time.Duration) error {
 	}
 }
 
-// gone names the processes that have ended though nobody stopped or killed them.
-func (w *World) gone() error {
+// unexpectedEnds names the processes that ended although they were not stopped or killed.
+func (w *World) unexpectedEnds() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var errs []error
 	for _, p := range w.processes {
-		errs = append(errs, p.gone())
+		errs = append(errs, p.unexpectedEnd())
 	}
 	return errors.Join(errs...)
 }
@@ -147,7 +147,7 @@ func Loud(writes []sim.Write) []sim.Write {
 // server.
 func (w *World) End() {
 	w.Calm()
-	counted.add(w)
+	counted.addWorld(w)
 	w.mu.Lock()
 	processes := w.processes
 	w.mu.Unlock()

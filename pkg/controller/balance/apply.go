@@ -60,7 +60,7 @@ func (c *Controller) sendPatch(ctx context.Context, d *v1alpha1.MachineDeploymen
 	if err != nil {
 		return nil, err
 	}
-	c.written.Note(written)
+	c.written.Record(written)
 	return written, nil
 }
 

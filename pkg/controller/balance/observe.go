@@ -37,7 +37,7 @@ func (c *Controller) observe() (v View, current bool) {
 	}
 	source, moving := c.stores.source(), false
 	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
-		if !c.written.Seen(d) {
+		if !c.written.UpToDate(d) {
 			return View{}, false
 		}
 		m := newMember(pool.Read(d, source, v.Now))

@@ -61,7 +61,7 @@ func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) 
 		return nil, err
 	}
 	p.c.stores.storage.DriversKnown = func() bool { return true }
-	p.c.Run(still.Ended())
+	p.c.Run(still.EndedContext())
 	return p, nil
 }
 
@@ -70,13 +70,13 @@ func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := p.c.stores
 	errs := []error{
-		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
-		still.Show(s.machines, o.Machines), still.Show(s.classes, o.Classes), p.c.garden.setObjects(o),
+		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets),
+		still.Replace(s.machines, o.Machines), still.Replace(s.classes, o.Classes), p.c.garden.setObjects(o),
 	}
 	if s.nodes != nil {
-		errs = append(errs, still.Show(s.nodes, o.Nodes), still.Show(s.pods, o.Pods), still.Show(s.budgets, o.Budgets),
-			still.Show(s.storage.Claims, o.Claims), still.Show(s.storage.Volumes, o.Volumes),
-			still.Show(s.storage.Classes, o.StorageClasses), still.Show(s.storage.Drivers, o.Drivers))
+		errs = append(errs, still.Replace(s.nodes, o.Nodes), still.Replace(s.pods, o.Pods), still.Replace(s.budgets, o.Budgets),
+			still.Replace(s.storage.Claims, o.Claims), still.Replace(s.storage.Volumes, o.Volumes),
+			still.Replace(s.storage.Classes, o.StorageClasses), still.Replace(s.storage.Drivers, o.Drivers))
 	}
 	return errors.Join(errs...)
 }

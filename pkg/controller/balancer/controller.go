@@ -192,7 +192,7 @@ func (c *Controller) balancerCopy(key string) (*v1alpha1.Balancer, bool) {
 		c.interests.setSelectors(namespace, name, nil)
 		return nil, false
 	}
-	if !c.written.Seen(b) {
+	if !c.written.UpToDate(b) {
 		return nil, false
 	}
 	b = b.DeepCopy()

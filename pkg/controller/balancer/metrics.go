@@ -29,7 +29,7 @@ func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 		Name: "evenkeel_balancer_writes_total", Help: "Writes by kind (raise, lower, status) and result (done, conflict, error).",
 	}, []string{"what", "end"})}
 	for _, what := range []string{"raise", "lower", "status"} {
-		written.Begin(m.writes, what)
+		written.InitCounters(m.writes, what)
 	}
 	if r != nil {
 		r.MustRegister(m.writes, m)
@@ -38,7 +38,7 @@ func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 }
 
 func (m *metrics) countWrite(what string, err error) {
-	m.writes.WithLabelValues(what, written.End(err)).Inc()
+	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 
 // Describe is for prometheus.

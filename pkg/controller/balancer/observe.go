@@ -227,7 +227,7 @@ func (c *Controller) cachedObject(ctx context.Context, resource schema.GroupVers
 		return nil, false, false, err
 	}
 	object, ok := item.(*unstructured.Unstructured)
-	if ok && !k.written.Seen(object) {
+	if ok && !k.written.UpToDate(object) {
 		return nil, false, false, errBehind
 	}
 	return object, ok && object.GetDeletionTimestamp() == nil, false, nil

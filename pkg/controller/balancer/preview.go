@@ -48,7 +48,7 @@ func NewPreview(clients Clients) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.c.Run(still.Ended())
+	p.c.Run(still.EndedContext())
 	return p, nil
 }
 
@@ -70,7 +70,7 @@ func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource 
 // Load replaces the objects of the preview.
 func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
-	errs := []error{still.Show(p.c.balancers, o.Balancers), still.Show(p.c.pods, stripped(o.Pods)), still.Show(p.c.autoscalers, o.Autoscalers)}
+	errs := []error{still.Replace(p.c.balancers, o.Balancers), still.Replace(p.c.pods, stripped(o.Pods)), still.Replace(p.c.autoscalers, o.Autoscalers)}
 	caches := map[schema.GroupVersionResource]*kindCache{}
 	for _, b := range o.Balancers {
 		for _, resource := range p.Resources(b) {

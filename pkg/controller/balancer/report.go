@@ -35,7 +35,7 @@ func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) erro
 		c.recorder.Eventf(v.Balancer, corev1.EventTypeWarning, "StatusNotUpdated", "Cannot write the status: %s", reasonOf(err))
 		return fmt.Errorf("write status: %w", err)
 	}
-	c.written.Note(stored)
+	c.written.Record(stored)
 	for _, n := range newsOf(v.Balancer.Status.Conditions, status.Conditions) {
 		c.recorder.Event(v.Balancer, n.kind, n.reason, n.message)
 	}

@@ -86,6 +86,6 @@ func (c *Controller) finalize(ctx context.Context, o *v1alpha1.FederatedHorizont
 	case err != nil:
 		return fmt.Errorf("write finalizer: %w", err)
 	}
-	c.written.Note(stored)
+	c.written.Record(stored)
 	return nil
 }

@@ -161,7 +161,7 @@ func (c *Controller) objectCopy(key string) (*v1alpha1.FederatedHorizontalPodAut
 		}
 		return nil, false
 	}
-	if !c.written.Seen(o) {
+	if !c.written.UpToDate(o) {
 		return nil, false
 	}
 	return o.DeepCopy(), true

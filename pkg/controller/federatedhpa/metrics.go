@@ -48,7 +48,7 @@ func newMetrics(r prometheus.Registerer, objects cache.Store) *metrics {
 }
 
 func (m *metrics) countWrite(cluster, what string, err error, took time.Duration) {
-	m.writes.WithLabelValues(cluster, what, written.End(err)).Inc()
+	m.writes.WithLabelValues(cluster, what, written.ResultLabel(err)).Inc()
 	m.seconds.WithLabelValues(cluster).Observe(took.Seconds())
 }
 
@@ -59,7 +59,9 @@ func (m *metrics) forget(cluster string) {
 	m.restores.DeleteLabelValues(cluster)
 }
 
-func (m *metrics) reported(err error) { m.writes.WithLabelValues("", "status", written.End(err)).Inc() }
+func (m *metrics) reported(err error) {
+	m.writes.WithLabelValues("", "status", written.ResultLabel(err)).Inc()
+}
 
 // Describe is for prometheus.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {

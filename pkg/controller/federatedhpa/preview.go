@@ -35,10 +35,10 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 		return nil, err
 	}
 	objects = stripped(objects)
-	if err := still.Show(c.objects, objects); err != nil {
+	if err := still.Replace(c.objects, objects); err != nil {
 		return nil, err
 	}
-	defer c.loop.Run(still.Ended())
+	defer c.loop.Run(still.EndedContext())
 	// The clusters are watched a little longer than the caller waits for them, so that their last
 	// responses still count.
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -28,7 +28,7 @@ func (c *Controller) report(ctx context.Context, v View, p Plan) error {
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	c.written.Note(stored)
+	c.written.Record(stored)
 	for _, condition := range status.Conditions {
 		if kind, tell := newsOf(meta.FindStatusCondition(v.Object.Status.Conditions, condition.Type), condition); tell {
 			c.recorder.Event(v.Object, kind, condition.Type+condition.Reason, condition.Message)

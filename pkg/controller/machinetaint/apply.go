@@ -110,7 +110,7 @@ func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machi
 		return fmt.Errorf("write machine %s: %w", before.Name, err)
 	}
 	c.countRedundant(before.ResourceVersion, answer.ResourceVersion)
-	c.machines.Note(answer)
+	c.machines.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.announce(answer, change)
 	return nil
@@ -147,7 +147,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		switch {
 		case err == nil:
 			c.countRedundant(node.ResourceVersion, answer.ResourceVersion)
-			c.nodes.Note(answer)
+			c.nodes.Record(answer)
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
@@ -192,7 +192,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 	}
 	key := d.Namespace + "/" + d.Name
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
-	c.written.Note(answer)
+	c.written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
 	c.mu.Lock()
 	pruned := change.Field != nil && answer.Spec.ExcessReplicas == nil

@@ -142,7 +142,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 // ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has
 // raised, so that machines are released before a watch shows that.
 func (c *Controller) ObserveUpdate(d *v1alpha1.MachineDeployment) {
-	c.externalUpdates.Note(d)
+	c.externalUpdates.Record(d)
 	c.deploymentChanged(nil, d)
 }
 

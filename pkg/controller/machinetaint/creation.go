@@ -68,7 +68,7 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	s := pool.Outline(d, &c.source.Source, c.clock.Now())
 	staying, present := map[string]int{}, inFlight(b, s.Machines)
 	for _, m := range s.Machines {
-		if !pool.Going(m.Object) {
+		if !pool.BeingDeleted(m.Object) {
 			staying[m.Set]++
 			present++
 		}

@@ -146,7 +146,7 @@ func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mc
 			switch {
 			case c.isMarked(other):
 				reserve++ // also a leaving one: MCM is still carrying out the change for which it leaves
-			case !pool.Going(other) && (other.UID == m.UID || !c.isRemoved(other.UID)):
+			case !pool.BeingDeleted(other) && (other.UID == m.UID || !c.isRemoved(other.UID)):
 				serving++
 			}
 		}
@@ -166,7 +166,7 @@ func followsDeployment(set *mcm.MachineSet) bool {
 // The caller holds the lock.
 func (c *Controller) countStaying(set *mcm.MachineSet, asked types.UID) (present, reserve int) {
 	for _, other := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
-		if pool.Going(other) || other.UID != asked && c.isRemoved(other.UID) {
+		if pool.BeingDeleted(other) || other.UID != asked && c.isRemoved(other.UID) {
 			continue
 		}
 		present++
@@ -197,7 +197,7 @@ func (c *Controller) InReserve(shown *mcm.Machine) bool { return c.isMarked(show
 // was named.
 func deletedAnyway(m *mcm.Machine, named map[string]time.Time) bool {
 	_, isNamed := named[m.Name]
-	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.Going(m) || signs.Priority(m) == 1
+	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.BeingDeleted(m) || signs.Priority(m) == 1
 }
 
 func conflictError(resource, name, format string, args ...any) error {

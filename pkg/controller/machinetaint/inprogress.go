@@ -178,7 +178,7 @@ func (c *Controller) isRemoved(machine types.UID) bool {
 
 // seenMachineChanged forgets removals that the store shows.
 func (c *Controller) seenMachineChanged(was, is any) {
-	if m, ok := cmp.Or(is, was).(*mcm.Machine); ok && (is == nil || pool.Going(m)) {
+	if m, ok := cmp.Or(is, was).(*mcm.Machine); ok && (is == nil || pool.BeingDeleted(m)) {
 		c.mu.Lock()
 		delete(c.removals, m.UID)
 		c.mu.Unlock()

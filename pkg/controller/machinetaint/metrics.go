@@ -57,7 +57,7 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 		}),
 	}
 	for _, what := range []string{"machine", "node", "machinedeployment", "status"} {
-		written.Begin(m.writes, what)
+		written.InitCounters(m.writes, what)
 	}
 	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, Occupied} {
 		m.released.WithLabelValues(string(why))
@@ -69,7 +69,7 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 }
 
 func (m *metrics) countWrite(what string, err error) {
-	m.writes.WithLabelValues(what, written.End(err)).Inc()
+	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 
 func (m *metrics) observeRelease(after time.Duration) { m.untainted.Observe(after.Seconds()) }

@@ -29,7 +29,7 @@ func (c *Controller) observe(key string) (View, bool) {
 		return View{}, false
 	}
 	d := c.externalUpdates.Newest(shown)
-	if !c.written.Seen(d) || c.behindSeen(key, d) {
+	if !c.written.UpToDate(d) || c.behindSeen(key, d) {
 		return View{}, false
 	}
 	if d == shown {
@@ -132,12 +132,12 @@ func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []Machi
 		least, most := c.replicasOf(set)
 		wanted, asked = wanted+least, asked+most
 		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
-			there[m.UID] = pool.Going(m)
+			there[m.UID] = pool.BeingDeleted(m)
 		}
 	}
 	here := map[types.UID]bool{}
 	for _, m := range machines {
-		here[m.Object.UID] = pool.Going(m.Object)
+		here[m.Object.UID] = pool.BeingDeleted(m.Object)
 	}
 	return wanted, asked, !maps.Equal(there, here)
 }

@@ -52,7 +52,7 @@ func NewPreview(s Settings, hasTarget bool) (*Preview, error) {
 	if p.c, err = New(Clients{}, i, nil, Options{Settings: s, Clock: p.clock}); err != nil {
 		return nil, err
 	}
-	p.c.Run(still.Ended())
+	p.c.Run(still.EndedContext())
 	return p, nil
 }
 
@@ -61,11 +61,11 @@ func (p *Preview) Load(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := p.c.stores
 	errs := []error{
-		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets), still.Show(s.machines, o.Machines),
-		still.Show(s.classes, o.Classes), still.Show(s.seenSets, o.Sets), still.Show(s.seenMachines, o.Machines),
+		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets), still.Replace(s.machines, o.Machines),
+		still.Replace(s.classes, o.Classes), still.Replace(s.seenSets, o.Sets), still.Replace(s.seenMachines, o.Machines),
 	}
 	if s.nodes != nil {
-		errs = append(errs, still.Show(s.nodes, o.Nodes), still.Show(s.pods, o.Pods))
+		errs = append(errs, still.Replace(s.nodes, o.Nodes), still.Replace(s.pods, o.Pods))
 	}
 	return errors.Join(errs...)
 }

@@ -28,7 +28,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 		return ignoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
-	c.written.Note(answer)
+	c.written.Record(answer)
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}

@@ -34,8 +34,8 @@ func (c *Controller) attach(i Informers) error {
 		{m.Machines(), nil, c.machineChanged, &c.stores.machines},
 		{m.Classes(), nil, nil, &c.stores.classes},
 		{i.Seen.MachineDeployments().Informer(), nil, nil, &c.stores.seenDeployments},
-		{i.Seen.Machines().Informer(), stores.Owned(), c.seenMachineChanged, &c.stores.seenMachines},
-		{i.Seen.MachineSets().Informer(), stores.Owned(), c.seenSetChanged, &c.stores.seenSets},
+		{i.Seen.Machines().Informer(), stores.OwnerIndex(), c.seenMachineChanged, &c.stores.seenMachines},
+		{i.Seen.MachineSets().Informer(), stores.OwnerIndex(), c.seenSetChanged, &c.stores.seenSets},
 	}
 	if i.Target != nil {
 		all = append(all,

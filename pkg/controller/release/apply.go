@@ -33,7 +33,7 @@ func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
-		c.latest.Note(d)
+		c.latest.Record(d)
 		c.raised(d)
 		c.recordRaise(ctx, d, r)
 		return nil
@@ -44,7 +44,7 @@ func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 	// Whatever went wrong, the next decision must use the present object.
 	live, getErr := c.client.MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if getErr == nil {
-		c.latest.Note(live)
+		c.latest.Record(live)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12),
 		}),
 	}
-	written.Begin(m.raises)
+	written.InitCounters(m.raises)
 	if r != nil {
 		r.MustRegister(m.pods, m.machines, m.raises, m.took)
 	}
@@ -61,7 +61,7 @@ func (m *metrics) raised(r Raise, err error) {
 	if err == nil {
 		m.machines.WithLabelValues(r.Pool.Key).Add(float64(r.By))
 	}
-	end := written.End(err)
+	end := written.ResultLabel(err)
 	if outdated(err) {
 		end = "conflict"
 	}

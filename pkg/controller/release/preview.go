@@ -57,7 +57,7 @@ func NewPreview(s Settings) (*Preview, error) {
 		return nil, err
 	}
 	p.c.stores.storage.DriversKnown = func() bool { return true }
-	p.c.Run(still.Ended())
+	p.c.Run(still.EndedContext())
 	return p, nil
 }
 
@@ -67,11 +67,11 @@ func (p *Preview) Load(o Objects, now time.Time) error {
 	s := &p.c.stores
 	pods := p.stripPods(o.Pods)
 	return errors.Join(
-		still.Show(s.deployments, o.Deployments), still.Show(s.sets, o.Sets),
-		still.Show(s.machines, o.Machines), still.Show(s.machineClasses, o.MachineClasses),
-		still.Show(s.pods, pods), still.Show(s.nodes, o.Nodes), still.Show(s.storage.Claims, o.Claims),
-		still.Show(s.storage.Volumes, o.Volumes), still.Show(s.storage.Classes, o.Classes), still.Show(s.storage.Drivers, o.Drivers),
-		still.Show(s.daemons, o.Daemons), still.Show(s.replicaSets, o.ReplicaSets),
+		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets),
+		still.Replace(s.machines, o.Machines), still.Replace(s.machineClasses, o.MachineClasses),
+		still.Replace(s.pods, pods), still.Replace(s.nodes, o.Nodes), still.Replace(s.storage.Claims, o.Claims),
+		still.Replace(s.storage.Volumes, o.Volumes), still.Replace(s.storage.Classes, o.Classes), still.Replace(s.storage.Drivers, o.Drivers),
+		still.Replace(s.daemons, o.Daemons), still.Replace(s.replicaSets, o.ReplicaSets),
 	)
 }
 

@@ -76,7 +76,7 @@ func (m *memory) members(s pool.Snapshot) []Member {
 
 // recordWrite remembers an object that the API server returned.
 func (m *memory) recordWrite(d *v1alpha1.MachineDeployment) {
-	m.written.Note(d)
+	m.written.Record(d)
 	m.recentNames.addNames(signs.Named(d), m.clock.Now())
 }
 

@@ -19,11 +19,11 @@ import (
 // How many machines are served at once: each stands for a computer of its own, the API server for all.
 const parallel = 8
 
-// apply carries the plan out.
-func (d *Driver) apply(ctx context.Context, p Plan) error {
+// applyPlan carries the plan out.
+func (d *Driver) applyPlan(ctx context.Context, p Plan) error {
 	var steps []func() error
 	for _, v := range p.Bury {
-		steps = append(steps, func() error { return d.bury(ctx, v) })
+		steps = append(steps, func() error { return d.recordDeath(ctx, v) })
 	}
 	for _, v := range p.Register {
 		steps = append(steps, func() error { return d.register(ctx, v) })
@@ -52,12 +52,12 @@ func atOnce(limit int, steps []func() error) error {
 
 // register makes the Node, unless the machine was deleted meanwhile.
 func (d *Driver) register(ctx context.Context, v VM) error {
-	leave, err := d.turns.enter(ctx, v.Name)
+	leave, err := d.turns.acquire(ctx, v.Name)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if _, found := d.fleet.find(v.Name); !found {
+	if _, found := d.fleet.findVM(v.Name); !found {
 		return nil
 	}
 	machine, err := d.Machines.Machines(d.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
@@ -68,7 +68,7 @@ func (d *Driver) register(ctx context.Context, v VM) error {
 	if err == nil {
 		taints = machine.Spec.NodeTemplateSpec.Spec.Taints
 	}
-	node := nodeOf(v, taints, d.fault(v), d.Clock.Now())
+	node := nodeOf(v, taints, d.faultOf(v), d.Clock.Now())
 	_, err = d.Target.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil // the watch will show whose it is
@@ -81,14 +81,14 @@ func (d *Driver) register(ctx context.Context, v VM) error {
 	return nil
 }
 
-// bury records that a machine has died.
-func (d *Driver) bury(ctx context.Context, v VM) error {
-	leave, err := d.turns.enter(ctx, v.Name)
+// recordDeath records that a machine has died.
+func (d *Driver) recordDeath(ctx context.Context, v VM) error {
+	leave, err := d.turns.acquire(ctx, v.Name)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	v, found := d.fleet.find(v.Name)
+	v, found := d.fleet.findVM(v.Name)
 	if !found {
 		return nil
 	}
@@ -132,19 +132,19 @@ func (d *Driver) change(ctx context.Context, c Change) error {
 }
 
 func (d *Driver) annotate(ctx context.Context, c Change, version string) (string, error) {
-	return d.patch(ctx, c, types.MergePatchType, map[string]any{
+	return d.sendPatch(ctx, c, types.MergePatchType, map[string]any{
 		"metadata": map[string]any{"resourceVersion": version, "annotations": map[string]string{KwokAnnotation: c.Kwok}},
 	})
 }
 
 func (d *Driver) report(ctx context.Context, c Change, version string) (string, error) {
-	return d.patch(ctx, c, types.StrategicMergePatchType, map[string]any{
+	return d.sendPatch(ctx, c, types.StrategicMergePatchType, map[string]any{
 		"metadata": map[string]any{"resourceVersion": version},
 		"status":   map[string]any{"conditions": c.Conditions},
 	}, "status")
 }
 
-func (d *Driver) patch(ctx context.Context, c Change, kind types.PatchType, content map[string]any, subresources ...string) (string, error) {
+func (d *Driver) sendPatch(ctx context.Context, c Change, kind types.PatchType, content map[string]any, subresources ...string) (string, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return "", err

@@ -19,43 +19,43 @@ func (d *Driver) CreateMachine(ctx context.Context, r *driver.CreateMachineReque
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	leave, err := d.turns.enter(ctx, r.Machine.Name)
+	leave, err := d.turns.acquire(ctx, r.Machine.Name)
 	if err != nil {
 		return nil, refuseFor("wait for machine "+r.Machine.Name, err)
 	}
 	defer leave()
 
-	v, found := d.fleet.find(r.Machine.Name)
+	v, found := d.fleet.findVM(r.Machine.Name)
 	if !found {
 		spec, err := ParseSpec(r.MachineClass.ProviderSpec.Raw)
 		if err != nil {
 			return nil, refuse(codes.InvalidArgument, "machine class %s: %w", r.MachineClass.Name, err)
 		}
-		if v, err = d.make(ctx, r.Machine.Name, r.MachineClass.Name, spec); err != nil {
+		if v, err = d.createVM(ctx, r.Machine.Name, r.MachineClass.Name, spec); err != nil {
 			return nil, err
 		}
 	}
 	return &driver.CreateMachineResponse{ProviderID: v.ProviderID(), NodeName: v.Name}, nil
 }
 
-func (d *Driver) make(ctx context.Context, name, class string, spec Spec) (VM, error) {
+func (d *Driver) createVM(ctx context.Context, name, class string, spec Spec) (VM, error) {
 	v := VM{
 		Name: name, Class: class, Hardware: spec.Hardware,
-		Created: d.Clock.Now().UTC(), BootDelay: spec.BootDelay.Of(name),
+		Created: d.Clock.Now().UTC(), BootDelay: spec.BootDelay.ForMachine(name),
 	}
-	if code := d.fault(v).create(); code != codes.OK {
+	if code := d.faultOf(v).create(); code != codes.OK {
 		return VM{}, refuse(code, "a fault of the ConfigMap %s for zone %s, class %s or machine %s", FaultsConfigMap, spec.Zone, class, name)
 	}
-	if !d.fleet.claim(name, class, spec.Quota) {
+	if !d.fleet.reserveSlot(name, class, spec.Quota) {
 		return VM{}, refuse(codes.ResourceExhausted, "the quota of class %s is used up: %d machines", class, *spec.Quota)
 	}
 	v, err := d.remember(ctx, v)
 	if err != nil {
-		d.fleet.drop(name)
+		d.fleet.remove(name)
 		return VM{}, err
 	}
 	d.fleet.put(v)
-	d.poke()
+	d.wakeLoop()
 	klog.FromContext(ctx).V(2).Info("Created virtual machine", "machine", name, "class", class, "zone", spec.Zone, "boot", v.BootDelay)
 	return v, nil
 }

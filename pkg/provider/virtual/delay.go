@@ -14,9 +14,9 @@ type Delay struct {
 	From, To time.Duration
 }
 
-// Of is the boot delay of one machine. It depends on nothing but the name, so that a run can be repeated and a restart
-// changes nothing.
-func (d Delay) Of(machine string) time.Duration {
+// ForMachine returns the boot delay of one machine. It depends only on the name, so that a run can
+// be repeated and a restart changes nothing.
+func (d Delay) ForMachine(machine string) time.Duration {
 	if d.To <= d.From {
 		return d.From
 	}
@@ -38,7 +38,7 @@ func (d *Delay) decode(raw []byte) error {
 		return err
 	}
 	if from > to {
-		return at("to", fmt.Errorf("must not be less than from (%s)", time.Duration(from)))
+		return atPath("to", fmt.Errorf("must not be less than from (%s)", time.Duration(from)))
 	}
 	*d = Delay{From: time.Duration(from), To: time.Duration(to)}
 	return nil

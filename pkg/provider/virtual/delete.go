@@ -22,13 +22,13 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driver.DeleteMachineReque
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	name := r.Machine.Name
-	leave, err := d.turns.enter(ctx, name)
+	leave, err := d.turns.acquire(ctx, name)
 	if err != nil {
 		return nil, refuseFor("wait for machine "+name, err)
 	}
 	defer leave()
 
-	if v, found := d.fleet.find(name); found && d.fault(v).StuckDelete {
+	if v, found := d.fleet.findVM(name); found && d.faultOf(v).StuckDelete {
 		return nil, refuse(codes.DeadlineExceeded, "a fault of the ConfigMap %s keeps machine %s", FaultsConfigMap, name)
 	}
 	// Delete the Node first: after a crash, no process would delete a Node whose machine is
@@ -40,7 +40,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driver.DeleteMachineReque
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, refuseFor("forget machine "+name, err)
 	}
-	d.fleet.drop(name)
+	d.fleet.remove(name)
 	klog.FromContext(ctx).V(2).Info("Deleted virtual machine", "machine", name)
 	return &driver.DeleteMachineResponse{}, nil
 }

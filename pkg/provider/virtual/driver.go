@@ -39,7 +39,7 @@ type Options struct {
 type Driver struct {
 	Options
 	fleet  fleet
-	turns  turns
+	turns  keyLocks
 	faults atomic.Pointer[Faults]
 	wake   chan struct{}
 }
@@ -66,7 +66,7 @@ func (d *Driver) Load(ctx context.Context) error {
 	config, err := d.Control.CoreV1().ConfigMaps(d.Namespace).Get(ctx, FaultsConfigMap, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		d.read(ctx, config)
+		d.readFaults(ctx, config)
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("load faults: %w", err)
 	}
@@ -79,7 +79,7 @@ func (d *Driver) Load(ctx context.Context) error {
 		}
 		vms = append(vms, v)
 	}
-	d.fleet.load(vms)
+	d.fleet.loadVMs(vms)
 	klog.FromContext(ctx).Info("Loaded virtual machines", "machines", len(vms))
 	return nil
 }
@@ -89,7 +89,7 @@ func (d *Driver) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusR
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	v, found := d.fleet.find(r.Machine.Name)
+	v, found := d.fleet.findVM(r.Machine.Name)
 	if !found {
 		return nil, refuse(codes.NotFound, "machine %s does not exist", r.Machine.Name)
 	}
@@ -102,7 +102,7 @@ func (d *Driver) ListMachines(_ context.Context, r *driver.ListMachinesRequest) 
 		return nil, err
 	}
 	list := map[string]string{}
-	for _, v := range d.fleet.all() {
+	for _, v := range d.fleet.allVMs() {
 		if v.Class == r.MachineClass.Name {
 			list[v.ProviderID()] = v.Name
 		}
@@ -127,13 +127,13 @@ func (d *Driver) usable() error {
 	return nil
 }
 
-// fault is what goes wrong for the machine now.
-func (d *Driver) fault(v VM) Fault {
-	return d.faults.Load().For(v.Hardware.Zone, v.Class, v.Name)
+// faultOf returns the present fault of the machine.
+func (d *Driver) faultOf(v VM) Fault {
+	return d.faults.Load().ForMachine(v.Hardware.Zone, v.Class, v.Name)
 }
 
-// poke lets the loop plan again.
-func (d *Driver) poke() {
+// wakeLoop lets the loop plan again.
+func (d *Driver) wakeLoop() {
 	select {
 	case d.wake <- struct{}{}:
 	default: // it will look anyway

@@ -42,17 +42,18 @@ type Fault struct {
 	StuckDelete bool
 }
 
-// For puts together what goes wrong for one machine. Where levels differ the machine beats its class, and that the zone.
-func (f Faults) For(zone, class, machine string) Fault {
+// ForMachine combines the faults that apply to one machine. A fault of the machine takes precedence
+// over one of its class, and that over one of its zone.
+func (f Faults) ForMachine(zone, class, machine string) Fault {
 	var sum Fault
 	for _, level := range []Fault{f.Zones[zone], f.Classes[class], f.Machines[machine]} {
-		sum = sum.under(level)
+		sum = sum.overriddenBy(level)
 	}
 	return sum
 }
 
-// under is the fault with a narrower one laid over it.
-func (f Fault) under(narrower Fault) Fault {
+// overriddenBy returns the fault, overridden by a narrower one.
+func (f Fault) overriddenBy(narrower Fault) Fault {
 	f.Outage = f.Outage || narrower.Outage
 	f.Dead = f.Dead || narrower.Dead
 	f.StuckDelete = f.StuckDelete || narrower.StuckDelete
@@ -86,19 +87,19 @@ func (f Fault) create() codes.Code {
 func ParseFaults(data map[string]string) (Faults, error) {
 	for key := range data {
 		if key != FaultsKey {
-			return Faults{}, at(key, fmt.Errorf("unknown key, write %s", FaultsKey))
+			return Faults{}, atPath(key, fmt.Errorf("unknown key, write %s", FaultsKey))
 		}
 	}
 	raw, err := yaml.YAMLToJSONStrict([]byte(data[FaultsKey]))
 	if err != nil {
-		return Faults{}, at(FaultsKey, err)
+		return Faults{}, atPath(FaultsKey, err)
 	}
 	var f Faults
 	if string(raw) == "null" {
 		return f, nil
 	}
 	err = object{"zones": &f.Zones, "classes": &f.Classes, "machines": &f.Machines}.decode(raw)
-	return f, at(FaultsKey, err)
+	return f, atPath(FaultsKey, err)
 }
 
 func (f *Fault) decode(raw []byte) error {
@@ -114,10 +115,10 @@ func (f *Fault) decode(raw []byte) error {
 		return err
 	}
 	if ready == status(corev1.ConditionTrue) {
-		return at("ready", errors.New("must be Unknown or False; a node without a fault is Ready"))
+		return atPath("ready", errors.New("must be Unknown or False; a node without a fault is Ready"))
 	}
 	if _, said := conditions[corev1.NodeReady]; said {
-		return at("conditions", at(string(corev1.NodeReady), errors.New("write it as the field ready")))
+		return atPath("conditions", atPath(string(corev1.NodeReady), errors.New("write it as the field ready")))
 	}
 	f.CreateError, f.ExtraBootDelay, f.Ready = codes.Code(create), time.Duration(extra), corev1.ConditionStatus(ready)
 	f.Conditions = map[corev1.NodeConditionType]corev1.ConditionStatus{}

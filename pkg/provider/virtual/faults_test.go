@@ -17,12 +17,12 @@ var _ = Describe("Faults", func() {
 	DescribeTable("are read", func(text string, expected Fault) {
 		faults, err := parse("machines: {m: " + text + "}")
 		Expect(err).NotTo(HaveOccurred())
-		got := faults.For("z", "c", "m")
+		got := faults.ForMachine("z", "c", "m")
 		if len(got.Conditions) == 0 {
 			got.Conditions = nil
 		}
 		Expect(got).To(Equal(expected))
-		Expect(faults.For("z", "c", "other")).To(Equal(Fault{}))
+		Expect(faults.ForMachine("z", "c", "other")).To(Equal(Fault{}))
 	},
 		Entry("none", "{}", Fault{}),
 		Entry("nothing at all", "", Fault{}),
@@ -77,14 +77,14 @@ zones: {z: {outage: true, createError: Internal, extraBootDelay: 1s, conditions:
 classes: {c: {createError: Unavailable, ready: Unknown}}
 machines: {m: {ready: False, conditions: {DiskPressure: Unknown}}}`)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(faults.For("z", "c", "m")).To(Equal(Fault{
+		Expect(faults.ForMachine("z", "c", "m")).To(Equal(Fault{
 			Outage: true, CreateError: codes.Unavailable, ExtraBootDelay: time.Second, Ready: corev1.ConditionFalse,
 			Conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{
 				corev1.NodeDiskPressure: corev1.ConditionUnknown, corev1.NodePIDPressure: corev1.ConditionTrue,
 			},
 		}))
-		Expect(faults.For("z", "c", "m").create()).To(Equal(codes.Unavailable))
-		Expect(faults.For("z", "", "").Conditions[corev1.NodeDiskPressure]).To(Equal(corev1.ConditionTrue), "the levels must not be mixed up")
+		Expect(faults.ForMachine("z", "c", "m").create()).To(Equal(codes.Unavailable))
+		Expect(faults.ForMachine("z", "", "").Conditions[corev1.NodeDiskPressure]).To(Equal(corev1.ConditionTrue), "the levels must not be mixed up")
 		Expect(Fault{Outage: true}.create()).To(Equal(codes.ResourceExhausted))
 	})
 })

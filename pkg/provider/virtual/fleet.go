@@ -17,7 +17,7 @@ type fleet struct {
 	claims map[string]string
 }
 
-func (f *fleet) load(vms []VM) {
+func (f *fleet) loadVMs(vms []VM) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.loaded, f.vms, f.claims = true, map[string]VM{}, map[string]string{}
@@ -32,31 +32,32 @@ func (f *fleet) isLoaded() bool {
 	return f.loaded
 }
 
-func (f *fleet) find(name string) (VM, bool) {
+func (f *fleet) findVM(name string) (VM, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v, found := f.vms[name]
 	return v, found
 }
 
-func (f *fleet) all() []VM {
+func (f *fleet) allVMs() []VM {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Collect(maps.Values(f.vms))
 }
 
-// claim takes a place in the quota of the class; false if there is none. put or drop gives it back.
-func (f *fleet) claim(name, class string, quota *int) bool {
+// reserveSlot takes a slot of the class's quota; false if none is left. put or remove gives it
+// back.
+func (f *fleet) reserveSlot(name, class string, quota *int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if quota != nil && f.count(class) >= *quota {
+	if quota != nil && f.countClass(class) >= *quota {
 		return false
 	}
 	f.claims[name] = class
 	return true
 }
 
-func (f *fleet) count(class string) int {
+func (f *fleet) countClass(class string) int {
 	n := 0
 	for _, v := range f.vms {
 		if v.Class == class {
@@ -78,7 +79,7 @@ func (f *fleet) put(v VM) {
 	f.vms[v.Name] = v
 }
 
-func (f *fleet) drop(name string) {
+func (f *fleet) remove(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.claims, name)

@@ -56,7 +56,7 @@ func nodeOf(v VM, taints []corev1.Taint, f Fault, now time.Time) *corev1.Node {
 		},
 	}
 	if v.Hardware.TaintsAtRegistration && len(taints) > 0 {
-		taint(node, taints)
+		applyTaints(node, taints)
 	}
 	if v.Hardware.StartupTaint != nil {
 		node.Spec.Taints = append(node.Spec.Taints, *v.Hardware.StartupTaint)
@@ -75,9 +75,10 @@ func labelsOf(v VM) map[string]string {
 	}
 }
 
-// taint applies the template's taints in MCM's name. MCM only takes away what it remembers to have applied; without
-// the note a taint that goes from the Machine would stay on the Node for ever.
-func taint(node *corev1.Node, taints []corev1.Taint) {
+// applyTaints applies the template's taints as MCM does. MCM removes only taints that it remembers
+// to have applied; without the annotation, a taint that is removed from the Machine would stay on
+// the Node forever.
+func applyTaints(node *corev1.Node, taints []corev1.Taint) {
 	applied := v1alpha1.NodeTemplateSpec{}
 	for _, t := range taints {
 		t.TimeAdded = nil // MCM compares the pointer and would write the Node for ever
@@ -94,7 +95,7 @@ func conditionsAtFirst(f Fault, now time.Time) []corev1.NodeCondition {
 	for _, c := range healthy {
 		conditions = append(conditions, conditionOf(c.Type, c.Status, reasonHealthy, now))
 	}
-	return merge(conditions, faulty(f, conditions, now))
+	return mergeConditions(conditions, faulty(f, conditions, now))
 }
 
 func conditionOf(kind corev1.NodeConditionType, s corev1.ConditionStatus, reason string, now time.Time) corev1.NodeCondition {

@@ -48,7 +48,7 @@ type Change struct {
 func NewPlan(view View) Plan {
 	var p Plan
 	for _, v := range slices.SortedFunc(slices.Values(view.VMs), byDue) {
-		f := view.Faults.For(v.Hardware.Zone, v.Class, v.Name)
+		f := view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name)
 		if f.Dead && !v.Dead {
 			p.Bury = append(p.Bury, v)
 		}
@@ -59,7 +59,7 @@ func NewPlan(view View) Plan {
 		case view.Nodeless:
 		case !v.Registered && node == nil:
 			p.register(v, f, view.Now)
-		case node != nil && v.owns(node) && node.DeletionTimestamp == nil:
+		case node != nil && v.ownsNode(node) && node.DeletionTimestamp == nil:
 			p.change(v, f, node, view.Now)
 		}
 	}
@@ -71,7 +71,7 @@ func byDue(a, b VM) int {
 }
 
 func (p *Plan) register(v VM, f Fault, now time.Time) {
-	due := v.due(f)
+	due := v.registersAt(f)
 	switch {
 	case f.Ready != "": // cut off or dead: whoever ends that ends the wait
 	case !due.After(now):
@@ -88,7 +88,7 @@ func (p *Plan) change(v VM, f Fault, node *corev1.Node, now time.Time) {
 		change.Kwok = KwokHeld
 	case f.Ready == "" && held:
 		change.Kwok = KwokFake
-		change.Conditions = merge(change.Conditions, []corev1.NodeCondition{
+		change.Conditions = mergeConditions(change.Conditions, []corev1.NodeCondition{
 			conditionOf(corev1.NodeReady, corev1.ConditionTrue, reasonHealthy, now),
 		})
 	}
@@ -122,8 +122,8 @@ func faulty(f Fault, conditions []corev1.NodeCondition, now time.Time) []corev1.
 	return set
 }
 
-// merge replaces older conditions with newer ones of the same type.
-func merge(older, newer []corev1.NodeCondition) []corev1.NodeCondition {
+// mergeConditions replaces older conditions with newer ones of the same type.
+func mergeConditions(older, newer []corev1.NodeCondition) []corev1.NodeCondition {
 	merged := slices.Clone(older)
 	for _, c := range newer {
 		i := slices.IndexFunc(merged, func(m corev1.NodeCondition) bool { return m.Type == c.Type })

@@ -44,7 +44,7 @@ func going(n *corev1.Node) { now := metav1.NewTime(noon); n.DeletionTimestamp = 
 
 func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		n.Status.Conditions = merge(n.Status.Conditions, []corev1.NodeCondition{conditionOf(kind, status, reason, noon)})
+		n.Status.Conditions = mergeConditions(n.Status.Conditions, []corev1.NodeCondition{conditionOf(kind, status, reason, noon)})
 	}
 }
 
@@ -139,14 +139,14 @@ var _ = Describe("Plans", func() {
 			view := drawView(t)
 			plan := NewPlan(view)
 			for _, v := range plan.Register {
-				if v.due(view.Faults.For(v.Hardware.Zone, v.Class, v.Name)).After(view.Now) {
+				if v.registersAt(view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name)).After(view.Now) {
 					t.Fatalf("%s is early", v.Name)
 				}
 			}
 			for _, v := range view.VMs {
-				f := view.Faults.For(v.Hardware.Zone, v.Class, v.Name)
-				waits := !v.Registered && !v.Dead && !f.Dead && f.Ready == "" && v.due(f).After(view.Now)
-				if waits && (plan.Again.IsZero() || plan.Again.After(v.due(f))) {
+				f := view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name)
+				waits := !v.Registered && !v.Dead && !f.Dead && f.Ready == "" && v.registersAt(f).After(view.Now)
+				if waits && (plan.Again.IsZero() || plan.Again.After(v.registersAt(f))) {
 					t.Fatalf("%s would be late", v.Name)
 				}
 			}
@@ -210,7 +210,7 @@ func carriedOut(view View, p Plan) View {
 		same := func(w VM) bool { return w.Name == v.Name }
 		if slices.ContainsFunc(p.Register, same) {
 			view.VMs[i].Registered = true
-			view.Nodes[v.Name] = nodeOf(v, nil, view.Faults.For(v.Hardware.Zone, v.Class, v.Name), view.Now)
+			view.Nodes[v.Name] = nodeOf(v, nil, view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name), view.Now)
 		}
 		view.VMs[i].Dead = v.Dead || slices.ContainsFunc(p.Bury, same)
 	}
@@ -219,7 +219,7 @@ func carriedOut(view View, p Plan) View {
 		if c.Kwok != "" {
 			node.Annotations[KwokAnnotation] = c.Kwok
 		}
-		node.Status.Conditions = merge(node.Status.Conditions, c.Conditions)
+		node.Status.Conditions = mergeConditions(node.Status.Conditions, c.Conditions)
 		view.Nodes[c.VM.Name] = node
 	}
 	return view

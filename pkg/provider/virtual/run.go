@@ -28,25 +28,25 @@ func (d *Driver) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	watches := d.watches()
-	defer watches.stop()
+	defer watches.waitStopped()
 	defer cancel()
-	nodes, err := watches.start(ctx, d)
+	nodes, err := watches.startInformers(ctx, d)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		plan := NewPlan(d.view(nodes))
-		err := d.apply(ctx, plan)
+		plan := NewPlan(d.buildView(nodes))
+		err := d.applyPlan(ctx, plan)
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Info("Cannot update all virtual machines yet; trying again", "err", err, "after", retryPeriod)
 		}
-		d.rest(ctx, plan.Again, err != nil)
+		d.waitForChange(ctx, plan.Again, err != nil)
 	}
 	return nil
 }
 
-// rest waits until the plan may have changed.
-func (d *Driver) rest(ctx context.Context, again time.Time, failed bool) {
+// waitForChange waits until the plan may have changed.
+func (d *Driver) waitForChange(ctx context.Context, again time.Time, failed bool) {
 	var alarm <-chan time.Time
 	now := d.Clock.Now()
 	if failed && (again.IsZero() || again.After(now.Add(retryPeriod))) {
@@ -64,9 +64,9 @@ func (d *Driver) rest(ctx context.Context, again time.Time, failed bool) {
 	}
 }
 
-// view also learns which machines registered before this process began.
-func (d *Driver) view(nodes corelisters.NodeLister) View {
-	view := View{Now: d.Clock.Now(), Faults: *d.faults.Load(), VMs: d.fleet.all(), Nodeless: nodes == nil}
+// buildView also records which machines registered before this process started.
+func (d *Driver) buildView(nodes corelisters.NodeLister) View {
+	view := View{Now: d.Clock.Now(), Faults: *d.faults.Load(), VMs: d.fleet.allVMs(), Nodeless: nodes == nil}
 	if nodes == nil {
 		return view
 	}
@@ -76,7 +76,7 @@ func (d *Driver) view(nodes corelisters.NodeLister) View {
 		view.Nodes[node.Name] = node
 	}
 	for i, v := range view.VMs {
-		if node := view.Nodes[v.Name]; node != nil && v.owns(node) && !v.Registered {
+		if node := view.Nodes[v.Name]; node != nil && v.ownsNode(node) && !v.Registered {
 			view.VMs[i].Registered = true
 			d.fleet.registered(v.Name)
 		}
@@ -101,8 +101,8 @@ func (d *Driver) watches() watches {
 	return w
 }
 
-// start returns when the caches are full or ctx has ended.
-func (w watches) start(ctx context.Context, d *Driver) (corelisters.NodeLister, error) {
+// startInformers returns when the caches are complete or ctx has ended.
+func (w watches) startInformers(ctx context.Context, d *Driver) (corelisters.NodeLister, error) {
 	faults := w.faults.Core().V1().ConfigMaps().Informer()
 	full, err := d.follow(ctx, faults)
 	if err != nil {
@@ -115,7 +115,7 @@ func (w watches) start(ctx context.Context, d *Driver) (corelisters.NodeLister, 
 		return nil, nil
 	}
 	nodes := w.nodes.Core().V1().Nodes()
-	if _, err := nodes.Informer().AddEventHandler(always(d.poke)); err != nil {
+	if _, err := nodes.Informer().AddEventHandler(always(d.wakeLoop)); err != nil {
 		return nil, err
 	}
 	w.nodes.StartWithContext(ctx)
@@ -123,8 +123,8 @@ func (w watches) start(ctx context.Context, d *Driver) (corelisters.NodeLister, 
 	return nodes.Lister(), nil
 }
 
-// stop waits for the goroutines of the informers, whose context has ended.
-func (w watches) stop() {
+// waitStopped waits for the goroutines of the informers, after their context has ended.
+func (w watches) waitStopped() {
 	w.faults.Shutdown()
 	if w.nodes != nil {
 		w.nodes.Shutdown()

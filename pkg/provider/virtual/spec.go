@@ -55,12 +55,12 @@ func ParseSpec(raw []byte) (Spec, error) {
 		"startupTaint": &taint, "taintsAtRegistration": &s.TaintsAtRegistration,
 	}.decode(raw)
 	if err != nil {
-		return Spec{}, at("providerSpec", err)
+		return Spec{}, atPath("providerSpec", err)
 	}
 	s.StartupTaint = taint.taint
 	s.Capacity, s.Allocatable = resources(capacity), resources(allocatable)
 	if err := s.complete(); err != nil {
-		return Spec{}, at("providerSpec", err)
+		return Spec{}, atPath("providerSpec", err)
 	}
 	return s, nil
 }
@@ -73,7 +73,7 @@ func (s *Spec) complete() error {
 	for name, amount := range s.Allocatable {
 		total, had := s.Capacity[name]
 		if !had || amount.Cmp(total) > 0 {
-			return at("allocatable", at(string(name), fmt.Errorf("%s is more than the capacity, %s", amount.String(), total.String())))
+			return atPath("allocatable", atPath(string(name), fmt.Errorf("%s is more than the capacity, %s", amount.String(), total.String())))
 		}
 	}
 	for name, amount := range s.Capacity {
@@ -83,15 +83,15 @@ func (s *Spec) complete() error {
 	}
 	return errors.Join(
 		labelled("zone", s.Zone), labelled("region", s.Region), labelled("instanceType", s.InstanceType),
-		oneOf("architecture", s.Architecture, "amd64", "arm64"),
+		checkOneOf("architecture", s.Architecture, "amd64", "arm64"),
 		positive(s.Capacity, corev1.ResourceCPU), positive(s.Capacity, corev1.ResourceMemory),
-		s.quota(),
+		s.checkQuota(),
 	)
 }
 
-func (s *Spec) quota() error {
+func (s *Spec) checkQuota() error {
 	if s.Quota != nil && *s.Quota < 0 {
-		return at("quota", errors.New("must not be negative"))
+		return atPath("quota", errors.New("must not be negative"))
 	}
 	return nil
 }
@@ -99,26 +99,26 @@ func (s *Spec) quota() error {
 // labelled: the value becomes a label of the Node.
 func labelled(name, value string) error {
 	if value == "" {
-		return at(name, errors.New("is required"))
+		return atPath(name, errors.New("is required"))
 	}
 	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-		return at(name, fmt.Errorf("%q becomes a label: %s", value, strings.Join(problems, ", ")))
+		return atPath(name, fmt.Errorf("%q becomes a label: %s", value, strings.Join(problems, ", ")))
 	}
 	return nil
 }
 
-func oneOf(name, value string, known ...string) error {
+func checkOneOf(name, value string, known ...string) error {
 	for _, k := range known {
 		if value == k {
 			return nil
 		}
 	}
-	return at(name, fmt.Errorf("%q is unknown, known are %s", value, strings.Join(known, ", ")))
+	return atPath(name, fmt.Errorf("%q is unknown, known are %s", value, strings.Join(known, ", ")))
 }
 
 func positive(list corev1.ResourceList, name corev1.ResourceName) error {
 	if amount := list[name]; amount.Sign() <= 0 {
-		return at("capacity", at(string(name), errors.New("is required and must be more than zero")))
+		return atPath("capacity", atPath(string(name), errors.New("is required and must be more than zero")))
 	}
 	return nil
 }
@@ -149,11 +149,11 @@ func (t *startupTaint) decode(raw []byte) error {
 	}
 	t.taint = taint
 	if problems := validation.IsQualifiedName(taint.Key); len(problems) > 0 {
-		return at("key", fmt.Errorf("%q: %s", taint.Key, strings.Join(problems, ", ")))
+		return atPath("key", fmt.Errorf("%q: %s", taint.Key, strings.Join(problems, ", ")))
 	}
 	if problems := validation.IsValidLabelValue(taint.Value); len(problems) > 0 {
-		return at("value", fmt.Errorf("%q: %s", taint.Value, strings.Join(problems, ", ")))
+		return atPath("value", fmt.Errorf("%q: %s", taint.Value, strings.Join(problems, ", ")))
 	}
-	return oneOf("effect", string(taint.Effect),
+	return checkOneOf("effect", string(taint.Effect),
 		string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute))
 }

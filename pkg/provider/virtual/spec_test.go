@@ -93,8 +93,8 @@ var _ = Describe("Boot delays", func() {
 			from := rapid.Int64Range(0, int64(time.Hour)).Draw(t, "from")
 			d := Delay{From: time.Duration(from), To: time.Duration(rapid.Int64Range(from, int64(2*time.Hour)).Draw(t, "to"))}
 			name := rapid.String().Draw(t, "name")
-			if got := d.Of(name); got < d.From || got > d.To || got != d.Of(name) {
-				t.Fatalf("%s boots in %s, then in %s; asked for %s to %s", name, got, d.Of(name), d.From, d.To)
+			if got := d.ForMachine(name); got < d.From || got > d.To || got != d.ForMachine(name) {
+				t.Fatalf("%s boots in %s, then in %s; asked for %s to %s", name, got, d.ForMachine(name), d.From, d.To)
 			}
 		})
 	})
@@ -102,7 +102,7 @@ var _ = Describe("Boot delays", func() {
 	It("differ between machines and use the whole range", func() {
 		d, least, most := Delay{From: time.Second, To: 11 * time.Second}, time.Hour, time.Duration(0)
 		for i := range 1000 {
-			delay := d.Of("pool-z1-" + strconv.Itoa(i))
+			delay := d.ForMachine("pool-z1-" + strconv.Itoa(i))
 			least, most = min(least, delay), max(most, delay)
 		}
 		Expect(least).To(BeNumerically("<", 1100*time.Millisecond))

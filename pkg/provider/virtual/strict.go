@@ -22,7 +22,7 @@ type fieldError struct {
 func (e *fieldError) Error() string { return e.path + ": " + e.err.Error() }
 func (e *fieldError) Unwrap() error { return e.err }
 
-func at(name string, err error) error {
+func atPath(name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func members(raw []byte, target func(name string) (any, error)) error {
 			err = member(found[name], into)
 		}
 		if err != nil {
-			return at(name, err)
+			return atPath(name, err)
 		}
 	}
 	return nil

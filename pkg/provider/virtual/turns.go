@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// turns allows one operation at a time to a machine, while others go on. Waiting ends with a
+// keyLocks allows one operation at a time to a machine, while others go on. Waiting ends with a
 // context, which it does not for a mutex.
-type turns struct {
+type keyLocks struct {
 	mu sync.Mutex
 	of map[string]*place
 }
@@ -19,19 +19,19 @@ type place struct {
 	users int // who has it or waits for it; a place nobody uses is forgotten
 }
 
-// enter waits for the lock of that name. The caller releases it with leave.
-func (t *turns) enter(ctx context.Context, name string) (leave func(), err error) {
-	p := t.join(name)
+// acquire waits for the lock of that name. The caller calls leave when it is done.
+func (t *keyLocks) acquire(ctx context.Context, name string) (leave func(), err error) {
+	p := t.reference(name)
 	select {
 	case p.taken <- struct{}{}:
-		return func() { <-p.taken; t.part(name, p) }, nil
+		return func() { <-p.taken; t.dereference(name, p) }, nil
 	case <-ctx.Done():
-		t.part(name, p)
+		t.dereference(name, p)
 		return nil, ctx.Err()
 	}
 }
 
-func (t *turns) join(name string) *place {
+func (t *keyLocks) reference(name string) *place {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
@@ -44,7 +44,7 @@ func (t *turns) join(name string) *place {
 	return t.of[name]
 }
 
-func (t *turns) part(name string, p *place) {
+func (t *keyLocks) dereference(name string, p *place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p.users--; p.users == 0 {

@@ -13,13 +13,13 @@ import (
 
 var _ = Describe("Turns", func() {
 	It("are taken one after the other for one name, at once for several, and forgotten afterwards", bubble(func() {
-		var t turns
+		var t keyLocks
 		from, now, most := time.Now(), 0, 0
 		ended := make(chan struct{}, 20)
 		for i := range 20 {
 			go func() {
 				defer func() { ended <- struct{}{} }()
-				leave, err := t.enter(context.Background(), []string{"a", "b"}[i%2])
+				leave, err := t.acquire(context.Background(), []string{"a", "b"}[i%2])
 				Expect(err).NotTo(HaveOccurred())
 				defer leave()
 				if i%2 == 0 {
@@ -41,12 +41,12 @@ var _ = Describe("Turns", func() {
 	}))
 
 	It("need not be waited for", bubble(func() {
-		var t turns
-		leave, err := t.enter(context.Background(), "a")
+		var t keyLocks
+		leave, err := t.acquire(context.Background(), "a")
 		Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, err = t.enter(ctx, "a")
+		_, err = t.acquire(ctx, "a")
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 		leave()
 		synctest.Wait()

@@ -41,11 +41,11 @@ func (v VM) ProviderID() string {
 	return scheme + v.Hardware.Zone + "/" + v.Name + "/" + strconv.FormatInt(v.Created.UnixNano(), 36)
 }
 
-// due is when the Node registers, as things are.
-func (v VM) due(f Fault) time.Time { return v.Created.Add(v.BootDelay + f.ExtraBootDelay) }
+// registersAt returns when the Node registers, if nothing changes.
+func (v VM) registersAt(f Fault) time.Time { return v.Created.Add(v.BootDelay + f.ExtraBootDelay) }
 
-// owns reports whether the Node is this machine's.
-func (v VM) owns(node *corev1.Node) bool {
+// ownsNode reports whether the Node belongs to this machine.
+func (v VM) ownsNode(node *corev1.Node) bool {
 	return node.Name == v.Name && node.Spec.ProviderID == v.ProviderID()
 }
 

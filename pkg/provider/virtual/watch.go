@@ -14,7 +14,7 @@ import (
 func (d *Driver) follow(ctx context.Context, informer cache.SharedIndexInformer) (cache.DoneChecker, error) {
 	read := func(object any) {
 		if config, ok := object.(*corev1.ConfigMap); ok {
-			d.read(ctx, config)
+			d.readFaults(ctx, config)
 		}
 	}
 	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -28,8 +28,8 @@ func (d *Driver) follow(ctx context.Context, informer cache.SharedIndexInformer)
 	return handle.HasSyncedChecker(), nil
 }
 
-// read takes over the faults that the ConfigMap holds, if it makes sense; else the last ones stay.
-func (d *Driver) read(ctx context.Context, config *corev1.ConfigMap) {
+// readFaults uses the faults of the ConfigMap if they are valid; otherwise the last ones stay.
+func (d *Driver) readFaults(ctx context.Context, config *corev1.ConfigMap) {
 	faults, err := ParseFaults(config.Data)
 	if err != nil {
 		d.complain(ctx, config, "InvalidFaults", err)
@@ -41,7 +41,7 @@ func (d *Driver) read(ctx context.Context, config *corev1.ConfigMap) {
 func (d *Driver) suffer(ctx context.Context, faults Faults) {
 	d.faults.Store(&faults)
 	klog.FromContext(ctx).V(2).Info("Faults in effect", "zones", len(faults.Zones), "classes", len(faults.Classes), "machines", len(faults.Machines))
-	d.poke()
+	d.wakeLoop()
 }
 
 // complain records an event about a ConfigMap that cannot be used.

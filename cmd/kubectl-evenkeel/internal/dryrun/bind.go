@@ -82,7 +82,7 @@ type spot struct {
 func (w *world) places(d *machine.MachineDeployment) map[string]*spot {
 	all := map[string]*spot{}
 	for _, m := range w.snapshot(d).Machines {
-		if m.Ready() && !pool.Going(m.Object) && !m.Marked() && m.Node != nil && !m.Node.Spec.Unschedulable {
+		if m.Ready() && !pool.BeingDeleted(m.Object) && !m.Marked() && m.Node != nil && !m.Node.Spec.Unschedulable {
 			all[m.Node.Name] = &spot{name: m.Node.Name, free: maps.Clone(m.Node.Status.Allocatable)}
 		}
 	}

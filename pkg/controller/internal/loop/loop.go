@@ -89,14 +89,14 @@ func (l *Loop) Run(ctx context.Context, caches ...cache.DoneChecker) {
 	}
 	for range l.options.Workers {
 		workers.Go(func() {
-			for l.next(ctx) {
+			for l.processNext(ctx) {
 			}
 		})
 	}
 	<-ctx.Done()
 }
 
-func (l *Loop) next(ctx context.Context) bool {
+func (l *Loop) processNext(ctx context.Context) bool {
 	key, shutdown := l.queue.Get()
 	if shutdown {
 		return false

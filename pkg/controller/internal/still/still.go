@@ -39,9 +39,9 @@ func (c *Clock) Now() time.Time {
 // Since returns the time since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// Ended returns a context that has ended: a function that is run with it releases everything that
-// it holds, and returns.
-func Ended() context.Context {
+// EndedContext returns a context that has ended: a function that is run with it releases everything
+// that it holds, and returns.
+func EndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -56,7 +56,7 @@ type Informer struct {
 // NewInformer shows objects by namespace and name, and by the indices given.
 func NewInformer[T any](objects []T, by cache.Indexers) (Informer, error) {
 	i := Informer{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, by)}
-	return i, Show(i.store, objects)
+	return i, Replace(i.store, objects)
 }
 
 // HasSynced reports whether it was made of anything.
@@ -71,8 +71,8 @@ func (i Informer) GetIndexer() cache.Indexer { return i.store }
 // LastSyncResourceVersion is unknown.
 func (i Informer) LastSyncResourceVersion() string { return "" }
 
-// Show makes a store contain these objects and no others.
-func Show[T any](store cache.Store, objects []T) error {
+// Replace makes a store contain these objects and no others.
+func Replace[T any](store cache.Store, objects []T) error {
 	items := make([]any, 0, len(objects))
 	for _, o := range objects {
 		items = append(items, o)

@@ -41,14 +41,14 @@ var _ = Describe("What is still", func() {
 		Expect(informer.HasSynced()).To(BeTrue())
 		Expect(informer.GetStore().ListKeys()).To(ConsistOf("n/a", "n/b"))
 		Expect(informer.GetIndexer().ByIndex("first", "a")).To(ConsistOf(HaveField("Name", "a")))
-		Expect(still.Show(informer.GetStore(), pods("c"))).To(Succeed())
+		Expect(still.Replace(informer.GetStore(), pods("c"))).To(Succeed())
 		Expect(informer.GetStore().ListKeys()).To(ConsistOf("n/c"))
 		Expect(informer.GetIndexer().ByIndex("first", "a")).To(BeEmpty())
 	})
 
 	It("never fills where it was given nothing", func() {
 		Expect(still.Informer{}.HasSynced()).To(BeFalse())
-		Expect(still.Ended().Err()).To(HaveOccurred())
+		Expect(still.EndedContext().Err()).To(HaveOccurred())
 	})
 
 	It("merges as an API server does", func() {
