@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	_ "time/tzdata" // the image has no time zones
+)
+
+// Window is active from each start until the next end, or for a duration.
+type Window struct {
+	start Cron
+	end   *Cron
+	lasts time.Duration
+	zone  *time.Location
+}
+
+// Parse reads a window: a start with either an end or a duration, in a time zone, which is UTC if empty. The error describes what to
+// write.
+func Parse(start, end, duration, zone string) (w Window, err error) {
+	if w.start, err = ParseCron(start); err != nil {
+		return w, fmt.Errorf("start: %w", err)
+	}
+	if w.zone, err = location(zone); err != nil {
+		return w, err
+	}
+	switch {
+	case (end == "") == (duration == ""):
+		return w, errors.New("set either end or duration")
+	case end != "":
+		ends, err := ParseCron(end)
+		if err != nil {
+			return w, fmt.Errorf("end: %w", err)
+		}
+		w.end = &ends
+		return w, nil
+	}
+	if w.lasts, err = time.ParseDuration(duration); err != nil || w.lasts < time.Minute {
+		return w, fmt.Errorf("duration %.40q: write at least 1m, for example 8h or 1h30m", duration)
+	}
+	return w, nil
+}
+
+func location(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name) // of an empty name, UTC
+	if err != nil || name == "Local" {
+		return nil, fmt.Errorf("time zone %.64q is not known: name one of the IANA database, for example Europe/Berlin", name)
+	}
+	return zone, nil
+}
+
+// At reports whether a window is active at an instant, and when that may change. The change is zero if none is in sight.
+func (w Window) At(t time.Time) (active bool, change time.Time) {
+	started, ever := w.start.Last(t, w.zone)
+	if !ever {
+		change, _ = w.start.Next(t, w.zone)
+		return false, change
+	}
+	if w.end == nil {
+		active, change = t.Sub(started) < w.lasts, started.Add(w.lasts)
+	} else {
+		ended, has := w.end.Last(t, w.zone)
+		active = !has || !ended.After(started)
+		change, _ = w.end.Next(t, w.zone)
+	}
+	if !active {
+		change, _ = w.start.Next(t, w.zone)
+	}
+	return active, change
+}
