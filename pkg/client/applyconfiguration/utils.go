@@ -40,6 +40,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &autoscalingv1alpha1.PlacementApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rebalance"):
 		return &autoscalingv1alpha1.RebalanceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Reserve"):
+		return &autoscalingv1alpha1.ReserveApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReserveChange"):
+		return &autoscalingv1alpha1.ReserveChangeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReservePools"):
+		return &autoscalingv1alpha1.ReservePoolsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReservePoolStatus"):
+		return &autoscalingv1alpha1.ReservePoolStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReserveSchedule"):
+		return &autoscalingv1alpha1.ReserveScheduleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReserveSpec"):
+		return &autoscalingv1alpha1.ReserveSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReserveStatus"):
+		return &autoscalingv1alpha1.ReserveStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ScaleTargetReference"):
 		return &autoscalingv1alpha1.ScaleTargetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Unreachable"):

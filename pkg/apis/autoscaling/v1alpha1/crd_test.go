@@ -30,7 +30,13 @@ func TestAutoscaling(t *testing.T) {
 // judged is what an API server says of an object: its schema, then its rules.
 func judged(object map[string]any) field.ErrorList {
 	GinkgoHelper()
-	text, err := os.ReadFile("../../../../kubernetes/crds/autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers.yaml")
+	return judgedBy("federatedhorizontalpodautoscalers", object)
+}
+
+// judgedBy judges by the schema of a resource.
+func judgedBy(resource string, object map[string]any) field.ErrorList {
+	GinkgoHelper()
+	text, err := os.ReadFile("../../../../kubernetes/crds/autoscaling.evenkeel.dev_" + resource + ".yaml")
 	Expect(err).NotTo(HaveOccurred())
 	crd, inside := &apiextensionsv1.CustomResourceDefinition{}, &apiextensions.CustomResourceValidation{}
 	Expect(yaml.UnmarshalStrict(text, crd)).To(Succeed())

@@ -27,7 +27,10 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &FederatedHorizontalPodAutoscaler{}, &FederatedHorizontalPodAutoscalerList{})
+	scheme.AddKnownTypes(SchemeGroupVersion,
+		&FederatedHorizontalPodAutoscaler{}, &FederatedHorizontalPodAutoscalerList{},
+		&Reserve{}, &ReserveList{},
+	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -43,6 +43,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=autoscaling.evenkeel.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("reserves"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Autoscaling().V1alpha1().Reserves().Informer()}, nil
 
 		// Group=balancer.x-k8s.io, Version=v1alpha1
 	case balancerv1alpha1.SchemeGroupVersion.WithResource("balancers"):

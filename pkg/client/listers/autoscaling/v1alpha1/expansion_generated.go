@@ -11,3 +11,11 @@ type FederatedHorizontalPodAutoscalerListerExpansion interface{}
 // FederatedHorizontalPodAutoscalerNamespaceListerExpansion allows custom methods to be added to
 // FederatedHorizontalPodAutoscalerNamespaceLister.
 type FederatedHorizontalPodAutoscalerNamespaceListerExpansion interface{}
+
+// ReserveListerExpansion allows custom methods to be added to
+// ReserveLister.
+type ReserveListerExpansion interface{}
+
+// ReserveNamespaceListerExpansion allows custom methods to be added to
+// ReserveNamespaceLister.
+type ReserveNamespaceListerExpansion interface{}

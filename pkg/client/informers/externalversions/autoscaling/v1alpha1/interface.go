@@ -12,6 +12,8 @@ import (
 type Interface interface {
 	// FederatedHorizontalPodAutoscalers returns a FederatedHorizontalPodAutoscalerInformer.
 	FederatedHorizontalPodAutoscalers() FederatedHorizontalPodAutoscalerInformer
+	// Reserves returns a ReserveInformer.
+	Reserves() ReserveInformer
 }
 
 type version struct {
@@ -28,4 +30,9 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // FederatedHorizontalPodAutoscalers returns a FederatedHorizontalPodAutoscalerInformer.
 func (v *version) FederatedHorizontalPodAutoscalers() FederatedHorizontalPodAutoscalerInformer {
 	return &federatedHorizontalPodAutoscalerInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Reserves returns a ReserveInformer.
+func (v *version) Reserves() ReserveInformer {
+	return &reserveInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

@@ -15,6 +15,7 @@ import (
 type AutoscalingV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	FederatedHorizontalPodAutoscalersGetter
+	ReservesGetter
 }
 
 // AutoscalingV1alpha1Client is used to interact with features provided by the autoscaling.evenkeel.dev group.
@@ -24,6 +25,10 @@ type AutoscalingV1alpha1Client struct {
 
 func (c *AutoscalingV1alpha1Client) FederatedHorizontalPodAutoscalers(namespace string) FederatedHorizontalPodAutoscalerInterface {
 	return newFederatedHorizontalPodAutoscalers(c, namespace)
+}
+
+func (c *AutoscalingV1alpha1Client) Reserves(namespace string) ReserveInterface {
+	return newReserves(c, namespace)
 }
 
 // NewForConfig creates a new AutoscalingV1alpha1Client for the given config.

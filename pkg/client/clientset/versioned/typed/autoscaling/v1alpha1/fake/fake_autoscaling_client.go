@@ -18,6 +18,10 @@ func (c *FakeAutoscalingV1alpha1) FederatedHorizontalPodAutoscalers(namespace st
 	return newFakeFederatedHorizontalPodAutoscalers(c, namespace)
 }
 
+func (c *FakeAutoscalingV1alpha1) Reserves(namespace string) v1alpha1.ReserveInterface {
+	return newFakeReserves(c, namespace)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeAutoscalingV1alpha1) RESTClient() rest.Interface {
