@@ -50,6 +50,8 @@ type Zone struct {
 	Excess int `json:"excess"`
 	// Asked is the excess as it was written: a count, a percentage, resources, or nothing.
 	Asked string `json:"asked,omitempty"`
+	// Reserve is the name of the Reserve that asks for the excess; empty where none does, or not for more than is asked for anyway.
+	Reserve string `json:"reserve,omitempty"`
 	// Applied is A: what machine-controller-manager is asked to run on top of replicas now.
 	Applied int `json:"applied"`
 	// Counted is how many machines of the reserve spec.replicas includes.

@@ -24,6 +24,9 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 		z.Bounds = &Bounds{Min: int(b.Min), Max: int(b.Max)}
 	}
 	z.Excess = excess(s)
+	if r := requested(s); r != nil {
+		z.Reserve = r.Reserve
+	}
 	for _, m := range z.Machines {
 		z.Count[m.State]++
 	}
@@ -46,6 +49,24 @@ func excess(s pool.Snapshot) int {
 
 // excessText returns the text of the excess that applies, or of an invalid one.
 func excessText(s pool.Snapshot) string {
+	if r := requested(s); r != nil {
+		return strconv.Itoa(int(r.Machines))
+	}
+	return ownExcessText(s)
+}
+
+// requested returns what a Reserve requests if that is more than the MachineDeployment's own excess.
+func requested(s pool.Snapshot) *v1alpha1.RequestedExcess {
+	own := s.Wishes
+	own.Requested = nil
+	wanted, err := reserve.Effective(own, s.Workload, s.Allocatable)
+	if r := s.Wishes.Requested; err == nil && s.WishesErr == nil && r != nil && int(r.Machines) > wanted.Wish {
+		return r
+	}
+	return nil
+}
+
+func ownExcessText(s pool.Snapshot) string {
 	w, annotations := s.Wishes, s.Deployment.Annotations
 	share, shared := annotations[v1alpha1.ShareAnnotation]
 	switch bounds, bounded := annotations[v1alpha1.BoundsAnnotation]; {

@@ -3,6 +3,8 @@
 package pool_test
 
 import (
+	"strings"
+
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -241,6 +243,18 @@ var _ = Describe("A snapshot", func() {
 		Expect(s.Wishes.Bounds).NotTo(BeNil())
 		w.deployment.Annotations[machine.BoundsAnnotation] = "none"
 		Expect(w.read().WishesErr).To(MatchError(ContainSubstring("bounds")), "bounds come first")
+	})
+
+	It("reads what a Reserve requests, and is told where that is invalid", func() {
+		w := newWorld()
+		w.deployment.Annotations[machine.RequestedExcessAnnotation] = "office-hours=3"
+		Expect(*w.read().Wishes.Requested).To(Equal(machine.RequestedExcess{Reserve: "office-hours", Machines: 3}))
+		for _, text := range []string{"", "3", "=3", "a=", "a=-1", "a=b=3", "A=3", "a=4294967296", "a=01", strings.Repeat("a", 254) + "=1"} {
+			w.deployment.Annotations[machine.RequestedExcessAnnotation] = text
+			s := w.read()
+			Expect(s.Wishes.Requested).To(BeNil(), text)
+			Expect(s.WishesErr).To(MatchError(ContainSubstring("requested excess")), text)
+		}
 	})
 
 	It("takes the field's last value for one that was removed", func() {

@@ -3,6 +3,8 @@
 package pool
 
 import (
+	"cmp"
+
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -14,6 +16,8 @@ type Wishes struct {
 	Bounds *machine.Bounds
 	// Field is spec.excessReplicas. Where that has been removed by a client that does not know it, it is what the field said last.
 	Field *int32
+	// Requested is what a Reserve requests, nil where none does.
+	Requested *machine.RequestedExcess
 }
 
 // WishesOf reads the requested excess of a MachineDeployment. The error names an invalid
@@ -22,12 +26,11 @@ func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {
 	if w.Field = d.Spec.ExcessReplicas; w.Field == nil {
 		w.Field, _ = Parsed(d.Annotations, machine.WantedExcessAnnotation, machine.ParseShare)
 	}
-	var shareErr error
-	w.Share, shareErr = Parsed(d.Annotations, machine.ShareAnnotation, machine.ParseShare)
-	if w.Bounds, err = Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds); err == nil {
-		err = shareErr
-	}
-	return w, err
+	var errs [3]error
+	w.Bounds, errs[0] = Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
+	w.Share, errs[1] = Parsed(d.Annotations, machine.ShareAnnotation, machine.ParseShare)
+	w.Requested, errs[2] = Parsed(d.Annotations, machine.RequestedExcessAnnotation, machine.ParseRequestedExcess)
+	return w, cmp.Or(errs[0], errs[1], errs[2])
 }
 
 // Parsed is the value of an annotation, nil where it is not set or invalid.

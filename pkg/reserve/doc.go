@@ -56,8 +56,9 @@
 //  11. Priorities: ready reserve machines 5, victims 2, all others 3. The rule does not change other values.
 //  12. Named. If a reserve machine is named for deletion while more than R serve and run, the client that named it lowered R
 //     for it, and R is restored, once.
-//  13. Which excess counts: the share of a pool, else the excess in bounds, else the field, else none. Percentages and
-//     resources are rounded up to machines; of several, the largest counts ([Effective]).
+//  13. Which excess counts: the share of a pool, else the excess in bounds, else the field, else none; and what a Reserve
+//     requests, if that is more. Percentages and resources are rounded up to machines; of several, the largest counts
+//     ([Effective]).
 //  14. Nothing is written to a machine that has no provider id yet, or that is leaving.
 //  15. Unknown Nodes. While Nodes and pods cannot be read, nothing is decided that depends on them: no machine moves, none gets
 //     a priority, patience with a surplus does not run, and A falls only by machines that were never created. Machines are created,

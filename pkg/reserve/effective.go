@@ -31,8 +31,8 @@ type EffectiveExcess struct {
 }
 
 // Effective returns the number of machines to keep in reserve beside replicas (law 13). A share
-// takes precedence over bounds, and bounds over the field. The error is ErrUnknownCapacity if an
-// excess in resources cannot be converted to machines.
+// takes precedence over bounds, and bounds over the field. What a Reserve requests counts if it is
+// more. The error is ErrUnknownCapacity if an excess in resources cannot be converted to machines.
 func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (EffectiveExcess, error) {
 	wanted := EffectiveExcess{Max: Unbounded}
 	if w.Bounds != nil {
@@ -48,6 +48,9 @@ func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Effecti
 		wanted.Wish = int(*w.Field)
 	}
 	wanted.Wish = max(0, wanted.Wish)
+	if w.Requested != nil {
+		wanted.Wish = max(wanted.Wish, int(w.Requested.Machines))
+	}
 	wanted.Excess = max(0, min(wanted.Wish, wanted.Max-replicas))
 	return wanted, err
 }

@@ -87,6 +87,21 @@ var _ = DescribeTable("Which excess counts, and what bounds leave of it (13)",
 	Entry("a field below 0", nil, "", ptr.To[int32](-1), 0, EffectiveExcess{0, 0, Unbounded}),
 )
 
+var _ = DescribeTable("What a Reserve requests counts if it is more (13)",
+	func(own Wishes, requested, replicas int, want EffectiveExcess) {
+		own.Requested = &machine.RequestedExcess{Reserve: "a", Machines: int32(requested)}
+		Expect(Effective(own, replicas, large)).To(Equal(want))
+	},
+	Entry("than nothing", Wishes{}, 2, 3, EffectiveExcess{2, 2, Unbounded}),
+	Entry("than the field", Wishes{Field: ptr.To[int32](1)}, 2, 3, EffectiveExcess{2, 2, Unbounded}),
+	Entry("but not less than the field", Wishes{Field: ptr.To[int32](3)}, 2, 3, EffectiveExcess{3, 3, Unbounded}),
+	Entry("than a share", Wishes{Share: ptr.To[int32](1), Field: ptr.To[int32](9)}, 2, 3, EffectiveExcess{2, 2, Unbounded}),
+	Entry("within max", Wishes{Bounds: &machine.Bounds{Min: 1, Max: 4}}, 2, 3, EffectiveExcess{2, 1, 4}),
+	Entry("not above max", Wishes{Bounds: &machine.Bounds{Min: 1, Max: 4}}, 2, 5, EffectiveExcess{2, 0, 4}),
+	Entry("none", Wishes{Field: ptr.To[int32](1)}, 0, 3, EffectiveExcess{1, 1, Unbounded}),
+	Entry("the largest there is", Wishes{Bounds: &machine.Bounds{Max: math.MaxInt32}}, math.MaxInt32, 3, EffectiveExcess{math.MaxInt32, math.MaxInt32 - 3, math.MaxInt32}),
+)
+
 var _ = It("Resources are covered, and by no machine more than needed (13)", func() {
 	quantity := rapid.StringMatching(`[1-9][0-9]{0,2}(m|k|M|G|T|Ki|Mi|Gi)?`)
 	rapid.Check(GinkgoT(), func(t *rapid.T) {

@@ -32,6 +32,8 @@ type desired struct {
 	managed []metav1.ManagedFieldsEntry
 	// abandonedBy is the owner that gave the field up, and so asks for nothing.
 	abandonedBy string
+	// requested is what a Reserve requests, if that is what counts.
+	requested *v1alpha1.RequestedExcess
 	// fieldConflict is with clients that write a field that shows a derived value; lastWriter is
 	// one of them.
 	fieldConflict FieldConflict
@@ -88,7 +90,9 @@ func desiredReserve(v View) desired {
 		w.updateRecord(d, v.Pruned, v.Now)
 		wishes.Field = w.recorded
 	}
-	w.EffectiveExcess, err = reserve.Effective(wishes, v.Memory.workload(d), v.Allocatable)
+	own := wishes
+	own.Requested = nil
+	w.EffectiveExcess, err = reserve.Effective(own, v.Memory.workload(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
 		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node", err))
@@ -98,10 +102,21 @@ func desiredReserve(v View) desired {
 	if derived {
 		w.showDerived(v)
 	}
+	w.addRequested(wishes.Requested, v.Memory.workload(d))
 	if draining || v.AllLeaving && w.accounting == pool.Inclusive {
 		w.Wish, w.Excess = 0, 0
 	}
 	return w
+}
+
+// addRequested lets what a Reserve requests count if it is more than the MachineDeployment's own
+// excess. The field does not show it.
+func (w *desired) addRequested(r *v1alpha1.RequestedExcess, replicas int) {
+	if r == nil || int(r.Machines) <= w.Wish {
+		return
+	}
+	w.requested, w.Wish = r, int(r.Machines)
+	w.Excess = max(0, min(w.Wish, w.Max-replicas))
 }
 
 // draining reports whether the reserve is to be given up, whatever else asks for one.

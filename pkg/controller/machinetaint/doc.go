@@ -30,7 +30,7 @@
 //  4. A field that its owner removes means 0, as an explicit 0 does. If another client drops it, its last value is restored.
 //     The MachineDeployment records the owners.
 //  5. If bounds or a share determine the excess, spec.excessReplicas shows the result. The condition names a client that keeps
-//     writing the field, and the field is overwritten less and less often.
+//     writing the field, and the field is overwritten less and less often. The field does not show what a Reserve requests.
 //  6. Invalid settings leave the reserve as it is, and a condition describes what to write.
 //  7. Each write contains the resourceVersion that it was decided on, and no decision is based on versions older than our own
 //     writes. A Machine that is in reserve, or was, is deleted only at the version that machine-controller-manager saw, and only

@@ -123,6 +123,9 @@ func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment
 	if d.Spec.ExcessReplicas != nil {
 		wanted = d.Spec.ExcessReplicas
 	}
+	if r, _ := pool.Parsed(d.Annotations, v1alpha1.RequestedExcessAnnotation, v1alpha1.ParseRequestedExcess); r != nil && r.Machines > ptr.Deref(wanted, 0) {
+		wanted = &r.Machines
+	}
 	asked := appliedExcess(d).Excess
 	if wanted == nil && asked == 0 {
 		return

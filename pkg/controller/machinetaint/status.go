@@ -44,6 +44,9 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 	case s.Reason == reserve.NotWanted && s.Reserve == 0:
 		r.Silent = true
 	}
+	if w.requested != nil {
+		r.Message += fmt.Sprintf("; Reserve %s requests %d", w.requested.Reserve, w.requested.Machines)
+	}
 	r.Message += w.conflictMessage(v)
 	if v.Pruned {
 		r.Message += "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"

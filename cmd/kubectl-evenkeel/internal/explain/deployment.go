@@ -81,6 +81,8 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	switch {
 	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
 		a.addReason("No reserve is desired: the annotation %s overrides everything else.", v1alpha1.DrainReserveAnnotation)
+	case z.Reserve != "":
+		a.addReason("The excess is %s, because Reserve %s requests that many: it is more than the MachineDeployment's own excess (law 13).", z.Asked, z.Reserve)
 	case share != "":
 		a.addReason("The excess is %s, its share of the pool's: a share counts before bounds and before the field (law 13).", share)
 	case strings.Count(bounds, ":") == 2:
