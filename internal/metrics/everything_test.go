@@ -35,6 +35,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
@@ -67,7 +68,7 @@ func everything() *recorder {
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
 	}
-	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.balancer, h.federatedhpa} {
+	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.reserves, h.balancer, h.federatedhpa} {
 		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
@@ -118,6 +119,15 @@ func (h *house) balance() {
 		balance.Informers{Machines: h.machines, Target: h.target}, h.events, balance.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
+}
+
+func (h *house) reserves() {
+	all := h.ours.Autoscaling().V1alpha1().Reserves()
+	c, err := reserves.New(reserves.Clients{Reserves: h.client.AutoscalingV1alpha1(), Machines: h.client.MachineV1alpha1()},
+		reserves.Informers{Reserves: all, Machines: h.machines, Target: h.target}, h.events, reserves.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+	put(all.Informer(), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "office-hours", Namespace: fixture.Namespace}})
 }
 
 func (h *house) balancer() {

@@ -17,6 +17,7 @@ type part struct{ word, title, page string }
 var parts = []part{
 	{"cluster", "Clusters", "troubleshooting.md"},
 	{"reserve", "The reserve", "reserve.md"},
+	{"reserves", "Reserves", "spec/reserve.md"},
 	{"release", "Release", "release.md"},
 	{"balance", "Zones", "zones.md"},
 	{"nodegroup", "Node groups", "autoscaler.md"},

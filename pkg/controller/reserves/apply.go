@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+// Withdraw removes what Reserves requested of MachineDeployments, for where there can be no Reserves any more.
+func Withdraw(ctx context.Context, client machineclient.MachineDeploymentsGetter, deployments cache.Indexer) error {
+	c := Controller{clients: Clients{Machines: client}, metrics: newMetrics(nil, nil), written: written.NewCache[*machine.MachineDeployment](deployments, nil)}
+	var v View
+	for _, d := range stores.List[*machine.MachineDeployment](deployments) {
+		v.Pools = append(v.Pools, Pool{Deployment: d})
+	}
+	return c.apply(ctx, NewPlan(v))
+}
+
+// apply writes what is requested of MachineDeployments. One that cannot be written holds up no other.
+func (c *Controller) apply(ctx context.Context, p Plan) error {
+	var errs []error
+	for _, r := range p.Requests {
+		errs = append(errs, c.request(ctx, r))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) request(ctx context.Context, r Request) error {
+	d := r.Deployment
+	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, annotationPatch(d, r.Text), metav1.PatchOptions{})
+	c.metrics.wrote("request", err)
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
+	}
+	c.written.Note(answer)
+	klog.FromContext(ctx).V(2).Info("Requested spare machines", "machineDeployment", d.Name, "was", d.Annotations[machine.RequestedExcessAnnotation], "is", r.Text)
+	return nil
+}
+
+// annotationPatch is a merge patch on the version that it was decided on.
+func annotationPatch(d *machine.MachineDeployment, text string) []byte {
+	value := any(text)
+	if text == "" {
+		value = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": d.ResourceVersion, "annotations": map[string]any{machine.RequestedExcessAnnotation: value},
+	}})
+	if err != nil {
+		panic(fmt.Sprintf("encode patch: %v", err)) // strings always encode
+	}
+	return patch
+}
+
+// report writes the statuses that have changed, and tells of what has begun.
+func (c *Controller) report(ctx context.Context, p Plan) error {
+	var errs []error
+	for _, d := range p.Decisions {
+		errs = append(errs, c.reportOne(ctx, d))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) reportOne(ctx context.Context, d Decision) error {
+	was := d.Reserve.Status
+	after := d.Reserve.DeepCopy()
+	if after.Status = NewStatus(d, c.clock.Now()); equality.Semantic.DeepEqual(was, after.Status) {
+		return nil
+	}
+	answer, err := c.clients.Reserves.Reserves(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
+	c.metrics.wrote("status", err)
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("write status of reserve %s: %w", after.Name, err))
+	}
+	c.statuses.Note(answer)
+	for _, n := range news(was, after.Status) {
+		c.recorder.Event(d.Reserve, n.kind, n.reason, n.message)
+	}
+	return nil
+}
+
+// event is one to record.
+type event struct{ kind, reason, message string }
+
+// news is what is worth an event.
+func news(was, is v1alpha1.ReserveStatus) (all []event) {
+	if was.DesiredReplicas != is.DesiredReplicas {
+		all = append(all, event{corev1.EventTypeNormal, "DesiredReplicasChanged",
+			fmt.Sprintf("Desired machines changed from %d to %d", was.DesiredReplicas, is.DesiredReplicas)})
+	}
+	before, now := meta.FindStatusCondition(was.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(is.Conditions, v1alpha1.ConditionReady)
+	if before != nil && before.Reason == now.Reason {
+		return all
+	}
+	known, kind := reason.Reserve[v1alpha1.ConditionReady].Find(now.Reason), corev1.EventTypeWarning
+	if known.Status == reason.True {
+		kind = corev1.EventTypeNormal
+	}
+	if known.Event != "" {
+		all = append(all, event{kind, known.Event, now.Message})
+	}
+	return all
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

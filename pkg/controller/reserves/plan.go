@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+const (
+	// lookAgain is the longest wait for a schedule, so that a clock that is set is noticed.
+	lookAgain = 10 * time.Minute
+	// capacityAgain is when to look again for the capacity of machines.
+	capacityAgain = 30 * time.Second
+)
+
+// NewPlan decides.
+func NewPlan(v View) Plan {
+	var p Plan
+	for _, r := range v.Reserves {
+		if r.DeletionTimestamp != nil {
+			continue
+		}
+		d, again := v.decide(r)
+		p.Decisions = append(p.Decisions, d)
+		p.Again = sooner(p.Again, again)
+	}
+	slices.SortFunc(p.Decisions, func(a, b Decision) int { return cmp.Compare(a.Reserve.Name, b.Reserve.Name) })
+	p.Requests = v.requests(p.Decisions)
+	return p
+}
+
+// decide decides about one Reserve. It returns when to look again, 0 for never.
+func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
+	d := Decision{Reserve: r}
+	selects, err := selection(r.Spec.Pools)
+	if err != nil {
+		return v.stand(d, named(r.Status), reason.Invalid, err), 0
+	}
+	sites := v.sites(selects, r.Status)
+	terms, err := readTerms(r.Spec)
+	if err != nil {
+		return v.stand(d, selects, reason.Invalid, err), 0
+	}
+	if r.Spec.Suspend {
+		d.spread(sites, 0)
+		d.Reason, d.Message = reason.Suspended, "spec.suspend is true, so no machines are requested"
+		return d, 0
+	}
+	replicas, least := workload(sites)
+	for _, t := range terms {
+		t.count(replicas, least)
+	}
+	desired, active, soonest, err := total(terms, v.Now)
+	if err != nil && len(sites) > 0 {
+		return v.stand(d, selects, reason.CapacityUnknown, err), capacityAgain
+	}
+	d.Desired, d.Active = desired, active
+	if len(sites) > 0 {
+		d.Next = nextChange(terms, desired, v.Now)
+	}
+	short := d.spread(sites, desired)
+	d.judge(sites, short)
+	return d, until(soonest, v.Now)
+}
+
+// stand leaves a Reserve as it was (law 5).
+func (v View) stand(d Decision, selects func(*machine.MachineDeployment) bool, why string, err error) Decision {
+	for _, s := range v.sites(selects, d.Reserve.Status) {
+		d.Parts = append(d.Parts, s.part(s.current))
+	}
+	d.Desired, d.Active = int(d.Reserve.Status.DesiredReplicas), d.Reserve.Status.ActiveSchedules
+	d.Reason, d.Message = why, fmt.Sprintf("%v; until this is fixed, the Reserve requests what it requested before", err)
+	return d
+}
+
+// named selects the MachineDeployments that a status names.
+func named(s v1alpha1.ReserveStatus) func(*machine.MachineDeployment) bool {
+	return func(d *machine.MachineDeployment) bool {
+		return slices.ContainsFunc(s.Pools, func(p v1alpha1.ReservePoolStatus) bool { return p.Name == d.Name })
+	}
+}
+
+// spread spreads machines over MachineDeployments (laws 2 and 4), and returns how many have no room.
+func (d *Decision) spread(sites []site, desired int) (short int) {
+	targets, ills := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites))
+	current, ready := make([]int64, len(sites)), make([]int64, len(sites))
+	for i, s := range sites {
+		current[i], ready[i] = int64(s.current), int64(s.ready())
+		targets[i] = distribute.Target{Key: s.Deployment.Name, Weight: 1, Max: int64(min(s.room, math.MaxInt32)), Current: current[i]}
+		ills[i] = distribute.Health{Blocked: s.blocked, Usable: ready[i], Probe: 1}
+	}
+	goal, err := distribute.WithFallback(int64(desired), targets, ills, distribute.Options{})
+	if err != nil {
+		goal.Replicas = current // counts are bounded: there is no such input
+	}
+	next := step(sites, current, ready, goal.Replicas, int64(desired))
+	for i, s := range sites {
+		d.Parts = append(d.Parts, s.part(int(next[i])))
+	}
+	return int(goal.Overflow)
+}
+
+// step is how far to go now: a machine that is ready stays until the one that stands in for it is ready.
+func step(sites []site, current, ready, goal []int64, desired int64) []int64 {
+	var usable int64
+	for i, s := range sites {
+		if s.blocked {
+			usable += min(goal[i], ready[i])
+		} else {
+			usable += goal[i]
+		}
+	}
+	next, err := distribute.Step(current, ready, goal, min(desired, usable), max(1, desired), 0)
+	if err != nil {
+		return goal // as above
+	}
+	for i, s := range sites {
+		next[i] = min(next[i], int64(s.room)) // max is never passed, also not on the way
+	}
+	return next
+}
+
+// ready is how many spare machines are ready there, whoever asks for them.
+func (s *site) ready() int { return int(max(0, s.Deployment.Status.ReadyExcessReplicas)) }
+
+func (s *site) part(machines int) Part {
+	exist := int(max(0, s.Deployment.Status.ExcessReplicas))
+	return Part{Deployment: s.Deployment, Machines: machines, Exist: min(machines, exist), Ready: min(machines, s.ready()), Blocked: s.blocked && machines > 0}
+}
+
+// requests are the annotations that differ from what is decided (laws 3 and 6). Parts learn what counts in their place.
+func (v View) requests(decisions []Decision) []Request {
+	most := map[string]machine.RequestedExcess{}
+	for _, d := range decisions {
+		for _, p := range d.Parts {
+			if has := most[p.Deployment.Name]; p.Machines > int(has.Machines) {
+				most[p.Deployment.Name] = machine.RequestedExcess{Reserve: d.Reserve.Name, Machines: int32(p.Machines)}
+			}
+		}
+	}
+	for _, d := range decisions {
+		for i, p := range d.Parts {
+			d.Parts[i].CountedBy = v.countedBy(d.Reserve.Name, p, most[p.Deployment.Name])
+		}
+	}
+	var all []Request
+	for _, p := range v.Pools {
+		text := ""
+		if r := most[p.Deployment.Name]; r.Machines > 0 {
+			text = r.String()
+		}
+		is, set := p.Deployment.Annotations[machine.RequestedExcessAnnotation]
+		if p.Deployment.DeletionTimestamp == nil && (is != text || set && text == "") {
+			all = append(all, Request{p.Deployment, text})
+		}
+	}
+	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
+	return all
+}
+
+// countedBy is what determines the number of spare machines of a MachineDeployment, if not the Reserve of that name.
+func (v View) countedBy(name string, p Part, most machine.RequestedExcess) string {
+	if p.Machines == 0 {
+		return ""
+	}
+	wishes, err := pool.WishesOf(p.Deployment)
+	if wishes.Requested = nil; err != nil {
+		return ""
+	}
+	i := slices.IndexFunc(v.Pools, func(q Pool) bool { return q.Deployment == p.Deployment })
+	own, err := reserve.Effective(wishes, max(0, int(pool.Requested(p.Deployment))), v.Pools[i].Allocatable)
+	switch {
+	case err == nil && own.Wish >= int(most.Machines):
+		return source(wishes)
+	case most.Reserve != name:
+		return "Reserve " + most.Reserve
+	}
+	return ""
+}
+
+// source is where a MachineDeployment's own excess comes from, in the order in which that counts.
+func source(w pool.Wishes) string {
+	switch {
+	case w.Share != nil:
+		return "the pool's excess"
+	case w.Bounds != nil && w.Bounds.Excess != nil:
+		return "the excess in bounds"
+	}
+	return "spec.excessReplicas"
+}
+
+// until is how long to wait for an instant, but never too long; 0 where there is none.
+func until(at, now time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, min(at.Sub(now), lookAgain))
+}
+
+// sooner is the shorter of two waits, of which 0 never ends.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

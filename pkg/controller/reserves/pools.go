@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// workerPool is the label by which MachineDeployments of a Gardener's worker pool are known.
+const workerPool = "worker.gardener.cloud/pool"
+
+// site is a MachineDeployment as a Reserve sees it.
+type site struct {
+	Pool
+	replicas int
+	// room is how many spare machines it may have. lacks is why that is none, in the words of the condition; empty if it is not.
+	room  int
+	lacks string
+	// current is what the Reserve asked for there before, and blocked whether machines could not be created there.
+	current int
+	blocked bool
+}
+
+// selection decides which MachineDeployments a Reserve selects.
+func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, error) {
+	byLabel := labels.Nothing()
+	if p.Selector != nil {
+		var err error
+		if byLabel, err = metav1.LabelSelectorAsSelector(p.Selector); err != nil {
+			return nil, fmt.Errorf("spec.pools.selector: %w", err)
+		}
+	}
+	return func(d *machine.MachineDeployment) bool {
+		worker := cmp.Or(d.Labels[workerPool], d.Spec.Template.Spec.NodeTemplateSpec.Labels[workerPool])
+		return slices.Contains(p.Names, d.Name) || byLabel.Matches(labels.Set(d.Labels)) || worker != "" && slices.Contains(p.WorkerPools, worker)
+	}, nil
+}
+
+// sites are the MachineDeployments of a view that are selected, by name, with what is known from a Reserve's status.
+func (v View) sites(selects func(*machine.MachineDeployment) bool, s v1alpha1.ReserveStatus) []site {
+	before := map[string]v1alpha1.ReservePoolStatus{}
+	for _, p := range s.Pools {
+		before[p.Name] = p
+	}
+	asleep := v.asleep()
+	var all []site
+	for _, p := range v.Pools {
+		if p.Deployment.DeletionTimestamp != nil || !selects(p.Deployment) {
+			continue
+		}
+		was := before[p.Deployment.Name]
+		one := site{Pool: p, replicas: max(0, int(pool.Requested(p.Deployment))), current: int(max(0, was.DesiredReplicas))}
+		one.room, one.lacks = one.limit(asleep)
+		one.blocked = one.fails(was.Blocked)
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b site) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
+	return all
+}
+
+// asleep reports whether nothing in the namespace has replicas: a cluster of a Gardener hibernates then.
+func (v View) asleep() bool {
+	return !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
+}
+
+// limit is how many spare machines a MachineDeployment may have (law 8). Where its own settings are invalid, it is what it has.
+func (s *site) limit(asleep bool) (room int, lacks string) {
+	d := s.Deployment
+	bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
+	drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
+	gardeners := d.Labels[workerPool] != ""
+	switch {
+	case drained:
+		return 0, reason.PoolsDrained
+	case gardeners && asleep:
+		return 0, reason.Hibernated
+	case err != nil:
+		return s.current, ""
+	case bounds == nil && gardeners:
+		return 0, reason.MaximumUnknown
+	case bounds == nil:
+		return pool.Unbounded, ""
+	}
+	if room = max(0, int(bounds.Max)-s.replicas); room == 0 {
+		lacks = reason.NoRoom
+	}
+	return room, lacks
+}
+
+// fails reports whether machines cannot be created, as the machine-taint controller found out. That ends only when its reserve has been
+// ready once, since each try looks like growth.
+func (s *site) fails(before bool) bool {
+	for _, c := range s.Deployment.Status.Conditions {
+		if c.Type == machine.ReserveReady {
+			return c.Reason == reason.CannotBeMade || before && c.Status != mcm.ConditionTrue
+		}
+	}
+	return false
+}
+
+// workload is the replicas of all, and least is what each of their machines has for pods; nil if nothing is known.
+func workload(all []site) (replicas int, least corev1.ResourceList) {
+	for _, s := range all {
+		replicas += s.replicas
+		switch {
+		case s.Allocatable == nil:
+		case least == nil:
+			least = s.Allocatable.DeepCopy()
+		default:
+			lower(least, s.Allocatable)
+		}
+	}
+	return replicas, least
+}
+
+// lower lowers amounts to those of another machine, and drops what that does not have.
+func lower(least, other corev1.ResourceList) {
+	for name, has := range least {
+		switch q, known := other[name]; {
+		case !known:
+			delete(least, name)
+		case q.Cmp(has) < 0:
+			least[name] = q
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+)
+
+// selectorKey is a label that no pod has. Its value is the UID of the Reserve.
+const selectorKey = "reserve.autoscaling.evenkeel.dev/uid"
+
+// judge finds the reason of the condition Ready.
+func (d *Decision) judge(sites []site, short int) {
+	asked, ready := 0, 0
+	for _, p := range d.Parts {
+		asked, ready = asked+p.Machines, ready+p.Ready
+	}
+	where := fmt.Sprintf("%d of %d machines are ready in %s", min(ready, d.Desired), d.Desired, plural(len(sites), "MachineDeployment"))
+	say := func(why, format string, arguments ...any) {
+		d.Reason, d.Message = why, fmt.Sprintf(format, arguments...)
+	}
+	lacks := lacking(sites)
+	switch {
+	case len(sites) == 0:
+		say(reason.NoPools, "spec.pools selects no MachineDeployment in namespace %s", d.Reserve.Namespace)
+	case d.Desired == 0:
+		say(reason.NotRequested, "no machines are requested now%s", d.because())
+	case short > 0 && lacks[reason.Hibernated] != nil:
+		say(reason.Hibernated, "the cluster is hibernated and has no reserve")
+	case short > 0 && lacks[reason.MaximumUnknown] != nil:
+		say(reason.MaximumUnknown, "%s; there is no room for %d, because the maximum of %s is not known: Gardener has created it, and it has no bounds",
+			where, short, strings.Join(lacks[reason.MaximumUnknown], ", "))
+	case short > 0 && lacks[reason.PoolsDrained] != nil:
+		say(reason.PoolsDrained, "%s; there is no room for %d, because the reserve of %s is drained", where, short, strings.Join(lacks[reason.PoolsDrained], ", "))
+	case short > 0:
+		say(reason.NoRoom, "%s; there is no room for %d: raise max in the bounds, select more MachineDeployments, or request less%s", where, short, d.because())
+	case ready >= d.Desired:
+		say(reason.Complete, "%s%s", where, d.because())
+	case len(blocked(d.Parts)) > 0:
+		say(reason.CannotBeMade, "%s; machines cannot be created in %s, so others stand in where they can%s", where, strings.Join(blocked(d.Parts), ", "), d.because())
+	default:
+		say(reason.Growing, "%s%s", where, d.because())
+	}
+}
+
+// because names the active schedules, as the end of a sentence.
+func (d *Decision) because() string {
+	if len(d.Active) == 0 {
+		return ""
+	}
+	return "; active: " + strings.Join(d.Active, ", ")
+}
+
+// lacking are the names of MachineDeployments without room, by reason.
+func lacking(sites []site) map[string][]string {
+	all := map[string][]string{}
+	for _, s := range sites {
+		if s.lacks != "" {
+			all[s.lacks] = append(all[s.lacks], s.Deployment.Name)
+		}
+	}
+	return all
+}
+
+func blocked(parts []Part) (names []string) {
+	for _, p := range parts {
+		if p.Blocked {
+			names = append(names, p.Deployment.Name)
+		}
+	}
+	return names
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// NewStatus is what a decision comes to. The condition keeps its time where its status does not change.
+func NewStatus(d Decision, now time.Time) v1alpha1.ReserveStatus {
+	s := v1alpha1.ReserveStatus{
+		ObservedGeneration: d.Reserve.Generation, DesiredReplicas: int32(d.Desired), ActiveSchedules: d.Active,
+		Selector: selectorKey + "=" + string(d.Reserve.UID), Conditions: slices.Clone(d.Reserve.Status.Conditions),
+	}
+	for _, p := range d.Parts {
+		s.Replicas, s.ReadyReplicas = s.Replicas+int32(p.Exist), s.ReadyReplicas+int32(p.Ready)
+		s.Pools = append(s.Pools, v1alpha1.ReservePoolStatus{
+			Name: p.Deployment.Name, DesiredReplicas: int32(p.Machines), ReadyReplicas: int32(p.Ready), Blocked: p.Blocked, CountedBy: p.CountedBy,
+		})
+	}
+	if d.Next != nil {
+		s.NextChange = &v1alpha1.ReserveChange{Time: metav1.NewTime(d.Next.At), DesiredReplicas: int32(d.Next.Desired)}
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(reason.Reserve[v1alpha1.ConditionReady].Find(d.Reason).Status), Reason: d.Reason, Message: d.Message,
+		ObservedGeneration: d.Reserve.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
+	return s
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+)
+
+var _ = Describe("The controller", func() {
+	It("follows an autoscaler from 0 to 5 and back through the scale subresource, which has a selector", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.pool("b", 2)
+			c.create(wish("queue"))
+			c.Start("reserves", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: -, b: -"))
+			scale := func(n int32) string {
+				client := dynamic.NewForConfigOrDie(c.ConfigFor("autoscaler")).Resource(reserveGVR).Namespace(ns)
+				is, err := client.Get(context.Background(), "queue", metav1.GetOptions{}, "scale")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(is.Object["status"]).To(HaveKeyWithValue("selector", HavePrefix("reserve.autoscaling.evenkeel.dev/uid=")))
+				is.Object["spec"] = map[string]any{"replicas": int64(n)}
+				_, err = client.Update(context.Background(), is, metav1.UpdateOptions{}, "scale")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				return c.requested() + "; " + c.standing("queue")
+			}
+			Expect(scale(5)).To(Equal("a: queue=3, b: queue=2; 5/5 Complete"))
+			Expect(c.reserve("queue").Status.Replicas).To(BeEquivalentTo(5))
+			Expect(scale(0)).To(Equal("a: -, b: -; 0/0 NotRequested"))
+		})
+	})
+
+	It("has the annotation back where somebody drops or changes it, and away where a Reserve goes", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.create(wish("shop", replicas(2)))
+			c.Start("reserves", controller)
+			for _, change := range []func(*machine.MachineDeployment){
+				func(d *machine.MachineDeployment) { d.Annotations = nil },
+				annotated(machine.RequestedExcessAnnotation, "shop=7"),
+				annotated(machine.RequestedExcessAnnotation, "?"),
+			} {
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				Expect(c.requested()).To(Equal("a: shop=2"))
+				c.changePool("a", change)
+			}
+			c.remove("shop")
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: -"))
+		})
+	})
+
+	It("withdraws what Reserves requested where there can be none any more", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3, annotated(machine.RequestedExcessAnnotation, "gone=2"))
+			c.pool("b", 3)
+			store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+			all, err := c.ours.MachineV1alpha1().MachineDeployments(ns).List(context.Background(), metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			for i := range all.Items {
+				Expect(store.Add(&all.Items[i])).To(Succeed())
+			}
+			since := len(c.Writes())
+			Expect(Withdraw(context.Background(), c.ours.MachineV1alpha1(), store)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: -, b: -"))
+			Expect(c.Writes()[since:]).To(HaveLen(1))
+		})
+	})
+
+	It("stands in for a MachineDeployment that fails, and goes back", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.pool("b", 3)
+			c.fail("a", true)
+			c.create(wish("shop", replicas(4)))
+			c.Start("reserves", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: shop=1, b: shop=4"))
+			Expect(c.standing("shop")).To(Equal("4/4 Complete"))
+			c.fail("a", false)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: shop=2, b: shop=2"))
+		})
+	})
+})
+
+var _ = Describe("Storms", func() {
+	It("end as calm weather does, and then nothing is written", func() {
+		storm.Seeds(suite, 8, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 1))
+			c.pool("a", 3)
+			c.pool("b", 2, bounds("1:4"))
+			c.create(wish("shop", officeHours))
+			c.create(wish("queue", names("a")))
+			first, second := c.Twins("reserves", controller)
+			c.Storm(random, first, second)
+			c.disturbAll(random)
+			c.Calm()
+			c.fail("a", false)
+			c.change("queue", func(r *v1alpha1.Reserve) { r.Spec.Replicas = 3 })
+			c.change("shop", func(r *v1alpha1.Reserve) { r.Spec.Schedules, r.Spec.Replicas, r.Spec.Suspend = nil, 4, false })
+			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: queue=3, b: shop=2"))
+			Expect(c.standing("shop")).To(Equal("4/4 Complete"))
+			Expect(c.standing("queue")).To(Equal("3/3 Complete"))
+			before := len(c.Writes())
+			time.Sleep(time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("end the same wherever the controller is killed", func() {
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: 2, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				c.pool("a", 3)
+				c.pool("b", 3)
+				c.create(wish("shop", replicas(3)))
+				w.Start("reserves", controller)
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				c.fail("b", true)
+				c.change("shop", replicas(6))
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				c.fail("b", false)
+				c.create(wish("more", replicas(4), names("a")))
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				c.remove("shop")
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+			},
+			End: func(w *storm.World) any {
+				c := &cluster{World: w}
+				return c.requested() + "; " + c.standing("more")
+			},
+		}
+		Expect(storm.CrashPoints(suite, scenario, "reserves")).To(Succeed())
+	})
+})
+
+// disturbAll does many things that happen in clusters, and restores a backup from the midst of them.
+func (c *cluster) disturbAll(random *rand.Rand) {
+	c.Require("lease lost", "restore")
+	var backup *sim.Snapshot
+	for round := range 15 {
+		time.Sleep(time.Duration(random.IntN(90)) * time.Second)
+		switch round {
+		case 5:
+			backup = c.Snapshot()
+		case 10:
+			c.Restore(backup)
+		default:
+			c.disturb(random)
+		}
+	}
+}
+
+func (c *cluster) disturb(random *rand.Rand) {
+	switch random.IntN(5) {
+	case 0:
+		c.change("queue", func(r *v1alpha1.Reserve) { r.Spec.Replicas = int32(random.IntN(6)) })
+	case 1:
+		c.fail("a", random.IntN(2) == 0)
+	case 2:
+		c.change("shop", func(r *v1alpha1.Reserve) { r.Spec.Suspend = !r.Spec.Suspend })
+	case 3:
+		c.changePool("a", func(d *machine.MachineDeployment) { d.Annotations = nil })
+	case 4:
+		c.changePool("b", func(d *machine.MachineDeployment) { d.Spec.Replicas = int32(random.IntN(6)) })
+		time.Sleep(time.Minute)
+		c.changePool("b", func(d *machine.MachineDeployment) { d.Spec.Replicas = 2 })
+	}
+}

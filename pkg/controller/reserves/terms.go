@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/schedule"
+)
+
+// maxChanges bounds how many beginnings and ends of schedules are looked at to find the next one that matters.
+const maxChanges = 200
+
+// term is one thing that a Reserve asks for.
+type term struct {
+	// schedule is its name, and window when it is active; empty and nil for what is asked for at any time.
+	schedule string
+	window   *schedule.Window
+	excess   []machine.Excess
+
+	// machines are what it comes to. err is why that is not known.
+	machines int
+	err      error
+	// active reports whether it is active, and until is when that may change; zero if never.
+	active bool
+	until  time.Time
+}
+
+// readTerms reads what a Reserve asks for.
+func readTerms(s v1alpha1.ReserveSpec) ([]*term, error) {
+	always, err := excessOf(&s.Replicas, s.Amount)
+	if err != nil {
+		return nil, fmt.Errorf("spec.amount: %w", err)
+	}
+	terms := []*term{{excess: always, active: true}}
+	for _, each := range s.Schedules {
+		if each.Suspend {
+			continue
+		}
+		window, err := schedule.Parse(string(each.Start), string(each.End), each.Duration, each.TimeZone)
+		if err != nil {
+			return nil, fmt.Errorf("schedule %s: %w", each.Name, err)
+		}
+		excess, err := excessOf(each.Replicas, each.Amount)
+		if err != nil {
+			return nil, fmt.Errorf("schedule %s: %w", each.Name, err)
+		}
+		terms = append(terms, &term{schedule: each.Name, window: &window, excess: excess})
+	}
+	return terms, nil
+}
+
+// excessOf is a number of machines and an amount, each of which may be missing.
+func excessOf(replicas *int32, amount v1alpha1.ReserveAmount) (all []machine.Excess, err error) {
+	if replicas != nil {
+		count := max(0, *replicas)
+		all = append(all, machine.Excess{Count: &count})
+	}
+	if amount != "" {
+		excess, err := machine.ParseExcess(string(amount))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, excess)
+	}
+	return all, nil
+}
+
+// count turns what a term asks for into machines.
+func (t *term) count(replicas int, least corev1.ResourceList) {
+	for _, excess := range t.excess {
+		n, err := reserve.MachineCount(excess, replicas, least)
+		t.machines, t.err = max(t.machines, n), cmp.Or(t.err, err)
+	}
+}
+
+// look sees whether a term is active at an instant, unless that is known.
+func (t *term) look(at time.Time) {
+	if t.window != nil && !at.Before(t.until) {
+		t.active, t.until = t.window.At(at)
+	}
+}
+
+// total is what terms come to at an instant, and the schedules that are active. Soonest is when that may change; zero if never.
+func total(terms []*term, at time.Time) (machines int, active []string, soonest time.Time, err error) {
+	for _, t := range terms {
+		if t.look(at); t.active {
+			machines, err = max(machines, t.machines), cmp.Or(err, t.err)
+			if t.schedule != "" {
+				active = append(active, t.schedule)
+			}
+		}
+		if !t.until.IsZero() && (soonest.IsZero() || t.until.Before(soonest)) {
+			soonest = t.until
+		}
+	}
+	slices.Sort(active)
+	return min(machines, math.MaxInt32), active, soonest, err
+}
+
+// nextChange is when terms come to another number of machines, nil if that is not in sight. The first term is the one that is always
+// active, so those that come to no more do not matter.
+func nextChange(terms []*term, machines int, now time.Time) *Change {
+	always := terms[0].machines
+	matter := slices.DeleteFunc(slices.Clone(terms), func(t *term) bool { return t.window != nil && t.err == nil && t.machines <= always })
+	_, _, at, _ := total(matter, now)
+	for range maxChanges {
+		if at.IsZero() {
+			return nil
+		}
+		then, _, soonest, err := total(matter, at)
+		if err != nil {
+			return nil
+		}
+		if then != machines {
+			return &Change{At: at, Desired: then}
+		}
+		at = soonest
+	}
+	return nil
+}
