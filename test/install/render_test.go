@@ -90,9 +90,9 @@ var _ = Describe("The chart", func() {
 			Expect(missing).To(ConsistOf(gone))
 			Expect(argsOf(some["Deployment kube-system/machine-controller-manager"])).To(ContainElement("--controllers=" + controllers))
 		},
-		Entry("all but zones", "mcm,machinetaint,nodegroup,release", "evenkeel-balance", "evenkeel-balance-target"),
+		Entry("all but zones", "mcm,machinetaint,nodegroup,release", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target"),
 		Entry("only stock", "mcm", "evenkeel-machinetaint", "evenkeel-machinetaint-target", "evenkeel-nodegroup", "evenkeel-nodegroup-target",
-			"evenkeel-release", "evenkeel-release-target", "evenkeel-balance", "evenkeel-balance-target"),
+			"evenkeel-release", "evenkeel-release-target", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target"),
 	)
 
 	It("is without fault for helm, as it is and with everything", func(ctx context.Context) {

@@ -25,6 +25,7 @@ var controllers = []controller{
 	{name: nodeGroupsName, run: (*process).runNodeGroups},
 	{name: releaseName, run: (*process).runRelease},
 	{name: balanceName, run: (*process).runBalance},
+	{name: reservesName, run: (*process).runReserves},
 	{name: balancerName, run: (*process).runBalancer},
 	{name: federatedName, run: (*process).runFederated},
 }

@@ -102,7 +102,8 @@ func (p *process) runFederated(ctx context.Context) error {
 	if p.lease == federatedName {
 		p.ready.Filled() // there may never be a federated autoscaler, and that is no fault
 	}
-	if !awaitAPI(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion, federatedRetry) {
+	kind := autoscalingv1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers")
+	if !awaitKind(ctx, ours.Discovery(), kind, federatedRetry, func() {}) {
 		return nil
 	}
 	o := p.options.Federated

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -13,6 +14,7 @@ import (
 	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	mcm "github.com/gardener/machine-controller-manager/pkg/controller"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -136,13 +138,29 @@ func (p *process) filled(ctx context.Context, machines machineinformers.Interfac
 
 // awaitAPI waits until the CRDs of a group are served, which in a new cluster may come after us.
 func awaitAPI(ctx context.Context, d discovery.DiscoveryInterface, api schema.GroupVersion, retry time.Duration) bool {
+	return awaitKind(ctx, d, api.WithResource(""), retry, func() {})
+}
+
+// errNoKind: the group is served, and the kind is not.
+var errNoKind = errors.New("the API server serves the group without this kind")
+
+// awaitKind waits until a kind is served, or its group where no kind is named. Missing is called each time that it certainly is not.
+func awaitKind(ctx context.Context, d discovery.DiscoveryInterface, kind schema.GroupVersionResource, retry time.Duration, missing func()) bool {
 	for said := false; ; said = true {
-		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) { return d.ServerResourcesForGroupVersion(api.String()) })
+		list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
+			return d.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+		})
+		if err == nil && kind.Resource != "" && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }) {
+			err = errNoKind
+		}
 		if err == nil {
 			return true
 		}
 		if !said {
-			klog.FromContext(ctx).Info("Waiting for the control cluster to serve an API", "api", api, "err", err)
+			klog.FromContext(ctx).Info("Waiting for the control cluster to serve an API", "api", kind, "err", err)
+		}
+		if errors.Is(err, errNoKind) || apierrors.IsNotFound(err) {
+			missing()
 		}
 		select {
 		case <-ctx.Done():

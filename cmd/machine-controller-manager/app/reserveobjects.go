@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+)
+
+// reservesName names the controller that spreads the machines of Reserves over MachineDeployments.
+const reservesName = "reserves"
+
+// reservesRetry is how often the API server is asked for Reserves while it does not serve them: in many clusters that stays so.
+const reservesRetry = 30 * time.Second
+
+// runReserves spreads the machines of Reserves, once there is a Reserve or something is left of one.
+func (p *process) runReserves(ctx context.Context) error {
+	ours, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make client for reserves: %w", err)
+	}
+	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+		return nil
+	}
+	deployments := p.caches.machines.Deployments()
+	p.caches.machines.Start(ctx)
+	misses := 0
+	missing := func() {
+		if misses++; misses > 1 { // an API server that begins to serve may not show all kinds at once
+			p.withdraw(ctx, ours, deployments)
+		}
+	}
+	if !awaitKind(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), reservesRetry, missing) {
+		return nil
+	}
+	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
+	informer := objects.Autoscaling().V1alpha1().Reserves()
+	informer.Informer()
+	objects.StartWithContext(ctx)
+	defer objects.Shutdown()
+	if err := awaitReserve(ctx, informer.Informer(), deployments); err != nil || ctx.Err() != nil {
+		return err
+	}
+	c, err := reserves.New(
+		reserves.Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
+		reserves.Informers{Reserves: informer, Machines: p.caches.machines, Target: p.caches.target},
+		p.recorder, reserves.Options{Cluster: p.clusters.control, Registerer: p.registry})
+	if err != nil {
+		return err
+	}
+	p.caches.start(ctx)
+	c.Run(ctx)
+	return nil
+}
+
+// withdraw removes what is left of Reserves where the API server does not serve them any more.
+func (p *process) withdraw(ctx context.Context, ours evenkeel.Interface, deployments cache.SharedIndexInformer) {
+	if err := reserves.Withdraw(ctx, ours.MachineV1alpha1(), deployments.GetIndexer()); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Withdrawing what Reserves requested")
+	}
+}
+
+// awaitReserve waits until there is a Reserve, or a MachineDeployment that one has requested machines of, or ctx ends.
+func awaitReserve(ctx context.Context, objects, deployments cache.SharedIndexInformer) error {
+	found, cancel := context.WithCancel(ctx)
+	defer cancel()
+	look := func(item any) {
+		d, is := item.(*api.MachineDeployment)
+		if _, requested := annotationsOf(d)[api.RequestedExcessAnnotation]; requested || !is {
+			cancel()
+		}
+	}
+	var errs []error
+	for _, informer := range []cache.SharedIndexInformer{objects, deployments} {
+		handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }})
+		errs = append(errs, err)
+		defer func() { _ = informer.RemoveEventHandler(handle) }() // fails only where there is none
+	}
+	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("wait for the first Reserve: %w", err)
+	}
+	<-found.Done()
+	return nil
+}
+
+func annotationsOf(d *api.MachineDeployment) map[string]string {
+	if d == nil {
+		return nil
+	}
+	return d.Annotations
+}
