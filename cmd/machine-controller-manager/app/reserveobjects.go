@@ -60,7 +60,7 @@ func (p *process) runReserves(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.caches.start(ctx)
+	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
 }

@@ -51,7 +51,7 @@ func (c *Controller) request(ctx context.Context, r Request) error {
 	if err != nil {
 		return ignoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
 	}
-	c.written.Note(answer)
+	c.written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Requested spare machines", "machineDeployment", d.Name, "was", d.Annotations[machine.RequestedExcessAnnotation], "is", r.Text)
 	return nil
 }
@@ -91,7 +91,7 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 	if err != nil {
 		return ignoreNotFound(fmt.Errorf("write status of reserve %s: %w", after.Name, err))
 	}
-	c.statuses.Note(answer)
+	c.statuses.Record(answer)
 	for _, n := range news(was, after.Status) {
 		c.recorder.Event(d.Reserve, n.kind, n.reason, n.message)
 	}

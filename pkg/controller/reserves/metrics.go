@@ -25,7 +25,7 @@ func newMetrics(r prometheus.Registerer, reserves cache.Indexer) *metrics {
 		Name: "evenkeel_reserves_writes_total", Help: "Writes by kind (request, status) and result (done, conflict, error).",
 	}, []string{"what", "end"})}
 	for _, what := range []string{"request", "status"} {
-		written.Begin(m.writes, what)
+		written.InitCounters(m.writes, what)
 	}
 	if r != nil {
 		r.MustRegister(m.writes, m)
@@ -34,7 +34,7 @@ func newMetrics(r prometheus.Registerer, reserves cache.Indexer) *metrics {
 }
 
 func (m *metrics) wrote(what string, err error) {
-	m.writes.WithLabelValues(what, written.End(err)).Inc()
+	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 
 // Describe is for prometheus.
