@@ -8,8 +8,12 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
+
+// WorkerPoolLabel is the label of MachineDeployments that Gardener writes: the name of their worker pool.
+const WorkerPoolLabel = "worker.gardener.cloud/pool"
 
 // NodeOf is the Node of a Machine, nil until it has registered; see [signs.IsNodeOf].
 func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
@@ -22,6 +26,9 @@ func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
 	}
 	return nil
 }
+
+// IsReserveTaint reports whether a taint is that of the reserve, whatever its effect.
+func IsReserveTaint(t corev1.Taint) bool { return t.Key == machine.ReserveTaintKey }
 
 // NodeReady reports whether pods can be bound to a Node. One that has just become ready is tainted for a moment longer.
 func NodeReady(n *corev1.Node) bool {

@@ -4,7 +4,7 @@
 // next end, or for a duration.
 //
 // All answers follow from the text of the schedule and the instant that is asked about. Nothing is remembered, so a start that falls
-// into an outage counts as soon as somebody asks again, for the time that is left.
+// into an outage counts from the next question on, for the time that is left.
 //
 // Laws. The tests cite them by number.
 //

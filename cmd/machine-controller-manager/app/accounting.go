@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Values of the flag --reserve-accounting.
@@ -24,9 +25,8 @@ const (
 )
 
 const (
-	// gardenerAPI is served by the control cluster of a Gardener, and gardenerPool labels the MachineDeployments that a Gardener writes.
-	gardenerAPI  = "extensions.gardener.cloud/v1alpha1"
-	gardenerPool = "worker.gardener.cloud/pool"
+	// gardenerAPI is served by the control cluster of a Gardener.
+	gardenerAPI = "extensions.gardener.cloud/v1alpha1"
 	// gardenerRetry is how often the control cluster is asked for that API while it does not serve it.
 	gardenerRetry = 5 * time.Minute
 )
@@ -49,7 +49,7 @@ func (a *accounting) accountingOf(d *api.MachineDeployment) api.Accounting {
 		return api.AccountingAdditive
 	case gardener == nil:
 		return ""
-	case *gardener && d.Labels[gardenerPool] != "":
+	case *gardener && d.Labels[pool.WorkerPoolLabel] != "":
 		return api.AccountingInclusive
 	}
 	return api.AccountingAdditive

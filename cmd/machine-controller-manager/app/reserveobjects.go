@@ -77,10 +77,12 @@ func awaitReserve(ctx context.Context, objects, deployments cache.SharedIndexInf
 	found, cancel := context.WithCancel(ctx)
 	defer cancel()
 	look := func(item any) {
-		d, is := item.(*api.MachineDeployment)
-		if _, requested := annotationsOf(d)[api.RequestedExcessAnnotation]; requested || !is {
-			cancel()
+		if d, is := item.(*api.MachineDeployment); is {
+			if _, requested := d.Annotations[api.RequestedExcessAnnotation]; !requested {
+				return
+			}
 		}
+		cancel()
 	}
 	var errs []error
 	for _, informer := range []cache.SharedIndexInformer{objects, deployments} {
@@ -93,11 +95,4 @@ func awaitReserve(ctx context.Context, objects, deployments cache.SharedIndexInf
 	}
 	<-found.Done()
 	return nil
-}
-
-func annotationsOf(d *api.MachineDeployment) map[string]string {
-	if d == nil {
-		return nil
-	}
-	return d.Annotations
 }

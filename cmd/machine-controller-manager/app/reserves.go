@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Most clusters have no reserve, and then nothing that this process decides depends on pods, volumes or DaemonSets, which are most of
@@ -86,9 +87,9 @@ func concerns(item any) bool {
 			hasOurs(o.Annotations) || hasOurs(template.Annotations) || hasOurs(template.Spec.NodeTemplateSpec.Annotations)
 	case *mcm.Machine:
 		template := o.Spec.NodeTemplateSpec
-		return hasOurs(o.Annotations) || hasOurs(template.Annotations) || slices.ContainsFunc(template.Spec.Taints, isReserveTaint)
+		return hasOurs(o.Annotations) || hasOurs(template.Annotations) || slices.ContainsFunc(template.Spec.Taints, pool.IsReserveTaint)
 	case *corev1.Node:
-		return hasOurs(o.Annotations) || slices.ContainsFunc(o.Spec.Taints, isReserveTaint)
+		return hasOurs(o.Annotations) || slices.ContainsFunc(o.Spec.Taints, pool.IsReserveTaint)
 	}
 	return false
 }
@@ -106,5 +107,3 @@ func hasOurs(annotations map[string]string) bool {
 	}
 	return false
 }
-
-func isReserveTaint(t corev1.Taint) bool { return t.Key == api.ReserveTaintKey }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // settleTime is how old the newest MachineDeployment of a pool must be before the pool's bounds are split. Gardener creates those of one
@@ -86,9 +87,6 @@ func number(name string) (prefix string, n int) {
 	return parts[1], n
 }
 
-// gardenPool is the label by which Gardener's MachineDeployments are known.
-const gardenPool = "worker.gardener.cloud/pool"
-
 // ownedByGardener reports whether Gardener created a member, so that it has a max even if that
 // cannot be read.
-func (z *zone) ownedByGardener() bool { return z.Object.Labels[gardenPool] != "" }
+func (z *zone) ownedByGardener() bool { return z.Object.Labels[pool.WorkerPoolLabel] != "" }

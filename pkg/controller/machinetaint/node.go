@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // keptByRollout is the annotation with which machine-controller-manager remembers that it disabled
@@ -60,10 +61,8 @@ func nodeChanges(v View, machines []MachineChange) []NodeChange {
 
 // nodeMarked reports whether a Node has any part of a reserve mark.
 func nodeMarked(n *corev1.Node) bool {
-	return n.Annotations[v1alpha1.ReserveAnnotation] != "" || slices.ContainsFunc(n.Spec.Taints, isReserveTaint)
+	return n.Annotations[v1alpha1.ReserveAnnotation] != "" || slices.ContainsFunc(n.Spec.Taints, pool.IsReserveTaint)
 }
-
-func isReserveTaint(t corev1.Taint) bool { return t.Key == v1alpha1.ReserveTaintKey }
 
 // holdNode puts the whole mark on a Node, in one write. It keeps what other clients put there. The
 // taint has no time, because machine-controller-manager compares that by its address and would
@@ -111,7 +110,7 @@ func freeNode(m Machine) (NodeChange, bool) {
 	template := view.Unmark(m.Object).Spec.NodeTemplateSpec
 	c := NodeChange{Machine: m, Annotations: map[string]string{}}
 	c.Taints = slices.DeleteFunc(slices.Clone(m.Node.Spec.Taints), func(t corev1.Taint) bool {
-		return isReserveTaint(t) && !slices.ContainsFunc(template.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
+		return pool.IsReserveTaint(t) && !slices.ContainsFunc(template.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
 	})
 	_, rolling := m.Node.Annotations[keptByRollout]
 	if m.Node.Annotations[v1alpha1.ReserveAnnotation] != "" {

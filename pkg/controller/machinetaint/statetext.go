@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // heldState is the beginning of the state of a Machine in reserve.
@@ -76,7 +77,7 @@ func (m Machine) nodeState(taints []corev1.Taint) string {
 	switch {
 	case m.Node == nil:
 		return ""
-	case slices.ContainsFunc(taints, isReserveTaint):
+	case slices.ContainsFunc(taints, pool.IsReserveTaint):
 		return fmt.Sprintf("; node %s carries the reserve taint", m.Node.Name)
 	}
 	return fmt.Sprintf("; node %s does not carry the reserve taint", m.Node.Name)

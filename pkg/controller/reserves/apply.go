@@ -71,7 +71,7 @@ func annotationPatch(d *machine.MachineDeployment, text string) []byte {
 	return patch
 }
 
-// report writes the statuses that have changed, and tells of what has begun.
+// report writes the statuses that have changed, and records events.
 func (c *Controller) report(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, d := range p.Decisions {

@@ -4,7 +4,7 @@
 //
 //	Reserves ------------+
 //	MachineDeployments --+-> View -> NewPlan -> the annotation requested-excess, status and events of Reserves
-//	Machines, Nodes -----+    (schedule.Window says what is active, distribute how it is spread)
+//	Machines, Nodes -----+    (schedule.Window decides which schedules are active, distribute spreads the machines)
 //
 // It asks, and that is all: the machine-taint controller reads the annotation beside the other places where an excess is asked for,
 // and keeps the machines (law 13 of package reserve).

@@ -18,9 +18,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// workerPool is the label by which MachineDeployments of a Gardener's worker pool are known.
-const workerPool = "worker.gardener.cloud/pool"
-
 // site is a MachineDeployment as a Reserve sees it.
 type site struct {
 	Pool
@@ -43,7 +40,7 @@ func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, 
 		}
 	}
 	return func(d *machine.MachineDeployment) bool {
-		worker := cmp.Or(d.Labels[workerPool], d.Spec.Template.Spec.NodeTemplateSpec.Labels[workerPool])
+		worker := cmp.Or(d.Labels[pool.WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[pool.WorkerPoolLabel])
 		return slices.Contains(p.Names, d.Name) || byLabel.Matches(labels.Set(d.Labels)) || worker != "" && slices.Contains(p.WorkerPools, worker)
 	}, nil
 }
@@ -80,7 +77,7 @@ func (s *site) limit(asleep bool) (room int, lacks string) {
 	d := s.Deployment
 	bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
 	drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
-	gardeners := d.Labels[workerPool] != ""
+	gardeners := d.Labels[pool.WorkerPoolLabel] != ""
 	switch {
 	case drained:
 		return 0, reason.PoolsDrained

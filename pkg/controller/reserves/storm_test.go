@@ -48,7 +48,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("has the annotation back where somebody drops or changes it, and away where a Reserve goes", func() {
+	It("restores the annotation when a client removes or changes it, and removes it with the Reserve", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})
 			defer c.End()

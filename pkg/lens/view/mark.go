@@ -13,8 +13,8 @@ import (
 )
 
 // Mark returns a copy of a Machine with the taints and annotations of want, which hold it in
-// reserve. If the Machine has one of them by itself, a taint of the same key and effect or an
-// annotation of the same key, that stays unchanged and is not recorded as added. A Machine that is
+// reserve. A taint of the same key and effect, or an annotation of the same key, that the
+// Machine has already stays unchanged, and is not recorded as added. A Machine that is
 // in reserve already gets a new mark.
 func Mark(m *v1alpha1.Machine, want machine.Reserve) *v1alpha1.Machine {
 	m = Unmark(m) // a copy: the template's lists are shared
