@@ -354,6 +354,16 @@ var _ = Describe("The controller", func() {
 	})
 })
 
+// deleteSlowly deletes a Machine that a finalizer holds.
+func (a *alone) deleteSlowly(name string) {
+	GinkgoHelper()
+	machines := a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+	_, err := machines.Patch(context.Background(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(machines.Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+	a.wrote(0)
+}
+
 var _ = Describe("What the controller is asked by the lens", func() {
 	key := types.NamespacedName{Namespace: fixture.Namespace, Name: "pool"}
 
@@ -380,6 +390,77 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			a.wrote(0)
 			Expect(a.taint.ReserveMark(view.Creation{Deployment: key})).To(BeNil())
 			Expect(a.taint.ReserveMark(view.Creation{Deployment: types.NamespacedName{Namespace: "x", Name: "y"}})).To(BeNil())
+		})
+	})
+
+	It("no machine of the reserve is created while those that leave take its place up to max (I1)", func() {
+		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"1:6:1"}}}`, api.BoundsAnnotation)
+			a.wrote(0)
+			a.deleteSlowly("f")
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1,max=6"))
+
+			By("raising replicas, while the controller is late to lower the excess")
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Writes() {
+					before = time.Hour
+				}
+				return before, 0
+			})
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			a.patch(`{"spec":{"replicas":5}}`)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict), "five are there, and one leaves")
+			a.patch(`{"spec":{"replicas":6}}`)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict), "workload waits for a machine of the reserve that leaves")
+			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "f", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
+
+			By("deleting a machine that serves, which may take hours to drain")
+			a.deleteSlowly("a")
+			Expect(ask()).To(Succeed(), "workload does not wait for that one")
+		})
+	})
+
+	DescribeTable("machines that leave take the place of new ones up to max (I1)", func(staying, leaving, leavingReserve, workload int, full bool) {
+		const limit = 6
+		Expect(machinetaint.Full(staying, leaving, leavingReserve, workload, limit)).To(Equal(full))
+	},
+		Entry("none leaves, which is left to the replicas", 6, 0, 0, 4, false),
+		Entry("room for one more of the reserve", 4, 1, 1, 4, false),
+		Entry("no room for one more of the reserve", 5, 1, 1, 4, true),
+		Entry("nor where the one that leaves serves", 5, 1, 0, 4, true),
+		Entry("nor where workload has exactly what it needs", 5, 1, 0, 5, true),
+		Entry("workload waits for a machine of the reserve", 5, 1, 1, 6, true),
+		Entry("workload does not wait for one that serves", 5, 1, 0, 6, false),
+		Entry("workload waits for those of the reserve alone", 4, 2, 1, 6, false),
+		Entry("workload beyond max waits for none", 5, 1, 1, 7, false),
+	)
+
+	It("a machine that leaves holds nothing back where there is no reserve", func() {
+		onItsOwn(5, 0, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
+			a.wrote(0)
+			a.deleteSlowly("a")
+			Expect(a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}, InProgress: []view.InProgress{{}}})).To(Succeed())
+		})
+	})
+
+	It("no machine is created that was decided for an excess that has just been reduced to nothing", func() {
+		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Second)
+			Expect(a.applied()).To(BeEmpty())
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			time.Sleep(time.Hour)
+			Expect(ask()).To(Succeed(), "without a reserve, that is left to machine-controller-manager")
 		})
 	})
 

@@ -48,35 +48,76 @@ func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 	return n
 }
 
-// Superfluous returns a conflict if a MachineDeployment with an applied excess has as many machines
-// as machine-controller-manager is shown, except during rollouts. Machine-controller-manager
-// deletes machines that are named for deletion before it lowers the replicas of their MachineSet.
-// It replaces them meanwhile, and may then freeze the MachineDeployment because it has too many
-// machines.
+// Superfluous returns a conflict if a MachineDeployment with a reserve needs no more machines, or
+// has no room for one below the max of its bounds, except during rollouts.
+//
+// Machine-controller-manager deletes machines that are named for deletion before it lowers the
+// replicas of their MachineSet, and it goes on to create what it decided for an excess that has
+// been reduced since. It may then freeze the MachineDeployment because it has too many machines.
 func (c *Controller) Superfluous(b view.Creation) error {
 	key := b.Deployment.String()
 	d := c.newestOf(key)
 	if d == nil {
 		return nil
 	}
+	s := pool.Outline(d, &c.source.Source, c.clock.Now())
+	n := countForCreation(s.Machines)
+	n.staying += inFlight(b, s.Machines)
 	c.mu.Lock()
-	excess, visible := c.memories[key].applied(d).Excess, c.memories[key].visible(d)
+	workload, visible := c.memories[key].workload(d), c.memories[key].visible(d)
+	_, reduced := c.reductionOf(key, visible)
+	excess := c.memories[key].applied(d).Excess > 0 || reduced
 	c.mu.Unlock()
-	if excess == 0 || c.behindSeen(key, d) {
+	enough := excess && n.staying >= visible && !c.behindSeen(key, d)
+	full := (excess || n.leavingReserve > 0) && n.fill(workload, maxOf(d))
+	if !enough && !full || pool.Spread(s.Sets, n.bySet) {
 		return nil
 	}
-	s := pool.Outline(d, &c.source.Source, c.clock.Now())
-	staying, present := map[string]int{}, inFlight(b, s.Machines)
-	for _, m := range s.Machines {
-		if !pool.BeingDeleted(m.Object) {
-			staying[m.Set]++
-			present++
+	return conflictError("machines", b.Machine.GenerateName, "%d machines stay and %d leave, and there are to be %d", n.staying, n.leaving, visible)
+}
+
+// creationCount counts the machines that matter for whether one more may be created. Those of the
+// reserve count among the leaving ones, too.
+type creationCount struct {
+	staying, leaving, leavingReserve int
+	// bySet counts the staying machines of each MachineSet.
+	bySet map[string]int
+}
+
+func countForCreation(machines []pool.Machine) creationCount {
+	n := creationCount{bySet: map[string]int{}}
+	for _, m := range machines {
+		switch {
+		case !pool.BeingDeleted(m.Object):
+			n.staying++
+			n.bySet[m.Set]++
+		case pool.Marked(m.Object):
+			n.leavingReserve++
+			n.leaving++
+		default:
+			n.leaving++
 		}
 	}
-	if present < visible || pool.Spread(s.Sets, staying) {
-		return nil
+	return n
+}
+
+// fill reports whether the machines leave no room below max, because some of them are leaving (I1).
+// Workload waits only for machines of the reserve: others may be sick, or take hours to drain.
+func (n creationCount) fill(workload, limit int) bool {
+	leaving := n.leaving
+	if n.staying < workload {
+		leaving = n.leavingReserve
 	}
-	return conflictError("machines", b.Machine.GenerateName, "there are %d machines, and there are to be %d", present, visible)
+	return leaving > 0 && workload <= limit && n.staying+leaving >= limit
+}
+
+// maxOf returns the max of the bounds of a MachineDeployment.
+func maxOf(d *v1alpha1.MachineDeployment) int {
+	wishes, err := pool.WishesOf(d)
+	if err != nil || wishes.Bounds == nil {
+		return pool.Unbounded
+	}
+	return int(wishes.Bounds.Max)
 }
 
 // numbers returns R and the applied excess of a MachineDeployment.

@@ -31,6 +31,11 @@ func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (en
 	return c.beginReduction(d, shown, asked)
 }
 
+// Full reports whether machines leave no room below max; see [creationCount.fill].
+func Full(staying, leaving, leavingReserve, workload, limit int) bool {
+	return creationCount{staying: staying, leaving: leaving, leavingReserve: leavingReserve}.fill(workload, limit)
+}
+
 // WokenBy returns the keys that are synced because an object came (was is nil), changed, or went (is is nil).
 func (p *Preview) WokenBy(was, is any) []string {
 	var keys []string
