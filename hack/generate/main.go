@@ -25,7 +25,13 @@ const (
 )
 
 // outputs are the folders that hold nothing but generated files.
-var outputs = []string{"pkg/client", "kubernetes/crds"}
+var outputs = []string{"pkg/client", crds, optionalCRDs}
+
+const (
+	crds = "kubernetes/crds"
+	// optionalCRDs has those of kinds that others define, and may have installed.
+	optionalCRDs = "kubernetes/optional-crds"
+)
 
 func main() {
 	out := flag.String("out", ".", "folder that receives the generated files, laid out as in the repository")
@@ -123,7 +129,18 @@ func generateClients(staged string, groups []string) error {
 	}); err != nil {
 		return err
 	}
-	return run("controller-gen", []string{"crd", "paths=./" + apis + "/...", "output:crd:dir=kubernetes/crds"})
+	if err := run("controller-gen", []string{"crd", "paths=./" + apis + "/...", "output:crd:dir=" + crds}); err != nil {
+		return err
+	}
+	return setApart(staged, "autoscaling.x-k8s.io_capacitybuffers.yaml")
+}
+
+// setApart moves a CRD to the optional ones.
+func setApart(staged, name string) error {
+	if err := os.MkdirAll(filepath.Join(staged, optionalCRDs), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(staged, crds, name), filepath.Join(staged, optionalCRDs, name))
 }
 
 func prefixed(prefix string, items []string) []string {

@@ -95,6 +95,13 @@ var _ = Describe("The chart", func() {
 			"evenkeel-release", "evenkeel-release-target", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target"),
 	)
 
+	It("installs the CRD of CapacityBuffers only if asked, since others install it, too", func(ctx context.Context) {
+		const name = "CustomResourceDefinition /capacitybuffers.autoscaling.x-k8s.io"
+		Expect(objects(template(ctx))).NotTo(HaveKey(name))
+		crd := objects(template(ctx, "--set", "crds.install=false,crds.capacityBuffers=true"))[name]
+		Expect(crd.GetAnnotations()).To(HaveKeyWithValue(keep, "keep"))
+	})
+
 	It("is without fault for helm, as it is and with everything", func(ctx context.Context) {
 		for _, args := range [][]string{nil, {"--values", everything}} {
 			out, err := tools.Lint(ctx, args...)

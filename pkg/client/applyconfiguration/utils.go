@@ -7,9 +7,11 @@ package applyconfiguration
 import (
 	v1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	v1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/autoscaling/v1alpha1"
 	applyconfigurationbalancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/balancer/v1alpha1"
+	capacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/capacitybuffer/v1beta1"
 	internal "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/internal"
 	applyconfigurationmachinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/machine/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +60,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &autoscalingv1alpha1.ScaleTargetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Unreachable"):
 		return &autoscalingv1alpha1.UnreachableApplyConfiguration{}
+
+		// Group=autoscaling.x-k8s.io, Version=v1beta1
+	case v1beta1.SchemeGroupVersion.WithKind("CapacityBuffer"):
+		return &capacitybufferv1beta1.CapacityBufferApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("CapacityBufferSpec"):
+		return &capacitybufferv1beta1.CapacityBufferSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("CapacityBufferStatus"):
+		return &capacitybufferv1beta1.CapacityBufferStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("LocalObjectRef"):
+		return &capacitybufferv1beta1.LocalObjectRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ScalableRef"):
+		return &capacitybufferv1beta1.ScalableRefApplyConfiguration{}
 
 		// Group=balancer.x-k8s.io, Version=v1alpha1
 	case balancerv1alpha1.SchemeGroupVersion.WithKind("Balancer"):

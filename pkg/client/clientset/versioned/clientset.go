@@ -10,6 +10,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
+	capacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
@@ -20,15 +21,17 @@ type Interface interface {
 	Discovery() discovery.DiscoveryInterface
 	AutoscalingV1alpha1() autoscalingv1alpha1.AutoscalingV1alpha1Interface
 	BalancerV1alpha1() balancerv1alpha1.BalancerV1alpha1Interface
+	CapacityBufferV1beta1() capacitybufferv1beta1.CapacityBufferV1beta1Interface
 	MachineV1alpha1() machinev1alpha1.MachineV1alpha1Interface
 }
 
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
-	autoscalingV1alpha1 *autoscalingv1alpha1.AutoscalingV1alpha1Client
-	balancerV1alpha1    *balancerv1alpha1.BalancerV1alpha1Client
-	machineV1alpha1     *machinev1alpha1.MachineV1alpha1Client
+	autoscalingV1alpha1   *autoscalingv1alpha1.AutoscalingV1alpha1Client
+	balancerV1alpha1      *balancerv1alpha1.BalancerV1alpha1Client
+	capacityBufferV1beta1 *capacitybufferv1beta1.CapacityBufferV1beta1Client
+	machineV1alpha1       *machinev1alpha1.MachineV1alpha1Client
 }
 
 // AutoscalingV1alpha1 retrieves the AutoscalingV1alpha1Client
@@ -39,6 +42,11 @@ func (c *Clientset) AutoscalingV1alpha1() autoscalingv1alpha1.AutoscalingV1alpha
 // BalancerV1alpha1 retrieves the BalancerV1alpha1Client
 func (c *Clientset) BalancerV1alpha1() balancerv1alpha1.BalancerV1alpha1Interface {
 	return c.balancerV1alpha1
+}
+
+// CapacityBufferV1beta1 retrieves the CapacityBufferV1beta1Client
+func (c *Clientset) CapacityBufferV1beta1() capacitybufferv1beta1.CapacityBufferV1beta1Interface {
+	return c.capacityBufferV1beta1
 }
 
 // MachineV1alpha1 retrieves the MachineV1alpha1Client
@@ -98,6 +106,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.capacityBufferV1beta1, err = capacitybufferv1beta1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.machineV1alpha1, err = machinev1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -125,6 +137,7 @@ func New(c rest.Interface) *Clientset {
 	var cs Clientset
 	cs.autoscalingV1alpha1 = autoscalingv1alpha1.New(c)
 	cs.balancerV1alpha1 = balancerv1alpha1.New(c)
+	cs.capacityBufferV1beta1 = capacitybufferv1beta1.New(c)
 	cs.machineV1alpha1 = machinev1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)

@@ -13,6 +13,7 @@ import (
 	versioned "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling"
 	balancer "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer"
+	capacitybuffer "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/capacitybuffer"
 	internalinterfaces "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/internalinterfaces"
 	machine "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -315,6 +316,7 @@ type SharedInformerFactory interface {
 
 	Autoscaling() autoscaling.Interface
 	Balancer() balancer.Interface
+	CapacityBuffer() capacitybuffer.Interface
 	Machine() machine.Interface
 }
 
@@ -324,6 +326,10 @@ func (f *sharedInformerFactory) Autoscaling() autoscaling.Interface {
 
 func (f *sharedInformerFactory) Balancer() balancer.Interface {
 	return balancer.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) CapacityBuffer() capacitybuffer.Interface {
+	return capacitybuffer.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Machine() machine.Interface {

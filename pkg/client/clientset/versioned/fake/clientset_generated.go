@@ -10,6 +10,8 @@ import (
 	fakeautoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1/fake"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	fakebalancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1/fake"
+	capacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
+	fakecapacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1/fake"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	fakemachinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +95,11 @@ func (c *Clientset) AutoscalingV1alpha1() autoscalingv1alpha1.AutoscalingV1alpha
 // BalancerV1alpha1 retrieves the BalancerV1alpha1Client
 func (c *Clientset) BalancerV1alpha1() balancerv1alpha1.BalancerV1alpha1Interface {
 	return &fakebalancerv1alpha1.FakeBalancerV1alpha1{Fake: &c.Fake}
+}
+
+// CapacityBufferV1beta1 retrieves the CapacityBufferV1beta1Client
+func (c *Clientset) CapacityBufferV1beta1() capacitybufferv1beta1.CapacityBufferV1beta1Interface {
+	return &fakecapacitybufferv1beta1.FakeCapacityBufferV1beta1{Fake: &c.Fake}
 }
 
 // MachineV1alpha1 retrieves the MachineV1alpha1Client

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// StrategyReserved is the provisioning strategy of the buffers that Evenkeel serves: room on machines of a reserve.
+	StrategyReserved = "evenkeel.dev/reserved"
+	// StrategyActive is the default strategy. It belongs to cluster-autoscaler.
+	StrategyActive = "buffer.x-k8s.io/active-capacity"
+)
+
+// PoolAnnotation, on a CapacityBuffer, names the pool that holds all its chunks: a MachineDeployment, or a Gardener worker pool.
+// Without it, every pool whose machines a chunk fits can hold some.
+const PoolAnnotation = "evenkeel.machine.sapcloud.io/pool"
+
+// Types of conditions.
+const (
+	// ConditionReadyForProvisioning reports whether the shape and the number of chunks are known.
+	ConditionReadyForProvisioning = "ReadyForProvisioning"
+	// ConditionProvisioning reports whether machines are requested for all chunks.
+	ConditionProvisioning = "Provisioning"
+	// ConditionReady reports whether there is room for all chunks on machines that are ready.
+	ConditionReady = "Ready"
+	// ConditionLimitedByQuotas reports whether ResourceQuotas of the namespace leave room for fewer chunks than requested.
+	ConditionLimitedByQuotas = "LimitedByQuotas"
+)
+
+// CapacityBuffer keeps room for a number of pods that do not exist yet, called chunks. All chunks of a buffer have the same shape.
+//
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=cb
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.spec.provisioningStrategy`,description="Who provisions the buffer, and how."
+// +kubebuilder:printcolumn:name="Chunks",type=integer,JSONPath=`.status.replicas`,description="Chunks that the buffer asks room for."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether there is room for all chunks now."
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or not."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created."
+type CapacityBuffer struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the shape of a chunk, and how many there are.
+	Spec CapacityBufferSpec `json:"spec"`
+
+	// Status is the most recently observed state.
+	// +optional
+	Status CapacityBufferStatus `json:"status,omitempty"`
+}
+
+// CapacityBufferSpec is the shape of a chunk, and how many there are.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="say how many chunks: with podTemplateRef, set replicas or limits"
+// +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="set either podTemplateRef or scalableRef"
+type CapacityBufferSpec struct {
+	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps machines of a reserve for it.
+	// The default belongs to cluster-autoscaler.
+	// +optional
+	// +kubebuilder:default="buffer.x-k8s.io/active-capacity"
+	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
+
+	// PodTemplateRef names a PodTemplate in the namespace of the buffer. Its pod is one chunk. Exactly one of podTemplateRef and
+	// scalableRef is set.
+	// +optional
+	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
+
+	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment. One of its pods is one chunk.
+	// +optional
+	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
+
+	// Replicas is a number of chunks. If percentage is set, too, the larger of both counts.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Percentage is a number of chunks in percent of the replicas of scalableRef, rounded up.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Percentage *int32 `json:"percentage,omitempty"`
+
+	// Limits are amounts of resources that all chunks together request at most. Without replicas and percentage, there are as many
+	// chunks as fit.
+	// +optional
+	Limits ResourceList `json:"limits,omitempty"`
+}
+
+// ResourceName is the name of a resource, as in a pod's requests.
+type ResourceName string
+
+// ResourceList is an amount of each of some resources.
+type ResourceList map[ResourceName]resource.Quantity
+
+// LocalObjectRef names an object of the same namespace.
+type LocalObjectRef struct {
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// ScalableRef names a workload of the same namespace.
+type ScalableRef struct {
+	// APIGroup of the workload; empty for the core group.
+	// +optional
+	APIGroup string `json:"apiGroup,omitempty"`
+
+	// Kind of the workload, for example Deployment.
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+
+	// Name of the workload.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// CapacityBufferStatus is the most recently observed state of a CapacityBuffer.
+type CapacityBufferStatus struct {
+	// PodTemplateRef names the PodTemplate that was used. Not set if the shape is that of a workload.
+	// +optional
+	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
+
+	// Replicas is the number of chunks that the buffer asks room for.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// PodTemplateGeneration is the generation of the PodTemplate that was used.
+	// +optional
+	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
+
+	// Conditions are ReadyForProvisioning, Provisioning, Ready and LimitedByQuotas.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ProvisioningStrategy is the strategy by which the buffer is provisioned.
+	// +optional
+	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
+}
+
+// CapacityBufferList is a list of CapacityBuffers.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type CapacityBufferList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items is the list of CapacityBuffers.
+	Items []CapacityBuffer `json:"items"`
+}
