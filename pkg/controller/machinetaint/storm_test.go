@@ -30,6 +30,9 @@ import (
 // most is the max of the bounds in storms. Replicas stay below it; with the excess they reach it, or there would be nothing to see.
 const most = 7
 
+// longestAbsence is how long a process of a storm may be away, with a minute to act on what it finds then.
+const longestAbsence = 7 * time.Minute
+
 // guard watches what must never happen, write by write. It knows of the cluster what the writes tell.
 type guard struct {
 	c *cluster
@@ -139,15 +142,32 @@ func (g *guard) rolling() bool {
 }
 
 // spared is I3: a machine of the current class that pods run on is not deleted, unless it was named or is sick. In a rollout that is so
-// while others are in reserve: where replicas are lowered then, machine-controller-manager takes machines of each MachineSet.
+// while others are in reserve: where replicas are lowered then, machine-controller-manager takes machines of each MachineSet. A client
+// that wrote the MachineDeployment without what is recorded there, while the process was away, ends the patience with a surplus: nothing
+// else tells how many machines there were to be.
 func (g *guard) spared(w sim.Write) {
 	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() {
+		return
+	}
+	if w.Time.Sub(g.unbounded) < longestAbsence && g.serving() > g.places.least(w.Time) {
+		g.looked["surplus without a record"]++
 		return
 	}
 	g.looked["I3"]++
 	if !g.forgiven[w.Name] && slices.Contains(g.c.pulse.busy(), w.Name) {
 		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
 	}
+}
+
+// serving counts the machines that are not in reserve and stay, with one whose deletion is requested now.
+func (g *guard) serving() int {
+	n := 1
+	for name := range g.class {
+		if !g.leaving[name] && !g.places.reserve[name] {
+			n++
+		}
+	}
+	return n
 }
 
 func (g *guard) forgive(machine string) {
