@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -93,7 +94,7 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 }
 
 func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
-	what := plural(pods, "pod") + " cannot be scheduled, and "
+	what := plural.Of(pods, "pod") + " cannot be scheduled, and "
 	switch {
 	case samples == 0:
 		return what + "no reserve machine is ready"
@@ -106,7 +107,7 @@ func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
 // noteHeld says what keeps machines in reserve from pods that they could hold.
 func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	object := objectRef("machinedeployment", s.namespace, s.deployment)
-	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", plural(len(pods), "pod"))
+	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", plural.Of(len(pods), "pod"))
 	switch b := s.zone.Bounds; {
 	case b == nil:
 		r.addProblem(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens automatically",

@@ -4,7 +4,6 @@ package overview
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -46,11 +45,3 @@ func (r *reading) troubles() []Trouble {
 
 // objectRef returns kind/namespace/name.
 func objectRef(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
-
-// plural returns a number with its noun: 1 machine, 2 machines.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

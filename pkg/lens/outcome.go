@@ -5,8 +5,6 @@ package lens
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +18,6 @@ const (
 	// maxAttempts bounds how often a write is repeated that the server keeps rejecting with an
 	// error of its own although it has no effect: a webhook that is down is an error to report.
 	maxAttempts = 5
-	// The delay between two requests doubles from the first to the last of these.
-	firstDelay = 50 * time.Millisecond
-	maxDelay   = 2 * time.Second
-
 	// The length of what the API server appends to generateName, and of the longest name that it
 	// generates.
 	suffixLength = 5
@@ -60,7 +54,7 @@ func (k *kindClient[T, L]) createOnce(ctx context.Context, object T, o metav1.Cr
 		case lookErr == nil || !apierrors.IsNotFound(lookErr) || attempt == maxAttempts || result == written.Refused:
 			return made, doubt
 		}
-		if k.c.waitToRetry(ctx, attempt) != nil {
+		if k.c.pause(ctx, attempt) != nil {
 			return made, doubt
 		}
 	}
@@ -85,7 +79,7 @@ func (k *kindClient[T, L]) deleteOnce(ctx context.Context, name string, o metav1
 		case lookErr != nil || attempt == maxAttempts:
 			return err
 		}
-		if k.c.waitToRetry(ctx, attempt) != nil {
+		if k.c.pause(ctx, attempt) != nil {
 			return err
 		}
 	}
@@ -114,7 +108,7 @@ func (k *kindClient[T, L]) readLive(ctx context.Context, name string) (T, error)
 			klog.FromContext(k.c.stop).Error(err, "The outcome of a write is unknown and cannot be looked up; asking on",
 				"resource", k.tracker.resource, "object", klog.KRef(k.namespace, name))
 		}
-		if err := k.c.waitToRetry(ctx, attempt); err != nil {
+		if err := k.c.pause(ctx, attempt); err != nil {
 			return found, err
 		}
 	}
@@ -138,16 +132,11 @@ func sameOwner(a, b metav1.Object) bool {
 	return one != nil && other != nil && one.UID == other.UID
 }
 
-// waitToRetry waits before the next attempt.
-func (c *Consistent) waitToRetry(ctx context.Context, attempt int) error {
-	timer := c.clock.NewTimer(min(firstDelay<<min(attempt-1, 10), maxDelay))
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("pause: %w", context.Cause(ctx))
-	case <-c.stop.Done():
+// pause waits before the next attempt.
+func (c *Consistent) pause(ctx context.Context, attempt int) error {
+	err := written.Pause(ctx, c.stop, c.clock, attempt)
+	if err != nil && c.stop.Err() != nil {
 		return ErrStopped
 	}
+	return err
 }

@@ -77,16 +77,16 @@ func (a Applied) String(replicas int) string {
 	if a.Excess == 0 {
 		return ""
 	}
-	record := machine.AppliedExcess{Machines: clampInt32(a.Excess), Counted: clampInt32(a.Counted + a.Absorbed)}
+	record := machine.AppliedExcess{Machines: ClampInt32(a.Excess), Counted: ClampInt32(a.Counted + a.Absorbed)}
 	if record.Counted > 0 {
-		record.Replicas = clampInt32(replicas + a.Absorbed)
+		record.Replicas = ClampInt32(replicas + a.Absorbed)
 	}
 	if a.Max != Unbounded {
-		limit := clampInt32(a.Max)
+		limit := ClampInt32(a.Max)
 		record.Max = &limit
 	}
 	return record.String()
 }
 
-// clampInt32 limits a count to the range of the API.
-func clampInt32(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+// ClampInt32 limits a count to the range of the API.
+func ClampInt32(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

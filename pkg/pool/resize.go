@@ -61,7 +61,7 @@ func setNumbers(d *machine.MachineDeployment, r, waiting int32, a Applied) {
 	r, waiting = max(0, r), max(0, waiting)
 	_, held := AppliedReplicas(d)
 	was := AppliedOf(d, d.Spec.Replicas)
-	d.Spec.Replicas = clampInt32(int(r) + int(waiting) + a.Counted)
+	d.Spec.Replicas = ClampInt32(int(r) + int(waiting) + a.Counted)
 	d.Annotations = maps.Clone(d.Annotations)
 	if held || waiting > 0 {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedReplicasAnnotation, strconv.Itoa(int(r)))

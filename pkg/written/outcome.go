@@ -53,6 +53,14 @@ func Answered(err error) bool {
 	return spoke && code == http.StatusNotFound
 }
 
+// IgnoreNotFound returns nil for the error of a write whose object is gone.
+func IgnoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // answerOf returns the HTTP status of an answer and whether an API server wrote it. An API server describes its
 // errors by a Status object; client-go marks everything else, such as the error page of a proxy, as unexpected.
 func answerOf(err error) (code int32, spoke bool) {

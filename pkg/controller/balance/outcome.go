@@ -4,9 +4,10 @@ package balance
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strconv"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -20,7 +21,7 @@ func (r *round) outcome(z *zone) Outcome {
 	excess := z.Object.Annotations[v1alpha1.AppliedExcessAnnotation]
 	if z.next.replicas != z.replicas {
 		after := *z.Object
-		pool.Resize(&after, *clampInt32(z.next.applied), *clampInt32(z.next.replicas - z.next.applied))
+		pool.Resize(&after, pool.ClampInt32(z.next.applied), pool.ClampInt32(z.next.replicas-z.next.applied))
 		w.Replicas = &after.Spec.Replicas
 		excess = after.Annotations[v1alpha1.AppliedExcessAnnotation]
 	}
@@ -91,13 +92,7 @@ func (z *zone) nextExcessField() (back *int32, kept string) {
 	case after:
 		return nil, z.Object.Annotations[v1alpha1.OwnExcessAnnotation]
 	case z.derived && field != z.kept:
-		return clampInt32(z.kept), ""
+		return ptr.To(pool.ClampInt32(z.kept)), ""
 	}
 	return nil, ""
-}
-
-// clampInt32 limits a count to the range of the API.
-func clampInt32(n int) *int32 {
-	s := int32(max(0, min(n, math.MaxInt32)))
-	return &s
 }

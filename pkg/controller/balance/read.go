@@ -9,6 +9,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -209,7 +210,7 @@ func (z *zone) growth() int { return z.replicas - z.applied }
 func (z *zone) ownExcess() int {
 	field := z.field
 	if z.derived {
-		field = clampInt32(z.kept)
+		field = ptr.To(pool.ClampInt32(z.kept))
 	}
 	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field}, z.replicas, z.allocatable())
 	if err != nil {

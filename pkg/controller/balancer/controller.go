@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer/v1alpha1"
@@ -166,14 +167,14 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	}
 	p := NewPlan(v)
 	if p.changesBlocked(v) {
-		return sooner(wait, p.Again), c.report(ctx, v, p, p.current()) // its event brings the sync that acts on it
+		return requeue.Sooner(wait, p.Again), c.report(ctx, v, p, p.current()) // its event brings the sync that acts on it
 	}
 	o, err := c.apply(ctx, v, p)
 	if errors.Is(err, errRefused) {
 		c.loop.Add(key)
 		return 0, nil
 	}
-	return sooner(wait, p.Again), errors.Join(err, c.report(ctx, v, p, o))
+	return requeue.Sooner(wait, p.Again), errors.Join(err, c.report(ctx, v, p, o))
 }
 
 // silence returns why the caches may not show the cluster as it is now, or nil. A pod that was pending

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
@@ -32,7 +33,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View,
 		if err != nil {
 			return View{}, 0, err
 		}
-		wait = sooner(wait, again)
+		wait = requeue.Sooner(wait, again)
 		v.Targets, seen = append(v.Targets, t), append(seen, l)
 	}
 	own, err := metav1.LabelSelectorAsSelector(&b.Spec.Selector)
@@ -235,13 +236,6 @@ func (c *Controller) cachedObject(ctx context.Context, resource schema.GroupVers
 
 func polling(reason, message string) Hold {
 	return Hold{v1alpha1.PhaseScaleSubresource, reason, message}
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // settling reports whether the workload's controller has yet to observe the latest spec.

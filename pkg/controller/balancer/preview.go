@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
@@ -109,7 +110,7 @@ func (p *Preview) Plan(ctx context.Context, namespace, name string) (View, Plan,
 		return View{}, Plan{}, false, fmt.Errorf("look at Balancer %s: %w", name, err)
 	}
 	plan := NewPlan(v)
-	plan.Again = sooner(wait, plan.Again)
+	plan.Again = requeue.Sooner(wait, plan.Again)
 	return v, plan, true, nil
 }
 

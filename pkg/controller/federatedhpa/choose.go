@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
@@ -119,7 +120,7 @@ func (p *Plan) keepExtras(r rules, now time.Time, base, others []*ClusterPlan) {
 			s.entry.QuietSince = &metav1.Time{Time: now.Truncate(time.Second)}
 		}
 		if left := r.quiet - now.Sub(s.entry.QuietSince.Time); left > 0 {
-			p.Again = sooner(p.Again, left)
+			p.Again = requeue.Sooner(p.Again, left)
 			s.selectRole()
 		}
 	}
@@ -199,12 +200,4 @@ func (p *Plan) byTier() []*ClusterPlan {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
 	return all
-}
-
-// sooner returns the shorter of two waits. 0 means none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(0, b)
-	}
-	return a
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling/v1alpha1"
@@ -147,7 +148,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	}
 	c.apply(v, p, d)
 	c.verify(v, p)
-	return sooner(p.Again, d.again), nil
+	return requeue.Sooner(p.Again, d.again), nil
 }
 
 // objectCopy returns a copy of an object, if the cache has seen all of this controller's writes to

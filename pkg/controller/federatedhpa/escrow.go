@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 		case s.Aim.Max > s.Counted.Max:
 			if to.Max = s.Counted.Max + raises[s.Name]; more && to.Max < s.Aim.Max {
 				to.Max = s.Counted.Max // one raise instead of several
-				p.Again = sooner(p.Again, awhile)
+				p.Again = requeue.Sooner(p.Again, awhile)
 			}
 		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it is counted already, but too much is
 			to.Max = max(1, s.Confirmed.Max)
@@ -145,7 +146,7 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 		p.Orders = append(p.Orders, o)
 		return
 	case to.Max == 0:
-		p.Again = sooner(p.Again, s.revives(now))
+		p.Again = requeue.Sooner(p.Again, s.revives(now))
 		if o.Bounds = (Bounds{min(r.lowestMinimum(), s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
 			return
 		}

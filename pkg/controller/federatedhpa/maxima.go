@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/requeue"
 )
 
 // divideMaxima moves maximums to the clusters that need them. If no cluster needs more, they stay.
@@ -72,7 +74,7 @@ func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
 	}
 	for _, s := range hands { // when a cluster that now keeps what it has may give, the plan may be another
 		if left := s.cooling(r, now); needed && left > 0 && s.Confirmed.Max > s.desired()+r.headroom {
-			p.Again = sooner(p.Again, left)
+			p.Again = requeue.Sooner(p.Again, left)
 		}
 	}
 	p.setJoiningWants(hands)

@@ -5,6 +5,7 @@ package federatedhpa
 import (
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/distribute"
 )
@@ -115,7 +116,7 @@ func (p *Plan) spareable(r rules, now time.Time, hands []*ClusterPlan, least []i
 			continue
 		}
 		if left := s.cooling(r, now); left > 0 {
-			p.Again = sooner(p.Again, left)
+			p.Again = requeue.Sooner(p.Again, left)
 			continue
 		}
 		floors[i] = max(least[i], min(s.Confirmed.Min-1, s.cluster.Local.Demand))

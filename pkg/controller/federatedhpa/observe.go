@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
@@ -70,7 +71,7 @@ func (d *blueprintSet) awaitRetry(c *Controller, name string, o *v1alpha1.Federa
 	n := m.outbox.readEntry(keyOf(o))
 	for _, due := range []time.Time{n.due, n.retry} {
 		if left := due.Sub(now); left > 0 {
-			d.again = sooner(d.again, left)
+			d.again = requeue.Sooner(d.again, left)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
@@ -55,7 +56,7 @@ func NewPlan(v View) Plan {
 		p.placeWorkloads(r)
 	}
 	if len(p.Orders) > 0 {
-		p.Again = sooner(p.Again, awhile) // who has not answered by then is planned without
+		p.Again = requeue.Sooner(p.Again, awhile) // who has not answered by then is planned without
 	}
 	return p
 }
@@ -110,16 +111,16 @@ const lookAgainAt = 5 * time.Second
 // wakeFor records when time alone changes the state of a cluster.
 func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if s.cluster.Starting {
-		p.Again = sooner(p.Again, youth)
+		p.Again = requeue.Sooner(p.Again, youth)
 	}
 	if since := s.entry.NotReadySince; since != nil && !s.stuck && s.cluster.Reachable {
-		p.Again = sooner(p.Again, r.start-now.Sub(since.Time))
+		p.Again = requeue.Sooner(p.Again, r.start-now.Sub(since.Time))
 	}
 	if s.behind && s.cluster.Reachable {
-		p.Again = sooner(p.Again, lookAgainAt)
+		p.Again = requeue.Sooner(p.Again, lookAgainAt)
 	}
 	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.hasAutoscaler() {
-		p.Again = sooner(p.Again, r.lendAfter-now.Sub(since.Time))
+		p.Again = requeue.Sooner(p.Again, r.lendAfter-now.Sub(since.Time))
 	}
 }
 

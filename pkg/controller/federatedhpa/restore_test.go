@@ -129,6 +129,16 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 
 var _ = Describe("A cluster that is restored while it is out of reach, and passes its old version before it is reached again,", func() {
 	var backup *sim.Snapshot
+	// begin backs c2 up while its maximum is 10, and then has c1 take from it.
+	begin := func(f *federation) {
+		GinkgoHelper()
+		f.start()
+		f.create(federated(3, 30))
+		f.settle()
+		backup = f.clusters[1].Snapshot()
+		f.loads("shop", 25, 2, 2)
+		f.settle()
+	}
 	// restored gives c2 back the 10 of before, while the hub cannot see it.
 	restored := func(f *federation, between func(c *cluster)) {
 		GinkgoHelper()
@@ -145,12 +155,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 
 	It("is looked at anew, so that its maximum counts as it is", func() {
 		play(func(f *federation) {
-			f.start()
-			f.create(federated(3, 30))
-			f.settle()
-			backup = f.clusters[1].Snapshot()
-			f.loads("shop", 25, 2, 2)
-			f.settle()
+			begin(f)
 			Expect(f.maxima("shop")).To(Equal("24/3/3"))
 			restored(f, func(*cluster) {})
 			f.settle()
@@ -161,12 +166,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 
 	It("is looked at anew, too, where comparing takes longer than a request may", func() {
 		play(func(f *federation) {
-			f.start()
-			f.create(federated(3, 30))
-			f.settle()
-			backup = f.clusters[1].Snapshot()
-			f.loads("shop", 25, 2, 2)
-			f.settle()
+			begin(f)
 			restored(f, func(c *cluster) {
 				c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 					if r.Verb == "list" && r.User == "federatedhpa" {

@@ -90,7 +90,7 @@ func recoveredExcess(v View, w desired) string {
 func withNumbers(v View, view reserve.View, rule reserve.Plan) *v1alpha1.MachineDeployment {
 	after := *v.Memory.withKnownExcess(v.Deployment)
 	if rule.Replicas != view.Replicas || rule.Applied != view.Applied || rule.Applied.Counted > 0 {
-		pool.Apply(&after, clampInt32(rule.Replicas), rule.Applied)
+		pool.Apply(&after, pool.ClampInt32(rule.Replicas), rule.Applied)
 	}
 	return &after
 }

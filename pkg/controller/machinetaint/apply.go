@@ -67,7 +67,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 		defer c.beginRelease(before.UID)()
 		if withNode && c.mayBeRemoved(before) {
 			if err := c.patchMachine(ctx, v, before, change); err != nil {
-				return ignoreNotFound(err)
+				return written.IgnoreNotFound(err)
 			}
 			return c.openNode(ctx, v, n)
 		}
@@ -82,7 +82,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 			return err
 		}
 	}
-	return ignoreNotFound(c.patchMachine(ctx, v, before, change))
+	return written.IgnoreNotFound(c.patchMachine(ctx, v, before, change))
 }
 
 // mayBeRemoved reports whether a deletion of the Machine may be in progress, including one of an
@@ -151,10 +151,10 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
-			return ignoreNotFound(fmt.Errorf("write node %s: %w", node.Name, err))
+			return written.IgnoreNotFound(fmt.Errorf("write node %s: %w", node.Name, err))
 		}
 		if node, err = nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
-			return ignoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
+			return written.IgnoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
 		}
 		again, differs := n.rebase(node, c.settings, c.clock.Now())
 		if !differs || !signs.IsNodeOf(n.Machine.Object, node) {
@@ -220,11 +220,4 @@ func (c *Controller) countRedundant(before, after string) {
 	if before == after {
 		c.metrics.redundant.Inc()
 	}
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

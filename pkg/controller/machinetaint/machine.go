@@ -4,7 +4,6 @@ package machinetaint
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -87,6 +86,3 @@ func countText(n *int32) string {
 	}
 	return fmt.Sprint(*n)
 }
-
-// clampInt32 limits a count to the range of the API.
-func clampInt32(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

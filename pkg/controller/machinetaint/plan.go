@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -115,21 +116,13 @@ func NewPlan(v View) Plan {
 		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, FieldConflict: w.fieldConflict,
 		Applied: after.Annotations[v1alpha1.AppliedExcessAnnotation], UID: v.Deployment.UID,
 	}
-	p.Again = sooner(p.Rule.Again, w.fieldConflict.Until.Sub(v.Now))
+	p.Again = requeue.Sooner(p.Rule.Again, w.fieldConflict.Until.Sub(v.Now))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Machines = withStates(v, p.Machines, p.Nodes)
 	p.Deployment = deploymentChange(v, w, after, p.Rule)
 	p.Report = newReport(v, w, p.Rule)
 	return p
-}
-
-// sooner returns the shorter of two waits. A wait of 0 or less never ends.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(0, b)
-	}
-	return a
 }
 
 // hasNoReserve reports whether there is no reserve here, neither desired nor left.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // report writes the status if it has changed, and records an event if the reason has changed.
@@ -25,7 +26,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, statusPatch(d, s), metav1.PatchOptions{}, "status")
 	c.metrics.countWrite("status", err)
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
+		return written.IgnoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
 	c.written.Record(answer)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -28,7 +29,7 @@ type Report struct {
 // newReport describes the reserve, or what is wrong with its settings.
 func newReport(v View, w desired, rule reserve.Plan) Report {
 	s := rule.Summary
-	r := Report{Reserve: clampInt32(s.Reserve), Ready: clampInt32(s.Ready), Reason: s.Reason, Message: s.Message}
+	r := Report{Reserve: pool.ClampInt32(s.Reserve), Ready: pool.ClampInt32(s.Ready), Reason: s.Reason, Message: s.Message}
 	if n := rule.Applied.Counted; n > 0 {
 		s.Message += fmt.Sprintf("; spec.replicas includes %d of them", n)
 		r.Message = s.Message

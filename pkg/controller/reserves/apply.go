@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +48,7 @@ func (c *Controller) request(ctx context.Context, r Request) error {
 	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, annotationPatch(d, r.Text), metav1.PatchOptions{})
 	c.metrics.wrote("request", err)
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
+		return written.IgnoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
 	}
 	c.written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Requested spare machines", "machineDeployment", d.Name, "was", d.Annotations[machine.RequestedExcessAnnotation], "is", r.Text)
@@ -89,7 +88,7 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 	answer, err := c.clients.Reserves.Reserves(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
 	c.metrics.wrote("status", err)
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("write status of reserve %s: %w", after.Name, err))
+		return written.IgnoreNotFound(fmt.Errorf("write status of reserve %s: %w", after.Name, err))
 	}
 	c.statuses.Record(answer)
 	for _, n := range news(was, after.Status) {
@@ -119,11 +118,4 @@ func news(was, is v1alpha1.ReserveStatus) (all []event) {
 		all = append(all, event{kind, known.Event, now.Message})
 	}
 	return all
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

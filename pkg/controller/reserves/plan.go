@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -33,7 +34,7 @@ func NewPlan(v View) Plan {
 		}
 		d, again := v.decide(r)
 		p.Decisions = append(p.Decisions, d)
-		p.Again = sooner(p.Again, again)
+		p.Again = requeue.Sooner(p.Again, again)
 	}
 	slices.SortFunc(p.Decisions, func(a, b Decision) int { return cmp.Compare(a.Reserve.Name, b.Reserve.Name) })
 	p.Requests = v.requests(p.Decisions)
@@ -206,12 +207,4 @@ func until(at, now time.Time) time.Duration {
 		return 0
 	}
 	return max(time.Millisecond, min(at.Sub(now), lookAgain))
-}
-
-// sooner is the shorter of two waits, of which 0 never ends.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
@@ -24,7 +25,7 @@ func (d *Decision) judge(sites []site, short int) {
 	for _, p := range d.Parts {
 		asked, ready = asked+p.Machines, ready+p.Ready
 	}
-	where := fmt.Sprintf("%d of %d machines are ready in %s", min(ready, d.Desired), d.Desired, plural(len(sites), "MachineDeployment"))
+	where := fmt.Sprintf("%d of %d machines are ready in %s", min(ready, d.Desired), d.Desired, plural.Of(len(sites), "MachineDeployment"))
 	say := func(why, format string, arguments ...any) {
 		d.Reason, d.Message = why, fmt.Sprintf(format, arguments...)
 	}
@@ -78,13 +79,6 @@ func blocked(parts []Part) (names []string) {
 		}
 	}
 	return names
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // NewStatus is what a decision comes to. The condition keeps its time where its status does not change.

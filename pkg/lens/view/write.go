@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"reflect"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -27,9 +26,6 @@ const (
 	// own: nine seconds in total. A server that does not respond is asked until the context ends:
 	// nothing else can be done meanwhile.
 	maxAttempts = 10
-	// The delay between two attempts doubles from the first to the last of these.
-	firstDelay = 50 * time.Millisecond
-	maxDelay   = 2 * time.Second
 )
 
 type object[V any] interface {
@@ -66,7 +62,7 @@ func (w writer[V, T]) update(ctx context.Context, after T, o metav1.UpdateOption
 		if errors.As(err, &status) {
 			answered++
 		}
-		if answered == maxAttempts || w.c.waitToRetry(ctx, attempt) != nil {
+		if answered == maxAttempts || written.Pause(ctx, w.c.stop, w.c.clock, attempt) != nil {
 			return result, err
 		}
 	}
@@ -144,18 +140,4 @@ func mayRetry(err error) bool {
 	var request *url.Error
 	var network net.Error
 	return errors.As(err, &status) || errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// waitToRetry waits before the next attempt.
-func (c *Clientset) waitToRetry(ctx context.Context, attempt int) error {
-	timer := c.clock.NewTimer(min(firstDelay<<min(attempt-1, 10), maxDelay))
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("pause: %w", context.Cause(ctx))
-	case <-c.stop.Done():
-		return fmt.Errorf("pause: %w", context.Cause(c.stop))
-	}
 }

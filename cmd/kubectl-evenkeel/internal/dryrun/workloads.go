@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -65,7 +66,7 @@ func (w *world) balance(ctx context.Context) (moved bool, again time.Duration, e
 			w.scaleWorkload(ask, blocked[ask.Target])
 			moved = true
 		}
-		again = sooner(again, p.Again)
+		again = requeue.Sooner(again, p.Again)
 	}
 	return moved, again, nil
 }

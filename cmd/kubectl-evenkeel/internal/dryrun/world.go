@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
@@ -181,16 +182,9 @@ func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, e
 		if err != nil {
 			return false, 0, err
 		}
-		moved, again = moved || did, sooner(again, wait)
+		moved, again = moved || did, requeue.Sooner(again, wait)
 	}
 	return moved, again, nil
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // planAll plans for all controllers and carries out nothing.
@@ -227,7 +221,7 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 		for _, o := range p.Outcomes {
 			moved = moved || !o.Write.IsEmpty()
 		}
-		again = sooner(again, p.Again)
+		again = requeue.Sooner(again, p.Again)
 	}
 	return moved, again, nil
 }
@@ -285,7 +279,7 @@ func (w *world) reserve(context.Context) (moved bool, again time.Duration, err e
 		for _, n := range after.Nodes {
 			w.nodes[keyOf(n)] = n
 		}
-		moved, again = moved || !p.Steady(), sooner(again, p.Again)
+		moved, again = moved || !p.Steady(), requeue.Sooner(again, p.Again)
 	}
 	return moved, again, nil
 }

@@ -88,14 +88,6 @@ func formatFuture(at, now time.Time) string {
 
 func formatClock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
 
-// plural returns a number with its noun: 1 machine, 2 machines.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // ordinal formats a rank: 1st, 2nd, 11th.
 func ordinal(n int) string {
 	suffix := "th"

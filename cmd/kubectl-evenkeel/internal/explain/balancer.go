@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
@@ -24,7 +25,7 @@ func Balancer(o overview.Objects, name string) (Account, error) {
 	}
 	shown := overview.New(overview.Objects{At: o.At, Balancers: []*v1alpha1.Balancer{b}}).Balancers[0]
 	a := Account{
-		Title: fmt.Sprintf("Balancer %s: %s, %d ready", name, plural(shown.Replicas, "replica"), b.Status.ReadyReplicas),
+		Title: fmt.Sprintf("Balancer %s: %s, %d ready", name, plural.Of(shown.Replicas, "replica"), b.Status.ReadyReplicas),
 		See:   []string{"docs/balancer.md: what it does", "docs/distribute.md: how a number is split", "docs/spec/balancer.md: all fields"},
 	}
 	for _, t := range shown.Targets {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -127,10 +128,10 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 		a.addNext("Replicas are about to change by %+d, because they include the reserve (law 16).", n)
 	}
 	if n := len(plan.Rule.Priorities); n > 0 {
-		a.addNext("The deletion priority of %s is about to change.", plural(n, "machine"))
+		a.addNext("The deletion priority of %s is about to change.", plural.Of(n, "machine"))
 	}
 	if n := len(plan.Nodes); n > 0 {
-		a.addNext("The reserve mark of %s is about to change.", plural(n, "Node"))
+		a.addNext("The reserve mark of %s is about to change.", plural.Of(n, "Node"))
 	}
 	if plan.Deployment.Field != nil {
 		a.addNext("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -225,5 +226,5 @@ func podsText(n int) string {
 	case 0:
 		return "none that would have to move: the machine is empty"
 	}
-	return plural(n, "pod") + " would have to move"
+	return plural.Of(n, "pod") + " would have to move"
 }

@@ -3,12 +3,12 @@
 package screen
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plural"
 )
 
 // Status is everything, in lines.
@@ -31,15 +31,15 @@ func (s Style) titleLine(v overview.Overview) string {
 			machines += len(z.Machines)
 		}
 	}
-	parts := []string{v.At.UTC().Format("15:04:05 UTC"), plural(len(v.Pools), "pool"), plural(machines, "machine")}
+	parts := []string{v.At.UTC().Format("15:04:05 UTC"), plural.Of(len(v.Pools), "pool"), plural.Of(machines, "machine")}
 	if len(v.Balancers) > 0 {
-		parts = append(parts, plural(len(v.Balancers), "Balancer"))
+		parts = append(parts, plural.Of(len(v.Balancers), "Balancer"))
 	}
 	if len(v.Federated) > 0 {
-		parts = append(parts, plural(len(v.Federated), "federated HPA"))
+		parts = append(parts, plural.Of(len(v.Federated), "federated HPA"))
 	}
 	if v.PodsWaiting > 0 {
-		parts = append(parts, plural(v.PodsWaiting, "pod")+" waiting")
+		parts = append(parts, plural.Of(v.PodsWaiting, "pod")+" waiting")
 	}
 	title := strings.Join(parts, "   ")
 	if textWidth(title) > s.Width {
@@ -106,13 +106,6 @@ func (s Style) objectName(namespace, name string) string {
 		return namespace + "/" + name
 	}
 	return name
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // shortNumber formats a number in at most five characters.

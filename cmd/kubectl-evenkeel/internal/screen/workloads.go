@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plural"
 )
 
 // barWidth is how many columns a bar has at 80 columns; it grows with the screen.
@@ -35,7 +36,7 @@ func (s Style) balancers(v overview.Overview) []string {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		facts := s.keepHead(sanitize(b.Policy)+", "+plural(b.Replicas, "replica"), s.Width/2)
+		facts := s.keepHead(sanitize(b.Policy)+", "+plural.Of(b.Replicas, "replica"), s.Width/2)
 		lines = append(lines, s.colorize(bold, "BALANCER "+s.cutMiddle(s.objectName(b.Namespace, b.Name), s.Width-textWidth(facts)-12))+"   "+facts)
 		name, scale := widest(s.Width/4, mapStrings(b.Targets, func(t overview.Target) string { return t.Name })...), 1
 		for _, t := range b.Targets {
