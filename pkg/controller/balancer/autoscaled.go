@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// autoscaler of a workload: the first by name, nil if there is none.
+// autoscaler returns the autoscaler of a workload: the first by name, nil if there is none.
 func (c *Controller) autoscaler(target string) *autoscalingv2.HorizontalPodAutoscaler {
 	items, _ := c.autoscalers.ByIndex(byTarget, target)
 	var first *autoscalingv2.HorizontalPodAutoscaler
@@ -29,7 +29,7 @@ func (c *Controller) autoscaler(target string) *autoscalingv2.HorizontalPodAutos
 	return first
 }
 
-// autoscaled is what matters of the autoscaler of a Balancer; the zero value if there is none.
+// autoscaled describes the autoscaler of a Balancer; the zero value if there is none.
 func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) Autoscaler {
 	hpa := c.autoscaler(targetKey(b.Namespace, v1alpha1.SchemeGroupVersion.String(), "Balancer", b.Name))
 	if hpa == nil {
@@ -67,7 +67,8 @@ func matchesPod(selector labels.Selector, pods []*cachedPod) bool {
 	return false
 }
 
-// countedBy selects the pods that an autoscaler counts; nil where that is not known. Nothing is watched only for this.
+// countedBy returns a selector of the pods that an autoscaler counts; nil if that is unknown. It
+// starts no watch.
 func (c *Controller) countedBy(hpa *autoscalingv2.HorizontalPodAutoscaler) labels.Selector {
 	ref := hpa.Spec.ScaleTargetRef
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -86,7 +87,7 @@ func (c *Controller) countedBy(hpa *autoscalingv2.HorizontalPodAutoscaler) label
 	return notAll(structuredSelector(object))
 }
 
-// notAll is a selector that is valid and does not match everything, or nil.
+// notAll returns a selector that is valid and does not match everything, otherwise nil.
 func notAll(selector labels.Selector, err error) labels.Selector {
 	if err != nil || selector.Empty() {
 		return nil
@@ -110,7 +111,7 @@ func (w *watches) cached(gvk schema.GroupVersionKind, key string) (*unstructured
 	return nil, false
 }
 
-// autoscalerChanged has all Balancers beside an autoscaler synced.
+// autoscalerChanged queues all Balancers of an autoscaler's namespace.
 func (c *Controller) autoscalerChanged(items ...any) {
 	if onlyReports(items...) {
 		return
@@ -127,8 +128,8 @@ func (c *Controller) autoscalerChanged(items ...any) {
 	}
 }
 
-// onlyReports tells whether an autoscaler, in its two forms, has changed in nothing but what it says of itself every few
-// seconds.
+// onlyReports reports whether, between two versions of an autoscaler, only its status has changed,
+// as it does every few seconds.
 func onlyReports(items ...any) bool {
 	if len(items) != 2 {
 		return false

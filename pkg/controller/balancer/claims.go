@@ -43,7 +43,7 @@ func claimsOf(spec v1alpha1.BalancerSpec) everyClaim {
 	return claims
 }
 
-// everyClaim holds claims by name; a second claim of a name is ignored.
+// everyClaim contains claims by name; a second claim with the same name is ignored.
 type everyClaim map[string]claim
 
 func (e everyClaim) addClaim(name string, c claim) {
@@ -52,7 +52,7 @@ func (e everyClaim) addClaim(name string, c claim) {
 	}
 }
 
-// strangers are names with a share that no target has, negative those with a share below 0.
+// strangers are names with a share that no target has; negative are names with a share below 0.
 func strangers(spec v1alpha1.BalancerSpec) (strangers, negative []string) {
 	if spec.Policy.Proportions == nil {
 		return nil, nil

@@ -65,7 +65,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// DefaultKinds are what a Balancer may scale where nothing else is said.
+// DefaultKinds may be scaled unless others are set.
 var DefaultKinds = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
 	{Group: machineGroup, Kind: "MachineDeployment"}, {Group: machineGroup, Kind: "MachineSet"},
@@ -140,10 +140,10 @@ func (c *Controller) attach(i Informers) error {
 	return nil
 }
 
-// Filled are done when the shared caches are complete.
+// Filled returns the checks that the shared caches are complete.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
-// Run works until ctx ends, and returns when all that it started has ended.
+// Run works until ctx ends, and returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) {
 	defer c.watches.wait()
 	c.loop.Run(ctx, c.filled...)
@@ -197,7 +197,7 @@ func (c *Controller) balancerCopy(key string) (*v1alpha1.Balancer, bool) {
 		return nil, false
 	}
 	b = b.DeepCopy()
-	b.Spec.Targets = b.Spec.Targets[:min(len(b.Spec.Targets), maxTargets+1)] // with more it is invalid
+	b.Spec.Targets = b.Spec.Targets[:min(len(b.Spec.Targets), maxTargets+1)] // more than one makes it invalid
 	return b, true
 }
 
@@ -260,14 +260,14 @@ func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*
 	}
 }
 
-// forget what is known of a target that is gone.
+// forget removes what is known of a target that is gone.
 func (c *Controller) forget(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
 	id := Object{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}.ID()
 	c.refusals.forget(id)
 	c.scales.forget(object)
 }
 
-// enqueueOwners has the Balancers synced that have a workload as a target.
+// enqueueOwners queues the Balancers that target a workload.
 func (c *Controller) enqueueOwners(target string) {
 	items, _ := c.balancers.ByIndex(byTarget, target)
 	for _, item := range items {

@@ -14,28 +14,28 @@ const (
 	maxDoublings = 5
 )
 
-// health is how a target's replicas are, and the memory that goes to status with it.
+// health describes a target's replicas, and contains what the status remembers about them.
 type health struct {
 	observed, ready int64
-	// notStarted have failed to start in time, those that were never created included.
+	// notStarted is how many have failed to start in time, including those that were never created.
 	notStarted int64
-	// usable is what a blocked target is believed to run.
+	// usable is how many replicas a blocked target is assumed to run.
 	usable  int64
 	blocked bool
 
 	unstartedSince, blockedSince, recoveredAt time.Time
 	blocks                                    int32
-	// again is when all this may change though nothing happens; zero for never.
+	// again is when the result may change without an event; zero for never.
 	again time.Time
 }
 
-// doctor examines targets of one Balancer.
+// doctor examines the targets of one Balancer.
 type doctor struct {
 	now      time.Time
 	fallback *v1alpha1.Fallback
 }
 
-// examine compares what a target is asked for with what it has.
+// examine compares the replicas of a target with the requested number.
 func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
 	h := remembered(memory)
 	if !t.Known && !t.Absent {
@@ -55,7 +55,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
 	started, late := d.countStarted(t, &h)
 	missing := max(0, wanted-started)
 	d.trackMissing(t, &h, missing, h.ready > int64(memory.Ready))
-	// A late replica that is not missed, as in a rollout, takes nothing away.
+	// A late replica that is not missed, as in a rollout, does not count against the target.
 	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
 		h.notStarted = missing
 	}
@@ -90,7 +90,7 @@ func (d doctor) trackMissing(t Target, h *health, missing int64, progress bool) 
 	switch {
 	case missing == 0:
 		h.unstartedSince = time.Time{}
-	case t.Settling: // just asked, so not late
+	case t.Settling: // requested a moment ago, so not late
 	case h.unstartedSince.IsZero() || progress && t.Counted:
 		h.unstartedSince = wholeSecond(d.now)
 	}
@@ -99,8 +99,8 @@ func (d doctor) trackMissing(t Target, h *health, missing int64, progress bool) 
 	}
 }
 
-// decideBlocked decides whether the target is blocked, and when it no longer is: once all that it is asked for, less than a quorum
-// apart, can be used again, and what was late is gone.
+// decideBlocked decides whether the target is blocked, and when it no longer is: once all requested
+// replicas except less than a quorum are usable again, and none is late.
 func (d doctor) decideBlocked(t Target, h *health, wanted, late int64) {
 	quorum := d.quorum(wanted)
 	if !h.blockedSince.IsZero() {
@@ -118,7 +118,7 @@ func (d doctor) decideBlocked(t Target, h *health, wanted, late int64) {
 	h.usable = d.proven(t, h)
 }
 
-// blocksSince counts this block with those that it followed soon after a recovery.
+// blocksSince counts this block together with earlier ones that it followed soon after a recovery.
 func (d doctor) blocksSince(h *health) int32 {
 	if d.now.Sub(h.recoveredAt) < 2*d.recoveryDelay(maxDoublings+1)+d.timeout() {
 		return h.blocks + 1
@@ -126,7 +126,8 @@ func (d doctor) blocksSince(h *health) int32 {
 	return 1
 }
 
-// proven counts what runs in a blocked target. What started after it was blocked has to stay ready for a while first.
+// proven counts the running replicas of a blocked target. A replica that started after the target
+// was blocked counts once it has been ready for a while.
 func (d doctor) proven(t Target, h *health) int64 {
 	if t.Counted {
 		return h.ready
@@ -151,7 +152,7 @@ func (d doctor) started(r Replica) bool {
 	return r.Running
 }
 
-// waitingSince is when a replica that has not started began to wait for it.
+// waitingSince returns since when a replica that has not started has been waiting to start.
 func (d doctor) waitingSince(r Replica) time.Time {
 	if r.Running && r.Since.After(r.Born) {
 		return r.Since
@@ -159,7 +160,7 @@ func (d doctor) waitingSince(r Replica) time.Time {
 	return r.Born
 }
 
-// expired: exactly at its end a timeout is not yet over.
+// expired reports whether a timeout is over. Exactly at its end, it is not.
 func (d doctor) expired(since time.Time) bool {
 	return !since.IsZero() && d.now.Sub(since) > d.timeout()
 }
@@ -235,7 +236,8 @@ func remembered(m v1alpha1.TargetStatus) health {
 	return h
 }
 
-// wholeSecond is the next one that status can hold: rounded down, a time in status would end waits too early.
+// wholeSecond rounds a time up to the seconds that the status can store. A time rounded down would
+// end waits too early.
 func wholeSecond(t time.Time) time.Time {
 	whole := t.Truncate(time.Second)
 	if whole.Before(t) {

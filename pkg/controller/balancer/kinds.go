@@ -20,10 +20,11 @@ import (
 )
 
 const (
-	// kindsLast is how long it is believed what kinds a group version has, kindMissing how long that it lacks one.
+	// kindsLast is how long the kinds of a group version are cached, kindMissing how long a missing
+	// one is.
 	kindsLast   = 10 * time.Minute
 	kindMissing = 10 * time.Second
-	// maxKinds is how many group versions are remembered.
+	// maxKinds limits how many group versions are cached.
 	maxKinds = 256
 )
 
@@ -78,8 +79,8 @@ func (k *kinds) discover(ctx context.Context, gv schema.GroupVersion, age time.D
 	return l
 }
 
-// forget makes room for one more. Anybody can ask for versions that there never were, so those go first: which versions
-// the API server has is not for users to decide.
+// forget makes room for one more group version. Versions that do not exist go first: users can ask
+// for any number of these, but cannot decide which versions the API server has.
 func (k *kinds) forget() {
 	if k.known == nil {
 		k.known = map[schema.GroupVersion]listing{}

@@ -10,7 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// metrics count writes, and show the status of every Balancer when they are read.
+// metrics counts writes, and exposes the status of every Balancer when it is scraped.
 type metrics struct {
 	writes    *prometheus.CounterVec
 	balancers cache.Store
@@ -41,13 +41,13 @@ func (m *metrics) countWrite(what string, err error) {
 	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	into <- replicasMetric
 	into <- blockedMetric
 }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, item := range m.balancers.List() {
 		b, ok := item.(*v1alpha1.Balancer)

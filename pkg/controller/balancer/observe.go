@@ -163,7 +163,7 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 	}
 	c.interests.setSelectors(b.Namespace, b.Name, interests)
 	if v.Foreign, v.Shared = c.strays(b.Namespace, own, pods); slices.ContainsFunc(targets, unseen) {
-		v.Foreign = 0 // they may be those of a target whose pods we do not know
+		v.Foreign = 0 // they may belong to a target whose pods are unknown
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// byTarget is an index, of Balancers and of autoscalers, by the workloads they scale.
+// byTarget indexes Balancers and autoscalers by the workloads that they scale.
 const byTarget = "target"
 
 func targetKey(namespace, apiVersion, kind, name string) string {

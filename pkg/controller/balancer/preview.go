@@ -21,23 +21,24 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
-// Preview is a controller that looks at objects which are given, and writes nothing. What its plans come to is for the
-// caller to show it: see [View.After]. Of the API server it asks no more than what kinds there are, and their scale.
+// Preview is a controller over given objects that writes nothing. The caller applies its plans: see
+// [View.After]. It asks the API server only for kinds and scales.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
 }
 
-// Objects are all that there is to see. None of them is changed.
+// Objects are everything that the preview reads. None of them is changed.
 type Objects struct {
 	Balancers   []*v1alpha1.Balancer
 	Pods        []*corev1.Pod
 	Autoscalers []*autoscalingv2.HorizontalPodAutoscaler
-	// Workloads are those of each resource that could be listed; see [Preview.Resources].
+	// Workloads contains the objects of each resource that could be listed; see
+	// [Preview.Resources].
 	Workloads map[schema.GroupVersionResource][]*unstructured.Unstructured
 }
 
-// NewPreview returns a preview that has been shown nothing yet. Clients need no Balancers.
+// NewPreview returns a preview without objects. Its clients need no access to Balancers.
 func NewPreview(clients Clients) (*Preview, error) {
 	core, ours := informers.NewSharedInformerFactory(nil, 0), balancerinformers.NewSharedInformerFactory(nil, 0)
 	p := &Preview{clock: &still.Clock{}}
@@ -53,7 +54,8 @@ func NewPreview(clients Clients) (*Preview, error) {
 	return p, nil
 }
 
-// Resources are those whose objects have to be shown for a Balancer: its targets', and the machines that these make.
+// Resources returns the resources that a preview of a Balancer needs: its targets, and the machines
+// of targets that consist of machines.
 func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, t := range b.Spec.Targets {
@@ -75,7 +77,7 @@ func (p *Preview) Load(o Objects, now time.Time) error {
 	caches := map[schema.GroupVersionResource]*kindCache{}
 	for _, b := range o.Balancers {
 		for _, resource := range p.Resources(b) {
-			// What could not be listed never fills.
+			// The cache of a resource that could not be listed never fills.
 			caches[resource] = &kindCache{informer: still.Informer{}}
 		}
 	}
@@ -88,7 +90,7 @@ func (p *Preview) Load(o Objects, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// stripped are pods as the cache keeps them.
+// stripped returns pods as the cache keeps them.
 func stripped(pods []*corev1.Pod) []*cachedPod {
 	var s podStripper
 	var kept []*cachedPod
@@ -116,13 +118,13 @@ func (p *Preview) Plan(ctx context.Context, namespace, name string) (View, Plan,
 
 // Ask is one write of a workload's scale.
 type Ask struct {
-	// Target is its name in the Balancer.
+	// Target is the target's name in the Balancer.
 	Target   string
 	Object   Object
 	From, To int64
 }
 
-// After returns the Balancer as it is after a plan, and the scales that are written for it.
+// After returns the Balancer as it is after a plan, and the scales that the plan writes.
 func (v View) After(p Plan) (*v1alpha1.Balancer, []Ask) {
 	var o Outcome
 	var asks []Ask

@@ -15,9 +15,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// A target whose write was refused is left alone from then on. After some time, longer each time, it is asked for what
-// it already has: only when the API server takes that is it planned with again. To plan with it before would move the
-// others back and forth.
+// After a write was refused, its target keeps its replicas. From time to time, with growing pauses,
+// we request the replicas that it already has. Only when the API server accepts that, the plan
+// counts on the target again. To count on it earlier would move the replicas of the others back and
+// forth.
 const (
 	firstRefusal = time.Minute
 	lastRefusal  = time.Hour
@@ -25,7 +26,7 @@ const (
 
 const reasonRefused = "WriteRefused"
 
-// refusals are the writes that the API server did not accept, by object.
+// refusals contains the writes that the API server refused, by object.
 type refusals struct {
 	mu    sync.Mutex
 	known map[string]refusal
@@ -51,7 +52,7 @@ func (r *refusals) record(id, what string, now time.Time) {
 	}
 	n.due = now.Add(n.pause)
 	r.known[id] = n
-	// No Balancer tries again what is overdue for so long: its object went while it was being tried.
+	// A retry that is overdue for so long belongs to a Balancer or target that is gone.
 	maps.DeleteFunc(r.known, func(_ string, n refusal) bool { return now.Sub(n.due) > lastRefusal })
 }
 
@@ -99,13 +100,13 @@ func (c *Controller) retryRefused(ctx context.Context, v View, p Plan) error {
 	return errors.Join(errs...)
 }
 
-// refused reports whether the API server rejects a write, and would again. A target that is gone is no refusal: the cache is
-// about to show that.
+// refused reports whether the API server rejects a write, and would do so again. A missing target
+// is not a refusal: the cache will show that it is gone.
 func refused(err error) bool {
 	return written.Outcome(err) == written.Refused && !apierrors.IsNotFound(err)
 }
 
-// reasonOf is an error in words that do not change from one try to the next.
+// reasonOf describes an error in words that stay the same from one attempt to the next.
 func reasonOf(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return string(reason)

@@ -75,8 +75,8 @@ func machineReplica(machine *unstructured.Unstructured) (Replica, bool) {
 	code, _, _ := unstructured.NestedString(machine.Object, "status", "lastOperation", "errorCode")
 	r.OutOfStock = code == "ResourceExhausted"
 	if phase == "Unknown" && r.Since.After(r.Born) {
-		r.Born = r.Since // it ran, and has had its trouble only since then
+		r.Born = r.Since // it ran before, so its problem began after that
 	}
-	r.Since = time.Time{} // one that boots waits since it was born, whatever its phases
+	r.Since = time.Time{} // a machine that boots waits since its creation, whatever its phases
 	return r, true
 }

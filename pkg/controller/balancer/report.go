@@ -42,7 +42,7 @@ func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) erro
 	return nil
 }
 
-// news is an event to be.
+// news is an event to record.
 type news struct{ kind, reason, message string }
 
 // newsOf returns the differences between two sets of conditions, once each.
@@ -54,7 +54,7 @@ func newsOf(was, is []metav1.Condition) []news {
 			continue
 		}
 		if c.Type == v1alpha1.ConditionTargetsResolved && meta.IsStatusConditionFalse(is, v1alpha1.ConditionBalancing) {
-			continue // which says the same
+			continue // which has the same message
 		}
 		if n, ok := newsAbout(before, c); ok {
 			all = append(all, n)
@@ -77,7 +77,8 @@ func newsAbout(before *metav1.Condition, is metav1.Condition) (news, bool) {
 	return news{}, false
 }
 
-// worst is what each condition is when it calls for attention; the others sum these up or pass by themselves.
+// worst contains the status of each condition that needs attention. Other conditions summarize
+// these, or pass by themselves.
 var worst = map[string]metav1.ConditionStatus{
 	v1alpha1.ConditionBalancing:       metav1.ConditionFalse,
 	v1alpha1.ConditionWithinLimits:    metav1.ConditionFalse,

@@ -20,7 +20,7 @@ import (
 
 const machineGroup = machinev1alpha1.GroupName
 
-// scale is what a scale subresource would say, and the workload's own counts.
+// scale contains what the scale subresource says, and the workload's own counts.
 type scale struct {
 	replicas int64
 	selector string
@@ -28,15 +28,15 @@ type scale struct {
 	counts   Counts
 }
 
-// scaleOf reads a workload's scale: of kinds whose fields are known off the object itself, of others by asking the API
-// server, once per version of the object.
+// scaleOf reads a workload's scale: from the object itself if the fields of its kind are known,
+// otherwise from the API server, once per version of the object.
 func (c *Controller) scaleOf(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured) (scale, error) {
 	s := scale{version: object.GetResourceVersion(), counts: ownCounts(object)}
 	switch resource.Group {
 	case "apps", machineGroup:
 		replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
 		if s.replicas = replicas; resource.Group == machineGroup {
-			return s, nil // whose types leave out a 0
+			return s, nil // these types omit a 0
 		}
 		if err != nil || !found {
 			s.replicas = 1
@@ -90,8 +90,8 @@ func machineSelector(object *unstructured.Unstructured) (labels.Selector, error)
 	return structuredSelector(object)
 }
 
-// observer that fits a target. A workload without a pod selector cannot be seen by its pods: an empty selector would
-// match all of them.
+// observerOf chooses how to observe a target. A workload without a pod selector cannot be observed
+// through its pods: an empty selector would match all of them.
 func observer(t Target, s scale) v1alpha1.Observer {
 	switch {
 	case t.Spec.Observer == v1alpha1.StatusObserver:
@@ -104,7 +104,7 @@ func observer(t Target, s scale) v1alpha1.Observer {
 	return v1alpha1.StatusObserver
 }
 
-// scales are the answers of the API server, each good for one version of its object.
+// scales caches the answers of the API server. Each is valid for one version of its object.
 type scales struct {
 	mu    sync.Mutex
 	known map[string]scale

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// byLabel is an index of objects by each of their labels and by their namespace, so that a selector reads only what it is likely
-// to match.
+// byLabel indexes objects by each of their labels and by their namespace, so that a selector reads
+// only objects that are likely to match.
 const byLabel = "label"
 
 func indexByLabel(item any) ([]string, error) {
@@ -30,7 +30,7 @@ func namespaceKey(namespace string) string { return namespace + "/" }
 
 func labelKey(namespace, name, value string) string { return namespace + "/" + name + "=" + value }
 
-// selected are the objects of a namespace that a selector matches.
+// selected returns the objects of a namespace that match a selector.
 func selected[T metav1.Object](index cache.Indexer, namespace string, selector labels.Selector) []T {
 	var found []T
 	for _, item := range candidates(index, namespace, selector) {
@@ -42,8 +42,9 @@ func selected[T metav1.Object](index cache.Indexer, namespace string, selector l
 	return found
 }
 
-// candidates are all objects that have one of the labels the selector asks for: the rarest. For a selector that asks for no label
-// with a given value, they are all objects of the namespace.
+// candidates returns all objects with one of the labels that the selector requires, the rarest of
+// them. If the selector requires no label with a given value, it returns all objects of the
+// namespace.
 func candidates(index cache.Indexer, namespace string, selector labels.Selector) []any {
 	best, count := namespaceKey(namespace), -1
 	requirements, _ := selector.Requirements()

@@ -17,10 +17,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
-// Outcome is what became of a plan: what each target is asked for now, in the order of the shares.
+// Outcome is the result of a plan: the replicas of each target now, in the order of the shares.
 type Outcome []int64
 
-// NewStatus is what a view, a plan and its outcome come to. Conditions keep their times where they do not change.
+// NewStatus returns the status for a view, a plan and its outcome. Conditions keep their times if
+// they do not change.
 func NewStatus(v View, p Plan, o Outcome) v1alpha1.BalancerStatus {
 	was := v.Balancer.Status
 	s := v1alpha1.BalancerStatus{
@@ -47,8 +48,8 @@ func NewStatus(v View, p Plan, o Outcome) v1alpha1.BalancerStatus {
 	return s
 }
 
-// selectorText is empty for a selector that is not valid or matches everything: an autoscaler refuses that, where it
-// would else count pods of others.
+// selectorText returns an empty text for a selector that is invalid or matches everything. An
+// autoscaler rejects an empty selector; otherwise it would count unrelated pods.
 func selectorText(selector metav1.LabelSelector) string {
 	parsed, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil {
@@ -84,7 +85,7 @@ func conditions(v View, p Plan, o Outcome) []metav1.Condition {
 	return all
 }
 
-// balancing is all that readers of the original API know.
+// balancing is the only condition that clients of the original API know.
 func balancing(p Plan) metav1.Condition {
 	no := func(phase, message string) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionBalancing, Status: metav1.ConditionFalse, Reason: phase, Message: message}
@@ -100,7 +101,7 @@ func balancing(p Plan) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionBalancing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCompleted, Message: "Balancer running OK"}
 }
 
-// condition is a condition with the status that its reason has in the table of reasons.
+// condition returns a condition whose status the table of reasons defines.
 func condition(kind, why, format string, arguments ...any) metav1.Condition {
 	status := metav1.ConditionStatus(reason.Balancer[kind].Find(why).Status)
 	return metav1.Condition{Type: kind, Status: status, Reason: why, Message: fmt.Sprintf(format, arguments...)}
@@ -137,7 +138,8 @@ func resolved(v View, p Plan) metav1.Condition {
 	return condition(kind, "Resolved", "all targets exist and can be scaled")
 }
 
-// unrequested is the first target with a pod that lacks a request which the Balancer's autoscaler needs.
+// unrequested returns the first target with a pod that lacks a request which the Balancer's
+// autoscaler needs.
 func unrequested(v View) (target, resource string) {
 	for _, t := range v.Targets {
 		switch {

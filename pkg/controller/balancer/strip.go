@@ -144,7 +144,7 @@ func stripObject(item any) (any, error) {
 	for _, path := range readFields {
 		value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 		if err == nil && found && size(value) <= maxSelectorBytes {
-			_ = unstructured.SetNestedField(slim.Object, value, path...) // fails only below what is no map, and we made these
+			_ = unstructured.SetNestedField(slim.Object, value, path...) // fails only below a value that is not a map, and we made these
 		}
 	}
 	stripMetadata(object, slim)
@@ -173,7 +173,7 @@ func stripMetadata(object, slim *unstructured.Unstructured) {
 	}
 }
 
-// size is about how many bytes a decoded value has.
+// size estimates the size of a decoded value in bytes.
 func size(value any) int {
 	sum := 8
 	switch v := value.(type) {

@@ -14,11 +14,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// maxTargets is how many targets a Balancer may have where the CRD that is installed sets no smaller bound.
+// maxTargets limits the targets of a Balancer if the installed CRD sets no lower limit.
 const maxTargets = 256
 
-// invalid says what is wrong with a spec, and how to mend it; empty if nothing is. The CRD refuses all of this at the
-// door, but objects may have been stored before it did.
+// invalid returns what is wrong with a spec and how to fix it; empty if it is valid. The CRD
+// rejects all of this, but an object may have been stored before the CRD did so.
 func invalid(spec v1alpha1.BalancerSpec) string {
 	if len(spec.Targets) > maxTargets {
 		return fmt.Sprintf("there are more than %d targets: split them into several Balancers", maxTargets)
@@ -69,7 +69,7 @@ func validLimit(l *intstr.IntOrString) bool {
 	return ok && percent >= 0 && percent <= 100
 }
 
-// percentage reads a text such as 20%.
+// percentage parses a text such as 20%.
 func percentage(l intstr.IntOrString) (int64, bool) {
 	if l.Type != intstr.String {
 		return 0, false

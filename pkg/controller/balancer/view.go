@@ -10,17 +10,18 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// View is all that one decision rests on.
+// View is everything that one decision depends on.
 type View struct {
 	Now time.Time
-	// Balancer is the object, whose status is the memory of earlier decisions.
+	// Balancer is the object. Its status is the memory of earlier decisions.
 	Balancer *v1alpha1.Balancer
-	// Rival is the older Balancer, if any, that has a target with this one in common, and Contested that target's name.
+	// Rival is an older Balancer that shares a target with this one, if any, and Contested is that
+	// target's name.
 	Rival, Contested string
 	// Targets are in the order of the spec.
 	Targets []Target
-	// Foreign is how many pods the Balancer's selector matches that no target selects, and Shared how many more than one
-	// target selects.
+	// Foreign is the number of pods that the Balancer's selector matches but no target selects, and
+	// Shared the number that more than one target selects.
 	Foreign, Shared int
 	// Autoscaler is the one that scales this Balancer.
 	Autoscaler Autoscaler
@@ -29,40 +30,42 @@ type View struct {
 // Autoscaler is a HorizontalPodAutoscaler on a Balancer. The zero value is none.
 type Autoscaler struct {
 	Name string
-	// CPU and Memory say that it computes the utilization of these, for which it needs every container's requests.
+	// CPU and Memory report whether it uses the utilization of that resource, which requires
+	// requests on every container.
 	CPU, Memory bool
-	// Rival is another autoscaler that counts some of the same pods, which switches both off.
+	// Rival is another autoscaler that counts some of the same pods. Autoscalers with overlapping
+	// pods do not scale.
 	Rival string
 }
 
-// Target is what is known of one target.
+// Target is what is known about one target.
 type Target struct {
 	Spec v1alpha1.BalancerTarget
 	// Hold is why the target must not be changed.
 	Hold Hold
-	// Known says that the workload exists and that what follows is about it. Absent says that it certainly does not
-	// exist. With neither, nothing is known.
+	// Known reports whether the workload exists, so that the fields below describe it. Absent
+	// reports that it certainly does not exist. If neither is set, nothing is known.
 	Known, Absent bool
-	// Object is where its scale is written.
+	// Object identifies the object whose scale is written.
 	Object Object
-	// Current is what the workload is asked for now.
+	// Current is the number of replicas that the workload is scaled to now.
 	Current int64
-	// Capped reports whether the workload does not act on a raise for now: it is frozen.
+	// Capped reports whether the workload does not act on a raise for now, because it is frozen.
 	Capped bool
 	// Settling reports whether the workload's controller has not observed the latest change yet, so
 	// that its counts are old.
 	Settling bool
 	// AnyMayGo reports whether a reduction may remove ready replicas although others are not ready.
 	AnyMayGo bool
-	// Replicas are those that live; nil with Counted, where only numbers are known.
+	// Replicas are the live ones; nil with Counted if only numbers are known.
 	Replicas []Replica
 	Counted  bool
 	Counts   Counts
-	// NoCPU and NoMemory say that some of its pods have a container without such a request.
+	// NoCPU and NoMemory report whether a container in one of its pods lacks that request.
 	NoCPU, NoMemory bool
 }
 
-// Hold is why a target is left alone. The zero value is that it is not.
+// Hold is why a target is not changed. The zero value means that nothing prevents changes.
 type Hold struct {
 	// Phase is the reason of the condition Balancing.
 	Phase string
@@ -70,7 +73,7 @@ type Hold struct {
 	Reason, Message string
 }
 
-// Object names a workload and the version that was seen.
+// Object names a workload and the version that was observed.
 type Object struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
@@ -82,18 +85,18 @@ func (o Object) ID() string {
 	return o.Resource.GroupResource().String() + "/" + o.Namespace + "/" + o.Name
 }
 
-// Replica is a pod or a machine that lives: not terminating, not finished.
+// Replica is a live pod or machine: it is not terminating, and has not finished.
 type Replica struct {
 	Born time.Time
 	// Running reports whether it has been started, Ready whether it can be used.
 	Running, Ready bool
 	// Since is when Ready last changed, zero if it never did.
 	Since time.Time
-	// StartedAt is when it was seen to start, for one that runs.
+	// StartedAt is when a running replica was seen to start.
 	StartedAt time.Time
-	// OutOfStock reports whether there is no capacity for it, so that waiting does not help.
+	// OutOfStock reports whether its cloud has no capacity for it, so that waiting does not help.
 	OutOfStock bool
 }
 
-// Counts are those of a workload's own status.
+// Counts come from the workload's own status.
 type Counts struct{ Observed, Ready int64 }

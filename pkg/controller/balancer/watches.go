@@ -19,16 +19,18 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// fillTime is how long a sync waits for a cache to fill before it takes what is in there for out of reach.
+// fillTime is how long a sync waits for a cache to fill. After that, its objects count as
+// unreachable.
 const fillTime = 10 * time.Second
 
-// watches are the caches of the kinds that Balancers turn out to need. There are at most as many as kinds are allowed.
+// watches contains the caches of the kinds that Balancers need. There are at most as many as there
+// are kinds that may be scaled.
 type watches struct {
 	client    dynamic.Interface
 	namespace string
 	clock     clock.PassiveClock
-	// changed is told of each object that comes, changes or goes, in both forms where there are two; filled of each
-	// cache that is complete.
+	// changed is called with each object that is added, changed or deleted, with both versions if
+	// there are two; filled is called with each cache that is complete.
 	changed func(resource schema.GroupVersionResource, objects ...*unstructured.Unstructured)
 	gone    func(resource schema.GroupVersionResource, object *unstructured.Unstructured)
 	filled  func()
@@ -41,7 +43,7 @@ type watches struct {
 type kindCache struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
-	// written are the scales of its objects as we wrote them.
+	// written remembers the scales that we wrote to its objects.
 	written *written.Cache[*unstructured.Unstructured]
 }
 
@@ -65,7 +67,7 @@ func (w *watches) cacheFor(ctx context.Context, resource schema.GroupVersionReso
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, resource, w.namespace, 0,
 		cache.Indexers{byLabel: indexByLabel}, nil).Informer()
-	_ = informer.SetTransform(stripObject) // fails only for an informer that runs
+	_ = informer.SetTransform(stripObject) // fails only for a running informer
 	_, _ = informer.AddEventHandler(w.handler(resource))
 	k := newKindCache(informer, w.clock)
 	w.caches[resource] = k
@@ -89,7 +91,7 @@ func (w *watches) stores() []reachability.Store {
 	return all
 }
 
-// wait returns after all caches have ended with their context.
+// wait returns after all caches have ended together with their context.
 func (w *watches) wait() { w.running.Wait() }
 
 func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEventHandler {
@@ -117,7 +119,7 @@ func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEv
 	}
 }
 
-// interests say which Balancers look at which replicas.
+// interests records which Balancers select which replicas.
 type interests struct {
 	mu        sync.RWMutex
 	selectors map[string]map[string][]labels.Selector // by namespace and name

@@ -14,28 +14,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Access defines how the clusters of ClusterProfiles are reached: by programs that give
-// credentials. Which they are is for whoever runs the hub to say, in a file; a profile only chooses
-// among them by name.
+// Access defines how to reach the clusters of ClusterProfiles: by programs that print credentials.
+// Whoever operates the hub lists these programs in a file; a profile can only choose among them by
+// name.
 type Access struct {
 	Providers []Provider `json:"providers"`
 }
 
-// Provider is one such program, for the access provider of that name in the status of profiles.
+// Provider is one such program. It serves the access provider of the same name in the status of
+// profiles.
 type Provider struct {
 	Name       string                 `json:"name"`
 	ExecConfig clientcmdv1.ExecConfig `json:"execConfig"`
-	// Args and Env say what becomes of arguments and variables for the program that a profile brings along: they are dropped
-	// unless the file asks for them, because a user who can write profiles could otherwise control a
-	// program on the hub's machine.
+	// Args and Env define what happens to the arguments and variables that a profile contains for
+	// the program. They are dropped unless the file asks for them, because a user who can write
+	// profiles could otherwise control a program on the hub's machine.
 	Args ArgsPolicy `json:"profileSourcedCLIArgsPolicy,omitempty"`
 	Env  EnvPolicy  `json:"profileSourcedEnvVarsPolicy,omitempty"`
 }
 
-// ArgsPolicy is Append or Ignore, which is the default.
+// ArgsPolicy is Append or Ignore (the default).
 type ArgsPolicy string
 
-// EnvPolicy is AppendIfNotExists, Replace or Ignore, which is the default.
+// EnvPolicy is AppendIfNotExists, Replace or Ignore (the default).
 type EnvPolicy string
 
 // The policies.
@@ -47,7 +48,8 @@ const (
 	ReplaceEnv EnvPolicy  = "Replace"
 )
 
-// ReadAccess reads the file of providers, JSON or YAML. It fails for what could only be found out cluster by cluster else.
+// ReadAccess reads the file of providers, JSON or YAML. It returns an error for mistakes that would
+// otherwise show only when a cluster is reached.
 func ReadAccess(text []byte) (Access, error) {
 	var a Access
 	if err := yaml.UnmarshalStrict(text, &a); err != nil {
@@ -75,20 +77,21 @@ func (p Provider) validate() error {
 	return nil
 }
 
-// offer is one way to a cluster that its profile names.
+// offer is one way to reach a cluster, as its profile lists it.
 type offer struct {
 	Name    string              `json:"name"`
 	Cluster clientcmdv1.Cluster `json:"cluster"`
 }
 
-// profileStatus is what we read of a profile.
+// profileStatus contains the fields of a profile's status that we read.
 type profileStatus struct {
 	AccessProviders []offer `json:"accessProviders"`
-	// CredentialProviders is the former name. Where both have a way of a name, the other one counts.
+	// CredentialProviders is the field's former name. If both contain an entry of the same name,
+	// AccessProviders counts.
 	CredentialProviders []offer `json:"credentialProviders"`
 }
 
-// String names the ways there are.
+// String lists the names of all entries.
 func (s profileStatus) String() string {
 	var names []string
 	for _, o := range slices.Concat(s.AccessProviders, s.CredentialProviders) {
@@ -97,7 +100,7 @@ func (s profileStatus) String() string {
 	return cmp.Or(strings.Join(names, ", "), "there are none")
 }
 
-// choose returns the first provider of the file that a profile offers a way for.
+// choose returns the first provider of the file that the profile also lists.
 func (a Access) choose(s profileStatus) (Provider, offer, bool) {
 	offers := slices.Concat(s.AccessProviders, s.CredentialProviders)
 	for _, p := range a.Providers {
@@ -108,13 +111,13 @@ func (a Access) choose(s profileStatus) (Provider, offer, bool) {
 	return Provider{}, offer{}, false
 }
 
-// Extensions of a way to a cluster that are for the program.
+// Extensions of an entry that contain settings for the program.
 const (
 	argsExtension = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
 	envExtension  = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
 )
 
-// kubeconfig is the text of a kubeconfig that runs the program to reach the cluster.
+// kubeconfig returns a kubeconfig that runs the program to reach the cluster.
 func (p Provider) kubeconfig(o offer) ([]byte, error) {
 	if !strings.HasPrefix(o.Cluster.Server, "https://") {
 		return nil, fmt.Errorf("its server is %q, but credentials are sent only over https", o.Cluster.Server)
@@ -135,7 +138,7 @@ func (p Provider) kubeconfig(o offer) ([]byte, error) {
 	})
 }
 
-// extend gives the program what the profile has for it, if the file allows that.
+// extend adds the profile's arguments and variables to the program, if the file allows that.
 func (p Provider) extend(run *clientcmdv1.ExecConfig, e clientcmdv1.NamedExtension) error {
 	switch {
 	case e.Name == argsExtension && p.Args == AppendArgs:

@@ -16,14 +16,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// apply puts the plan's orders into the outboxes of their clusters, and waits for none of them.
+// apply puts the plan's orders into the outboxes of their clusters. It does not wait for any
+// cluster.
 func (c *Controller) apply(v View, p Plan, d blueprintSet) {
 	key := keyOf(v.Object)
 	for i := range p.Orders {
 		o := &p.Orders[i]
 		m, _ := c.fleet.memberFor(o.Cluster)
 		if m == nil {
-			continue // it has just gone; the ledger goes on counting
+			continue // the cluster has just gone; the ledger still counts it
 		}
 		m.outbox.change(key, func(n *outboxEntry) {
 			n.order, n.wanted, n.sent = o, d.blueprint.autoscaler(v.Object, *o), v.Now
@@ -73,7 +74,7 @@ func (c *Controller) handleFinalizer(ctx context.Context, v View, p Plan) (done 
 	return false, nil
 }
 
-// finalize patches, because an object of the cache is not the whole one.
+// finalize sends a patch, because the cached object is not complete.
 func (c *Controller) finalize(ctx context.Context, o *v1alpha1.FederatedHorizontalPodAutoscaler, finalizers []string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ResourceVersion, "finalizers": finalizers}})
 	if err != nil {

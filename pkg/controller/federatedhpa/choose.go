@@ -45,11 +45,12 @@ func (s *ClusterPlan) selectRole() {
 	}
 }
 
-// candidates are the clusters that can be used: those that are, then those that can join; within each by tier and name.
+// candidates returns the usable clusters: first those in use, then those that can join, each sorted
+// by tier and name.
 func (p *Plan) candidates() []*ClusterPlan {
 	var all []*ClusterPlan
 	for _, s := range p.clusterPlans() {
-		if !s.hasAutoscaler() && p.Starting { // who has just appeared may come first by tier and name
+		if !s.hasAutoscaler() && p.Starting { // a new cluster may come first by tier and name
 			continue
 		}
 		if s.candidate() {
@@ -65,7 +66,7 @@ func (p *Plan) candidates() []*ClusterPlan {
 func (s *ClusterPlan) candidate() bool {
 	c := s.cluster
 	if s.hasAutoscaler() {
-		// One that has vanished from the registry keeps its place as long as its share is held for it.
+		// A used cluster that is no longer registered keeps its place as long as its share is held.
 		return (c.Selected || !c.Registered) && !s.Lent
 	}
 	return c.Selected && c.Reachable && c.Absent && !c.Pausing && c.Foreign == Hold{} && c.Fault == Hold{}
@@ -82,7 +83,7 @@ func (s *ClusterPlan) joiningRank() int {
 	}
 }
 
-// wantedClusters is how many clusters the policy asks for.
+// wantedClusters returns how many clusters the policy asks for.
 func (p *Plan) wantedClusters(r rules, candidates []*ClusterPlan) int {
 	if r.policy == v1alpha1.AtLeastOne || r.policy == v1alpha1.AllowZero {
 		return len(candidates)
@@ -90,7 +91,8 @@ func (p *Plan) wantedClusters(r rules, candidates []*ClusterPlan) int {
 	return int(min(int64(len(candidates)), max(1, r.min)))
 }
 
-// roomFor is how many clusters can have a maximum of at least 1 each beside those that cannot be changed now.
+// roomFor returns how many clusters can have a maximum of at least 1 each, besides those that
+// cannot be changed now.
 func (p *Plan) roomFor(r rules) int {
 	room, kept := r.max, int64(0)
 	for _, s := range p.clusterPlans() {
@@ -126,7 +128,8 @@ func (p *Plan) keepExtras(r rules, now time.Time, base, others []*ClusterPlan) {
 	}
 }
 
-// dispensable reports whether an extra cluster runs no more than one replica, and the base could run that.
+// dispensable reports whether an extra cluster runs at most one replica, and whether the other
+// clusters could run it.
 func dispensable(extra *ClusterPlan, base []*ClusterPlan, r rules) bool {
 	if extra.desired() > 1 || extra.limited || extra.isFixed() {
 		return false
@@ -173,7 +176,7 @@ func (p *Plan) spareReplicas(r rules) int64 {
 	return room
 }
 
-// joinOnDemand lets the next cluster in once all others are at their limits.
+// joinOnDemand admits the next cluster once all others are at their limits.
 func (p *Plan) joinOnDemand(r rules, candidates []*ClusterPlan) {
 	room := p.spareReplicas(r)
 	if room < 1 {

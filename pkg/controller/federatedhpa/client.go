@@ -15,17 +15,19 @@ import (
 	"github.com/evenkeel/evenkeel/internal/watchretry"
 )
 
-// Bounds of what one cluster can make the hub hold, whatever its API server answers.
+// Limits on what one cluster can make the hub hold in memory, whatever its API server returns.
 const (
-	// maxList bounds the body of a list, maxBody that of any other answer, and one event of a watch.
+	// maxList limits the body of a list; maxBody limits any other response, and each event of a
+	// watch.
 	maxList = 64 << 20
 	maxBody = 4 << 20
-	// maxWaiting bounds how many requests wait for a program that makes credentials.
+	// maxWaiting limits how many requests wait for a program that prints credentials.
 	maxWaiting = 32
 )
 
-// clientFor is bounded in what it reads, and punctual where programs are involved. A redirect is an answer like any other:
-// who is redirected would show the cluster's credentials to somebody else.
+// clientFor returns a client that limits what it reads, and that respects deadlines even if a
+// program provides the credentials. It does not follow redirects: that would send the cluster's
+// credentials to another server.
 func clientFor(config *rest.Config) (*http.Client, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -39,7 +41,7 @@ func clientFor(config *rest.Config) (*http.Client, error) {
 	return client, nil
 }
 
-// release closes the connections of a client, and waits for the requests that a program holds up.
+// release closes a client's connections and waits for requests that a program delays.
 func release(client *http.Client) {
 	utilnet.CloseIdleConnectionsFor(client.Transport)
 	for layer := client.Transport; ; {
@@ -55,8 +57,9 @@ func release(client *http.Client) {
 	}
 }
 
-// punctual ends requests when their time is up, also while a program makes the credentials for them: that one is not told
-// of time, and would otherwise block the caller. What it comes to later is not sent any more, since the request is over.
+// punctual ends requests at their deadline, even while a program creates their credentials. The
+// program does not know the deadline and would otherwise block the caller. If it finishes later,
+// the request is not sent.
 type punctual struct {
 	next    http.RoundTripper
 	places  chan struct{}
@@ -67,7 +70,7 @@ func newPunctual(next http.RoundTripper) *punctual {
 	return &punctual{next: next, places: make(chan struct{}, maxWaiting)}
 }
 
-// RoundTrip is for http.
+// RoundTrip implements http.RoundTripper.
 func (p *punctual) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case p.places <- struct{}{}:
@@ -98,14 +101,14 @@ func (p *punctual) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// WrappedRoundTripper is for closing connections.
+// WrappedRoundTripper lets client-go close the connections.
 func (p *punctual) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// bounded reads no more of an answer than there can sensibly be. One request is sent once: a client that repeats a write by
-// itself takes the answer to the second for that to the first.
+// bounded limits how much of a response is read. It also makes the client send each write once: a
+// client that repeats a write by itself would take the second response for the first one.
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip is for http.
+// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(r)
 	if err != nil {
@@ -126,12 +129,13 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper is for closing connections.
+// WrappedRoundTripper lets client-go close the connections.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 var errTooLong = errors.New("the answer is too long")
 
-// boundedBody ends with an error where it would be too long, or a line of it, as each event of a watch is one.
+// boundedBody returns an error once the body is too long. For a watch, the limit applies to each
+// line, because each event is one line.
 type boundedBody struct {
 	io.ReadCloser
 	limit, left int

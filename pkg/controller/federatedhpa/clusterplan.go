@@ -19,32 +19,33 @@ const (
 	idle    role = iota
 	used         // has an autoscaler, and keeps it
 	joining      // gets one
-	waiting      // would get one, were there room
+	waiting      // would get one if there were room
 	leaving      // loses the one it has
 )
 
 // ClusterPlan is one cluster in a plan.
 type ClusterPlan struct {
 	Name string
-	// Aim is what it has once all has moved.
+	// Aim is what it should have in the end.
 	Aim Bounds
-	// Confirmed is what it was last seen with. Counted is the highest maximum and the lowest minimum that it may have at
-	// this moment, whatever became of what was sent.
+	// Confirmed is what was last seen there. Counted is the highest maximum and the lowest minimum
+	// that it may have now, whatever the outcome of what was sent.
 	Confirmed, Counted Bounds
-	// Lent means that its share counts for nothing while it is out of reach.
+	// Lent reports whether its share does not count while it is unreachable.
 	Lent bool
 
 	cluster Cluster
-	// entry is its line in the ledger.
+	// entry is its entry in the ledger.
 	entry v1alpha1.ClusterStatus
 	preference
 	role           role
 	limited, stuck bool
-	// behind means that the ledger knows of a later version of its autoscaler than this hub has seen.
+	// behind reports whether the ledger contains a later version of its autoscaler than this hub
+	// has seen.
 	behind bool
-	// fresh means that what is under way to it has just been sent, so that it can be planned with.
+	// fresh reports whether an order was sent a moment ago, so that its result can be assumed.
 	fresh bool
-	// floor, cap and want bound its maximum while that is divided.
+	// floor, cap and want limit its maximum while maximums are divided.
 	floor, cap, want int64
 }
 
@@ -76,7 +77,8 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 	return s
 }
 
-// behind reports whether another hub, or this one before it was started again, has seen more of a cluster than is seen now.
+// behind reports whether another hub, or this one before a restart, has seen a later state of a
+// cluster than this hub sees now.
 func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	switch {
 	case entry.ConfirmedVersion == "" || entry.ConfirmedVersion == c.Verified:
@@ -88,7 +90,8 @@ func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	}
 }
 
-// settled reports whether nothing that was sent can still arrive: it has arrived, was refused, or its base is gone.
+// settled reports whether nothing that was sent can still take effect: it took effect, was
+// rejected, or its base version is gone.
 func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 	switch {
 	case o == nil:
@@ -186,7 +189,7 @@ func (s *ClusterPlan) cooling(r rules, now time.Time) time.Duration {
 	return max(0, r.cooldown-now.Sub(s.entry.MovedAt.Time))
 }
 
-// usable is the maximum that makes sense for a stuck cluster.
+// usable returns the largest maximum that makes sense for a stuck cluster.
 func (s *ClusterPlan) usable(r rules) int64 {
 	if !s.stuck {
 		return s.max

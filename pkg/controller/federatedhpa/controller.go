@@ -25,7 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// Finalizer keeps an object until what was made in clusters is gone.
+// Finalizer keeps an object until everything that was created in clusters is gone.
 const Finalizer = v1alpha1.GroupName + "/federatedhpa"
 
 // gather is how long events of an object's clusters are gathered into one sync.
@@ -39,8 +39,8 @@ type Options struct {
 	Workers int
 	// Connect makes a configuration for a cluster; that of the registry unless set.
 	Connect func(Registration) (*rest.Config, error)
-	// ProbePeriod is how often a cluster is asked whether it is there, 10 s unless set. After Patience probes without an
-	// answer, 2 unless set, it is out of reach.
+	// ProbePeriod is how often a cluster is probed, 10 s unless set. After Patience failed probes,
+	// 2 unless set, it counts as unreachable.
 	ProbePeriod time.Duration
 	Patience    int
 	// RequestTimeout is how long a cluster may take to answer, 10 s unless set.
@@ -109,10 +109,11 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 	return c, nil
 }
 
-// Filled are done when the hub's caches are complete. Clusters may fill theirs at any later time, or never.
+// Filled returns the checks for the hub's own caches. The caches of clusters may fill later, or
+// never.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
-// Run works until ctx ends, and returns when all that it started has ended.
+// Run works until ctx ends. It returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,7 +143,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	if done, err := c.handleFinalizer(ctx, v, p); done || err != nil {
 		return 0, err
 	}
-	// What is sent must have been remembered before.
+	// The status must be written before anything is sent.
 	if err := c.report(ctx, v, p); err != nil {
 		return 0, err
 	}
@@ -174,7 +175,7 @@ func (c *Controller) panicked(key string, value any) {
 	}
 }
 
-// listen hands over all forms of what comes, changes or goes.
+// listen passes on every object that is added, changed or deleted; of a changed one, both versions.
 func listen(tell func(items ...any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(item any) { tell(item) },
@@ -199,8 +200,8 @@ func indexKind(item any) ([]string, error) {
 	return nil, nil
 }
 
-// objectChanged is told of an object, or of what it was and is. Others on its workload are concerned only where it comes
-// before them or goes.
+// objectChanged is called with an object, or with both versions of a changed one. Other objects for
+// the same workload are affected only if it is new, or gone.
 func (c *Controller) objectChanged(items ...any) {
 	var targets []string
 	for _, item := range items {

@@ -22,7 +22,8 @@ const (
 	Remove Operation = "remove"
 )
 
-// Order is one write to a cluster's autoscaler. It has an effect only on the version that it was decided on.
+// Order is one write to a cluster's autoscaler. It takes effect only on the version that it was
+// decided on.
 type Order struct {
 	Cluster   string
 	Operation Operation
@@ -30,7 +31,7 @@ type Order struct {
 	Was          Bounds
 	Version, UID string
 	Unclaimed    bool
-	// Epoch goes along with the write, so that it changes something even where the bounds stay.
+	// Epoch is part of the write, so that every write changes something, even if the bounds stay.
 	Epoch int64
 }
 
@@ -40,7 +41,7 @@ type Order struct {
 func (p *Plan) orderBounds(r rules, now time.Time) {
 	raises, budget := p.raises(r)
 	spare := p.spareMinima(r)
-	// Where raises wait for nothing but room, a maximum falls at once, and takes the minimum along.
+	// If raises wait only for room, a maximum is lowered at once, together with its minimum.
 	pressing := budget < 0 || budget == 0 && len(raises) > 0
 	more := p.moreToCome()
 	for _, s := range p.clusterPlans() {
@@ -54,7 +55,7 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 				to.Max = s.Counted.Max // one raise instead of several
 				p.Again = requeue.Sooner(p.Again, awhile)
 			}
-		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it is counted already, but too much is
+		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it counts already, but as too much
 			to.Max = max(1, s.Confirmed.Max)
 		}
 		if to.Min = min(s.Aim.Min, to.Max); to.Min < s.Confirmed.Min {
@@ -73,7 +74,7 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 // reduction that takes longer delays no other cluster.
 const awhile = time.Second
 
-// moreToCome reports whether lowerings are sent now, or may be confirmed at any moment.
+// moreToCome reports whether reductions are being sent, or may be confirmed at any moment.
 func (p *Plan) moreToCome() bool {
 	for _, s := range p.clusterPlans() {
 		c := s.cluster
@@ -90,8 +91,9 @@ func (p *Plan) moreToCome() bool {
 	return false
 }
 
-// raises shares out the budget, which is what the counted maxima leave. Below 0 they are too much already. Nothing is raised while
-// a cluster has yet to be read for the first time: a hub whose etcd was restored has a ledger of old, which may count too little.
+// raises distributes the budget: what the counted maxima leave of maxReplicas. A negative budget
+// means that they exceed it already. Nothing is raised while a cluster has yet to be read for the
+// first time: after the hub's etcd was restored, the ledger is old and may count too little.
 func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 	budget, counted := r.max, int64(0)
 	var rising []*ClusterPlan
@@ -137,7 +139,8 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 	case l == nil && to.Max == 0 && !doubt:
 		return
 	case l == nil && to.Max == 0:
-		// Only an autoscaler that exists makes sure that the one that was sent will not: this one is removed again.
+		// Only an existing autoscaler prevents a creation that was already sent from taking effect.
+		// This one is removed again.
 		o.Operation, o.Bounds = Create, Bounds{r.lowestMinimum(), 1}
 	case l == nil:
 		o.Operation = Create
@@ -169,11 +172,11 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 	p.Orders = append(p.Orders, o)
 }
 
-// creationLife is how long a creation may be under way: the limits of the client and of an API server, and some more. It
-// has no precondition that a removal would end.
+// creationLife is how long a creation may be in flight: the limits of the client and of an API
+// server, and a margin. No precondition can stop it once the object is removed.
 const creationLife = 3 * time.Minute
 
-// revives is for how long a removed autoscaler could come to life again.
+// revives returns for how long a creation in flight could bring a removed autoscaler back.
 func (s *ClusterPlan) revives(now time.Time) time.Duration {
 	if s.entry.RemovableAfter == nil {
 		return 0
@@ -181,7 +184,7 @@ func (s *ClusterPlan) revives(now time.Time) time.Duration {
 	return s.entry.RemovableAfter.Sub(now)
 }
 
-// promise enters an order into the ledger, before it is sent.
+// promise enters an order into the ledger before it is sent.
 func (s *ClusterPlan) promise(o Order) {
 	before := s.entry.Outstanding
 	s.entry.Epoch++

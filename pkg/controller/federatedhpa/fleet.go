@@ -12,19 +12,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// fleet are the members that the registry names, each begun when it appears and ended when it goes.
+// fleet contains a member for each registered cluster. It starts a member when the cluster is
+// registered, and stops it when the cluster is removed.
 type fleet struct {
 	registry Registry
 	o        *Options
 	changed  func(keys ...string)
 
 	mu       sync.Mutex
-	ctx      context.Context // nil before the fleet has begun, and after it has ended
+	ctx      context.Context // nil before startMembers, and after stopMembers
 	members  map[string]*member
-	faults   map[string]Hold   // of clusters that have no member
-	expelled map[string]string // clusters that took too much, with the access that they had
+	faults   map[string]Hold   // faults of clusters without a member
+	expelled map[string]string // clusters that exceeded their limits, with the access that they had
 	stopping sync.WaitGroup    // members that were stopped and still run
-	// leaving counts the members that were stopped and still hold something.
+	// leaving counts the members that were stopped and have not released everything yet.
 	leaving int
 }
 
@@ -47,7 +48,7 @@ func (f *fleet) stopMembers() {
 	f.stopping.Wait()
 }
 
-// follow makes the members be those of the registry.
+// follow starts and stops members so that they match the registry.
 func (f *fleet) follow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +167,7 @@ func (f *fleet) allMembers() []*member {
 	return all
 }
 
-// forgetKind ends the caches of a kind that no object scales any more.
+// forgetKind stops the caches of a kind that no object scales any more.
 func (f *fleet) forgetKind(gvk schema.GroupVersionKind) {
 	for _, m := range f.allMembers() {
 		m.kinds.forget(gvk)

@@ -22,28 +22,29 @@ import (
 const (
 	kindPrefix     = "kind:"
 	workloadPrefix = "workload:"
-	// maxKinds bounds how many caches the objects of users can make us keep per cluster, and maxKnown how many kinds a
-	// cluster is asked for.
+	// maxKinds limits how many caches per cluster the objects of users can make us keep; maxKnown
+	// limits for how many kinds a cluster is asked.
 	maxKinds = 16
 	maxKnown = 64
-	// askAgain is how often a cluster is asked for a kind that it does not have, or does not show.
+	// askAgain is how often a cluster is asked for a kind that it does not have, or that we may not
+	// read there.
 	askAgain = time.Minute
 )
 
-// usual kinds are looked at whatever else objects ask for.
+// usual kinds are cached whether or not objects ask for them.
 var usual = []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"}}
 
-// kinds are the caches of the kinds that objects scale.
+// kinds contains the caches of the kinds that objects scale.
 type kinds struct {
 	member *member
-	ctx    context.Context // of the member, which outlives each sync
+	ctx    context.Context // of the member; it outlives each sync
 
 	mu      sync.Mutex
 	known   map[schema.GroupVersionKind]*kind
 	running sync.WaitGroup
 }
 
-// kind is one that was asked for. The informer is nil before it was found.
+// kind is one kind that was asked for. The informer is nil until the kind is found.
 type kind struct {
 	informer cache.SharedIndexInformer
 	resource schema.GroupVersionResource
@@ -73,7 +74,7 @@ func (k *kinds) kindFor(gvk schema.GroupVersionKind) kind {
 
 var tooManyKinds = Hold{"TooManyKinds", fmt.Sprintf("objects scale more than %d kinds in this cluster", maxKinds)}
 
-// forget a kind that no object scales any more.
+// forget removes a kind that no object scales any more.
 func (k *kinds) forget(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,7 +172,8 @@ func (k *kinds) watchKind(gvk schema.GroupVersionKind, found *kind, resource sch
 	return 0
 }
 
-// refused ends the cache of a kind that the cluster does not show, or no longer has. It is asked for again after a while.
+// refused stops the cache of a kind that the cluster no longer has, or that we may not read there.
+// After a while, the cluster is asked for it again.
 func (k *kinds) refused(gvk schema.GroupVersionKind, informer cache.SharedIndexInformer, err error) {
 	k.mu.Lock()
 	found := k.known[gvk]

@@ -17,17 +17,17 @@ import (
 // maxKubeconfig bounds the text of a kubeconfig.
 const maxKubeconfig = 256 << 10
 
-// Allowed is what a kubeconfig may ask for beyond a verified connection to its server.
+// Allowed lists what a kubeconfig may contain beyond a verified connection to its server.
 type Allowed []string
 
-// What can be allowed, in the words of a kubeconfig.
+// The entries of Allowed, named as in a kubeconfig.
 const (
 	AllowHTTP     = "http"
 	AllowInsecure = "insecure-skip-tls-verify"
 	AllowProxy    = "proxy-url"
 )
 
-// Validate fails for words that are not known.
+// Validate returns an error for unknown entries.
 func (a Allowed) Validate() error {
 	for _, word := range a {
 		if known := []string{AllowHTTP, AllowInsecure, AllowProxy}; !slices.Contains(known, word) {
@@ -79,7 +79,7 @@ func joinWords(all []string) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// reaches names what of a user's credentials is outside of the text.
+// reaches returns what the credentials refer to outside of the kubeconfig.
 func reaches(user *api.AuthInfo, programs bool) []string {
 	var all []string
 	for name, is := range map[string]bool{
@@ -93,7 +93,7 @@ func reaches(user *api.AuthInfo, programs bool) []string {
 	return all
 }
 
-// refuse names what of the way to a server is not allowed.
+// refuse returns what the connection to the server contains that is not allowed.
 func (a Allowed) refuse(cluster *api.Cluster) []string {
 	var all []string
 	server, err := url.Parse(cluster.Server)

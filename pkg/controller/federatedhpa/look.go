@@ -85,7 +85,7 @@ func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b bluepri
 	if !m.hpas.HasSynced() {
 		return c
 	}
-	c.Shown = m.hpas.GetStore().LastStoreSyncResourceVersion() // first: what is read then is as young at least
+	c.Shown = m.hpas.GetStore().LastStoreSyncResourceVersion() // first, so that what is read afterwards is at least as new
 	m.lookAtAutoscaler(&c, o, b, n)
 	m.lookAtWorkload(&c, o, hash, n)
 	return c
@@ -125,7 +125,7 @@ func isOwned(o *v1alpha1.FederatedHorizontalPodAutoscaler, u *unstructured.Unstr
 // restored from a backup, its versions start over.
 func (m *member) latest(key string, n outboxEntry) *unstructured.Unstructured {
 	store := m.hpas.GetStore()
-	shown := store.LastStoreSyncResourceVersion() // first: what is read then is as young at least
+	shown := store.LastStoreSyncResourceVersion() // first, so that what is read afterwards is at least as new
 	item, found, _ := store.GetByKey(key)
 	u, _ := unstructuredOf(item)
 	m.notice(shown)

@@ -72,7 +72,7 @@ func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
 			break
 		}
 	}
-	for _, s := range hands { // when a cluster that now keeps what it has may give, the plan may be another
+	for _, s := range hands { // once a cluster that keeps its maximum now may give some of it, the plan may change
 		if left := s.cooling(r, now); needed && left > 0 && s.Confirmed.Max > s.desired()+r.headroom {
 			p.Again = requeue.Sooner(p.Again, left)
 		}
@@ -89,11 +89,12 @@ func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
 	}
 }
 
-// hold is how much a cluster holds on to when maxima are divided. Only where all of it does not fit is less tried.
+// hold returns how much a cluster keeps when maxima are divided. Less is tried only if the sum does
+// not fit.
 type hold int
 
 const (
-	keepCooling hold = iota // what was given to it a moment ago
+	keepCooling hold = iota // what it was given a moment ago
 	keepMinima              // its minimum and what it runs
 	keepRunning             // what it runs
 )

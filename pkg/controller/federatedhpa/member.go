@@ -21,8 +21,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
 
-// member is one cluster: its caches, the orders to it, and its health. Nothing in it waits for any other, and nobody waits
-// for it.
+// member is one cluster: its caches, its orders and its health. It does not wait for other members,
+// and no other member waits for it.
 type member struct {
 	registration Registration
 	o            *Options
@@ -37,23 +37,23 @@ type member struct {
 	health    health
 	outbox    outbox
 	weight    weight
-	anew      func() // ends this member and begins another one, which reads the cluster again
-	restored  func() // the cluster shows what is older than before
+	anew      func() // stops this member and starts another one, which reads the cluster again
+	restored  func() // the cluster shows an older version than before
 
 	mu     sync.Mutex
 	newest string // what its cache has shown, by version
-	probed string // the version of the last probe, which no other goroutine reads
+	probed string // the version of the last probe; only the probe loop reads it
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// carriers are how many orders one cluster is given at the same time.
+// carriers is how many orders are sent to one cluster at the same time.
 const carriers = 8
 
 var hpaResource = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// newMember makes a member, which does nothing before start.
+// newMember returns a member. It does nothing before start.
 func newMember(r Registration, f *fleet) (*member, error) {
 	o := f.o
 	config, err := o.Connect(r)
@@ -88,7 +88,7 @@ func newMember(r Registration, f *fleet) (*member, error) {
 	return m, err
 }
 
-// connect makes the clients. What discovery asks has no context, so that client keeps the time.
+// connect creates the clients. Discovery takes no context, so its client has a timeout.
 func (m *member) connect(config *rest.Config) (err error) {
 	if m.client, err = clientFor(config); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (m *member) start(ctx context.Context) {
 	})
 }
 
-// stop does not wait; wait does.
+// stop does not wait for the member to end; wait does.
 func (m *member) stop() { m.cancel() }
 
 func (m *member) wait() {
@@ -125,7 +125,8 @@ func (m *member) wait() {
 	m.kinds.running.Wait()
 }
 
-// release gives up what a member holds that has ended. A program that hangs may delay that for any time.
+// release frees what a member that has ended still holds. A program that hangs may delay this
+// indefinitely.
 func (m *member) release() { release(m.client) }
 
 func (m *member) hpaChanged(items ...any) {
@@ -153,7 +154,7 @@ func (m *member) sync(ctx context.Context, key string) (time.Duration, error) {
 	return 0, nil
 }
 
-// panicked has what was under way count as of unknown outcome.
+// panicked makes the order in flight count as one whose outcome is unknown.
 func (m *member) panicked(key string, _ any) {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, workloadPrefix), verifyPrefix)
 	m.outbox.recordOutcome(key, func(n *outboxEntry) { n.placing = nil })
@@ -196,7 +197,7 @@ func (m *member) probeLoop(ctx context.Context) {
 
 func (m *member) reachable() bool { return m.hpas.HasSynced() && m.health.isTrusted() }
 
-// health is what is known of a cluster's own.
+// health contains what is known about whether the cluster answers.
 type health struct {
 	clock    clock.PassiveClock
 	born     time.Time
@@ -205,11 +206,11 @@ type health struct {
 	mu       sync.Mutex
 	heard    time.Time
 	failures int
-	doubted  bool // a write got no answer, and nothing was heard since
+	doubted  bool // a write got no answer, and the cluster has not answered since
 	trouble  error
 }
 
-// probed notes how a probe went, and reports whether that changes what the cluster is.
+// probed records the result of a probe, and reports whether the cluster's state has changed.
 func (h *health) probed(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,21 +224,21 @@ func (h *health) probed(err error) bool {
 	return was != h.isReachable() || first
 }
 
-// wasSilent reports whether something went unanswered since the cluster was heard.
+// wasSilent reports whether a request went unanswered since the cluster last answered.
 func (h *health) wasSilent() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.failures > 0 || h.doubted
 }
 
-// silent notes that a write got no answer.
+// silent records that a write got no answer.
 func (h *health) silent() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.doubted = true
 }
 
-// listFailed notes why the caches do not fill, and reports whether that is news.
+// listFailed records why the caches do not fill, and reports whether the reason is new.
 func (h *health) listFailed(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,5 +271,5 @@ func (h *health) status() (heard time.Time, young bool, trouble error) {
 	return h.heard, h.trouble == nil && h.failures == 0 && h.clock.Since(h.born) < youth, h.trouble
 }
 
-// youth is how long a cluster may take to answer for the first time before it counts as out of reach.
+// youth is how long a new cluster may take to answer before it counts as unreachable.
 const youth = 15 * time.Second

@@ -52,7 +52,7 @@ func (m *metrics) countWrite(cluster, what string, err error, took time.Duration
 	m.seconds.WithLabelValues(cluster).Observe(took.Seconds())
 }
 
-// forget a cluster that is gone.
+// forget removes the metrics of a cluster that is gone.
 func (m *metrics) forget(cluster string) {
 	m.writes.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 	m.seconds.DeleteLabelValues(cluster)
@@ -63,13 +63,13 @@ func (m *metrics) reported(err error) {
 	m.writes.WithLabelValues("", "status", written.ResultLabel(err)).Inc()
 }
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	into <- boundsMetric
 	into <- reachableMetric
 }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, item := range m.objects.List() {
 		o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)

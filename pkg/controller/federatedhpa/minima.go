@@ -36,7 +36,7 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 		p.shiftMinima(hands, floors, aim)
 	case sum == aim:
 		keepMinimaOf(hands)
-	case sum > aim && total >= sumCounts(floors): // a shift is under way, or less is wanted: who can do with less gives
+	case sum > aim && total >= sumCounts(floors): // a shift is in progress, or the sum must fall: clusters that need less give
 		setMinima(hands, distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 			return floors[i], s.Confirmed.Min, s.Confirmed.Min
 		}, false)))
@@ -57,8 +57,8 @@ func keepMinimaOf(hands []*ClusterPlan) {
 	}
 }
 
-// evenMinima are as even as bounds allow. Where that would leave no room for what runs, as much of them as need be goes to
-// where as many run anyway.
+// evenMinima makes the minima as even as the bounds allow. If that would leave too little room for
+// the replicas that run, minima move to clusters that run more anyway.
 func evenMinima(hands []*ClusterPlan, least []int64, total, room int64) []int64 {
 	even := distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 		return least[i], max(least[i], s.highestMin()), s.Confirmed.Min
@@ -78,7 +78,8 @@ func evenMinima(hands []*ClusterPlan, least []int64, total, room int64) []int64 
 // runsWith returns how many replicas the cluster runs whatever its minimum is.
 func (s *ClusterPlan) runsWith(least int64) int64 { return max(least, min(s.desired(), s.max)) }
 
-// leastMinima are what each must have: its preference, less where that does not fit the maximum.
+// leastMinima returns the lowest minimum of each cluster: its preference, or less if the maximum is
+// lower.
 func (p *Plan) leastMinima(r rules, hands []*ClusterPlan, room int64) []int64 {
 	return distributeShares(max(0, room), targetsOf(hands, func(_ int, s *ClusterPlan) (lo, hi, current int64) {
 		lo = r.lowestMinimum()
@@ -86,7 +87,8 @@ func (p *Plan) leastMinima(r rules, hands []*ClusterPlan, room int64) []int64 {
 	}, false))
 }
 
-// highestMin is what its minimum may grow to. One that does not scale keeps what it has.
+// highestMin returns the highest minimum that a cluster may get. A cluster that does not scale
+// keeps its minimum.
 func (s *ClusterPlan) highestMin() int64 {
 	if s.frozen() {
 		return min(s.Confirmed.Min, s.max)
@@ -94,7 +96,8 @@ func (s *ClusterPlan) highestMin() int64 {
 	return s.max
 }
 
-// minimaAim is what the minima should add up to, and what they add up to now: -1 where one of them cannot stay.
+// minimaAim returns the sum that the minima should have, and the sum that they have now: -1 if one
+// of them must change.
 func minimaAim(hands []*ClusterPlan, least []int64, total int64) (aim, sum int64) {
 	var lowest, highest int64
 	for i, s := range hands {
@@ -107,7 +110,8 @@ func minimaAim(hands []*ClusterPlan, least []int64, total int64) (aim, sum int64
 	return max(lowest, min(total, highest)), sum
 }
 
-// spareable are the minima that would do: less than now where a cluster would run fewer, if minima are to be moved.
+// spareable returns the minima that would be enough: lower than now where a cluster would run fewer
+// replicas, if minima may move.
 func (p *Plan) spareable(r rules, now time.Time, hands []*ClusterPlan, least []int64) []int64 {
 	floors := make([]int64, len(hands))
 	for i, s := range hands {
@@ -124,8 +128,8 @@ func (p *Plan) spareable(r rules, now time.Time, hands []*ClusterPlan, least []i
 	return floors
 }
 
-// shiftMinima moves minima from clusters that would run fewer to clusters that run more: first what is wanted, from what
-// all givers can spare; then the rest goes back to them.
+// shiftMinima moves minima from clusters that would run fewer replicas to clusters that run more.
+// First it gives what is wanted, from what all givers can spare; then it returns the rest to them.
 func (p *Plan) shiftMinima(hands []*ClusterPlan, floors []int64, total int64) {
 	wants := make([]int64, len(hands))
 	for i, s := range hands {
@@ -152,7 +156,8 @@ func sumCounts(numbers []int64) int64 {
 	return sum
 }
 
-// targetsOf asks the kernel for seats. Tiers and weights count for maxima alone.
+// targetsOf returns the clusters as targets of the distribution. Tiers and weights count only for
+// maxima.
 func targetsOf(seats []*ClusterPlan, bounds func(i int, s *ClusterPlan) (lo, hi, current int64), preferred bool) []distribute.Target {
 	targets := make([]distribute.Target, len(seats))
 	for i, s := range seats {
@@ -169,7 +174,7 @@ func targetsOf(seats []*ClusterPlan, bounds func(i int, s *ClusterPlan) (lo, hi,
 func distributeShares(total int64, targets []distribute.Target) []int64 {
 	result, err := distribute.Distribute(total, targets, distribute.Options{})
 	if err != nil {
-		panic(err) // ends the sync of this one object
+		panic(err) // ends the sync of this object only
 	}
 	return result.Replicas
 }

@@ -49,7 +49,8 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View
 	return v, d
 }
 
-// concerned reports whether a cluster that is not selected is in the ledger, or has something of the object all the same.
+// concerned reports whether a cluster that is not selected is in the ledger, or still contains
+// something of the object.
 func (c *Controller) concerned(name string, o *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
 	if slices.ContainsFunc(o.Status.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == name }) {
 		return true
@@ -62,7 +63,7 @@ func (c *Controller) concerned(name string, o *v1alpha1.FederatedHorizontalPodAu
 	return u != nil && isOwned(o, u)
 }
 
-// awaitRetry records when a cluster that refused something is due.
+// awaitRetry records when an order that was rejected is due again.
 func (d *blueprintSet) awaitRetry(c *Controller, name string, o *v1alpha1.FederatedHorizontalPodAutoscaler, now time.Time) {
 	m, _ := c.fleet.memberFor(name)
 	if m == nil {
@@ -79,7 +80,7 @@ func (d *blueprintSet) awaitRetry(c *Controller, name string, o *v1alpha1.Federa
 func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodAutoscaler, d blueprintSet, hash string) Cluster {
 	m, fault := c.fleet.memberFor(r.Name)
 	if m == nil {
-		// Without a fault it is about to begin.
+		// Without a fault, it is about to start.
 		return Cluster{Name: r.Name, Registered: true, Fault: fault, Starting: fault == Hold{}}
 	}
 	return m.observe(o, d.blueprint, hash)

@@ -22,20 +22,22 @@ type outboxEntry struct {
 	sent    time.Time
 	wanted  *unstructured.Unstructured
 	placing *placement
-	// answered is the cluster's latest answer about the autoscaler, until its cache shows as much. Removed is the uid of one
-	// that it has removed, as it was at removedAt, until its cache shows that.
+	// answered is the cluster's latest answer about the autoscaler, until the cache shows it.
+	// removed is the UID of an autoscaler that the cluster has deleted, at version removedAt, until
+	// the cache shows the deletion.
 	answered           *unstructured.Unstructured
 	removed, removedAt string
-	// verifying is the version that the cluster is asked for, and verified one that it does not have any more.
+	// verifying is the version that the cluster is asked for. verified is a version that it no
+	// longer has.
 	verifying, verified string
 	// rejected is the epoch of the last order that certainly had no effect.
 	rejected int64
-	// fault is why the cluster does not take what it is sent, for the generation of the object that is noted with it.
+	// fault is why the cluster rejects the order, for the generation recorded with it.
 	fault      Hold
 	generation int64
 	due        time.Time
 	pause      time.Duration
-	// placed is likewise about the workload.
+	// placed is the same for the workload.
 	placed Hold
 	retry  time.Time
 }
@@ -73,7 +75,7 @@ func (o *outbox) change(key string, alter func(*outboxEntry)) {
 	alter(o.entryFor(key))
 }
 
-// recordOutcome records that no order is being sent any more, and what is known since, unless the
+// recordOutcome records that no order is being sent any more, and what is known now, unless the
 // object is gone.
 func (o *outbox) recordOutcome(key string, alter func(*outboxEntry)) {
 	o.updateEntry(key, func(n *outboxEntry) {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// placeOne carries out the write of a workload in the outbox. It is tried again with the next plan that asks for it, which the
-// workload's own events bring.
+// placeOne carries out the write of a workload from the outbox. If it fails, the next plan asks for
+// it again; the workload's own events trigger that plan.
 func (m *member) placeOne(ctx context.Context, key string) {
 	n := m.outbox.readEntry(key)
 	if n.placing == nil {
@@ -38,7 +38,7 @@ func (m *member) placeOne(ctx context.Context, key string) {
 	m.changed(key)
 }
 
-// settle is how long the cache is given to show a workload that was written.
+// settle is how long to wait until the cache shows a workload that was written.
 const settle = 2 * time.Second
 
 // writeWorkload creates a workload with one replica. Later writes leave replicas out, because they
@@ -54,7 +54,7 @@ func (m *member) writeWorkload(ctx context.Context, p placement, key string) err
 		}
 		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 		if err == nil {
-			_, _ = claimFields(ctx, client, made) // else before the first change
+			_, _ = claimFields(ctx, client, made) // otherwise, before the first change
 		}
 		return err
 	case Change:

@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// Plan is what to do, and what to record before it is done.
+// Plan contains what to do, and what to record first.
 type Plan struct {
 	// Stop is why nothing is done.
 	Stop Hold

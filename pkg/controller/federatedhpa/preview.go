@@ -72,7 +72,7 @@ func NewPreviews(ctx context.Context, registry Registry, objects []*v1alpha1.Fed
 func stripped(objects []*v1alpha1.FederatedHorizontalPodAutoscaler) (all []*v1alpha1.FederatedHorizontalPodAutoscaler) {
 	for _, o := range objects {
 		o = o.DeepCopy()
-		_, _ = stripObject(o) // fails never
+		_, _ = stripObject(o) // never fails
 		all = append(all, o)
 	}
 	return all

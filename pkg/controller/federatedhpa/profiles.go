@@ -27,11 +27,12 @@ const (
 	profileKey   = "Config"
 )
 
-// ProfileResource are ClusterProfiles.
+// ProfileResource identifies ClusterProfiles.
 var ProfileResource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
 
-// Profiles is a registry: each ClusterProfile is a cluster, with the profile's name and labels. Its access is in a Secret
-// with ProfileLabel, or else by a program that its status and the operator agree on.
+// Profiles is a registry: each ClusterProfile is a cluster, with the profile's name and labels.
+// Access comes from a Secret with ProfileLabel, otherwise from a program that both the profile's
+// status and the operator's file list.
 type Profiles struct {
 	profiles, secrets cache.SharedIndexInformer
 	access            Access
@@ -48,7 +49,7 @@ func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace 
 			o.LabelSelector = ProfileLabel
 		}),
 	}
-	_ = p.secrets.SetTransform(stripSecret) // fails only for an informer that runs
+	_ = p.secrets.SetTransform(stripSecret) // fails only for a running informer
 	return p
 }
 
@@ -59,7 +60,7 @@ func byProfile(item any) ([]string, error) {
 	return nil, nil
 }
 
-// Notify has a function called after every change.
+// Notify sets a function that is called after every change.
 func (p *Profiles) Notify(changed func()) {
 	_, _ = p.profiles.AddEventHandler(notifier(changed))
 	_, _ = p.secrets.AddEventHandler(notifier(changed))
@@ -73,12 +74,12 @@ func (p *Profiles) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// Filled are done when all profiles and Secrets have been seen.
+// Filled returns the checks that all profiles and Secrets have been read.
 func (p *Profiles) Filled() []cache.DoneChecker {
 	return []cache.DoneChecker{p.profiles.HasSyncedChecker(), p.secrets.HasSyncedChecker()}
 }
 
-// Members are the clusters, by name.
+// Members returns the clusters by name.
 func (p *Profiles) Members() []Registration {
 	var all []source
 	for _, item := range p.profiles.GetStore().List() {
@@ -110,7 +111,7 @@ func (p *Profiles) source(u *unstructured.Unstructured) source {
 	}}
 }
 
-// registration of a profile by what its status offers.
+// registration chooses the access for a profile from what its status lists.
 func (a Access) registration(u *unstructured.Unstructured) Registration {
 	r := Registration{Name: u.GetName(), Labels: u.GetLabels()}
 	var is struct {

@@ -12,31 +12,31 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The registries, by the names that flags have for them.
+// The names of the registries, as flags use them.
 const (
 	SecretRegistry  = "secrets"
 	ProfileRegistry = "clusterprofiles"
 )
 
-// Registry knows the clusters there are.
+// Registry knows which clusters exist.
 type Registry interface {
-	// Members are all clusters by name.
+	// Members returns all clusters by name.
 	Members() []Registration
-	// Notify has a function called after every change. It is called before Run.
+	// Notify sets a function that is called after every change. Call it before Run.
 	Notify(changed func())
-	// Run watches until ctx ends, and returns when all that it started has ended.
+	// Run watches until ctx ends, and returns after everything that it started has ended.
 	Run(ctx context.Context)
-	// Filled are done when Members is complete.
+	// Filled returns the checks that Members is complete.
 	Filled() []cache.DoneChecker
 }
 
-// Registration is how one cluster can be reached.
+// Registration describes how to reach one cluster.
 type Registration struct {
 	Name   string
 	Labels map[string]string
-	// Config reaches it; nil with a Fault.
+	// Config connects to it; nil if there is a Fault.
 	Config *rest.Config
-	// Print changes whenever Config does.
+	// Print changes whenever Config changes.
 	Print string
 	// Fault is why it cannot be reached.
 	Fault Hold
@@ -44,12 +44,13 @@ type Registration struct {
 
 // source is what one registration is made from.
 type source struct {
-	// name of the cluster, and the version of all that is read.
+	// name is the name of the cluster, version identifies everything that is read for it.
 	name, version string
 	read          func() Registration
 }
 
-// readings keeps registrations as long as their sources stay as they are, since to read a kubeconfig takes time.
+// readings caches registrations while their sources are unchanged, because parsing a kubeconfig
+// takes time.
 type readings struct {
 	mu  sync.Mutex
 	all map[string]reading

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// fieldManager owns what we write in clusters.
+	// fieldManager owns the fields that we write in clusters.
 	fieldManager = "evenkeel-federatedhpa"
-	// ownerLabel has the uid of the object that something in a cluster belongs to.
+	// ownerLabel contains the UID of the object that an object in a cluster belongs to.
 	ownerLabel = v1alpha1.GroupName + "/federated-by"
 	// templateAnnotation identifies what an object in a cluster was created from, epochAnnotation
 	// the order that created it.
@@ -28,15 +28,15 @@ const (
 	epochAnnotation    = v1alpha1.GroupName + "/epoch"
 )
 
-// blueprint is what the autoscalers of one object have in common.
+// blueprint contains what the autoscalers of one object have in common.
 type blueprint struct {
 	spec map[string]any
 	hash string
-	// typed is the same for comparing, nil where it cannot be had.
+	// typed is the same spec, decoded for comparison; nil if it cannot be decoded.
 	typed *autoscalingv2.HorizontalPodAutoscalerSpec
 }
 
-// blueprintOf fails for metrics or a behavior that are no such thing.
+// blueprintOf returns an error for invalid metrics or an invalid behavior.
 func blueprintOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (blueprint, error) {
 	spec := map[string]any{"scaleTargetRef": map[string]any{
 		"apiVersion": o.Spec.ScaleTargetRef.APIVersion, "kind": o.Spec.ScaleTargetRef.Kind, "name": o.Spec.ScaleTargetRef.Name,
@@ -103,14 +103,14 @@ func wholeNumbers(value any) any {
 func hashOf(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it came from JSON
+		panic(err) // it was decoded from JSON
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// drifted reports whether a cluster's autoscaler has something else than the blueprint. What the blueprint leaves open is
-// the cluster's.
+// drifted reports whether a cluster's autoscaler differs from the blueprint. Fields that the
+// blueprint leaves out belong to the cluster.
 func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
 	wanted := b.typed
 	return hpa.Annotations[templateAnnotation] != b.hash || hpa.Spec.ScaleTargetRef != wanted.ScaleTargetRef ||
@@ -118,7 +118,7 @@ func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
 		wanted.Behavior != nil && !equality.Semantic.DeepDerivative(wanted.Behavior, hpa.Spec.Behavior)
 }
 
-// autoscaler is what an order makes of a cluster's autoscaler.
+// autoscaler returns the autoscaler that an order writes.
 func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, order Order) *unstructured.Unstructured {
 	spec := runtime.DeepCopyJSON(b.spec)
 	spec["minReplicas"], spec["maxReplicas"] = order.Min, order.Max
@@ -134,7 +134,8 @@ func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, orde
 	}}
 }
 
-// workload is the template of the workload without replicas, and what it is known by. Nil where there is none.
+// workload returns the template of the workload without replicas, and its identity; nil if there is
+// no template.
 func workloadOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (*unstructured.Unstructured, string, error) {
 	if o.Spec.Placement == nil || o.Spec.Placement.Template == nil {
 		return nil, "", nil

@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// report writes the ledger and all else of the status if it has changed, and emits events for what has begun or ended. Without
-// its success nothing may be sent.
+// report writes the ledger and the rest of the status if it has changed, and records events for
+// what has begun or ended. Unless it succeeds, nothing may be sent.
 func (c *Controller) report(ctx context.Context, v View, p Plan) error {
 	status := NewStatus(v, p)
 	if equality.Semantic.DeepEqual(v.Object.Status, status) {
@@ -37,14 +37,16 @@ func (c *Controller) report(ctx context.Context, v View, p Plan) error {
 	return nil
 }
 
-// good is what each condition is while all is well. The others sum these up or pass by themselves.
+// good contains the status of each condition while all is well. Other conditions summarize these,
+// or pass by themselves.
 var good = map[string]metav1.ConditionStatus{
 	v1alpha1.ConditionReady: metav1.ConditionTrue, v1alpha1.ConditionLimited: metav1.ConditionFalse,
 	v1alpha1.ConditionClustersUnreachable: metav1.ConditionFalse, v1alpha1.ConditionOverCommitted: metav1.ConditionFalse,
 	v1alpha1.ConditionJoiningBlocked: metav1.ConditionFalse,
 }
 
-// newsOf reports whether a condition is worth an event: when it turns bad, for another reason too, and when it is good again.
+// newsOf reports whether a change of a condition deserves an event: it turned bad, it is bad for
+// another reason, or it is good again.
 func newsOf(before *metav1.Condition, is metav1.Condition) (kind string, tell bool) {
 	well, known := good[is.Type]
 	switch {

@@ -49,17 +49,17 @@ func seconds(n *int32, otherwise int32) time.Duration {
 	return time.Duration(ptr.Deref(n, otherwise)) * time.Second
 }
 
-// percent of a number, rounded up.
+// percent returns a percentage of a number, rounded up.
 func percent(share, of int64) int64 { return (share*of + 99) / 100 }
 
-// preference is what is wished for one cluster.
+// preference contains the preferred bounds and weight of one cluster.
 type preference struct {
 	min, max int64
 	weight   int64
 	tier     int32
 }
 
-// prefer returns what is wished for a cluster by its name, or else for all.
+// prefer returns the preference for a cluster by name, otherwise the one for all clusters.
 func (r rules) prefer(name string) preference {
 	p := preference{max: r.max, weight: 1}
 	for _, wanted := range []string{name, "*"} {

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Bounds of what a cluster's own words take in the status of an object.
+// Limits on how much of a cluster's own text goes into the status of an object.
 const (
 	maxReason  = 64
 	maxMessage = 300
@@ -20,8 +20,9 @@ var (
 	longWords   = regexp.MustCompile(`[A-Za-z0-9+/_=.-]{40,}`)
 )
 
-// sanitized is a sentence that a cluster may have written, as others may read it: short, on one line, and without what could
-// be an address or a credential. Users of the hub need not be those who may know either.
+// sanitized makes a sentence from a cluster safe to show: short, on one line, and without anything
+// that could be an address or a credential. Users of the hub are not necessarily allowed to know
+// these.
 func sanitized(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -47,7 +48,7 @@ func sanitized(text string) string {
 	return text
 }
 
-// sanitizedReason is a word that a cluster may have chosen.
+// sanitizedReason returns a reason that may come from a cluster, if it has the form of one.
 func sanitizedReason(word string) string {
 	word = strings.Map(func(r rune) rune {
 		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {

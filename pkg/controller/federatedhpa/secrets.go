@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// SecretLabel marks Secrets that hold the kubeconfig of a cluster. It is the one of the multicluster runtime's provider.
+	// SecretLabel marks Secrets that contain the kubeconfig of a cluster. The multicluster
+	// runtime's provider uses the same label.
 	SecretLabel = "sigs.k8s.io/multicluster-runtime-kubeconfig"
 	secretKey   = "kubeconfig"
 )
@@ -31,11 +32,11 @@ func NewSecrets(client kubernetes.Interface, namespace string, allowed Allowed) 
 	s := &Secrets{allowed: allowed, informer: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.LabelSelector = SecretLabel + "=true"
 	})}
-	_ = s.informer.SetTransform(stripSecret) // fails only for an informer that runs
+	_ = s.informer.SetTransform(stripSecret) // fails only for a running informer
 	return s
 }
 
-// stripSecret keeps a kubeconfig, as far as one can be read, and what it is about.
+// stripSecret keeps the kubeconfig, unless it is too large, and the metadata.
 func stripSecret(item any) (any, error) {
 	secret, ok := item.(*corev1.Secret)
 	if !ok {
@@ -53,18 +54,18 @@ func stripSecret(item any) (any, error) {
 	return kept, nil
 }
 
-// Notify has a function called after every change.
+// Notify sets a function that is called after every change.
 func (s *Secrets) Notify(changed func()) { _, _ = s.informer.AddEventHandler(notifier(changed)) }
 
 // Run watches until ctx ends.
 func (s *Secrets) Run(ctx context.Context) { s.informer.RunWithContext(ctx) }
 
-// Filled is done when all Secrets have been seen.
+// Filled returns the check that all Secrets have been read.
 func (s *Secrets) Filled() []cache.DoneChecker {
 	return []cache.DoneChecker{s.informer.HasSyncedChecker()}
 }
 
-// Members are the clusters, by name.
+// Members returns the clusters by name.
 func (s *Secrets) Members() []Registration {
 	var all []source
 	for _, item := range s.informer.GetStore().List() {
@@ -80,7 +81,7 @@ func (s *Secrets) Members() []Registration {
 // versionOf distinguishes all states of an object.
 func versionOf(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// registrationOf makes a registration of a kubeconfig, whatever it is.
+// registrationOf returns the registration for a kubeconfig, valid or not.
 func registrationOf(name string, labels map[string]string, text []byte, allowed Allowed) Registration {
 	r := Registration{Name: name, Labels: labels, Print: hashOf(text)}
 	config, err := kubeconfig(text, false, allowed)
@@ -92,7 +93,7 @@ func registrationOf(name string, labels map[string]string, text []byte, allowed 
 	return r
 }
 
-// notifier calls a function for whatever happens.
+// notifier calls a function for every event.
 func notifier(changed func()) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },

@@ -22,11 +22,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// A cluster that refuses what it is sent is asked again after a while, longer each time.
+// How long to wait before a rejected order is sent again. The wait doubles each time.
 const (
 	firstRefusal = time.Minute
 	lastRefusal  = time.Hour
-	// firstFailure is for what is the cluster's own fault. It is told of only from telling on.
+	// firstFailure is the first wait after a fault of the cluster itself. Only waits from telling
+	// on are reported.
 	firstFailure = time.Second
 	telling      = 8 * time.Second
 )
@@ -58,7 +59,7 @@ func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o Order, n
 		if err != nil {
 			return nil, err
 		}
-		if claimed, err := claimFields(ctx, client, made); err == nil { // else before the first change
+		if claimed, err := claimFields(ctx, client, made); err == nil { // otherwise, before the first change
 			return claimed, nil
 		}
 		return made, nil
@@ -72,7 +73,7 @@ func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o Order, n
 	}
 }
 
-// prepare claims an autoscaler, so that the next order can be applied to what comes of that.
+// prepare claims the fields of an autoscaler, so that the next order can be applied to the result.
 func prepare(ctx context.Context, client dynamic.ResourceInterface, o Order, name string) (*unstructured.Unstructured, error) {
 	is, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -86,7 +87,7 @@ func prepare(ctx context.Context, client dynamic.ResourceInterface, o Order, nam
 	return is, errUnclaimed
 }
 
-// unclaimed fields are those that we have created and not applied.
+// unclaimed reports whether these fields were created by us and are not applied yet.
 func unclaimed(f metav1.ManagedFieldsEntry) bool {
 	return f.Manager == fieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" && f.FieldsV1 != nil
 }
@@ -159,10 +160,11 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 	m.outbox.recordOutcome(key, after)
 }
 
-// reread looks at what an order has met. That it had no effect counts only together with what is there instead: an earlier
-// order may have had one that the cache does not show yet. A cluster that contradicts its cache is looked at anew.
+// reread looks up the object that an order was sent for. That the order had no effect counts only
+// together with the object that is there now: an earlier order may have had an effect that the
+// cache does not show yet. If the cluster contradicts its cache, it is read again.
 func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*outboxEntry) {
-	shown := m.hpas.GetStore().LastStoreSyncResourceVersion() // first: a consistent read is younger
+	shown := m.hpas.GetStore().LastStoreSyncResourceVersion() // first, so that the consistent read is newer
 	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, Limit: 1})
 	switch {
 	case !written.Answered(err):
@@ -199,7 +201,7 @@ func (n *outboxEntry) backOff(err error, first time.Duration, now time.Time) {
 	}
 }
 
-// answered reports whether an error is what the cluster said, and not that it said nothing.
+// answered reports whether an error is an answer of the cluster, rather than a missing answer.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)

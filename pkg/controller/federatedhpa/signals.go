@@ -12,7 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// demandFactor bounds what metrics can call for at once, since they are noisy: so many times what runs.
+// demandFactor limits how much metrics can ask for at once, as a multiple of the running replicas,
+// because metrics are noisy.
 const demandFactor = 4
 
 // localOf reads a cluster's autoscaler, whatever numbers the cluster reports.
@@ -40,12 +41,13 @@ func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 	return l
 }
 
-// limits by the reasons of the condition ScalingLimited.
+// limits maps the reasons of the condition ScalingLimited.
 var limits = map[string]v1alpha1.LimitedBy{
 	"TooManyReplicas": v1alpha1.ByMax, "TooFewReplicas": v1alpha1.ByMin, "ScaleUpLimit": v1alpha1.ByRate, "ScaleDownLimit": v1alpha1.ByRate,
 }
 
-// demandOf is what the metrics call for. Where they do not say, it is one beyond the limit.
+// demandOf returns the replicas that the metrics ask for. If the metrics do not say, it is one
+// beyond the limit.
 func demandOf(hpa *autoscalingv2.HorizontalPodAutoscaler, l *Local) int64 {
 	ratio := 0.0
 	for _, m := range hpa.Status.CurrentMetrics {
@@ -64,7 +66,7 @@ func demandOf(hpa *autoscalingv2.HorizontalPodAutoscaler, l *Local) int64 {
 	return l.Desired
 }
 
-// ratioOf is how far a metric is above its target.
+// ratioOf returns the current value of a metric divided by its target.
 func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) float64 {
 	rounded := 0.0
 	if is.External != nil || is.Object != nil {
@@ -82,8 +84,9 @@ func ratioOf(is autoscalingv2.MetricStatus, all []autoscalingv2.MetricSpec) floa
 	return 0
 }
 
-// averageUnit is what autoscalers round the average of a total up to. Taken at its word, such an average times what runs is
-// a little more than the total, and so calls for one replica more than the autoscaler itself would run.
+// averageUnit is the unit to which autoscalers round up the average of a total. Multiplied by the
+// running replicas, a rounded average is slightly more than the total, and would ask for one
+// replica more than the autoscaler itself.
 const averageUnit = 0.001
 
 // targetAndValue returns the target and the current value of a metric, nil if the two belong to
@@ -107,7 +110,8 @@ func targetAndValue(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (
 	return nil, nil
 }
 
-// quotient of a current value and its target. An average may be too high by what it was rounded up by.
+// quotient divides a current value by its target. An average may be too high by what it was rounded
+// up.
 func quotient(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus, rounded float64) float64 {
 	switch {
 	case target.AverageUtilization != nil && current.AverageUtilization != nil && *target.AverageUtilization > 0:

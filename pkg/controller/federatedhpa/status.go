@@ -15,8 +15,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
-// NewStatus is what a view and a plan come to: the ledger, which has to be written before the plan's orders are sent, and
-// what a person wants to know. Conditions keep their times where they do not change.
+// NewStatus returns the status for a view and a plan: the ledger, which must be written before the
+// plan's orders are sent, and what users want to know. Conditions keep their times if they do not
+// change.
 func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 	s := v1alpha1.FederatedHorizontalPodAutoscalerStatus{
 		ObservedGeneration: v.Object.Generation,
@@ -45,7 +46,8 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 	return s
 }
 
-// forgotten are clusters that the object does not want and that nothing was promised to, or that were given up for good.
+// forgotten reports whether a cluster is no longer listed: the object does not select it and
+// nothing was promised to it, or it was released for good.
 func (s *ClusterPlan) forgotten(r rules) bool {
 	if s.hasAutoscaler() {
 		return !s.cluster.Registered && slices.Contains(r.released, s.Name)
@@ -128,7 +130,7 @@ func conditions(v View, p Plan, r rules) []metav1.Condition {
 	return append(all, balanced(p), limited(p), overCommitted(p, r), minExceeded(p, r), joiningBlocked(p))
 }
 
-// condition has the reason yes or no, and the status that this reason has in the table of reasons.
+// condition returns a condition with the reason yes or no. The table of reasons defines its status.
 func condition(kind string, is bool, yes, no Hold) metav1.Condition {
 	why := no
 	if is {
@@ -148,7 +150,7 @@ func (p Plan) clustersWhere(which func(*ClusterPlan) bool) []string {
 	return names
 }
 
-// listed are the first of some names, and how many more there are: a message has an end.
+// listed joins the first names, and says how many more there are, so that messages stay short.
 func listed(names []string) string {
 	const most = 10
 	if len(names) <= most {

@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	// maxSpec is how many bytes of metrics, behavior, template and selector an object may have.
+	// maxSpec limits the metrics, behavior, template and selector of an object, in bytes.
 	maxSpec = 64 << 10
-	// oversized is the annotation that the cache gives to an object with more. The user who writes it stops his own object.
+	// oversized is the annotation that the cache adds to an object beyond this limit. Only its own
+	// object is affected.
 	oversized = v1alpha1.GroupName + "/oversized"
 )
 
-// stripObject drops what is not read here, and all of a spec that is beyond its bound. It may be called again with its result.
+// stripObject drops what is not read here, and the whole spec if it exceeds its limit. Calling it
+// again with its result changes nothing.
 func stripObject(item any) (any, error) {
 	o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler)
 	if !ok {
@@ -36,7 +38,7 @@ func stripObject(item any) (any, error) {
 	return o, nil
 }
 
-// sizeOf is how many bytes those parts of a spec have that the CRD does not bound.
+// sizeOf returns the size in bytes of the parts of a spec that the CRD does not limit.
 func sizeOf(s v1alpha1.FederatedHorizontalPodAutoscalerSpec) (size int) {
 	for _, m := range s.Metrics {
 		size += len(m.Raw)
@@ -90,12 +92,12 @@ func (m *member) workloadChanged(items ...any) {
 // autoscalers is the cache of all autoscalers of a cluster, by the workloads that they scale.
 func autoscalers(client dynamic.Interface, namespace string) cache.SharedIndexInformer {
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, nil).Informer()
-	_ = informer.SetTransform(stripAutoscaler) // fails only for an informer that runs
+	_ = informer.SetTransform(stripAutoscaler) // fails only for a running informer
 	return informer
 }
 
-// stripAutoscaler drops what is not read here. Of the autoscalers of others that is all but their bounds and what they
-// scale; of who owns which field only what is yet to be claimed is kept.
+// stripAutoscaler drops what is not read here. Of autoscalers that are not ours, it keeps only the
+// bounds and what they scale; of managed fields, only what is yet to be claimed.
 func stripAutoscaler(item any) (any, error) {
 	u, ok := unstructuredOf(item)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 
 const verifyPrefix = "verify:"
 
-// verify asks clusters themselves where the ledger knows more than their caches: a cache may be late, after a change of the
-// leader too, or the cluster was restored from a backup.
+// verify asks clusters directly if the ledger is ahead of their caches. A cache may be late, also
+// after a change of leader, or the cluster was restored from a backup.
 func (c *Controller) verify(v View, p Plan) {
 	key := keyOf(v.Object)
 	for i := range p.Clusters {
@@ -28,8 +28,8 @@ func (c *Controller) verify(v View, p Plan) {
 	}
 }
 
-// verifyOne reads an autoscaler from the cluster's etcd. One that has not the version that is looked for will not have it
-// again.
+// verifyOne reads an autoscaler from the cluster's etcd. If it does not have the version that the
+// ledger expects, it never will have it again.
 func (m *member) verifyOne(ctx context.Context, key string) {
 	version := m.outbox.readEntry(key).verifying
 	if version == "" {

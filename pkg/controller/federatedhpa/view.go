@@ -8,51 +8,52 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// View is all that one decision rests on.
+// View is everything that one decision depends on.
 type View struct {
 	Now time.Time
-	// Object is what the user wrote; its status is the ledger of what was promised to whom.
+	// Object is the user's object. Its status is the ledger of what was promised to which cluster.
 	Object *v1alpha1.FederatedHorizontalPodAutoscaler
 	// Stop is why nothing may be done for it.
 	Stop Hold
-	// Clusters that are registered or in the ledger, by name.
+	// Clusters are all that are registered or in the ledger, by name.
 	Clusters []Cluster
 }
 
-// Hold is why something is left alone. The zero value is that it is not.
+// Hold is why something is not changed. The zero value means that nothing prevents changes.
 type Hold struct{ Reason, Message string }
 
 // Bounds of an autoscaler. A maximum of 0 means that there is no autoscaler.
 type Bounds struct{ Min, Max int64 }
 
-// Cluster is what is known of one member.
+// Cluster is what is known about one member.
 type Cluster struct {
 	Name string
-	// Registered means that the hub knows it, Selected that the object wants it too.
+	// Registered reports whether the hub knows it, Selected whether the object also selects it.
 	Registered, Selected bool
-	// Starting means that it became known a moment ago and has not answered yet.
+	// Starting reports whether it was registered a moment ago and has not answered yet.
 	Starting bool
-	// Reachable means that its caches are filled, it answers, and what follows is up to date.
+	// Reachable reports whether its caches are filled and it answers, so that the fields below are
+	// up to date.
 	Reachable bool
-	// Since is when it was last heard of; zero if that is not known.
+	// Since is when it last answered; zero if that is unknown.
 	Since time.Time
-	// Fault is why nothing can be written to it although it can be reached.
+	// Fault is why nothing can be written to it although it is reachable.
 	Fault Hold
-	// Pausing means that the last write went wrong, and that the next one waits a little.
+	// Pausing reports whether the last write failed, so that the next one waits a little.
 	Pausing bool
-	// Local is its autoscaler of the object's name, if that is ours or may be adopted; Absent means that there certainly is
-	// none of that name. With neither, nothing is known.
+	// Local is its autoscaler with the object's name, if it is ours or may be adopted. Absent
+	// reports whether it certainly has none of that name. If neither is set, nothing is known.
 	Local  *Local
 	Absent bool
-	// Shown is the version up to which its autoscalers are known, and Verified a ConfirmedVersion of the ledger that the
-	// cluster certainly does not have any more.
+	// Shown is the version up to which its autoscalers are known. Verified is a ConfirmedVersion
+	// from the ledger that the cluster certainly no longer has.
 	Shown, Verified string
-	// Foreign is another client's autoscaler on the workload, or with the same name.
+	// Foreign describes another client's autoscaler on the workload, or with the same name.
 	Foreign Hold
-	// InFlight is what is being written at this moment, and Sent since when.
+	// InFlight is the order that is being sent now, and Sent when that began.
 	InFlight *Bounds
 	Sent     time.Time
-	// Rejected is the epoch of the last write, if that certainly had no effect.
+	// Rejected is the epoch of the last write, if it certainly had no effect.
 	Rejected int64
 	Workload Workload
 }
@@ -69,7 +70,7 @@ type Local struct {
 	Demand int64
 	// Inactive is why it does not scale.
 	Inactive Hold
-	// Drifted reports whether something other than its bounds is not as it should be.
+	// Drifted reports whether anything other than its bounds differs from the blueprint.
 	Drifted bool
 	// Unclaimed reports whether server-side apply has yet to claim its fields.
 	Unclaimed bool
@@ -77,9 +78,9 @@ type Local struct {
 
 // Workload is what the autoscaler scales.
 type Workload struct {
-	// Known means that it has been looked for; Exists that it was found.
+	// Known reports whether the cluster was asked for it, Exists whether it was found.
 	Known, Exists bool
-	// Counted means that its ready replicas are known.
+	// Counted reports whether its ready replicas are known.
 	Counted bool
 	Ready   int64
 	// Ours reports whether it was created from the template; Drifted whether it differs from the

@@ -8,22 +8,22 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// maxCached bounds what is cached of one cluster, in bytes as weightOf counts them.
+// maxCached limits what is cached of one cluster, in bytes as weightOf counts them.
 const maxCached = 32 << 20
 
 var tooMuchCached = Hold{"TooManyObjects", "the cluster has more autoscalers and workloads than the hub reads from one cluster; the hub watches it again once its kubeconfig is replaced"}
 
-// weight is how much is cached of a cluster.
+// weight counts how much is cached of a cluster.
 type weight struct {
 	limit int
-	full  func() // called once, when it is too much
+	full  func() // called once, when the limit is exceeded
 
 	mu   sync.Mutex
 	sum  int
 	told bool
 }
 
-// part is what one cache holds.
+// part is what one cache contributes.
 type part struct {
 	of  *weight
 	sum int
@@ -45,7 +45,8 @@ func (p *part) addBytes(n int) {
 // release removes the weight of a cache that has ended.
 func (p *part) release() { p.addBytes(-p.sum) }
 
-// listen counts what a cache holds, and hands over all forms of what comes, changes or goes.
+// listen counts the objects of a cache, and passes on every object that is added, changed or
+// deleted; of a changed one, both versions.
 func (p *part) listen(tell func(items ...any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(item any) { p.addBytes(weightOf(item)); tell(item) },
@@ -58,7 +59,7 @@ func (p *part) listen(tell func(items ...any)) cache.ResourceEventHandler {
 	}
 }
 
-// goneOf is the last that was seen of what is gone.
+// goneOf returns the last known state of a deleted object.
 func goneOf(item any) any {
 	if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
 		return gone.Obj
@@ -66,7 +67,7 @@ func goneOf(item any) any {
 	return item
 }
 
-// weightOf is about how many bytes an object takes.
+// weightOf estimates the size of an object in bytes.
 func weightOf(item any) int {
 	u, ok := unstructuredOf(item)
 	if !ok {

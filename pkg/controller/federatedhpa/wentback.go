@@ -12,13 +12,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// emptyList selects an autoscaler that does not exist, so that the list consists of its version.
+// emptyList selects an autoscaler that does not exist, so that the list contains only its version.
 var emptyList = metav1.ListOptions{FieldSelector: "metadata.name=federatedhpa-probe"}
 
-// wentBack reports whether the cluster's versions are lower than at the last probe: its etcd was restored from a backup. Watches go
-// on from versions that the cluster has yet to reach, so they show nothing of that. Each probe is a consistent read that begins after
-// the one before it has ended, so an API server whose cache is behind does not look like a restore. For a cluster that passes its old
-// version between two probes, see contradicts.
+// wentBack reports whether the cluster's versions are lower than at the last probe, because its
+// etcd was restored from a backup. Watches continue from versions that the cluster has not reached
+// yet, so they do not show this. Each probe is a consistent read that starts after the previous one
+// has ended, so an API server with a late cache does not look like a restore. If a cluster passes
+// its old version between two probes, contradicts finds out.
 func (m *member) wentBack(ctx context.Context) bool {
 	list, err := m.dynamic.Resource(hpaResource).Namespace(cmp.Or(m.o.Namespace, metav1.NamespaceDefault)).List(ctx, emptyList)
 	if err != nil {
@@ -30,8 +31,9 @@ func (m *member) wentBack(ctx context.Context) bool {
 	return isNewer(before, m.probed)
 }
 
-// compare reads a cluster again if it does not have what it has shown before. It follows each time without contact, because a restore
-// is never without one. Where there is too much to compare, the cluster is read again, too.
+// compare reads a cluster again if it lacks something that it has shown before. It runs after each
+// loss of contact, because a restore always causes one. If there is too much to compare, the
+// cluster is read again, too.
 func (m *member) compare(ctx context.Context) {
 	switch restored, err := m.contradicts(ctx); {
 	case restored:
@@ -45,11 +47,11 @@ func (m *member) compare(ctx context.Context) {
 // managed selects the autoscalers that hubs have created.
 var managed = metav1.ListOptions{LabelSelector: ownerLabel, Limit: 100}
 
-// contradicts reports whether a cluster has other autoscalers than it has shown before: its etcd was restored from a backup, and it
-// has passed its old version since.
+// contradicts reports whether a cluster has other autoscalers than it has shown before: its etcd
+// was restored from a backup, and its versions have passed the old one since.
 func (m *member) contradicts(ctx context.Context) (bool, error) {
 	store := m.hpas.GetStore()
-	shown := store.LastStoreSyncResourceVersion() // first: a consistent read is younger
+	shown := store.LastStoreSyncResourceVersion() // first, so that the consistent read is newer
 	there := map[string]bool{}
 	for options := managed; ; {
 		list, err := m.dynamic.Resource(hpaResource).Namespace(m.o.Namespace).List(ctx, options)
@@ -68,21 +70,21 @@ func (m *member) contradicts(ctx context.Context) (bool, error) {
 	}
 }
 
-// disproves reports whether an autoscaler that was read at a version shows that the cache is wrong. The cache has shown everything up
-// to another version.
+// disproves reports whether an autoscaler that was read at one version proves that the cache is
+// wrong. The cache has shown everything up to another version.
 func (m *member) disproves(is *unstructured.Unstructured, shown, readAt string) bool {
 	if isNewer(shown, readAt) {
 		return true
 	}
 	if isNewer(is.GetResourceVersion(), shown) {
-		return false // it has changed since, and a watch shows that
+		return false // it has changed since, and the watch will show that
 	}
 	item, found, _ := m.hpas.GetStore().GetByKey(cache.MetaObjectToName(is).String())
 	was, ok := unstructuredOf(item)
 	return !found || !ok || was.GetResourceVersion() != is.GetResourceVersion() && !isNewer(was.GetResourceVersion(), readAt)
 }
 
-// missesOne reports whether the cache has an autoscaler of long ago that is not there.
+// missesOne reports whether the cache contains an old autoscaler that no longer exists.
 func (m *member) missesOne(there map[string]bool, shown string) bool {
 	for _, item := range m.hpas.GetStore().List() {
 		u, ok := unstructuredOf(item)

@@ -43,7 +43,7 @@ func (f *fair) Pop() string {
 	return keys[0]
 }
 
-// namespaceOf returns the namespace of a key, and nothing for a key of another form.
+// namespaceOf returns the namespace of a key, and an empty text for a key of another form.
 func namespaceOf(key string) string {
 	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 	return namespace

@@ -4,12 +4,16 @@
 //
 // Laws:
 //
-//  1. Run returns only after the queue is shut down and every worker has ended, whatever happened, even if the caches never filled.
+//  1. Run returns only after the queue is shut down and every worker has ended, whatever happened,
+//     even if the caches never filled.
 //  2. After its context has ended, no key is synced.
-//  3. A key is never synced by two workers at once.
-//  4. A key whose sync fails is tried again, later each time. A conflict is normal, and not logged as an error.
-//  5. A panic affects one key: it is logged with its stack, that key is parked, and all others continue.
-//  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for earlier keys of its own.
+//  3. Two workers never sync the same key at once.
+//  4. A key whose sync fails is retried with increasing delays. A conflict is normal, and not
+//     logged as an error.
+//  5. A panic affects one key: it is logged with its stack, the key is parked, and all others
+//     continue.
+//  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for
+//     earlier keys of its own.
 package loop
 
 import (
@@ -29,12 +33,12 @@ import (
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Minute
-	// parked is how long a key stays away whose sync has panicked.
+	// parked is how long a key is not synced after its sync panicked.
 	parked = 5 * time.Minute
 )
 
-// Sync reconciles the object of a key. It returns after what time to look again though nothing
-// happens; 0 means that there is no such time.
+// Sync reconciles the object of a key. It returns when to sync again without an event; 0 means
+// never.
 type Sync func(ctx context.Context, key string) (again time.Duration, err error)
 
 // Options of a Loop.
@@ -76,10 +80,10 @@ func newQueue(name string, c clock.WithTicker) workqueue.TypedRateLimitingInterf
 // Add queues a key.
 func (l *Loop) Add(key string) { l.queue.Add(key) }
 
-// AddAfter has the key synced after a while, for the first time that it was asked to.
+// AddAfter queues a key after a delay. If several delays are set for a key, the shortest counts.
 func (l *Loop) AddAfter(key string, after time.Duration) { l.queue.AddAfter(key, after) }
 
-// Run works from when the caches are filled until ctx ends.
+// Run works until ctx ends, beginning when the caches are filled.
 func (l *Loop) Run(ctx context.Context, caches ...cache.DoneChecker) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -103,7 +107,7 @@ func (l *Loop) processNext(ctx context.Context) bool {
 	}
 	defer l.queue.Done(key)
 	if ctx.Err() != nil {
-		return true // what is left only has to be taken out
+		return true // what is left only has to be removed
 	}
 	again, err := l.guarded(ctx, key)
 	if err != nil && ctx.Err() == nil {
@@ -118,7 +122,7 @@ func (l *Loop) processNext(ctx context.Context) bool {
 	return true
 }
 
-// guarded is a sync whose panic ends nothing else.
+// guarded wraps a sync so that its panic affects nothing else.
 func (l *Loop) guarded(ctx context.Context, key string) (again time.Duration, err error) {
 	log := klog.FromContext(ctx).WithValues("controller", l.name, "key", key)
 	defer func() {

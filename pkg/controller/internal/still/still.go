@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package still lets a controller look at objects that are given, at a time that is given: for previews of what it would
-// do. Nothing is watched, and nothing moves.
+// Package still feeds a controller with given objects and a given time, for previews of what it
+// would do. It watches nothing, and nothing changes by itself.
 package still
 
 import (
@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock stands where it was set. Its timers are real, and nobody who only looks starts one. Queues that are ending may
-// still ask it for the time.
+// Clock shows the time that was set. Its timers are real, but a preview starts none. Queues that
+// are shutting down may still read the time.
 type Clock struct {
 	clock.RealClock
 	mu sync.Mutex
@@ -39,36 +39,38 @@ func (c *Clock) Now() time.Time {
 // Since returns the time since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// EndedContext returns a context that has ended: a function that is run with it releases everything
-// that it holds, and returns.
+// EndedContext returns a context that has ended. A function that runs with it releases what it
+// holds, and returns.
 func EndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// Informer shows what it was made of, and is complete from the beginning. It cannot be run. The zero value never fills.
+// Informer shows the objects it was created with, and has synced from the beginning. It cannot be
+// run. The zero value never syncs.
 type Informer struct {
 	cache.SharedIndexInformer
 	store cache.Indexer
 }
 
-// NewInformer shows objects by namespace and name, and by the indices given.
+// NewInformer returns an informer with these objects, indexed by namespace and name and by the
+// given indexers.
 func NewInformer[T any](objects []T, by cache.Indexers) (Informer, error) {
 	i := Informer{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, by)}
 	return i, Replace(i.store, objects)
 }
 
-// HasSynced reports whether it was made of anything.
+// HasSynced reports whether it was created with objects.
 func (i Informer) HasSynced() bool { return i.store != nil }
 
-// GetStore holds the objects.
+// GetStore returns the store of the objects.
 func (i Informer) GetStore() cache.Store { return i.store }
 
-// GetIndexer holds the objects.
+// GetIndexer returns the indexer of the objects.
 func (i Informer) GetIndexer() cache.Indexer { return i.store }
 
-// LastSyncResourceVersion is unknown.
+// LastSyncResourceVersion is unknown here.
 func (i Informer) LastSyncResourceVersion() string { return "" }
 
 // Replace makes a store contain these objects and no others.
