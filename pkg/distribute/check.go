@@ -8,7 +8,8 @@ import (
 	"math"
 )
 
-// ErrMalformed is what every error of this package wraps: the input contradicts itself, and asking again does not help.
+// ErrMalformed is wrapped by every error of this package: the input contradicts itself, and a retry
+// does not help.
 var ErrMalformed = errors.New("malformed input")
 
 // checkTargets validates the targets and returns the sum of their minimums.

@@ -2,54 +2,56 @@
 
 package distribute
 
-// Unbounded as a target's Max lets it take any number of replicas.
+// Unbounded, as a target's Max, means that the target can take any number of replicas.
 const Unbounded int64 = -1
 
-// Target is one place that replicas can go to.
+// Target is one place for replicas.
 type Target struct {
-	// Key names the target, uniquely; it is the last word in a tie.
+	// Key names the target and is unique. It is the last criterion in a tie.
 	Key string
 	// Tier is the order in which targets are filled: a tier gets replicas above its minima only
-	// when every lower one is full.
+	// once all lower tiers are full.
 	Tier int32
-	// Weight is the target's share among its tier. With 0 the target gets its Min and nothing above it.
+	// Weight determines the target's share within its tier. With 0, the target gets its Min and
+	// nothing more.
 	Weight int64
 	// Min is given to the target even if the total does not suffice for all minima.
 	Min int64
 	// Max is at least Min, or Unbounded.
 	Max int64
-	// Current is how many replicas the target has now. It only decides between equal claims, so that an answer does not
-	// swap replicas between equals. Leave it 0 where the answer must not depend on history.
+	// Current is how many replicas the target has now. It only decides between equal claims, so
+	// that equal targets do not swap replicas. Leave it 0 if the result must not depend on history.
 	Current int64
 }
 
-// Options change how ties end.
+// Options define how ties are broken.
 type Options struct {
-	// Seed other than 0 lets a hash of it and the key break ties before the key itself does: over a fleet of small
-	// objects with seeds of their own, the odd replica then does not always go to the same zone.
+	// Seed, unless 0, makes a hash of seed and key break ties before the key itself does. If many
+	// small objects have different seeds, the odd replica does not always go to the same zone.
 	Seed uint64
 }
 
-// Result is the number of replicas for each target, and what could not be met.
+// Result is the number of replicas for each target, and what could not be satisfied.
 type Result struct {
-	// Replicas holds one number per target, in the order the targets were given.
+	// Replicas contains one number per target, in the order of the targets.
 	Replicas []int64
-	// Deficit is by how much the minima exceed the total; the minima are honoured nevertheless.
+	// Deficit is by how much the minima exceed the total. The minima are met nevertheless.
 	Deficit int64
-	// Overflow is what no target could take.
+	// Overflow is the number of replicas that no target can take.
 	Overflow int64
-	// MaxShareError is the largest distance of a target from its exact, fractional share within its bounds, as a part of
-	// all replicas: 0.05 means that some target is off by five in a hundred. Only a report; nothing is decided by it.
+	// MaxShareError is the largest distance of a target from its exact, fractional share within its
+	// bounds, as a part of all replicas: 0.05 means that some target is off by 5 % of all replicas.
+	// It is only reported; no decision depends on it.
 	MaxShareError float64
 }
 
-// Distribute spreads total over the targets. Only malformed input is an error; too little room and too small a total
-// are results.
+// Distribute spreads total over the targets. Only malformed input is an error. Too little room, or
+// too small a total, is a valid result.
 func Distribute(total int64, targets []Target, o Options) (Result, error) {
 	return placeTiers(total, targets, nil, o)
 }
 
-// placeTiers fills one tier after the other. Without health, every target is healthy.
+// placeTiers fills one tier after the other. Without health, all targets are healthy.
 func placeTiers(total int64, targets []Target, health []Health, o Options) (Result, error) {
 	minima, err := checkTargets(total, targets)
 	if err != nil {

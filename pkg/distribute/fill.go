@@ -2,11 +2,13 @@
 
 package distribute
 
-// fillTier puts n more replicas on the lanes of one tier, each between its from and its to. It returns what they could not
-// take, and the largest distance of a lane from its exact share, in replicas.
+// fillTier adds n replicas to the lanes of one tier, each between its from and its to. It returns
+// the replicas that they could not take, and the largest distance of a lane from its exact share,
+// in replicas.
 //
-// Danger: the lanes' from and n must add up to no more than int64 holds. That is true for every call of this package:
-// no tier is ever given more than the total or the sum of the minima, whichever is larger.
+// Danger: n and the lanes' from must add up to at most the largest int64. Every call in this
+// package ensures that: no tier gets more than the total or the sum of the minima, whichever is
+// larger.
 func fillTier(lanes []*lane, n int64) (left int64, gap float64) {
 	open := make([]*lane, 0, len(lanes))
 	left = n
@@ -33,8 +35,8 @@ func fillTier(lanes []*lane, n int64) (left int64, gap float64) {
 	return 0, gap
 }
 
-// settle moves single units until n more are placed, or -n fewer. The lanes must hold a front piece of the queue, as a
-// level leaves it; they still do afterwards.
+// settle moves single units until n more are placed, or -n fewer. The lanes must contain exactly a
+// front part of the queue, as level leaves them, and still do afterwards.
 func settle(lanes []*lane, n int64) {
 	if n > 0 {
 		add := crowd{step: 1, first: func(a, b *lane) bool { return compareUnits(a, a.at+1, b, b.at+1) < 0 }}
@@ -46,7 +48,7 @@ func settle(lanes []*lane, n int64) {
 	}
 }
 
-// crowd is a binary heap of the lanes that can still move by step, the first to move on top.
+// crowd is a binary heap of the lanes that can still move by step. The first to move is on top.
 type crowd struct {
 	lanes []*lane
 	step  int64

@@ -9,9 +9,10 @@ import (
 	"slices"
 )
 
-// level is replicas per weight, (num >> shift) / den: lanes filled to weight times level, within their bounds, hold
-// what is to be placed. The shift keeps den below 2^63 where the weights alone add up to more; the level is then off by
-// one part in 2^62, which moves the cut a little and makes settle work a little more.
+// level is the number of replicas per weight, (num >> shift) / den. Lanes that are filled to weight
+// times level, within their bounds, contain what is to be placed. The shift keeps den below 2^63 if
+// the weights add up to more. The level is then off by one part in 2^62, which moves the cut a
+// little and makes settle work a little more.
 type level struct {
 	num, den uint64
 	shift    uint
@@ -24,11 +25,11 @@ type bend struct {
 	full  bool
 }
 
-// findLevel sweeps the bends upwards until the lanes hold what they are to hold: n more than their from. Together they
+// findLevel visits the bends upwards until the lanes contain n more than their from. Together they
 // must have room for n, which is above 0.
 func findLevel(lanes []*lane, n int64) level {
 	var active weights
-	rest := n // for the active lanes together: n and the from of each
+	rest := n // sums over the active lanes: n and the from of each
 	for _, b := range bendsOf(lanes, n, &active) {
 		if active.reaches(b, rest) {
 			break
@@ -66,7 +67,7 @@ func bendsOf(lanes []*lane, n int64, active *weights) []bend {
 	return all
 }
 
-// weights is a sum of weights, which may exceed 64 bits.
+// weights is a sum of weights. It may exceed 64 bits.
 type weights struct{ high, low uint64 }
 
 func (w *weights) add(weight uint64) {
@@ -81,7 +82,7 @@ func (w *weights) remove(weight uint64) {
 	w.high -= borrow
 }
 
-// reaches reports whether lanes of these weights hold rest, or more, at the height of the bend.
+// reaches reports whether lanes with these weights contain at least rest at the height of the bend.
 func (w *weights) reaches(b bend, rest int64) bool {
 	over, high := bits.Mul64(uint64(b.bound), w.high)
 	mid, low := bits.Mul64(uint64(b.bound), w.low)
@@ -99,8 +100,9 @@ func (w *weights) levelFor(rest int64) level {
 	return level{num: uint64(rest), den: w.high<<(64-shift) | w.low>>shift, shift: shift}
 }
 
-// raiseLanes brings every lane to its share, rounded, a half up, and returns how many replicas that took. Whatever the level,
-// the lanes then hold a front piece of the queue: exactly the units with (2k-1)/weight at or below twice the level.
+// raiseLanes raises every lane to its share, rounded half up, and returns how many replicas that
+// takes. Whatever the level, the lanes then contain a front part of the queue: exactly the units
+// with (2k-1)/weight at or below twice the level.
 func (v level) raiseLanes(lanes []*lane) int64 {
 	var taken int64
 	for _, l := range lanes {

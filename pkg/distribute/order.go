@@ -12,7 +12,7 @@ import (
 
 // lane is one target while its tier is being filled: from <= at <= to.
 type lane struct {
-	target  int // index in the caller's slice
+	target  int // index in the input
 	tier    int32
 	rank    int // place in the order of hash and key
 	weight  uint64
@@ -41,7 +41,7 @@ func lineUp(targets []Target, seed uint64) ([]*lane, error) {
 	return lanes, nil
 }
 
-// tieOrder returns the targets' indices by hash, where there is a seed, and then by key.
+// tieOrder returns the indices of the targets, sorted by hash if there is a seed, and then by key.
 func tieOrder(targets []Target, seed uint64) ([]int, error) {
 	order, hashes := make([]int, len(targets)), make([]uint64, len(targets))
 	for i, t := range targets {
@@ -88,8 +88,9 @@ func compareUnits(a *lane, k int64, b *lane, m int64) int {
 	return cmp.Or(cmp.Compare(k, m), cmp.Compare(a.rank, b.rank))
 }
 
-// hashKey must stay as it is for ever: where it changes, replicas move. It is FNV-1a started from the seed, and a final
-// mix, without which keys that differ in their last letter only would stay in alphabetical order.
+// hashKey must never change: otherwise replicas move. It is FNV-1a started from the seed, with a
+// final mix. Without the mix, keys that differ only in their last letter would stay in alphabetical
+// order.
 func hashKey(seed uint64, key string) uint64 {
 	h := seed ^ 0xcbf29ce484222325
 	for i := range len(key) {

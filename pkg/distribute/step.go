@@ -8,11 +8,12 @@ import (
 	"slices"
 )
 
-// Step returns the next safe counts on the way from cur to goal; ready is how many of each target's replicas are ready
-// now. want is the capacity to protect: the total, or what of goal is usable if that is less. It is not the sum of goal,
-// which under fallback counts replicas that will never be ready. surge is how many replicas may exist beyond the sum of
-// goal, unavailable how many ready ones may be missing of want; one of the two must be above 0, or nothing could move.
-// The four slices run over the same targets; where claims are equal, earlier ones move first.
+// Step returns the next safe counts on the way from cur to goal. ready contains how many of each
+// target's replicas are ready now. want is the capacity to protect: the total, or what is usable of
+// goal if that is less. It is not the sum of goal, which, with fallback, includes replicas that
+// will never be ready. surge is how many replicas may exist beyond the sum of goal, and unavailable
+// how many ready ones may be missing from want; one of the two must be above 0, or nothing could
+// move. The four slices are parallel; if claims are equal, earlier targets move first.
 //
 // With ready(v) for the sum of min(ready, v) over all targets, each step keeps
 //
@@ -20,10 +21,12 @@ import (
 //	floor:     ready(next) >= min(ready(cur), want - unavailable);
 //	direction: every count moves towards its goal or stays.
 //
-// Replicas that are not ready and above the goal go first and free of charge, since replica sets delete those first. For
-// a target that may lose any replica, ready or not, pass its cur as ready and add the difference to want.
+// Replicas that are above the goal and not ready are removed first and are not counted, because
+// ReplicaSets delete them first. If a target may lose any replica, ready or not, pass its cur as
+// ready and add the difference to want.
 //
-// Give the observed readiness to the next step, never what the last one asked for; then the goal is reached.
+// The next step must get the observed readiness, not what the last step requested. Then the goal is
+// reached.
 func Step(cur, ready, goal []int64, want, surge, unavailable int64) ([]int64, error) {
 	if err := checkStep(cur, ready, goal, want, surge, unavailable); err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func Step(cur, ready, goal []int64, want, surge, unavailable int64) ([]int64, er
 	return next, nil
 }
 
-// portion spreads n over the gaps in proportion to their size, at most what each is.
+// portion spreads n over the gaps in proportion to their sizes, to each at most its size.
 func portion(gaps []int64, n int64) []int64 {
 	all, lanes := make([]lane, len(gaps)), make([]*lane, len(gaps))
 	for i, g := range gaps {
@@ -79,7 +82,7 @@ func checkStep(cur, ready, goal []int64, want, surge, unavailable int64) error {
 	return nil
 }
 
-// addSaturating adds two numbers that are not negative, up to the largest int64.
+// addSaturating adds two numbers that are not negative. The result is at most the largest int64.
 func addSaturating(a, b int64) int64 {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64

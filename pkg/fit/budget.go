@@ -2,9 +2,10 @@
 
 package fit
 
-// MaxWork bounds the work of one packing, counted in comparisons of some ten nanoseconds. Half of it goes to whoever comes
-// first; the other half is divided evenly among the namespaces of the pods, so that the pods of one, however many and
-// odd, leave enough for those of another.
+// MaxWork limits the work of one packing, in comparisons of about ten nanoseconds each. Half of it
+// is available to all pods, first come, first served. The other half is divided evenly among the
+// namespaces, so that the pods of one namespace, however many and unusual, leave enough for the
+// others.
 const MaxWork = 4 << 20
 
 // budget is the work that a packing may still do.
@@ -12,7 +13,7 @@ type budget struct {
 	common      int
 	purses      map[string]*purse
 	interrupted func() bool
-	// rest is how many questions are allowed until the next look at interrupted.
+	// rest is the number of calls of allows until interrupted is called again.
 	rest    int
 	stopped bool
 }
@@ -20,7 +21,7 @@ type budget struct {
 // purse is the part of one namespace.
 type purse struct {
 	left int
-	// cut: pods of the namespace were not looked at, for want of budget.
+	// cut reports whether pods of the namespace were not considered because the budget was used up.
 	cut bool
 }
 
@@ -39,7 +40,7 @@ func newBudget(work int, shapes []*shape, interrupted func() bool) *budget {
 	return b
 }
 
-// allows reports whether there is anything left for a namespace.
+// allows reports whether a namespace has any budget left.
 func (b *budget) allows(p *purse) bool {
 	if b.rest--; b.rest < 0 && b.interrupted != nil {
 		b.rest, b.stopped = 255, b.stopped || b.interrupted()
@@ -59,5 +60,5 @@ func (b *budget) spend(p *purse, work int) {
 	}
 }
 
-// isLow reports whether too little is left to try another way.
+// isLow reports whether too little is left to try another order.
 func (b *budget) isLow() bool { return b.stopped || b.common <= 0 }

@@ -12,7 +12,8 @@ import (
 	requests "k8s.io/component-helpers/resource"
 )
 
-// needs are what the scheduler sets aside for a pod, in its units: CPU in thousandths, all else in whole ones.
+// needs are what the scheduler reserves for a pod, in the scheduler's units: CPU in thousandths,
+// everything else in whole units.
 type needs struct {
 	CPU, Memory int64
 	// Other are sorted by name; none is 0.
@@ -59,7 +60,8 @@ func schedulerUnits(name corev1.ResourceName, q resource.Quantity) int64 {
 
 const maxAmount = 1 << 50
 
-// stock is what a node has, or has left. It may be negative: what runs is not undone by a node that shrinks.
+// stock is what a node has, or has left. It may be negative, if a node shrinks while pods run on
+// it.
 type stock struct {
 	cpu, memory, pods int64
 	other             map[corev1.ResourceName]int64
@@ -94,7 +96,7 @@ func (s *stock) fits(n needs) bool {
 	return true
 }
 
-// reserve sets aside what some pods need. A negative number of pods gives it back.
+// reserve subtracts what a number of pods need. A negative number of pods gives it back.
 func (s *stock) reserve(n needs, pods int64) {
 	s.pods -= pods
 	s.cpu -= pods * n.CPU
@@ -140,7 +142,7 @@ func (s *stock) usedSince(now stock) float64 {
 }
 
 // similarity returns how well needs match what is left of a stock: it is larger the more they take
-// of what there is much of.
+// of what is plentiful.
 func (s *stock) similarity(left stock, n needs) float64 {
 	m := fraction(n.CPU, s.cpu)*fraction(left.cpu, s.cpu) + fraction(n.Memory, s.memory)*fraction(left.memory, s.memory)
 	for _, o := range n.Other {

@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Obstacle is what keeps a pod from a node; where there are several, the first of this list.
+// Obstacle is what keeps a pod from a node. If there are several, it is the first of this list.
 type Obstacle string
 
 const (
-	// Fits: nothing does.
+	// Fits: no obstacle.
 	Fits Obstacle = ""
 	// Undecided: this cannot be decided; see [Pod.Unclear].
 	Undecided Obstacle = "Undecided"
@@ -18,22 +18,23 @@ const (
 	Full Obstacle = "Full"
 	// Elsewhere: the pod's node selector or required node affinity.
 	Elsewhere Obstacle = "Elsewhere"
-	// Tainted: a taint that the pod does not tolerate, or cordoning.
+	// Tainted: a taint that the pod does not tolerate, or the node is cordoned.
 	Tainted Obstacle = "Tainted"
 	// VolumeElsewhere: a volume that cannot be used there.
 	VolumeElsewhere Obstacle = "VolumeElsewhere"
 	// PortTaken: a host port.
 	PortTaken Obstacle = "PortTaken"
-	// Lonely: pods that it must be together with are not there.
+	// Lonely: the pods that it must be together with are not there.
 	Lonely Obstacle = "Lonely"
-	// Repelled: anti-affinity, its own or that of pods that are there.
+	// Repelled: anti-affinity, its own or that of a pod that is there.
 	Repelled Obstacle = "Repelled"
-	// Uneven: the place would have too many of its kind, or the node has no such label.
+	// Uneven: the pod would exceed the maximum skew, or the node lacks the label.
 	Uneven Obstacle = "Uneven"
 )
 
-// On answers for a node as if no pod were there, and no other node: what it is, not what is left. Taints under any of the
-// keys given count as gone. Pod affinity and topology spread are not looked at, since they are about other pods.
+// On considers a node as if no pods ran there, and no other node existed. Taints with any of the
+// given keys are ignored. Pod affinity and topology spread are ignored, because they depend on
+// other pods.
 func On(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	free := stockOf(node.Status.Allocatable)
 	if p.Unclear == "" && !free.fits(p.needs) {
@@ -50,7 +51,7 @@ func Suits(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	return p.obstacleOn(node, lasting(taintsOf(node), without))
 }
 
-// obstacleOn returns what the node itself has against the pod, whatever runs there.
+// obstacleOn returns the obstacle that the node itself is for the pod, whatever runs there.
 func (p *Pod) obstacleOn(node *corev1.Node, taints []corev1.Taint) Obstacle {
 	if ok, err := p.required.Match(node); !ok || err != nil {
 		return Elsewhere

@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// release opens machines in several ways and keeps the best: most pods of high priority placed, then fewest machines.
-// Packing is hard in general; the ways are those in which first-fit-decreasing can be told what decreasing means.
+// release opens machines in several orders and keeps the best result: the most pods of high
+// priority placed, then the fewest machines. Optimal packing is hard; the orders are the meanings
+// that "decreasing" can have in first-fit-decreasing.
 func (k *packer) release() {
 	settled := len(k.steps)
 	least := k.leastMachines()
@@ -35,7 +36,7 @@ func (k *packer) release() {
 	}
 }
 
-// way is one of going about it.
+// way is one order to try.
 type way struct {
 	order   func(a, b *shape) int
 	aligned bool
@@ -61,7 +62,8 @@ func (k *packer) orders() []way {
 	return ways
 }
 
-// costs is smaller for a better packing: pods left over by falling priority, then opened machines.
+// costs is smaller for a better packing: it contains the pods left over by falling priority, then
+// the number of opened machines.
 func (k *packer) costs() []int {
 	left := map[int32]int{}
 	var priorities []int32
@@ -80,7 +82,7 @@ func (k *packer) costs() []int {
 	return append(score, sumCounts(k.opened))
 }
 
-// redo repeats a step that was taken back.
+// redo repeats a step that was undone.
 func (k *packer) redo(step put) {
 	k.steps = append(k.steps, step)
 	if step.shape == nil {
@@ -112,7 +114,7 @@ func (k *packer) measure() {
 	}
 }
 
-// largest has of everything as much as any machine has.
+// largest returns, for each resource, the most that any machine has.
 func (k *packer) largest() stock {
 	most := stock{pods: 1}
 	for g := range k.groups {
@@ -131,7 +133,8 @@ func (k *packer) largest() stock {
 	return most
 }
 
-// leastMachines is how many machines there must be for what waits, by CPU, memory and number of pods.
+// leastMachines returns how many machines the waiting pods need at least, by CPU, memory and number
+// of pods.
 func (k *packer) leastMachines() int {
 	var cpu, memory, pods float64
 	for _, s := range k.shapes {
@@ -142,7 +145,7 @@ func (k *packer) leastMachines() int {
 	return max(quotient(cpu, largest.cpu), quotient(memory, largest.memory), quotient(pods, largest.pods))
 }
 
-// quotient is rounded up; no more than machines can be counted.
+// quotient divides and rounds up. The result is at most the largest int32.
 func quotient(amount float64, each int64) int {
 	if each <= 0 {
 		return 0

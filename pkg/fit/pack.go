@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Pack gives pods that wait places in a room: first on what is open, then on as few machines of the groups as it finds.
-// Where there is not room for all, those of higher priority go first. The room is left with the pods in their places
-// and with the machines open.
+// Pack places pods in a room: first on open nodes, then on as few machines of the groups as it can.
+// If there is not enough room for all, pods of higher priority come first. Afterwards, the room
+// contains the placed pods, and the machines are open.
 func Pack(r *Room, d Demand, groups []Group) Packing {
 	k := &packer{room: r, groups: groups, opened: make([]int, len(groups)), began: r.work}
 	k.gather(d)
@@ -23,7 +23,7 @@ func Pack(r *Room, d Demand, groups []Group) Packing {
 	return k.result()
 }
 
-// put is one step that can be taken back: a pod gets a place, or a group opens its next machine.
+// put is one step that can be undone: a pod gets a place, or a group opens its next machine.
 type put struct {
 	shape *shape
 	slot  int
@@ -38,9 +38,10 @@ type packer struct {
 	opened []int
 	steps  []put
 	budget *budget
-	// began is the work of the room before.
+	// began is the work that the room had done before.
 	began int
-	// aligned: machines are filled by what goes best with what is left, not by the order of shapes.
+	// aligned reports whether machines are filled with the best match for what is left, and not in
+	// the order of shapes.
 	aligned bool
 }
 
@@ -73,7 +74,7 @@ func (k *packer) gather(d Demand) {
 	slices.SortFunc(k.shapes, func(a, b *shape) int { return cmp.Compare(a.like.Shape(), b.like.Shape()) })
 }
 
-// settle places what fits on nodes as they are.
+// settle places pods on nodes that are open already, if they fit.
 func (k *packer) settle() {
 	for _, s := range k.shapes {
 		k.placeShape(s)
@@ -81,7 +82,8 @@ func (k *packer) settle() {
 	k.resettle()
 }
 
-// resettle looks again for pods that may have a place now since others have theirs, until nothing changes.
+// resettle tries pods again that may have a place now because of other placed pods, until nothing
+// changes.
 func (k *packer) resettle() {
 	for again := true; again; {
 		again = false
@@ -123,7 +125,7 @@ func (k *packer) nextFits(s *shape, i int) bool {
 	return fits
 }
 
-// placeNext places the next pod. It also pays for the way back.
+// placeNext places the next pod. Its cost includes undoing it.
 func (k *packer) placeNext(s *shape, i int) {
 	before := k.room.work
 	k.room.addPod(s.nextPod(), i)
@@ -192,7 +194,7 @@ func (k *packer) undoTo(n int) {
 	}
 }
 
-// greedy opens machines until nothing is left that one of them could hold.
+// greedy opens machines until no remaining pod fits any of them.
 func (k *packer) greedy() {
 	for k.waiting() {
 		g := k.bestGroup()

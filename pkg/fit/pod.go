@@ -14,8 +14,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Pod is a pod as far as its place matters, read once. It never changes, and may be kept as long as the pod, its claims
-// and their volumes stay the same.
+// Pod contains what matters for a pod's place, read once. It never changes, and can be kept while
+// the pod, its claims and their volumes stay the same.
 type Pod struct {
 	Object *corev1.Pod
 	// Unclear is why it cannot be decided where the pod can run if it waits; empty if it can be. A
@@ -29,14 +29,14 @@ type Pod struct {
 	// together and apart are required affinity and anti-affinity.
 	together, apart []term
 	spread          []spread
-	// unread: neither its labels nor its rules are known, since it passes a bound.
+	// unread reports whether its labels and rules are unknown, because it exceeds a limit.
 	unread bool
-	// cost is about how much work it is to look whether a node suits the pod.
+	// cost is the approximate work to compare the pod with a node.
 	cost  int
 	shape string
 }
 
-// NewPod reads a pod. The lookups may be nil for a pod that runs.
+// NewPod reads a pod. The lookups may be nil for a running pod.
 func NewPod(pod *corev1.Pod, lookups *Lookups) *Pod {
 	p := Read(pod, lookups != nil)
 	if lookups == nil {
@@ -74,7 +74,7 @@ func Read(pod *corev1.Pod, waits bool) *Pod {
 	return p
 }
 
-// Located is the pod with what limits its place by its volumes as they are found now.
+// Located returns the pod with the constraints of its volumes as they are now.
 func (p *Pod) Located(lookups *Lookups) *Pod {
 	volumes, err := lookups.volumesOf(p.Object)
 	if len(volumes) == 0 && err == nil {
@@ -90,7 +90,7 @@ func (p *Pod) Located(lookups *Lookups) *Pod {
 	return &located
 }
 
-// costOf counts what is compared where a node is looked at.
+// costOf counts what is compared when a node is considered.
 func costOf(pod *corev1.Pod) int {
 	n := 1 + len(pod.Spec.NodeSelector) + len(pod.Spec.Tolerations)
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
@@ -107,7 +107,7 @@ func costOf(pod *corev1.Pod) int {
 // ruleCount returns the number of terms and constraints of the pod about other pods.
 func (p *Pod) ruleCount() int { return len(p.together) + len(p.apart) + len(p.spread) }
 
-// exotic is an error for a pod that the scheduler places by rules that are not known here.
+// exotic returns an error if the scheduler places the pod by rules that this package does not know.
 func exotic(pod *corev1.Pod) error {
 	switch {
 	case pod.Annotations[unmovable] != "":
@@ -127,8 +127,8 @@ func exotic(pod *corev1.Pod) error {
 	return nil
 }
 
-// Shape is the same for pods that are alike wherever they are asked for: what holds of one holds of the other. It costs
-// more than the rest, and is made when it is first asked for; not for several goroutines at once.
+// Shape is the same for pods that are interchangeable. It is expensive, and is computed on first
+// use; it must not be called concurrently.
 func (p *Pod) Shape() string {
 	if p.shape == "" {
 		p.shape = p.describe()
@@ -154,11 +154,11 @@ func (p *Pod) describe() string {
 	if err != nil {
 		return string(p.Object.UID) + "/" + p.Object.Namespace + "/" + p.Object.Name // like no other
 	}
-	sum := sha256.Sum256(text) // short, since it is compared often
+	sum := sha256.Sum256(text) // short, because it is compared often
 	return string(sum[:])
 }
 
-// Priority is that of the pod among those that wait.
+// Priority is the pod's priority among waiting pods.
 func (p *Pod) Priority() int32 {
 	if p.Object.Spec.Priority == nil {
 		return 0
@@ -169,7 +169,7 @@ func (p *Pod) Priority() int32 {
 // Name returns namespace/name.
 func (p *Pod) Name() string { return p.Object.Namespace + "/" + p.Object.Name }
 
-// port is one of the node's own that a pod takes.
+// port is a port of the node that a pod uses.
 type port struct {
 	IP       string
 	Protocol corev1.Protocol
@@ -195,7 +195,7 @@ func portsOf(pod *corev1.Pod) []port {
 	return ports
 }
 
-// clashes reports whether two pods with these ports cannot be on one node.
+// clashes reports whether two pods with these ports cannot run on the same node.
 func clashes(a, b []port) bool {
 	for _, x := range a {
 		if slices.ContainsFunc(b, func(y port) bool {

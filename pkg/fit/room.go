@@ -8,25 +8,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Node is a node with the pods that are there, or that are about to be.
+// Node is a node with the pods that run there, or will soon.
 type Node struct {
 	Object *corev1.Node
-	// Without are the keys of taints that count as gone; of a node that is closed, once it is opened.
+	// Without are the keys of taints to ignore; for a closed node, once it is opened.
 	Without []string
 	Closed  bool
 	Pods    []*Pod
 }
 
-// Room is what nodes have left. It is for one goroutine.
+// Room contains what nodes have left. It must not be used concurrently.
 type Room struct {
 	slots  []*slot
 	number map[string]int
-	// kinds are the shapes of pods that were asked about, and tallies what is counted for them, by their number.
+	// kinds are the shapes of pods that were asked about; tallies contains what is counted for
+	// them, by their number.
 	kinds   map[string]int
 	tallies []*tally
-	// upkeep is how much there is to count where one more pod is put.
+	// upkeep is how many counters a change of one pod affects.
 	upkeep int
-	// work grows with all that is done: about one for each comparison.
+	// work grows by about one for each comparison.
 	work int
 }
 
@@ -34,21 +35,23 @@ type Room struct {
 type slot struct {
 	node   *corev1.Node
 	closed bool
-	// taints are those that last when it is open.
+	// taints are those that remain when it is open.
 	taints []corev1.Taint
 	free   stock
 	pods   []*Pod
-	// jealous are those of the pods that keep others away.
+	// jealous are its pods with anti-affinity.
 	jealous []*Pod
 	ports   []port
-	// at has what the node itself is to pods, open and closed, by the number of their shape: an index of suitabilities.
+	// at contains the node's own obstacle for pods, open and closed, by the number of their shape,
+	// as an index of suitabilities.
 	at [2][]uint8
 }
 
-// suitabilities are what a node itself can be to a pod; the first is for one that has not been asked about.
+// suitabilities are the obstacles that a node itself can be; the first one stands for a shape that
+// has not been asked about.
 var suitabilities = []Obstacle{Undecided, Fits, Elsewhere, Tainted, VolumeElsewhere}
 
-// NewRoom returns the room on some nodes, which must have different names.
+// NewRoom returns a room with these nodes, which must have different names.
 func NewRoom(nodes []Node) *Room {
 	r := &Room{number: make(map[string]int, len(nodes)), kinds: map[string]int{}}
 	for _, n := range nodes {
@@ -74,7 +77,8 @@ func (s *slot) addPod(p *Pod) {
 	}
 }
 
-// Ask returns what keeps a pod from a node. A node that is not in the room is elsewhere.
+// Ask returns what keeps a pod from a node. For a node that is not in the room, the answer is
+// Elsewhere.
 func (r *Room) Ask(p *Pod, node string) Obstacle {
 	i, ok := r.number[node]
 	if !ok {
@@ -119,7 +123,7 @@ func (r *Room) shapeNumber(p *Pod) int {
 	return kind
 }
 
-// nodeObstacle returns what the node itself has against pods of a shape.
+// nodeObstacle returns the node's own obstacle for pods of a shape.
 func (r *Room) nodeObstacle(s *slot, p *Pod, kind int) Obstacle {
 	known, taints := &s.at[0], s.taints
 	if s.closed {
@@ -142,7 +146,7 @@ func (r *Room) Put(p *Pod, node string) {
 	}
 }
 
-// Remove takes back the last Put of a pod on a node.
+// Remove undoes the last Put of a pod on a node.
 func (r *Room) Remove(p *Pod, node string) {
 	if i, ok := r.number[node]; ok {
 		r.remove(p, i)

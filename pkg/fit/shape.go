@@ -4,19 +4,20 @@ package fit
 
 import "cmp"
 
-// shape are pods that are alike.
+// shape contains interchangeable pods.
 type shape struct {
 	// like is one of them.
 	like *Pod
 	pods []*Pod
-	// uncreated is how many more there will be.
+	// uncreated is how many more will be created.
 	uncreated int
-	// placed is how many of them have a place: first of those that exist.
+	// placed is how many of them have a place, existing pods first.
 	placed int
-	// size is the part of the largest machine that one takes, and homes how many groups could hold one.
+	// size is the part of the largest machine that one pod takes, homes how many groups could hold
+	// one.
 	size  float64
 	homes int
-	// fickle: where one has no place now, it may have one when others have theirs.
+	// fickle reports whether a pod without a place may get one once other pods have theirs.
 	fickle bool
 	purse  *purse
 }
@@ -38,7 +39,7 @@ func bySize(a, b *shape) int {
 	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.homes, b.homes))
 }
 
-// byPriority puts those of high priority first.
+// byPriority sorts pods of high priority first.
 func byPriority(then func(a, b *shape) int) func(a, b *shape) int {
 	return func(a, b *shape) int {
 		return cmp.Or(cmp.Compare(b.like.Priority(), a.like.Priority()), then(a, b))

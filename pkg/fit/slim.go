@@ -11,24 +11,26 @@ import (
 	requests "k8s.io/component-helpers/resource"
 )
 
-// Bounds of what is read of one pod, whatever its author wrote. Common pods stay far below them.
+// Limits on what is read of one pod, whatever its author wrote. Common pods stay far below them.
 const (
-	// MaxContainers counts init containers, too.
+	// MaxContainers includes init containers.
 	MaxContainers = 64
-	// MaxRequests counts resources over all containers.
+	// MaxRequests is a number of resource requests, over all containers.
 	MaxRequests = 256
-	// MaxRules counts required pod affinity and anti-affinity terms and hard topology spread constraints.
+	// MaxRules is a number of required pod affinity and anti-affinity terms and hard topology
+	// spread constraints.
 	MaxRules = 32
-	// MaxTolerations of one pod.
+	// MaxTolerations is a number of tolerations.
 	MaxTolerations = 64
-	// MaxClaims and MaxHostPorts of one pod.
+	// MaxClaims and MaxHostPorts are numbers of volumes and of host ports.
 	MaxClaims    = 64
 	MaxHostPorts = 64
-	// MaxBytes is the size of all that is kept of one pod, in protobuf.
+	// MaxBytes is the size of everything that is kept of one pod, in protobuf.
 	MaxBytes = 8 << 10
 )
 
-// Annotations of slim pods that pass a bound, with the bound as their value. Slim pods have no others.
+// Annotations of slim pods that exceed a limit, with the limit as their value. Slim pods have no
+// other annotations.
 const (
 	// unread: neither labels nor rules are kept.
 	unread = "fit/unread"
@@ -36,13 +38,13 @@ const (
 	unmovable = "fit/unmovable"
 )
 
-// Slim returns a copy of a pod with no more than this package and its callers read: what remains takes at most [MaxBytes].
-// Read from the copy, a pod has the same requests, ports, rules and shape. Of a pod that has a node, only what matters to
-// other pods remains.
+// Slim returns a copy of a pod with only what this package and its callers read: at most
+// [MaxBytes]. The copy has the same requests, ports, rules and shape. For a pod that has a node,
+// only what matters to other pods is kept.
 //
-// A pod that passes a bound keeps its name, owner, state and requests. As one that waits it is [Undecided]; as one that
-// runs it makes pods undecided that its rules or its labels may concern: those of its namespace, and of all namespaces
-// where its anti-affinity names others.
+// A pod that exceeds a limit keeps its name, owner, state and requests. If it waits, it is
+// [Undecided]. If it runs, it makes other pods undecided that its rules or labels may affect: those
+// of its namespace, and of all namespaces if its anti-affinity refers to other namespaces.
 func Slim(pod *corev1.Pod) *corev1.Pod {
 	slim, reason := bounded(pod)
 	if reason == "" {
@@ -56,8 +58,9 @@ func Slim(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// SlimMovable is [Slim], and also keeps what decides where else a pod that has a node could run. If only that passes a bound, the
-// pod cannot be decided as one that waits, and counts for other pods as it would otherwise.
+// SlimMovable is [Slim], and also keeps what decides where else a pod that has a node could run. If
+// only that exceeds a limit, the pod is undecided as a waiting pod, and counts for other pods as
+// usual.
 func SlimMovable(pod *corev1.Pod) *corev1.Pod {
 	if pod.Spec.NodeName == "" {
 		return Slim(pod)
@@ -76,7 +79,8 @@ func SlimMovable(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// bounded is a slim pod without its requests, and the bound that it passes; empty where it keeps them all.
+// bounded returns a slim pod without its requests, and the limit that it exceeds; empty if it
+// exceeds none.
 func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
 	if reason := pod.Annotations[unread]; reason != "" {
 		return nil, truncateName(reason)
@@ -114,7 +118,7 @@ func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
 	return slim, ""
 }
 
-// rulesOf is how many rules about other pods a slim pod has.
+// rulesOf counts a slim pod's rules about other pods.
 func rulesOf(s *corev1.PodSpec) int {
 	n := len(s.TopologySpreadConstraints)
 	if a := s.Affinity; a != nil && a.PodAffinity != nil {
@@ -126,7 +130,7 @@ func rulesOf(s *corev1.PodSpec) int {
 	return n
 }
 
-// outline is what every pod keeps.
+// outline returns what is kept of every pod.
 func outline(pod *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
@@ -148,7 +152,7 @@ func outline(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// truncateName returns a name, or a prefix that is longer than every sensible name.
+// truncateName shortens a name that is longer than any sensible one.
 func truncateName(name string) string { return name[:min(len(name), MaxBytes/8)] }
 
 // copyRules copies everything that decides where a pod may run, except its requests.
@@ -182,7 +186,8 @@ func hardConstraints(constraints []corev1.TopologySpreadConstraint) []corev1.Top
 	return all
 }
 
-// required is the affinity without preferences; of a pod that has a node only that which keeps others away.
+// required returns the affinity without preferences; for a pod that has a node, only its
+// anti-affinity.
 func required(s *corev1.PodSpec) *corev1.Affinity {
 	if s.Affinity == nil {
 		return nil
@@ -203,7 +208,7 @@ func required(s *corev1.PodSpec) *corev1.Affinity {
 	return a
 }
 
-// claims are the volumes that may limit where a pod runs.
+// claims returns the volumes that may limit where a pod runs.
 func claims(volumes []corev1.Volume) []corev1.Volume {
 	var all []corev1.Volume
 	for _, v := range volumes {
@@ -222,7 +227,7 @@ func claims(volumes []corev1.Volume) []corev1.Volume {
 	return all
 }
 
-// hostPorts are the ports that a pod takes from its node, as ports of one container.
+// hostPorts returns the ports that a pod uses on its node, as ports of one container.
 func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var all []corev1.ContainerPort
 	for _, p := range portsOf(pod) {
@@ -231,7 +236,8 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	return all
 }
 
-// roughly is what a pod requests of CPU and memory, for one that is too large to be read: the sum of its containers.
+// roughly returns the CPU and memory requests of a pod that is too large to be read: the sum of its
+// containers.
 func roughly(pod *corev1.Pod) corev1.ResourceList {
 	var milli, bytes int64
 	for i := range pod.Spec.Containers {
@@ -245,8 +251,8 @@ func roughly(pod *corev1.Pod) corev1.ResourceList {
 	}
 }
 
-// repelling represents the anti-affinity of a pod that is too large to be read: whether it may
-// concern pods of other namespaces.
+// repelling returns a replacement for the anti-affinity of a pod that is too large to be read. It
+// only shows whether the anti-affinity may affect pods of other namespaces.
 func repelling(pod *corev1.Pod) *corev1.Affinity {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return nil

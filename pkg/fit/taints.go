@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cordoned represents the taint of a node that takes no pods.
+// cordoned is the taint of a node that accepts no new pods.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
 // repels reports whether one of the taints keeps the pod away.
@@ -33,7 +33,7 @@ func tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	})
 }
 
-// taintsOf are the taints of a node, cordoning among them.
+// taintsOf returns the taints of a node, including the one for a cordoned node.
 func taintsOf(node *corev1.Node) []corev1.Taint {
 	if !node.Spec.Unschedulable {
 		return node.Spec.Taints
@@ -41,7 +41,7 @@ func taintsOf(node *corev1.Node) []corev1.Taint {
 	return append(slices.Clone(node.Spec.Taints), cordoned)
 }
 
-// lasting are the taints without those of some keys.
+// lasting returns the taints without those with the given keys.
 func lasting(taints []corev1.Taint, without []string) []corev1.Taint {
 	gone := func(t corev1.Taint) bool { return slices.Contains(without, t.Key) }
 	if !slices.ContainsFunc(taints, gone) {

@@ -8,21 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// place is a label of nodes with a value: what a term calls one place.
+// place is a value of a node label: one topology domain.
 type place struct{ key, value string }
 
-// tally counts, for all pods of one shape, the other pods that matter to where they may run.
+// tally counts, for all pods of one shape, the other pods that affect where they may run.
 type tally struct {
-	// like is one of the shape.
+	// like is one pod of the shape.
 	like *Pod
-	// mates are the pods that all its affinity terms name, by place; total is 0 where there are none anywhere.
+	// mates are the pods that match all its affinity terms, by place; total is 0 if there are none
+	// anywhere.
 	mates map[place]int
 	total int
-	// avoided are the pods that its anti-affinity terms name, hostile those whose anti-affinity names it.
+	// avoided are the pods that its anti-affinity terms match; hostile are those whose
+	// anti-affinity matches it.
 	avoided, hostile places
-	// unsure are pods whose anti-affinity may name it, in namespaces that are not known.
+	// unsure are pods whose anti-affinity may match it, because the namespaces are unknown.
 	unsure places
-	// unread are pods that it may concern, or that may concern it, and of which too little is known.
+	// unread are pods that may affect it, or be affected by it, but about which too little is
+	// known.
 	unread int
 	spread []*domains
 }
@@ -30,14 +33,14 @@ type tally struct {
 // places count pods by place.
 type places struct {
 	counts map[place]int
-	// keys are the labels that make the places.
+	// keys are the labels that define the places.
 	keys map[string]int
 }
 
-// domains are the places over which one constraint spreads pods, and how many it counts there.
+// domains are the places over which one constraint spreads pods, and how many pods count in each.
 type domains struct {
 	spread
-	// nodes are those that count, the same for all constraints of a pod that count the same.
+	// nodes are the nodes that count. Constraints of a pod that count the same nodes share them.
 	nodes  []bool
 	counts map[string]int
 	least  int
@@ -59,7 +62,8 @@ func newTally(like *Pod, slots []*slot) *tally {
 	return t
 }
 
-// domainsOf takes the nodes that have a label for every constraint, and that the pod selects unless that is not asked for.
+// domainsOf returns the nodes that have the label of every constraint, and, unless told otherwise,
+// that the pod selects.
 func domainsOf(like *Pod, slots []*slot) []*domains {
 	if len(like.spread) == 0 {
 		return nil
@@ -127,7 +131,8 @@ func (t *tally) update(p *Pod, i int, s *slot, by int) {
 	}
 }
 
-// concerns reports whether a pod whose labels and rules are not known may matter to the shape, or the shape to it.
+// concerns reports whether a pod with unknown labels and rules may affect the shape, or be affected
+// by it.
 func (t *tally) concerns(p *Pod) bool {
 	reaches := func(namespace string) func(term) bool {
 		return func(t term) bool { return t.reaches(namespace) }
@@ -163,7 +168,7 @@ func (c *places) hasPod(s *slot) bool {
 	return false
 }
 
-// obstacle returns what other pods have against a pod of this shape on a node.
+// obstacle returns what keeps a pod of this shape from a node because of other pods.
 func (t *tally) obstacle(p *Pod, i int, s *slot) Obstacle {
 	switch {
 	case t.unread > 0 || t.unsure.hasPod(s):
@@ -181,8 +186,8 @@ func (t *tally) obstacle(p *Pod, i int, s *slot) Obstacle {
 	return Fits
 }
 
-// company reports whether the pods that it must be with are there, or it is the first of them
-// anywhere.
+// company reports whether the pods that it must run with are there, or whether it is the first of
+// them anywhere.
 func (t *tally) company(p *Pod, s *slot) bool {
 	there := true
 	for _, term := range p.together {
@@ -209,7 +214,8 @@ func (d *domains) admits(p *Pod, s *slot) bool {
 	return d.counts[value]+more-d.emptiest() <= d.maxSkew
 }
 
-// emptiest is the smallest number of pods in any place; 0 where there are fewer places than asked for.
+// emptiest returns the smallest number of pods in any place; 0 if there are fewer places than
+// minDomains.
 func (d *domains) emptiest() int {
 	if d.stale {
 		d.stale, d.least = false, -1

@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// term selects pods, and contains the label of their nodes that defines a topology domain.
+// term selects pods, and contains the node label that defines its topology domains.
 type term struct {
 	key        string
 	selector   labels.Selector
 	namespaces []string
-	// everywhere is every namespace; somewhere is namespaces by labels, which are not known here.
+	// everywhere means every namespace; somewhere means namespaces selected by labels, which are
+	// unknown here.
 	everywhere, somewhere bool
 }
 
@@ -26,7 +27,7 @@ func (t term) matches(p *Pod) bool {
 	return t.reaches(p.Object.Namespace) && t.selector.Matches(labels.Set(p.Object.Labels))
 }
 
-// reaches reports whether the term may name pods of a namespace.
+// reaches reports whether the term may match pods of a namespace.
 func (t term) reaches(namespace string) bool {
 	return t.everywhere || t.somewhere || slices.Contains(t.namespaces, namespace)
 }
@@ -41,7 +42,7 @@ func allMatch(terms []term, p *Pod) bool {
 	return len(terms) > 0
 }
 
-// termsOf are the required affinity and anti-affinity of a pod to others.
+// termsOf returns the required affinity and anti-affinity terms of a pod.
 func termsOf(pod *corev1.Pod) (together, apart []term, err error) {
 	if pod.Spec.Affinity == nil {
 		return nil, nil, nil
@@ -58,7 +59,8 @@ func termsOf(pod *corev1.Pod) (together, apart []term, err error) {
 	return together, apart, errors.Join(errs...)
 }
 
-// parsed returns the valid terms. The error names those that require more than is known here.
+// parsed returns the valid terms. The error names terms that require information that is not
+// available here.
 func parsed(pod *corev1.Pod, list []corev1.PodAffinityTerm) ([]term, error) {
 	var terms []term
 	var odd error
@@ -88,7 +90,7 @@ type spread struct {
 	selector            labels.Selector
 	namespace           string
 	maxSkew, minDomains int
-	// anyNode counts the domains of nodes that the pod does not select, too.
+	// anyNode reports whether domains of nodes that the pod does not select count, too.
 	anyNode bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Lookups find what the volumes of a pod stand for. Each answers nil for what does not exist.
+// Lookups find what a pod's volumes refer to. Each returns nil for an object that does not exist.
 type Lookups struct {
 	Claim  func(namespace, name string) *corev1.PersistentVolumeClaim
 	Volume func(name string) *corev1.PersistentVolume
@@ -25,9 +25,9 @@ type Lookups struct {
 // volume limits the nodes that a pod can run on.
 type volume struct {
 	name string
-	// reach is where it can be used; nil is everywhere.
+	// reach is where it can be used; nil means everywhere.
 	reach *nodeaffinity.NodeSelector
-	// zones are the values that labels of a node may have.
+	// zones are the values that the node's labels may have.
 	zones map[string][]string
 }
 
@@ -37,7 +37,8 @@ const (
 	noProvisioner = "kubernetes.io/no-provisioner"
 )
 
-// zoneLabels are those of a volume that tie it to places, by the name that nodes have for them today.
+// zoneLabels are the labels of a volume that tie it to places, by the present name of the node
+// label.
 var zoneLabels = map[string]string{
 	corev1.LabelTopologyZone:            corev1.LabelTopologyZone,
 	corev1.LabelTopologyRegion:          corev1.LabelTopologyRegion,
@@ -45,13 +46,13 @@ var zoneLabels = map[string]string{
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
 
-// VolumeLabels are the labels of volumes that are read, ClaimAnnotations the annotations of claims of which only matters whether they
-// are there.
+// VolumeLabels are the labels of volumes that are read. Of ClaimAnnotations, only the presence
+// matters.
 func VolumeLabels() []string     { return slices.Sorted(maps.Keys(zoneLabels)) }
 func ClaimAnnotations() []string { return []string{bindCompleted, selectedNode} }
 
-// volumesOf returns the volumes that limit where a pod can run. It is an error if this cannot be
-// decided for one of them.
+// volumesOf returns the volumes that limit where a pod can run. It returns an error if this cannot
+// be decided for one of them.
 func (l *Lookups) volumesOf(pod *corev1.Pod) ([]volume, error) {
 	var all []volume
 	for i := range pod.Spec.Volumes {
@@ -76,7 +77,7 @@ func (l *Lookups) volumesOf(pod *corev1.Pod) ([]volume, error) {
 	return all, nil
 }
 
-// anywhere are the volumes that every node has.
+// anywhere reports whether every node has the volume.
 func anywhere(s corev1.VolumeSource) bool {
 	return s.EmptyDir != nil || s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil ||
 		s.HostPath != nil || s.NFS != nil || s.Image != nil
@@ -114,13 +115,13 @@ func (l *Lookups) existingVolume(name string) ([]volume, error) {
 	}
 	for label := range zoneLabels {
 		if value, ok := pv.Labels[label]; ok {
-			v.zones[label] = strings.Split(value, "__") // more than one for a volume that is in several
+			v.zones[label] = strings.Split(value, "__") // more than one if the volume is in several zones
 		}
 	}
 	return []volume{v}, nil
 }
 
-// toBeMade is a volume that is made where the pod goes.
+// toBeMade returns the constraints of a volume that is created where the pod runs.
 func (l *Lookups) toBeMade(claim *corev1.PersistentVolumeClaim) ([]volume, error) {
 	if claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "" {
 		return nil, errors.New("is not bound and has no storage class")
@@ -169,7 +170,7 @@ func (v volume) reaches(node *corev1.Node) bool {
 		return false
 	}
 	if !placed(node) {
-		return true // a cluster that knows no zones
+		return true // the cluster has no zones
 	}
 	for label, values := range v.zones {
 		value, ok := node.Labels[label]

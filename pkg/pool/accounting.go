@@ -23,19 +23,21 @@ const (
 // Unbounded is the Max of a MachineDeployment without bounds.
 const Unbounded = math.MaxInt32
 
-// Applied is A, the excess that machine-controller-manager is asked to run beyond R, with the max that it was computed for. In both
-// accountings machine-controller-manager is shown R + A.
+// Applied is A, the excess that machine-controller-manager is asked to run beyond R, with the max
+// that it was computed for. In both accountings, machine-controller-manager is shown R + A.
 type Applied struct {
 	Excess, Max int
 	// Counted is how many machines of the excess spec.replicas includes; always 0 in additive accounting.
 	Counted int
-	// Absorbed is by how much another client has lowered spec.replicas since Counted was recorded, as far as the reserve can cover
-	// that. The reserve takes it, so that R and the number of machines stay as they are, until the machine-taint controller has
-	// decided which machines go. A larger reduction lowers R at once.
+	// Absorbed is by how much another client has lowered spec.replicas since Counted was recorded,
+	// as far as the reserve can cover that. The reserve takes this reduction, so that R and the
+	// number of machines stay as they are until the machine-taint controller has decided which
+	// machines are deleted. A larger reduction lowers R at once.
 	Absorbed int
 }
 
-// AppliedOf reads the annotation applied-excess of a MachineDeployment with so many replicas. An invalid one is none.
+// AppliedOf reads the annotation applied-excess of a MachineDeployment with this number of
+// replicas. An invalid annotation counts as none.
 func AppliedOf(d metav1.Object, replicas int32) Applied {
 	text, set := d.GetAnnotations()[machine.AppliedExcessAnnotation]
 	if !set {
@@ -52,16 +54,17 @@ func AppliedOf(d metav1.Object, replicas int32) Applied {
 	return a.withAbsorbed(int(recorded.Replicas), int(replicas))
 }
 
-// withAbsorbed returns the record for other replicas than it was made for: the reserve absorbs a
-// reduction, as far as replicas include it.
+// withAbsorbed returns the record for a different number of replicas than it was written for: the
+// reserve absorbs a reduction, as far as replicas include it.
 func (a Applied) withAbsorbed(recorded, replicas int) Applied {
 	a.Absorbed = max(0, min(recorded-max(0, replicas), a.Counted))
 	a.Counted -= a.Absorbed
 	return a
 }
 
-// VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most the max recorded with A,
-// and at least r with the machines of the excess that spec.replicas includes.
+// VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most
+// the max recorded with A, and at least r with the machines of the excess that spec.replicas
+// includes.
 func VisibleReplicas(r int, a Applied) int {
 	return max(r+a.Counted, min(r+a.Excess, a.Max))
 }
@@ -72,7 +75,8 @@ func Visible(d *machine.MachineDeployment) int {
 	return VisibleReplicas(max(0, int(a.Workload(d, d.Spec.Replicas))), a)
 }
 
-// String is the value of the annotation applied-excess for a MachineDeployment with so many replicas; empty where nothing is applied.
+// String returns the value of the annotation applied-excess for a MachineDeployment with this
+// number of replicas; empty if nothing is applied.
 func (a Applied) String(replicas int) string {
 	if a.Excess == 0 {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// Machine is one machine of a MachineDeployment with what belongs to it.
+// Machine is one machine of a MachineDeployment with its Node and pods.
 type Machine struct {
 	Object *mcm.Machine
 	// Set is the name of its MachineSet.
@@ -21,11 +21,12 @@ type Machine struct {
 	Node *corev1.Node
 	// Named reports whether it is named for deletion, by its MachineDeployment or by priority 1 with a deletion time.
 	Named bool
-	// Preserved reports whether its preserve expiry time lies ahead.
+	// Preserved reports whether its preserve expiry time is in the future.
 	Preserved bool
 
-	// Pods are those on it that make it busy; see [IsWorkload]. NonTolerating counts those of them that do not tolerate the
-	// reserve taint, and Pinned reports whether one of them must not be evicted; see [signs.PinOf].
+	// Pods are the pods on it that make it busy; see [IsWorkload]. NonTolerating is how many of
+	// them do not tolerate the reserve taint. Pinned reports whether one of them must not be
+	// evicted; see [signs.PinOf].
 	Pods, NonTolerating int
 	Pinned              bool
 	// Unseen reports whether it may have pods that cannot be seen, because its Node cannot.
@@ -35,14 +36,15 @@ type Machine struct {
 // Marked reports whether the Machine carries the reserve mark.
 func (m Machine) Marked() bool { return Marked(m.Object) }
 
-// Reserve reports whether the machine is in reserve. One that workload runs on is not, whatever its mark says: a pod may be bound
-// while a Node registers without the taint, or between a read and a write.
+// Reserve reports whether the machine is in reserve. A machine that runs workload is not, even if
+// it is marked: a pod may be bound while a Node registers without the taint, or between a read and
+// a write.
 func (m Machine) Reserve() bool { return m.Marked() && m.NonTolerating == 0 }
 
 // Registered reports whether the machine has a Node, or had one.
 func (m Machine) Registered() bool { return m.Node != nil || Ready(m.Phase()) || Unhealthy(m.Phase()) }
 
-// Phase is that of its status.
+// Phase is the phase in its status.
 func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus.Phase }
 
 // Leaving reports whether the machine is being deleted or named for deletion, by any client.
@@ -68,12 +70,12 @@ func BeingDeleted(m *mcm.Machine) bool {
 	return m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == mcm.MachineTerminating
 }
 
-// Ready reports whether a machine in that phase can take pods.
+// Ready reports whether a machine in this phase can run pods.
 func Ready(phase mcm.MachinePhase) bool {
 	return phase == mcm.MachineRunning || phase == mcm.MachineAvailable
 }
 
-// Unhealthy reports whether a machine in that phase worked once and does not now, or never will.
+// Unhealthy reports whether a machine in this phase has stopped working, or never will work.
 func Unhealthy(phase mcm.MachinePhase) bool {
 	switch phase {
 	case mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineInPlaceUpdateFailed:

@@ -12,10 +12,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// WorkerPoolLabel is the label of MachineDeployments that Gardener writes: the name of their worker pool.
+// WorkerPoolLabel is Gardener's label of MachineDeployments with the name of their worker pool.
 const WorkerPoolLabel = "worker.gardener.cloud/pool"
 
-// NodeOf is the Node of a Machine, nil until it has registered; see [signs.IsNodeOf].
+// NodeOf returns the Node of a Machine, nil until it has registered; see [signs.IsNodeOf].
 func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
 	name := m.Labels[mcm.NodeLabelKey]
 	if name == "" {
@@ -27,10 +27,11 @@ func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
 	return nil
 }
 
-// IsReserveTaint reports whether a taint is that of the reserve, whatever its effect.
+// IsReserveTaint reports whether a taint is the reserve taint, whatever its effect.
 func IsReserveTaint(t corev1.Taint) bool { return t.Key == machine.ReserveTaintKey }
 
-// NodeReady reports whether pods can be bound to a Node. One that has just become ready is tainted for a moment longer.
+// NodeReady reports whether pods can be bound to a Node. A Node that has just become ready is still
+// tainted for a moment.
 func NodeReady(n *corev1.Node) bool {
 	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable

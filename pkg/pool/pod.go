@@ -12,8 +12,8 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// IsWorkload reports whether a pod makes its machine busy: it has not finished, and neither a DaemonSet nor the kubelet itself
-// runs it.
+// IsWorkload reports whether a pod makes its machine busy: it has not finished, and neither a
+// DaemonSet nor the kubelet itself runs it.
 func IsWorkload(pod *corev1.Pod) bool {
 	if Finished(pod) {
 		return false
@@ -25,12 +25,13 @@ func IsWorkload(pod *corev1.Pod) bool {
 	return owner == nil || owner.Kind != "DaemonSet"
 }
 
-// Finished reports whether a pod has ended and needs no room any more.
+// Finished reports whether a pod has ended and needs no more room.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ReserveEffects are the effects of the taint by which a machine is held in reserve, or would be.
+// ReserveEffects returns the effects of the taint that holds a machine in reserve, or would hold
+// it.
 func ReserveEffects(m *mcm.Machine) []corev1.TaintEffect {
 	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
 	for _, taint := range m.Spec.NodeTemplateSpec.Spec.Taints {
@@ -48,8 +49,8 @@ func ToleratesReserve(pod *corev1.Pod, effects []corev1.TaintEffect) bool {
 	})
 }
 
-// ReserveTolerations are those tolerations of a pod that matter to [ToleratesReserve], one for each effect at most: what a store has
-// to keep of them.
+// ReserveTolerations returns the tolerations of a pod that matter to [ToleratesReserve], at most
+// one for each effect. A cache needs to keep only these.
 func ReserveTolerations(pod *corev1.Pod) (all []corev1.Toleration) {
 	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute} {
 		matches := func(t corev1.Toleration) bool { return tolerates(t, effect) }
@@ -60,7 +61,8 @@ func ReserveTolerations(pod *corev1.Pod) (all []corev1.Toleration) {
 	return all
 }
 
-// tolerates is that of Kubernetes for a taint that has no value; its own wants a logger.
+// tolerates does what Kubernetes' own function does for a taint without a value; that function
+// requires a logger.
 func tolerates(t corev1.Toleration, effect corev1.TaintEffect) bool {
 	switch {
 	case t.Effect != "" && t.Effect != effect, t.Key != "" && t.Key != machine.ReserveTaintKey:

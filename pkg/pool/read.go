@@ -19,10 +19,11 @@ import (
 type Snapshot struct {
 	Now        time.Time
 	Deployment *machine.MachineDeployment
-	// Accounting is where the reserve is counted now: Inclusive where spec.replicas includes machines of it.
+	// Accounting is where the reserve is counted now: Inclusive if spec.replicas includes reserve
+	// machines.
 	Accounting Accounting
-	// Replicas is spec.replicas. Workload is R, the machines that workload may have, and Requested is R with the growth that waits
-	// to be split over zones. None is negative.
+	// Replicas is spec.replicas. Workload is R, the machines that workload may have, and Requested
+	// is R plus the growth that is still to be split over zones. None is negative.
 	Replicas, Workload, Requested int
 	// Applied is A, the excess that machine-controller-manager is asked to run.
 	Applied Applied
@@ -30,18 +31,18 @@ type Snapshot struct {
 	// invalid one.
 	Wishes    Wishes
 	WishesErr error
-	// Sets and Machines are what belongs to it, sorted by name.
+	// Sets and Machines are the MachineSets and Machines of the MachineDeployment, sorted by name.
 	Sets     []*mcm.MachineSet
 	Machines []Machine
 
-	// What follows is not in an outline, and neither are the pods of machines.
+	// An outline contains neither the fields below nor the pods of machines.
 
 	Rollout Rollout
-	// Class is its MachineClass, nil where there is none.
+	// Class is its MachineClass, nil if it does not exist.
 	Class *mcm.MachineClass
-	// Sample is the Node that shows what its machines are like, nil where none does.
+	// Sample is a Node that shows what its machines offer, nil if there is none.
 	Sample *corev1.Node
-	// Allocatable is what one machine has for pods; nil where that is not known.
+	// Allocatable is what one machine offers to pods; nil if that is unknown.
 	Allocatable corev1.ResourceList
 }
 
@@ -52,8 +53,8 @@ func Read(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
 	return s
 }
 
-// Outline reads what it takes to see whether there is anything of a reserve. Most MachineDeployments of most clusters have none,
-// and a controller looks at them whenever something of them changes.
+// Outline reads only what shows whether there is any trace of a reserve. Most MachineDeployments in
+// most clusters have none, and a controller reads them whenever something about them changes.
 func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
 	a := AppliedOf(d, d.Spec.Replicas)
 	s := Snapshot{
@@ -86,7 +87,7 @@ func outline(m *mcm.Machine, set string, named bool, source Source, now time.Tim
 	return one
 }
 
-// Complete reads what is not in an outline.
+// Complete reads what an outline lacks.
 func (s *Snapshot) Complete(source Source) {
 	staying := map[string]int{}
 	for i := range s.Machines {

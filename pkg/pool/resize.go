@@ -17,9 +17,9 @@ func SetWorkload(d *machine.MachineDeployment, r int32) {
 	Resize(d, r, waiting(d))
 }
 
-// Resize changes the number of machines for workload to r, and that of the growth that waits to be split over zones. The change
-// itself is not split. Where spec.replicas includes reserve machines it does not grow beyond the max recorded with them: workload
-// takes reserve machines instead.
+// Resize changes the number of machines for workload to r, and the growth that is still to be split
+// over zones. The change itself is not split. If spec.replicas includes reserve machines, it does
+// not grow beyond the max recorded with them: workload takes reserve machines instead.
 func Resize(d *machine.MachineDeployment, r, waiting int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
 	if over := int(max(0, r)) + int(max(0, waiting)) + a.Counted - max(a.Max, int(d.Spec.Replicas)); over > 0 {
@@ -28,8 +28,8 @@ func Resize(d *machine.MachineDeployment, r, waiting int32) {
 	setNumbers(d, r, waiting, a)
 }
 
-// Release gives workload so many machines more. It takes them from those of the reserve that spec.replicas includes, so that this
-// stays as it is while there are any.
+// Release gives workload this number of machines more. It takes reserve machines that spec.replicas
+// includes first, so that spec.replicas stays the same while there are any.
 func Release(d *machine.MachineDeployment, machines int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
 	r, waits := a.Workload(d, d.Spec.Replicas)+machines, waiting(d)
@@ -42,13 +42,13 @@ func Apply(d *machine.MachineDeployment, r int32, a Applied) {
 	setNumbers(d, r, waiting(d), a)
 }
 
-// takeOut takes machines out of the excess, as far as spec.replicas includes them.
+// takeOut removes machines from the excess, as far as spec.replicas includes them.
 func (a *Applied) takeOut(machines int) {
 	n := min(machines, a.Counted)
 	a.Counted, a.Excess = a.Counted-n, a.Excess-n
 }
 
-// waiting is the growth that waits to be split over zones.
+// waiting returns the growth that is still to be split over zones.
 func waiting(d *machine.MachineDeployment) int32 {
 	a := AppliedOf(d, d.Spec.Replicas)
 	return a.requested(d) - max(0, a.Workload(d, d.Spec.Replicas))

@@ -12,25 +12,27 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Rollout is how a MachineDeployment stands between its templates.
+// Rollout describes a MachineDeployment with respect to its templates.
 type Rollout struct {
-	// Set is the MachineSet whose machines stay the longest: that of the current template, or the only one in use while
-	// nothing replaces its machines. It is empty where there is none.
+	// Set is the MachineSet whose machines stay the longest: that of the current template, or the
+	// only one in use while nothing replaces its machines. It is empty if there is none.
 	Set string
-	// Replacing reports whether machines of an older template are being replaced, or updated in place. The number of
-	// machines then belongs to the rollout.
+	// Replacing reports whether machines of an older template are being replaced, or updated in
+	// place. The rollout then determines the number of machines.
 	Replacing bool
-	// Spread reports whether more than one MachineSet is in use. Machine-controller-manager then does not take a smaller
-	// number from the machines that go first: it spreads it over the sets (RollingUpdate), or puts it off and the rollout
-	// with it (InPlaceUpdate).
+	// Spread reports whether more than one MachineSet is in use. When replicas are reduced,
+	// machine-controller-manager then does not simply delete the machines that would be deleted
+	// first: it spreads the reduction over the sets (RollingUpdate), or postpones it together with
+	// the rollout (InPlaceUpdate).
 	Spread bool
 }
 
-// RolloutOf looks at the MachineSets of a MachineDeployment. Staying is how many machines that do not leave each has, by name.
+// RolloutOf examines the MachineSets of a MachineDeployment. Staying contains how many machines of
+// each are not leaving, by name.
 //
-// A template that was edited is no rollout yet while nothing replaces machines and one MachineSet has them all, since that one
-// follows replicas as ever: while the MachineDeployment is paused, and in an in-place update that people carry out (Manual),
-// until the first machine has been updated.
+// An edited template does not mean a rollout yet while nothing replaces machines and one MachineSet
+// has them all, because that set still follows replicas: while the MachineDeployment is paused, and
+// in an in-place update that users carry out (Manual), until the first machine has been updated.
 func RolloutOf(d *machine.MachineDeployment, sets []*mcm.MachineSet, staying map[string]int) Rollout {
 	r, used := Rollout{Set: CurrentSet(d, sets)}, setsInUse(sets, staying)
 	r.Spread = len(used) > 1
@@ -43,12 +45,12 @@ func RolloutOf(d *machine.MachineDeployment, sets []*mcm.MachineSet, staying map
 	return r
 }
 
-// Spread is that of [RolloutOf], for those who need no more.
+// Spread returns the field Spread of [RolloutOf], for callers that need nothing else.
 func Spread(sets []*mcm.MachineSet, staying map[string]int) bool {
 	return len(setsInUse(sets, staying)) > 1
 }
 
-// setsInUse returns the MachineSets that ask for machines, or have some that stay.
+// setsInUse returns the MachineSets that request machines, or have machines that stay.
 func setsInUse(sets []*mcm.MachineSet, staying map[string]int) []string {
 	used := map[string]bool{}
 	for _, set := range sets {
@@ -61,10 +63,10 @@ func setsInUse(sets []*mcm.MachineSet, staying map[string]int) []string {
 	return slices.Collect(maps.Keys(used))
 }
 
-// CurrentSet is the name of the MachineSet of the current template, empty where there is none.
+// CurrentSet is the name of the MachineSet of the current template, empty if there is none.
 func CurrentSet(d *machine.MachineDeployment, sets []*mcm.MachineSet) string {
 	plain := &mcm.MachineDeployment{ObjectMeta: d.ObjectMeta, Spec: d.Spec.StockMachineDeploymentSpec}
-	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil { // it sorts what it is given
+	if set := stock.FindNewMachineSet(plain, slices.Clone(sets)); set != nil { // it sorts its argument
 		return set.Name
 	}
 	return ""

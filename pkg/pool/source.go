@@ -9,20 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Source finds objects by what they belong to, in any order. Informers' stores are one, and so is a [List].
+// Source finds objects by what they belong to, in any order. The stores of informers are sources,
+// and so is a [List].
 type Source interface {
-	// Sets are the MachineSets that a MachineDeployment controls, Machines those that a MachineSet controls.
+	// Sets returns the MachineSets that a MachineDeployment controls, Machines those that a
+	// MachineSet controls.
 	Sets(deployment types.UID) []*mcm.MachineSet
 	Machines(set types.UID) []*mcm.Machine
-	// Class is a MachineClass, nil where there is none.
+	// Class returns a MachineClass, nil if it does not exist.
 	Class(namespace, name string) *mcm.MachineClass
-	// Node is nil where there is none.
+	// Node returns a Node, nil if it does not exist.
 	Node(name string) *corev1.Node
-	// Pods are those that are bound to a Node. What else there may be of them is left out.
+	// Pods returns the pods that are bound to a Node. Pods without a Node are left out.
 	Pods(node string) []*corev1.Pod
 }
 
-// Objects are what a [List] is made of. None of them is changed.
+// Objects are the objects of a [List]. None of them is changed.
 type Objects struct {
 	Sets     []*mcm.MachineSet
 	Machines []*mcm.Machine
@@ -31,7 +33,7 @@ type Objects struct {
 	Pods     []*corev1.Pod
 }
 
-// List is a Source over objects that were read before.
+// List is a Source with objects that were read before.
 type List struct {
 	sets     map[types.UID][]*mcm.MachineSet
 	machines map[types.UID][]*mcm.Machine
@@ -60,7 +62,7 @@ func NewList(o Objects) *List {
 	return l
 }
 
-// controlled are objects by the UID of their controller.
+// controlled returns objects by the UID of their controller.
 func controlled[T metav1.Object](objects []T) map[types.UID][]T {
 	all := map[types.UID][]T{}
 	for _, o := range objects {

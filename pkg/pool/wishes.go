@@ -10,13 +10,14 @@ import (
 
 // Wishes are the places where a MachineDeployment can ask for an excess.
 type Wishes struct {
-	// Share is the MachineDeployment's share of its pool's excess, nil where the pool has none.
+	// Share is the MachineDeployment's share of its pool's excess, nil if the pool has none.
 	Share *int32
-	// Bounds are nil where there are none.
+	// Bounds are nil if there are none.
 	Bounds *machine.Bounds
-	// Field is spec.excessReplicas. Where that has been removed by a client that does not know it, it is what the field said last.
+	// Field is spec.excessReplicas. If a client that does not know the field has removed it, it is
+	// the field's last value.
 	Field *int32
-	// Requested is what a Reserve requests, nil where none does.
+	// Requested is what a Reserve requests, nil if none does.
 	Requested *machine.RequestedExcess
 }
 
@@ -33,7 +34,7 @@ func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {
 	return w, cmp.Or(errs[0], errs[1], errs[2])
 }
 
-// Parsed is the value of an annotation, nil where it is not set or invalid.
+// Parsed returns the value of an annotation, nil if it is not set or invalid.
 func Parsed[T any](annotations map[string]string, key string, parse func(string) (T, error)) (*T, error) {
 	text, set := annotations[key]
 	if !set {

@@ -8,9 +8,11 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Workload is R, the number of machines that machine-controller-manager may run for workload: spec.replicas without the reserve machines
-// that it includes, or less while growth waits to be split over zones. Applied replicas hold growth back and never a reduction: where
-// the annotation is larger, it is out of date. A negative number stays, for machine-controller-manager to refuse.
+// Workload is R, the number of machines that machine-controller-manager may run for workload:
+// spec.replicas without the reserve machines that it includes, or less while growth is still to be
+// split over zones. Applied replicas delay growth, but never a reduction: if the annotation is
+// larger, it is out of date. A negative number is kept, so that machine-controller-manager rejects
+// it.
 func Workload(d metav1.Object, replicas int32) int32 {
 	return AppliedOf(d, replicas).Workload(d, replicas)
 }
@@ -24,7 +26,8 @@ func (a Applied) Workload(d metav1.Object, replicas int32) int32 {
 	return r
 }
 
-// Requested is the number of machines that are asked for as workload: R, and the growth that waits to be split over zones.
+// Requested is the number of machines that clients request for workload: R plus the growth that is
+// still to be split over zones.
 func Requested(d *machine.MachineDeployment) int32 {
 	return AppliedOf(d, d.Spec.Replicas).requested(d)
 }
@@ -37,7 +40,7 @@ func (a Applied) requested(d *machine.MachineDeployment) int32 {
 func AppliedReplicas(d metav1.Object) (int32, bool) {
 	text, set := d.GetAnnotations()[machine.AppliedReplicasAnnotation]
 	if !set {
-		return 0, false // the usual case; parsing nothing would cost an error
+		return 0, false // the usual case; parsing an empty text would cost an error
 	}
 	n, err := machine.ParseAppliedReplicas(text)
 	return n, err == nil

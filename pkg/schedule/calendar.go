@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A wall is what clocks show, without their zone. It is kept as a time in UTC.
+// wall is a time as clocks show it, without a time zone. It is stored as a time in UTC.
 type wall = time.Time
 
-// horizon is how many years are searched. A 29th of February can be eight years away.
+// horizon is how many years are searched. The next 29th of February can be eight years away.
 const horizon = 9
 
-// matches reports whether a day of a month that matches does so, too.
+// matches reports whether the month and the day match.
 func (c Cron) matches(day wall) bool {
 	onDate, onWeekday := has(c.days, day.Day()), has(c.weekdays, int(day.Weekday()))
 	if c.eitherDay {
@@ -22,7 +22,7 @@ func (c Cron) matches(day wall) bool {
 	return onDate && onWeekday
 }
 
-// first is the first match at or after a wall time.
+// first returns the first match at or after a wall time.
 func (c Cron) first(from wall) (wall, bool) {
 	from = ceil(from)
 	day := midnight(from)
@@ -42,7 +42,7 @@ func (c Cron) first(from wall) (wall, bool) {
 	return wall{}, false
 }
 
-// last is the last match before a wall time.
+// last returns the last match before a wall time.
 func (c Cron) last(before wall) (wall, bool) {
 	before = ceil(before)
 	day := midnight(before)
@@ -62,7 +62,7 @@ func (c Cron) last(before wall) (wall, bool) {
 	return wall{}, false
 }
 
-// atOrAfter is the first minute of a day that matches, from this one on.
+// atOrAfter returns the first matching minute of the day at or after this one.
 func (c Cron) atOrAfter(minute int) (int, bool) {
 	hour := minute / 60
 	if has(c.hours, hour) {
@@ -77,7 +77,7 @@ func (c Cron) atOrAfter(minute int) (int, bool) {
 	return (hour+1+bits.TrailingZeros64(later))*60 + bits.TrailingZeros64(c.minutes), true
 }
 
-// atOrBefore is the last minute of a day that matches, up to this one.
+// atOrBefore returns the last matching minute of the day at or before this one.
 func (c Cron) atOrBefore(minute int) (int, bool) {
 	if minute < 0 {
 		return 0, false
@@ -95,7 +95,7 @@ func (c Cron) atOrBefore(minute int) (int, bool) {
 	return (bits.Len64(earlier)-1)*60 + bits.Len64(c.minutes) - 1, true
 }
 
-// ceil is the full minute at or after a time.
+// ceil rounds a time up to a full minute.
 func ceil(t wall) wall {
 	if floor := t.Truncate(time.Minute); !floor.Equal(t) {
 		return floor.Add(time.Minute)

@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// maxLength bounds what is read of a cron time, in bytes.
+// maxLength is the maximum length of a cron time, in bytes.
 const maxLength = 128
 
-// Cron is a time that recurs. Each field has a bit for each of its values.
+// Cron is a recurring time. Each field has a bit for each of its values.
 type Cron struct {
 	minutes, hours, days, months, weekdays uint64
-	// eitherDay reports whether the day of the month and the day of the week are both limited, so that either is enough.
+	// eitherDay reports whether both the day of the month and the day of the week are restricted,
+	// so that one of them is enough.
 	eitherDay bool
 }
 
-// field is one of the five.
+// field is one of the five fields.
 type field struct {
 	name     string
 	min, max int
-	names    []string // of the values from min on
+	names    []string // of the values, beginning with min
 }
 
 var fields = [5]field{
@@ -40,10 +41,10 @@ const (
 	sunday7   = 1 << 7
 )
 
-// longest are the days of each month in a leap year.
+// longest contains the days of each month in a leap year.
 var longest = [13]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
-// ParseCron reads five fields, for example "0 7 * * MON-FRI". The error describes what to write.
+// ParseCron parses five fields, for example "0 7 * * MON-FRI". The error describes what to write.
 func ParseCron(text string) (Cron, error) {
 	texts := strings.Fields(text)
 	if len(text) > maxLength || len(texts) != len(fields) {
@@ -77,7 +78,7 @@ func (c Cron) comes() bool {
 	return false
 }
 
-// parse reads a list.
+// parse parses a list.
 func (f field) parse(text string) (all uint64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		values, err := f.parsePart(part)
@@ -89,7 +90,7 @@ func (f field) parse(text string) (all uint64, err error) {
 	return all, nil
 }
 
-// parsePart reads a number, a name, a range or *, each with or without a step.
+// parsePart parses a number, a name, a range or *, each with or without a step.
 func (f field) parsePart(text string) (uint64, error) {
 	span, step, stepped := strings.Cut(text, "/")
 	every := 1
@@ -133,7 +134,7 @@ func (f field) parseSpan(text string, stepped bool) (from, to int, err error) {
 	return from, to, err
 }
 
-// last is the last value that * stands for: Sunday is 0 there, and not 7 as well.
+// last returns the last value that * includes: there, Sunday is 0, and not also 7.
 func (f field) last() int {
 	if f.max == 7 {
 		return 6
@@ -161,7 +162,7 @@ func (f field) orNames() string {
 	return fmt.Sprintf(", or names from %s to %s", f.names[0], f.names[len(f.names)-1])
 }
 
-// number reads up to three digits.
+// number parses up to three digits.
 func number(text string) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return int(n), err == nil && len(text) <= 3

@@ -4,7 +4,8 @@ package schedule
 
 import "time"
 
-// period is a stretch of time in which the offset of a zone does not change. Its ends are zero where there are none.
+// period is a span of time in which the UTC offset of a zone does not change. An end is zero if
+// there is none.
 type period struct {
 	start, end time.Time
 	offset     time.Duration
@@ -21,14 +22,14 @@ func (p period) next(zone *time.Location) period { return periodAt(p.end, zone) 
 
 func (p period) previous(zone *time.Location) period { return periodAt(p.start.Add(-1), zone) }
 
-// shows is what clocks show at an instant.
+// shows returns what clocks show at an instant.
 func (p period) shows(t time.Time) wall { return t.UTC().Add(p.offset) }
 
-// instant is when clocks show a wall time.
+// instant returns when clocks show a wall time.
 func (p period) instant(w wall) time.Time { return w.Add(-p.offset) }
 
-// opens is the first wall time of a period at which a cron time can occur, for one that every hour matches or not: what the clock shows
-// a second time is over otherwise.
+// opens returns the first wall time of a period at which a cron time can occur, depending on
+// whether every hour matches. Otherwise, what the clock shows a second time does not count.
 func (c Cron) opens(p period, zone *time.Location) wall {
 	begins := p.shows(p.start)
 	if c.hours == everyHour {
@@ -37,7 +38,7 @@ func (c Cron) opens(p period, zone *time.Location) wall {
 	return later(begins, p.previous(zone).shows(p.start))
 }
 
-// Next is the first occurrence after an instant. It is false if there is none in sight.
+// Next returns the first occurrence after an instant, false if there is none within the horizon.
 func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 	p := periodAt(after, zone)
 	from := p.shows(after).Add(1)
@@ -61,7 +62,8 @@ func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 	}
 }
 
-// Last is the last occurrence at or before an instant. It is false if there is none in sight.
+// Last returns the last occurrence at or before an instant, false if there is none within the
+// horizon.
 func (c Cron) Last(at time.Time, zone *time.Location) (time.Time, bool) {
 	p := periodAt(at, zone)
 	before := p.shows(at).Add(1)

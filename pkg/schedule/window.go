@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	_ "time/tzdata" // the image has no time zones
+	_ "time/tzdata" // the image contains no time zones
 )
 
 // Window is active from each start until the next end, or for a duration.
@@ -17,8 +17,8 @@ type Window struct {
 	zone  *time.Location
 }
 
-// Parse reads a window: a start with either an end or a duration, in a time zone, which is UTC if empty. The error describes what to
-// write.
+// Parse parses a window: a start with either an end or a duration, and a time zone (UTC if empty).
+// The error describes what to write.
 func Parse(start, end, duration, zone string) (w Window, err error) {
 	if w.start, err = ParseCron(start); err != nil {
 		return w, fmt.Errorf("start: %w", err)
@@ -44,14 +44,15 @@ func Parse(start, end, duration, zone string) (w Window, err error) {
 }
 
 func location(name string) (*time.Location, error) {
-	zone, err := time.LoadLocation(name) // of an empty name, UTC
+	zone, err := time.LoadLocation(name) // UTC for an empty name
 	if err != nil || name == "Local" {
 		return nil, fmt.Errorf("time zone %.64q is not known: name one of the IANA database, for example Europe/Berlin", name)
 	}
 	return zone, nil
 }
 
-// At reports whether a window is active at an instant, and when that may change. The change is zero if none is in sight.
+// At reports whether a window is active at an instant, and when that may change; zero if no change
+// is within the horizon.
 func (w Window) At(t time.Time) (active bool, change time.Time) {
 	started, ever := w.start.Last(t, w.zone)
 	if !ever {

@@ -22,8 +22,8 @@ const (
 	NotReplicated Pin = "NotReplicated"
 )
 
-// PinOf reports why a pod must not be evicted. Pods of DaemonSets, mirror pods and pods that have finished are for the caller to
-// leave out: they never hold a machine back.
+// PinOf returns why a pod must not be evicted. Callers must leave out pods of DaemonSets, mirror
+// pods and finished pods: these never keep a machine.
 func PinOf(pod *corev1.Pod) Pin {
 	switch safe := pod.Annotations[SafeToEvict]; {
 	case safe == "false":

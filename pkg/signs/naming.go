@@ -15,13 +15,16 @@ import (
 // replicas.
 const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 
-// Name returns the annotations that name further machines for deletion, to be written together with the number of replicas.
+// Name returns the annotations that name further machines for deletion. Write them together with
+// the number of replicas.
 //
-// Named machines go first when machine-controller-manager has fewer machines to run. Where it has as many as before, it
-// deletes them only if they were named no later than replicas were changed: then the time of the change is written, too.
-// Otherwise they are named later than that. machine-controller-manager acts on the time before it acts on the number, and
-// would make machines in the place of those it has deleted, and delete them again. Where there is no time it takes the
-// present for it, so one is written that has passed. The time never goes back, whatever the clock of an earlier writer.
+// When machine-controller-manager has to run fewer machines, it deletes named machines first. If
+// the number stays the same, it deletes them only if they were named no later than replicas were
+// changed, so the time of the change is written, too. Otherwise, the time of naming is later.
+// machine-controller-manager acts on the time before it acts on the number, so it would create
+// machines in place of those it deleted, and delete them again. A missing time counts as the
+// present, so a past time is written. The time never goes back, whatever clock the previous writer
+// had.
 func Name(deployment metav1.Object, machines []string, fewer bool, now time.Time) map[string]string {
 	is := deployment.GetAnnotations()
 	to := map[string]string{}
@@ -48,9 +51,10 @@ func Name(deployment metav1.Object, machines []string, fewer bool, now time.Time
 // Overdue is how long machine-controller-manager may take to delete a named machine by itself.
 const Overdue = 10 * time.Second
 
-// Remind returns the annotation by which machine-controller-manager deletes machines of a MachineDeployment that are still
-// there though they were named long enough ago, since replicas were raised meanwhile. It is empty where there are none; then
-// due is when the next one will be overdue, or zero.
+// Remind returns the annotation that makes machine-controller-manager delete named machines of a
+// MachineDeployment that still exist although they were named long ago, because replicas were
+// raised in the meantime. It is empty if there are none; due is then when the next one will be
+// overdue, or zero.
 func Remind(deployment metav1.Object, there func(name string) bool, now time.Time) (to map[string]string, due time.Time) {
 	at, last := present(deployment, now)
 	for name, since := range Named(deployment) {
@@ -65,8 +69,9 @@ func Remind(deployment metav1.Object, there func(name string) bool, now time.Tim
 	return to, due
 }
 
-// present is the time in whole seconds, but not before the last change, so that machines named by another clock go, too; and
-// that last change, zero where there is none that can be read.
+// present returns the time in whole seconds, but not before the last change, so that machines that
+// another clock named are deleted, too. It also returns that last change, zero if it cannot be
+// read.
 func present(deployment metav1.Object, now time.Time) (at, last time.Time) {
 	at = now.UTC().Truncate(time.Second)
 	last, err := time.Parse(time.RFC3339, deployment.GetAnnotations()[changedAt])

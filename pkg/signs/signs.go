@@ -26,7 +26,7 @@ func Named(deployment metav1.Object) map[string]time.Time {
 	names := map[string]time.Time{}
 	text := deployment.GetAnnotations()[machineutils.TriggerDeletionByMCM]
 	if text == "" {
-		return names // as nearly always, and some ask for each machine: a time that does not parse costs more than the rest
+		return names // the usual case, and some callers ask for each machine: an error from parsing the time costs more than the rest
 	}
 	for item := range strings.SplitSeq(text, ",") {
 		name, when, timed := strings.Cut(item, "~")
@@ -43,7 +43,7 @@ func Condemned(m *mcm.Machine) bool {
 	return m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
 }
 
-// Priority is the deletion priority: those with a lower one go first.
+// Priority is the deletion priority: machines with a lower one are deleted first.
 func Priority(m *mcm.Machine) int {
 	if n, err := strconv.Atoi(m.Annotations[machineutils.MachinePriority]); err == nil {
 		return n
@@ -51,8 +51,8 @@ func Priority(m *mcm.Machine) int {
 	return usual
 }
 
-// Failure is why the machine cannot be made, where that is an error after which machine-controller-manager waits for minutes: what it
-// tries again within seconds is none.
+// Failure returns why the machine cannot be created, if the error makes machine-controller-manager
+// wait for minutes. Errors after which it retries within seconds do not count.
 func Failure(m *mcm.Machine) (code codes.Code, failed bool) {
 	last := m.Status.LastOperation
 	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {

@@ -14,12 +14,12 @@ import (
 const (
 	// usualPods is the default limit of pods of a kubelet.
 	usualPods = 110
-	// A MachineClass names GPUs in this way, a Node by their vendor.
+	// A MachineClass names GPUs in this way; a Node names them by vendor.
 	classGPU, nodeGPU corev1.ResourceName = "gpu", "nvidia.com/gpu"
 )
 
-// FromClass estimates the template of the MachineDeployment of that name from the nodeTemplate of its MachineClass and
-// the labels of its own node template; false where the class has no nodeTemplate.
+// FromClass estimates a template from the nodeTemplate of a MachineClass and the labels of the
+// MachineDeployment's own node template; false if the class has no nodeTemplate.
 func FromClass(name string, class *v1alpha1.NodeTemplate, labels map[string]string) (Template, bool) {
 	if class == nil {
 		return Template{}, false
@@ -48,7 +48,8 @@ func classCapacity(class *v1alpha1.NodeTemplate) corev1.ResourceList {
 	return capacity
 }
 
-// classLabels are those that a kubelet and a cloud give every Node, and over them the pool's own.
+// classLabels returns the labels that a kubelet and a cloud add to every Node, overridden by the
+// pool's own.
 func classLabels(class *v1alpha1.NodeTemplate, labels map[string]string) map[string]string {
 	all := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
 	if class.Architecture != nil && *class.Architecture != "" {

@@ -15,11 +15,11 @@ type Difference struct {
 	Of string
 	// Name of the resource or label, or the taint.
 	Name string
-	// A and B are what the two have; empty where one has nothing.
+	// A and B are the two values; empty if there is none.
 	A, B string
 }
 
-// String is "allocatable memory: 7Gi and 8Gi".
+// String returns, for example, "allocatable memory: 7Gi and 8Gi".
 func (d Difference) String() string {
 	return fmt.Sprintf("%s %s: %s and %s", d.Of, d.Name, orNone(d.A), orNone(d.B))
 }
@@ -31,14 +31,14 @@ func orNone(s string) string {
 	return s
 }
 
-// Similar is the pair rule.
+// Similar applies the pair rule.
 func Similar(a, b Template, o Options) bool {
 	_, similar := Compare(a, b, o)
 	return similar
 }
 
-// Compare is the pair rule with its reason: where the templates are not similar, the first difference in the order of
-// the rule, then by name.
+// Compare applies the pair rule and returns the reason: if the templates are not similar, the first
+// difference in the order of the rule, then by name.
 func Compare(a, b Template, o Options) (Difference, bool) {
 	if len(o.BalancingLabels) > 0 {
 		return o.compareBalancing(a, b)
@@ -93,19 +93,19 @@ func (o Options) allocatableDifference(a, b Template) (Difference, bool) {
 	})
 }
 
-// freeDifference is asked when the two are known to have the same allocatable resources.
+// freeDifference is called only if the two have the same allocatable resources.
 func (o Options) freeDifference(a, b Template) (Difference, bool) {
 	return resourceDifference("free", a.Free, b.Free, func(name corev1.ResourceName, x, y float64) bool {
 		return amount(a.Allocatable, name) == 0 || within(x, y, o.FreeRatio)
 	})
 }
 
-// closeBy is within, but none is never close to some.
+// closeBy is within, except that none is never close to some.
 func closeBy(x, y, ratio float64) bool {
 	return (x == 0) == (y == 0) && within(x, y, ratio)
 }
 
-// resourceDifference is the first resource by name of which the two amounts are not alike.
+// resourceDifference returns the first resource, by name, whose amounts are not alike.
 func resourceDifference(
 	of string, a, b corev1.ResourceList, alike func(name corev1.ResourceName, x, y float64) bool,
 ) (Difference, bool) {

@@ -41,7 +41,7 @@ func Completed(templates []Template, o Options) []Template {
 	return completed
 }
 
-// lender is a template of a real machine and the part it belongs to.
+// lender is a template of a real machine and the part that it belongs to.
 type lender struct {
 	Template
 	memory float64
@@ -62,7 +62,7 @@ func lendersByKind(seen []Template, o Options) map[string][]lender {
 	return all
 }
 
-// chooseLender takes the one nearest in memory, then the first by name.
+// chooseLender returns the one nearest in memory, then the first by name.
 func chooseLender(t Template, all []lender, o Options) (lender, bool) {
 	wanted := memory(t)
 	var best lender

@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// point is a template among those with the same key: one coordinate for each amount that a ratio applies to.
+// point is a template among those with the same key. It has one coordinate for each amount that a
+// ratio applies to.
 type point struct {
 	member int
 	at     []float64
 }
 
-// space has the ratio of each coordinate.
+// space contains the ratio of each coordinate.
 type space []float64
 
 // spaceOf returns the space of points with the same key: memory, then the allocatable resources,
@@ -33,7 +34,7 @@ func (o Options) spaceOf(points []point) space {
 	return s
 }
 
-// divide is the partition of points, which it reorders, into parts in which any two are similar.
+// divide partitions points into parts in which any two points are similar. It reorders the points.
 func (s space) divide(points []point) [][]int {
 	axis := s.firstLooseAxis(points)
 	if axis < 0 {
@@ -44,7 +45,7 @@ func (s space) divide(points []point) [][]int {
 		return [][]int{part}
 	}
 	slices.SortFunc(points, func(p, q point) int { return cmp.Compare(q.at[axis], p.at[axis]) })
-	// Gaps are seen in one pass, chains only by comparing; so gaps first.
+	// Gaps are found in one pass, chains only by comparisons, so gaps come first.
 	pieces := s.splitAtGaps(points, axis)
 	if len(pieces) == 1 {
 		pieces = s.chains(points, axis)
@@ -79,7 +80,8 @@ func (s space) splitAtGaps(points []point, axis int) [][]point {
 	return splitWhere(points, func(_, before, next point) bool { return !within(before.at[axis], next.at[axis], s[axis]) })
 }
 
-// windows cuts sorted points from the largest down: it and all that are close to it, then the next.
+// windows cuts sorted points from the largest down: the largest and all that are close to it form a
+// part, and so on.
 func (s space) windows(points []point, axis int) [][]point {
 	return splitWhere(points, func(first, _, next point) bool { return !within(first.at[axis], next.at[axis], s[axis]) })
 }
@@ -98,8 +100,9 @@ func splitWhere(points []point, here func(first, before, next point) bool) [][]p
 	return append(pieces, points[begin:])
 }
 
-// chains are the pieces that chains of similar points connect. Only points close along the axis they are sorted by are
-// compared, neighbours first: in one long chain they connect all, and nothing more needs to be looked at.
+// chains returns the parts that chains of similar points connect. It compares only points that are
+// close along the axis they are sorted by, neighbors first: in one long chain, they connect all
+// points, and no more comparisons are needed.
 func (s space) chains(points []point, axis int) [][]point {
 	connected, left := newForest(len(points)), len(points)
 	for step, near := 1, true; near && left > 1; step++ {

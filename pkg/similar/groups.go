@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Groups is the partition of the templates into groups of similar ones: the names, sorted within each group, the groups
-// by their first name. A template that is similar to no other is a group by itself.
+// Groups partitions the templates into groups of similar ones. It returns their names, sorted
+// within each group, and the groups sorted by their first name. A template that is similar to no
+// other forms a group by itself.
 func Groups(templates []Template, o Options) [][]string {
 	var parts [][]int
 	if len(o.BalancingLabels) > 0 {
@@ -28,7 +29,7 @@ func Groups(templates []Template, o Options) [][]string {
 	return groups
 }
 
-// partition is by the pair rule without its pools; members of the parts are indices.
+// partition applies the pair rule without pools. Members of the parts are indices.
 func partition(templates []Template, o Options) [][]int {
 	k := keys{options: o}
 	found := map[string]int{}

@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// keys writes what must be equal in similar templates, one key after the other into the same memory. Two templates
-// have the same key if and only if they differ in nothing that no ratio applies to.
+// keys writes what must be equal in similar templates, one key after the other into the same
+// memory. Two templates have the same key if and only if they differ only in amounts that a ratio
+// applies to.
 type keys struct {
 	options   Options
 	key       []byte
@@ -78,7 +79,7 @@ func (k *keys) taints(t Template) {
 	}
 }
 
-// balancing is the key by --balancing-label; without all of the labels there is none.
+// balancing returns the key for --balancing-label; none if one of the labels is missing.
 func (k *keys) balancing(t Template) (key []byte, ok bool) {
 	k.key = k.key[:0]
 	for _, label := range k.options.BalancingLabels {
@@ -92,7 +93,7 @@ func (k *keys) balancing(t Template) (key []byte, ok bool) {
 	return k.key, true
 }
 
-// sorted are the resources of which there is any; good until it is called again.
+// sorted returns the resources that are not zero. The result is valid until the next call.
 func (k *keys) sorted(l corev1.ResourceList) []quantity {
 	k.resources = k.resources[:0]
 	for name, q := range l {
@@ -104,7 +105,8 @@ func (k *keys) sorted(l corev1.ResourceList) []quantity {
 	return k.resources
 }
 
-// addWord adds the length before the word, so that no two sequences of words have the same key.
+// addWord writes the length before the word, so that different sequences of words have different
+// keys.
 func (k *keys) addWord(s string) {
 	k.number(uint64(len(s)))
 	k.key = append(k.key, s...)

@@ -32,8 +32,9 @@ func passing(label string) bool {
 		return true
 	}
 	domain, name, _ := strings.Cut(label, "/")
-	// The first is where machine-controller-manager says which Nodes an in-place update has reached. The second is
-	// where volume drivers put their zones, each in a domain of its own: topology.ebs.csi.aws.com/zone.
+	// machine-controller-manager uses the first one to record which Nodes an in-place update has
+	// reached. Volume drivers use the second one for their zones, each in its own domain:
+	// topology.ebs.csi.aws.com/zone.
 	return domain == "node.machine.sapcloud.io" || strings.HasPrefix(domain, "topology.") && placeNames(name)
 }
 
@@ -45,7 +46,7 @@ func placeNames(name string) bool {
 	return false
 }
 
-// AWSLabels are what cluster-autoscaler ignores on AWS besides zone and hostname.
+// AWSLabels are ignored by cluster-autoscaler on AWS, in addition to zone and hostname.
 func AWSLabels() []string {
 	return []string{
 		"alpha.eksctl.io/instance-id",
@@ -58,7 +59,7 @@ func AWSLabels() []string {
 	}
 }
 
-// AzureLabels are what cluster-autoscaler ignores on Azure besides zone and hostname.
+// AzureLabels are ignored by cluster-autoscaler on Azure, in addition to zone and hostname.
 func AzureLabels() []string {
 	return append(AzurePoolLabels(),
 		"aksEngineVersion",

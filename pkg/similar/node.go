@@ -13,19 +13,21 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Settling is how long a Node is no template after it became Ready or left the reserve: the pods of its DaemonSets are
-// still on their way. cluster-autoscaler waits as long after Ready.
+// Settling is how long a Node cannot be a template after it became Ready or left the reserve,
+// because pods of its DaemonSets are still being created. cluster-autoscaler waits equally long
+// after Ready.
 const Settling = time.Minute
 
 // Candidate is a Node of a MachineDeployment that may become its template.
 type Candidate struct {
 	Node *corev1.Node
-	// Pods are all that are bound to the Node.
+	// Pods are all pods that are bound to the Node.
 	Pods []*corev1.Pod
-	// Reserve means that the Machine carries the reserve mark, though the Node may not yet, or no longer.
+	// Reserve reports whether the Machine carries the reserve mark, even if the Node does not yet,
+	// or no longer.
 	Reserve bool
-	// Released is when the machine left the reserve; zero if it never was in it. Who does not know, having just
-	// started, says now.
+	// Released is when the machine left the reserve; zero if it never was in reserve. Callers that
+	// do not know, because they have just started, pass the present.
 	Released time.Time
 }
 
@@ -89,7 +91,7 @@ func Choose(name string, candidates []Candidate, now time.Time) (Template, bool)
 	return FromNode(name, best.Node, best.Pods), true
 }
 
-// everywhere is how many of its pods a fresh machine would run as well.
+// everywhere counts the pods of a Node that a fresh machine would run as well.
 func (c Candidate) everywhere() int {
 	n := 0
 	for _, pod := range c.Pods {
@@ -100,7 +102,8 @@ func (c Candidate) everywhere() int {
 	return n
 }
 
-// FromNode is the template of the MachineDeployment of that name by a Node and all pods bound to it.
+// FromNode returns the template of a MachineDeployment from one of its Nodes and all pods bound to
+// it.
 func FromNode(name string, node *corev1.Node, pods []*corev1.Pod) Template {
 	return Template{
 		Name:        name,

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// requests are what the scheduler sets aside for a pod: the sum over its containers and sidecars, or what an init
-// container needs beside the sidecars started before it, whichever is more; what the pod as a whole requests takes the
-// place of that; then the overhead. A resize that is under way is not looked at. The tests compare it with the scheduler's
-// own.
+// requests returns what the scheduler reserves for a pod: the sum over its containers and sidecars,
+// or the requests of an init container and the sidecars started before it, whichever is more;
+// requests of the pod as a whole replace that; then the overhead is added. A resize in progress is
+// ignored. The tests compare the result with the scheduler's own.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	sum, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for _, c := range pod.Spec.Containers {
@@ -40,7 +40,7 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	return sum
 }
 
-// ofWholePods reports whether Kubernetes lets a pod as a whole request the resource.
+// ofWholePods reports whether Kubernetes allows a pod as a whole to request the resource.
 func ofWholePods(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
@@ -62,9 +62,10 @@ func raiseResources(to, least corev1.ResourceList) {
 	}
 }
 
-// Free is what the pods that every machine of a kind runs leave of allocatable: the pods of DaemonSets and static ones,
-// kube-proxy in either form, and a pod slot for each. Less than nothing counts as nothing.
-// A DaemonSet's pod that is being replaced counts as long as it is there.
+// Free returns what is left of allocatable after the pods that every machine of a kind runs: pods
+// of DaemonSets and static pods, including kube-proxy in either form, and one pod slot for each. A
+// negative amount counts as zero. If a DaemonSet's pod is being replaced, the old one counts while
+// it exists.
 func Free(allocatable corev1.ResourceList, pods []*corev1.Pod) corev1.ResourceList {
 	used := corev1.ResourceList{}
 	slot := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
@@ -87,10 +88,12 @@ func Free(allocatable corev1.ResourceList, pods []*corev1.Pod) corev1.ResourceLi
 	return free
 }
 
-// DaemonSetPod is cluster-autoscaler's annotation of pods that count as pods of a DaemonSet if its value is "true".
+// DaemonSetPod is cluster-autoscaler's annotation of pods that count as DaemonSet pods if its value
+// is "true".
 const DaemonSetPod = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 
-// runsEverywhere reports whether a fresh machine of the same kind would run the pod as well. A finished pod takes nothing.
+// runsEverywhere reports whether a fresh machine of the same kind would run the pod as well. A
+// finished pod takes nothing.
 func runsEverywhere(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// repelling are the taints that keep pods away which do not tolerate them, as key=value:effect, sorted and each once. One
-// that is only avoided where there is room elsewhere keeps none away.
+// repelling returns the taints that keep pods away unless tolerated, as key=value:effect, sorted
+// and without duplicates. PreferNoSchedule keeps no pod away.
 func repelling(taints []corev1.Taint) []string {
 	var all []string
 	for _, t := range taints {
@@ -21,7 +21,7 @@ func repelling(taints []corev1.Taint) []string {
 	return slices.Compact(all)
 }
 
-// taintDifference is the first taint that only one of the two has.
+// taintDifference returns the first taint that only one of the two has.
 func taintDifference(a, b Template) (Difference, bool) {
 	x, y := repelling(a.Taints), repelling(b.Taints)
 	at := 0

@@ -9,23 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Template is what a fresh machine of a MachineDeployment offers. Nothing in this package changes one.
+// Template is what a fresh machine of a MachineDeployment offers. This package never changes a
+// template.
 type Template struct {
-	// Name of the MachineDeployment; unique among those that are grouped.
+	// Name of the MachineDeployment. It is unique among the templates that are grouped.
 	Name        string
 	Capacity    corev1.ResourceList
 	Allocatable corev1.ResourceList
-	// Free is what DaemonSets leave of Allocatable. A resource that Allocatable lacks does not count.
+	// Free is what DaemonSets leave of Allocatable. Resources that Allocatable lacks do not count.
 	Free   corev1.ResourceList
 	Labels map[string]string
-	// Taints are those that every machine of it has, so that pods must tolerate them.
+	// Taints are those that every machine of the MachineDeployment has, so that pods must tolerate
+	// them.
 	Taints []corev1.Taint
-	// Estimated means that no machine was seen: Allocatable and Free are the capacity, for want of better. See
-	// [Completed].
+	// Estimated reports whether the template does not come from a real machine. Allocatable and
+	// Free are then the capacity; see [Completed].
 	Estimated bool
 }
 
-// amount is in thousandths, as cluster-autoscaler compares; of what is not there it is zero.
+// amount returns thousandths, as cluster-autoscaler compares them; zero for a missing resource.
 func amount(l corev1.ResourceList, name corev1.ResourceName) float64 {
 	q, ok := l[name]
 	if !ok {
@@ -34,7 +36,7 @@ func amount(l corev1.ResourceList, name corev1.ResourceName) float64 {
 	return milliValue(q)
 }
 
-// milliValue does not overflow, unlike the MilliValue of a quantity above 9e15.
+// milliValue does not overflow, unlike MilliValue for a quantity above 9e15.
 func milliValue(q resource.Quantity) float64 {
 	if whole, ok := q.AsInt64(); ok {
 		return float64(whole) * 1000
@@ -45,8 +47,9 @@ func milliValue(q resource.Quantity) float64 {
 	return float64(q.MilliValue())
 }
 
-// within reports whether two amounts differ by no more than a part of the larger. Equal ones are so
-// whatever the ratio, and that is why dividing templates ends even with a ratio that is no number.
+// within reports whether two amounts differ by at most a part of the larger one. Equal amounts
+// always do, whatever the ratio; therefore dividing templates ends even with a ratio that is not a
+// number.
 func within(x, y, ratio float64) bool {
 	return x == y || max(x, y)-min(x, y) <= max(x, y)*ratio
 }

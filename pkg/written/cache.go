@@ -18,31 +18,31 @@ type Store interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// Cache holds what the API server answered last about objects of one kind, until the store of their informer shows as much. A
-// controller that asks it never decides on objects that are older than its own writes: that is how controllers write things
-// twice and undo their own work.
+// Cache remembers the last answers of the API server about objects of one kind, until the store of
+// their informer shows as much. A controller that uses it never decides on objects that are older
+// than its own writes. Such decisions write things twice, or undo the controller's own work.
 //
-// It forgets by itself. An answer is out of date once the store shows the object at that version or later, has come past that
-// version without it, which means that the object is gone, or has gone back, which means that the cluster was restored from a
-// backup.
+// It forgets by itself. An answer is out of date once the store shows the object at that version or
+// later; once the store has passed that version without the object, so that it was deleted; or once
+// the store has gone back, because the cluster was restored from a backup.
 type Cache[T metav1.Object] struct {
 	store Store
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
 	answers map[string]answer[T]
-	// limit is how many answers there may be until those that are out of date are removed.
+	// limit is the number of answers at which those that are out of date are removed.
 	limit int
 }
 
 type answer[T metav1.Object] struct {
 	object T
 	at     time.Time
-	// synced is how far the store was when the answer came.
+	// synced is how far the store was when the answer arrived.
 	synced string
 }
 
-// NewCache returns a cache beside the store of an informer. The clock is the real one where it is nil.
+// NewCache returns a cache for the store of an informer. If the clock is nil, it is the real one.
 func NewCache[T metav1.Object](store Store, c clock.PassiveClock) *Cache[T] {
 	if c == nil {
 		c = clock.RealClock{}
@@ -66,13 +66,14 @@ func (c *Cache[T]) Record(object T) {
 	}
 }
 
-// Newest is the latest of what the caller has read in the store, what is there now, and what was answered.
+// Newest returns the newest of three versions: what the caller has read from the store, what the
+// store contains now, and what the API server answered.
 func (c *Cache[T]) Newest(read T) T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := storeKey(read)
 	a, known := c.answers[key]
-	current := known && !c.outdated(key, a) // before the store is read: what is read then is as new at least
+	current := known && !c.outdated(key, a) // before the store is read, so that what is read then is at least as new
 	if shown, there := c.storedObject(key); there && isAsNew(shown, read) {
 		read = shown
 	}
@@ -139,7 +140,7 @@ func (c *Cache[T]) outdated(key string, a answer[T]) bool {
 }
 
 func (c *Cache[T]) storedObject(key string) (object T, there bool) {
-	item, _, _ := c.store.GetByKey(key) // fails for no key
+	item, _, _ := c.store.GetByKey(key) // fails only without a key
 	object, there = item.(T)
 	return object, there
 }

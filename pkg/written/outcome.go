@@ -43,8 +43,8 @@ func Outcome(err error) Result {
 	return Refused
 }
 
-// Answered reports whether a read of one object found out what is stored: the object, or that there is none. A read
-// that was denied, throttled or lost reveals neither.
+// Answered reports whether a read of one object revealed what is stored: the object, or that it
+// does not exist. A read that was denied, throttled or lost reveals neither.
 func Answered(err error) bool {
 	if err == nil {
 		return true

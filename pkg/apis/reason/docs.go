@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Pages are the pages that contain tables, by their path in the repository. Each table has a name there.
+// Pages contains the pages with tables, by their path in the repository. Each table has a name
+// there.
 var Pages = map[string]map[string]interface{ markdown() string }{
 	"docs/reserve.md":                               {"ReserveReady": ReserveReady},
 	"docs/gardener.md":                              {"RightsGranted": RightsGranted},
@@ -20,7 +21,7 @@ var Pages = map[string]map[string]interface{ markdown() string }{
 	"docs/zones.md":                                 {"PoolExcessSpread": PoolExcessSpread, "ZonesBalanced": ZonesBalanced},
 }
 
-// Render returns a page with its tables as they are now. Each is between two marks with its name.
+// Render returns a page with its tables updated. Each table is between two marks with its name.
 func Render(path, page string) (string, error) {
 	for name, table := range Pages[path] {
 		begin, end := fmt.Sprintf("<!-- begin: reasons of %s, by make generate -->\n", name), fmt.Sprintf("<!-- end: reasons of %s -->\n", name)
@@ -64,7 +65,7 @@ func (c Conditions) markdown() string {
 	})
 }
 
-// first is 1 for the condition that sums up all others.
+// first is 1 for the condition that summarizes all others.
 func first(condition string) int {
 	if condition == "Ready" {
 		return 1
@@ -80,7 +81,7 @@ func (r Reason) cells() []string {
 	return []string{"`" + r.Name + "`", r.Meaning, strings.ReplaceAll(remedy, " -n NAMESPACE", "")}
 }
 
-// write returns a table in Markdown. A first column without a name is left out.
+// write returns a Markdown table. If the first column has no name, it is left out.
 func write(columns []string, rows func(row func(cells ...string))) string {
 	var b strings.Builder
 	row := func(cells ...string) {

@@ -2,8 +2,9 @@
 
 package reason
 
-// Federation explains the conditions of a FederatedHorizontalPodAutoscaler. While nothing can be planned, or the object is being
-// deleted, all but Ready and ClustersUnreachable are Unknown with the reason of Ready.
+// Federation explains the conditions of a FederatedHorizontalPodAutoscaler. While nothing can be
+// planned, or the object is being deleted, all conditions except Ready and ClustersUnreachable are
+// Unknown with the reason of Ready.
 var Federation = Conditions{
 	"Ready": {
 		{Name: "UnderControl", Status: True, Meaning: "The hub manages all selected clusters."},
@@ -46,8 +47,8 @@ var Federation = Conditions{
 	},
 }
 
-// Clusters explains the states of clusters in the status of a FederatedHorizontalPodAutoscaler. Those that are Joining, Leaving or Idle
-// need no explanation, and Frozen has the reason of the autoscaler there.
+// Clusters explains the states of clusters in the status of a FederatedHorizontalPodAutoscaler.
+// Joining, Leaving and Idle need no explanation; Frozen has the reason of the cluster's autoscaler.
 var Clusters = Table{
 	{Name: "Stuck", Status: "Used", Meaning: "Requested replicas do not become ready.", Remedy: "see why pods do not become ready there"},
 	{Name: "NoWorkload", Status: "Used", Meaning: "The workload does not exist there. After `rebalance.startTimeoutSeconds`, other clusters get its share if they need it.",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reason explains the reasons of the conditions that Evenkeel sets. Each has one entry. The controllers take the status of a
-// condition from it, kubectl evenkeel prints its meaning and its remedy, and the tables in docs/ are generated from it.
+// Package reason explains the reasons of the conditions that Evenkeel sets. Each has one entry.
+// Controllers take the status of a condition from it, kubectl evenkeel prints its meaning and its
+// remedy, and the tables in docs/ are generated from it.
 package reason
 
 import "strings"
@@ -22,23 +23,24 @@ type Reason struct {
 	Status Status
 	// Meaning describes the situation, in Markdown.
 	Meaning string
-	// Remedy is what a person can do. NAMESPACE and NAME stand for those of the MachineDeployment. It is empty where there is nothing
-	// to do.
+	// Remedy is what a person can do; empty if there is nothing to do. NAMESPACE and NAME stand for
+	// those of the MachineDeployment.
 	Remedy string
-	// Passing reasons end without help. Nobody has to act unless one lasts.
+	// Passing reasons end without help. Nothing needs to be done unless one lasts.
 	Passing bool
-	// Event is the reason of the event that is recorded when the condition takes this reason, if any. It is a Warning unless Status is
-	// True.
+	// Event is the reason of the event that is recorded when the condition takes this reason, if
+	// any. It is a Warning unless Status is True.
 	Event string
 }
 
-// Table has the reasons of one condition, those without a problem first.
+// Table contains the reasons of one condition, those without a problem first.
 type Table []Reason
 
-// Conditions are the tables of all conditions of one kind, by type.
+// Conditions contains the tables of all conditions of one kind, by type.
 type Conditions map[string]Table
 
-// Find returns the entry of a reason, or one that has only its name and the status Unknown.
+// Find returns the entry of a reason. For an unknown reason, the entry contains only its name and
+// the status Unknown.
 func (t Table) Find(name string) Reason {
 	for _, r := range t {
 		if r.Name == name {
@@ -56,5 +58,5 @@ func (r Reason) RemedyFor(namespace, name string) string {
 	return plain.Replace(strings.NewReplacer("NAMESPACE", namespace, "NAME", name).Replace(r.Remedy))
 }
 
-// plain drops the marks of code.
+// plain removes the backquotes of code.
 var plain = strings.NewReplacer("`", "")

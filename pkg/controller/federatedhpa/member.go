@@ -26,7 +26,7 @@ import (
 type member struct {
 	registration Registration
 	o            *Options
-	changed      func(keys ...string) // no key: anything may have changed
+	changed      func(keys ...string) // without keys, anything may have changed
 
 	client    *http.Client
 	dynamic   dynamic.Interface

@@ -16,7 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// How many machines are served at once: each stands for a computer of its own, the API server for all.
+// How many machines are served concurrently: each represents a computer of its own, but all share
+// the API server.
 const parallel = 8
 
 // applyPlan carries the plan out.
@@ -34,7 +35,7 @@ func (d *Driver) applyPlan(ctx context.Context, p Plan) error {
 	return atOnce(parallel, steps)
 }
 
-// atOnce takes the steps in order, some at a time, and joins their errors.
+// atOnce takes the steps in order, several at a time, and joins their errors.
 func atOnce(limit int, steps []func() error) error {
 	errs := make([]error, len(steps))
 	places := make(chan struct{}, limit)
@@ -50,7 +51,7 @@ func atOnce(limit int, steps []func() error) error {
 	return errors.Join(errs...)
 }
 
-// register makes the Node, unless the machine was deleted meanwhile.
+// register creates the Node, unless the machine was deleted in the meantime.
 func (d *Driver) register(ctx context.Context, v VM) error {
 	leave, err := d.turns.acquire(ctx, v.Name)
 	if err != nil {
@@ -111,8 +112,9 @@ func (d *Driver) recordDeath(ctx context.Context, v VM) error {
 	return nil
 }
 
-// change gives a Node its new face. The annotation goes first when kwok is to let go, which would otherwise make the
-// Node Ready again, and last when it is to take over: a half done change is then seen and done again.
+// change updates a Node. If kwok is to release the Node, the annotation is written first, because
+// kwok would otherwise make the Node Ready again. If kwok is to take over, it is written last, so
+// that an interrupted change is noticed and completed.
 func (d *Driver) change(ctx context.Context, c Change) error {
 	version := c.Node.ResourceVersion
 	var err error

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CreateMachine records the machine, if it does not exist, and returns; Run boots it.
+// CreateMachine records the machine, if it does not exist yet, and returns. Run boots it.
 func (d *Driver) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func (d *Driver) createVM(ctx context.Context, name, class string, spec Spec) (V
 	return v, nil
 }
 
-// remember writes the record. One that is there already was written by a call whose answer got lost: that machine it is.
+// remember writes the record. If it exists already, an earlier call whose answer was lost wrote it,
+// and that machine counts.
 func (d *Driver) remember(ctx context.Context, v VM) (VM, error) {
 	config, err := recordOf(v, d.Namespace)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Delay is how long machines take to boot: one and the same time ("2s"), or any time between two.
+// Delay is how long machines take to boot: a fixed time ("2s"), or any time between two.
 type Delay struct {
 	From, To time.Duration
 }
@@ -44,7 +44,7 @@ func (d *Delay) decode(raw []byte) error {
 	return nil
 }
 
-// duration is written as Go writes it ("1m30s") and not negative.
+// duration parses a non-negative duration in Go's format ("1m30s").
 type duration time.Duration
 
 func (d *duration) decode(raw []byte) error {

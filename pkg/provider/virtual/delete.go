@@ -14,7 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DeleteMachine deletes the Node, then forgets the machine. What is gone already is no error.
+// DeleteMachine deletes the Node, then forgets the machine. If they are gone already, that is no
+// error.
 func (d *Driver) DeleteMachine(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func (d *Driver) deleteNode(ctx context.Context, machine string) error {
 	return err
 }
 
-// isVirtual: some machine of this cloud was the Node, be it remembered or not.
+// isVirtual reports whether the Node was a machine of this cloud, whether that is still recorded or
+// not.
 func isVirtual(node *corev1.Node) bool {
 	return strings.HasPrefix(node.Spec.ProviderID, scheme) && strings.Contains(node.Spec.ProviderID, "/"+node.Name+"/")
 }

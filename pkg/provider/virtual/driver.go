@@ -28,14 +28,14 @@ type Options struct {
 	Namespace string
 	Control   kubernetes.Interface
 	Machines  machineclient.MachinesGetter
-	// Target is the cluster of the Nodes; nil where there is none.
+	// Target is the cluster of the Nodes; nil if there is none.
 	Target   kubernetes.Interface
 	Recorder record.EventRecorder
-	// Clock, the real one by default.
+	// Clock is the real one unless set.
 	Clock clock.Clock
 }
 
-// Driver is the cloud. Load it, then keep it running beside the machine controller that calls it.
+// Driver is the cloud. Load it first, then run it beside the machine controller that calls it.
 type Driver struct {
 	Options
 	fleet  fleet
@@ -46,7 +46,7 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New makes a driver; it does nothing yet.
+// New returns a driver. It does nothing yet.
 func New(o Options) *Driver {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -56,8 +56,8 @@ func New(o Options) *Driver {
 	return d
 }
 
-// Load reads the records and the faults. Before that every request is answered Unavailable, so no machine is lost or
-// made twice for want of memory.
+// Load reads the records and the faults. Until then, every request fails with Unavailable, so that
+// no machine is lost or created twice.
 func (d *Driver) Load(ctx context.Context) error {
 	records, err := d.Control.CoreV1().ConfigMaps(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: RecordLabel})
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *Driver) InitializeMachine(context.Context, *driver.InitializeMachineReq
 	return nil, refuse(codes.Unimplemented, "virtual machines need no initialization")
 }
 
-// GetVolumeIDs knows no volumes: MCM then does not wait for them to be detached.
+// GetVolumeIDs returns no volumes, so MCM does not wait until they are detached.
 func (d *Driver) GetVolumeIDs(context.Context, *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
 	return &driver.GetVolumeIDsResponse{}, nil
 }
@@ -127,15 +127,15 @@ func (d *Driver) usable() error {
 	return nil
 }
 
-// faultOf returns the present fault of the machine.
+// faultOf returns the machine's present fault.
 func (d *Driver) faultOf(v VM) Fault {
 	return d.faults.Load().ForMachine(v.Hardware.Zone, v.Class, v.Name)
 }
 
-// wakeLoop lets the loop plan again.
+// wakeLoop makes the loop plan again.
 func (d *Driver) wakeLoop() {
 	select {
 	case d.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it will run anyway
 	}
 }

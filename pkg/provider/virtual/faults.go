@@ -14,31 +14,33 @@ import (
 )
 
 const (
-	// FaultsConfigMap, in the namespace of the machines, holds the faults under FaultsKey.
+	// FaultsConfigMap, in the namespace of the machines, contains the faults under FaultsKey.
 	FaultsConfigMap = "virtual-provider"
 	FaultsKey       = "faults.yaml"
 )
 
-// Faults is what goes wrong at present, for zones, for MachineClasses and for single machines, by their names.
+// Faults contains the present faults of zones, MachineClasses and single machines, by name.
 type Faults struct {
 	Zones, Classes, Machines named[string, Fault]
 }
 
-// Fault is what goes wrong for one machine. The zero Fault is none.
+// Fault is the fault of one machine. The zero value means none.
 type Fault struct {
-	// Outage: no machine can be made, ResourceExhausted.
+	// Outage: no machine can be created; ResourceExhausted.
 	Outage bool
-	// CreateError is what CreateMachine answers; codes.OK for none. It beats Outage.
+	// CreateError is the result of CreateMachine; codes.OK for none. It takes precedence over
+	// Outage.
 	CreateError codes.Code
-	// ExtraBootDelay makes boots longer, also those under way, for as long as the fault lasts.
+	// ExtraBootDelay prolongs boots, including those in progress, while the fault lasts.
 	ExtraBootDelay time.Duration
-	// Ready, Unknown or False, cuts the node off: kwok lets go of it. A machine that still boots does not register.
+	// Ready, if Unknown or False, cuts the Node off: kwok releases it. A machine that is still
+	// booting does not register.
 	Ready corev1.ConditionStatus
-	// Dead machines never come back, also when the fault has gone.
+	// Dead machines never come back, even after the fault is removed.
 	Dead bool
-	// Conditions of the node, such as DiskPressure.
+	// Conditions of the Node, such as DiskPressure.
 	Conditions map[corev1.NodeConditionType]corev1.ConditionStatus
-	// StuckDelete: DeleteMachine answers DeadlineExceeded and does nothing.
+	// StuckDelete: DeleteMachine does nothing and returns DeadlineExceeded.
 	StuckDelete bool
 }
 
@@ -52,7 +54,7 @@ func (f Faults) ForMachine(zone, class, machine string) Fault {
 	return sum
 }
 
-// overriddenBy returns the fault, overridden by a narrower one.
+// overriddenBy returns the fault, overridden by a more specific one.
 func (f Fault) overriddenBy(narrower Fault) Fault {
 	f.Outage = f.Outage || narrower.Outage
 	f.Dead = f.Dead || narrower.Dead
@@ -75,7 +77,7 @@ func (f Fault) overriddenBy(narrower Fault) Fault {
 	return f
 }
 
-// create is the code with which CreateMachine is answered.
+// create returns the code with which CreateMachine fails.
 func (f Fault) create() codes.Code {
 	if f.CreateError == codes.OK && f.Outage {
 		return codes.ResourceExhausted
@@ -83,7 +85,8 @@ func (f Fault) create() codes.Code {
 	return f.CreateError
 }
 
-// ParseFaults reads the data of the ConfigMap. No data, or none under the key, means no faults.
+// ParseFaults parses the data of the ConfigMap. Without data, or without the key, there are no
+// faults.
 func ParseFaults(data map[string]string) (Faults, error) {
 	for key := range data {
 		if key != FaultsKey {
@@ -128,7 +131,7 @@ func (f *Fault) decode(raw []byte) error {
 	return nil
 }
 
-// status of a condition; YAML reads a bare True as a boolean, which is meant as well.
+// status of a condition. YAML reads a bare True as a boolean, which is accepted, too.
 type status corev1.ConditionStatus
 
 func (s *status) decode(raw []byte) error {

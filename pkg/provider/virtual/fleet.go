@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// fleet is what the leading process, the only one that writes records, knows of its machines.
+// fleet is what the leading process knows about its machines. Only this process writes records.
 type fleet struct {
 	mu     sync.Mutex
 	loaded bool
 	vms    map[string]VM
-	// claims are machines that are being made, by class: they count against the quota.
+	// claims are machines that are being created, by class. They count against the quota.
 	claims map[string]string
 }
 
@@ -45,8 +45,7 @@ func (f *fleet) allVMs() []VM {
 	return slices.Collect(maps.Values(f.vms))
 }
 
-// reserveSlot takes a slot of the class's quota; false if none is left. put or remove gives it
-// back.
+// reserveSlot takes a slot of the class's quota; false if none is left. put or remove frees it.
 func (f *fleet) reserveSlot(name, class string, quota *int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +85,7 @@ func (f *fleet) remove(name string) {
 	delete(f.vms, name)
 }
 
-// registered notes that the machine's Node was made.
+// registered records that the machine's Node was created.
 func (f *fleet) registered(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// KwokAnnotation with KwokFake gives a Node to kwok: Lease, readiness and pods. With KwokHeld the driver has taken
-	// it back for as long as a fault lasts.
+	// KwokAnnotation with the value KwokFake makes kwok serve a Node: Lease, readiness and pods.
+	// With KwokHeld, the driver serves the Node itself while a fault lasts.
 	KwokAnnotation = "kwok.x-k8s.io/node"
 	KwokFake       = "fake"
 	KwokHeld       = "held"
 
-	// reasonHealthy and reasonFault are on the conditions that the driver writes.
+	// reasonHealthy and reasonFault are the reasons of the conditions that the driver writes.
 	reasonHealthy = "VirtualMachine"
 	reasonFault   = "VirtualFault"
 
-	// kubeletVersion is what no release has but a parser of versions takes.
+	// kubeletVersion is not a real release, but parsers of versions accept it.
 	kubeletVersion = "v0.0.0-virtual"
 )
 
-// healthy is the state of each condition that a kubelet reports, when all is well.
+// healthy contains the status of each condition that a kubelet reports if all is well.
 var healthy = []corev1.NodeCondition{
 	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
 	{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},
@@ -36,7 +36,8 @@ var healthy = []corev1.NodeCondition{
 	{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
 }
 
-// nodeOf is the Node with which a machine registers. The taints are those of the Machine's node template, as it is now.
+// nodeOf returns the Node with which a machine registers. Its taints are those of the Machine's
+// node template now.
 func nodeOf(v VM, taints []corev1.Taint, f Fault, now time.Time) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,7 +82,7 @@ func labelsOf(v VM) map[string]string {
 func applyTaints(node *corev1.Node, taints []corev1.Taint) {
 	applied := v1alpha1.NodeTemplateSpec{}
 	for _, t := range taints {
-		t.TimeAdded = nil // MCM compares the pointer and would write the Node for ever
+		t.TimeAdded = nil // MCM compares the pointer and would write the Node forever
 		applied.Spec.Taints = append(applied.Spec.Taints, t)
 	}
 	node.Spec.Taints = append(node.Spec.Taints, applied.Spec.Taints...)

@@ -11,36 +11,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// View is all that a plan depends on.
+// View is everything that a plan depends on.
 type View struct {
 	Now    time.Time
 	VMs    []VM
 	Faults Faults
 	// Nodes of the target cluster by name.
 	Nodes map[string]*corev1.Node
-	// Nodeless: there is no target cluster.
+	// Nodeless reports whether there is no target cluster.
 	Nodeless bool
 }
 
-// Plan is what is to be done now. The zero Plan is at rest.
+// Plan is what to do now. The zero value is at rest.
 type Plan struct {
-	// Register these: their boot is over.
+	// Register these: their boot has ended.
 	Register []VM
-	// Bury these: they die now, which their records must remember.
+	// Bury these: they die now, and their records must say so.
 	Bury []VM
 	// Change these Nodes.
 	Change []Change
-	// Again is when time alone changes the plan; zero for never.
+	// Again is when the plan changes without an event; zero for never.
 	Again time.Time
 }
 
-// Change is a new face for one Node.
+// Change is a change of one Node.
 type Change struct {
 	VM   VM
 	Node *corev1.Node // as it was when the change was decided
-	// Kwok is the new value of KwokAnnotation, or empty to leave it.
+	// Kwok is the new value of KwokAnnotation; empty to keep it.
 	Kwok string
-	// Conditions to set; others stay.
+	// Conditions to set. Others stay.
 	Conditions []corev1.NodeCondition
 }
 
@@ -73,7 +73,7 @@ func byDue(a, b VM) int {
 func (p *Plan) register(v VM, f Fault, now time.Time) {
 	due := v.registersAt(f)
 	switch {
-	case f.Ready != "": // cut off or dead: whoever ends that ends the wait
+	case f.Ready != "": // cut off or dead: whatever ends that causes a new plan
 	case !due.After(now):
 		p.Register = append(p.Register, v)
 	case p.Again.IsZero() || due.Before(p.Again):
@@ -97,9 +97,10 @@ func (p *Plan) change(v VM, f Fault, node *corev1.Node, now time.Time) {
 	}
 }
 
-// faulty is what the conditions lack to show the fault, or still show of one that has gone: every condition but Ready
-// is False when all is well. A node that is not Ready for another reason is left so: kube-controller-manager says
-// Unknown of a node it has not heard of.
+// faulty returns the conditions to change so that they show the fault, or no longer show one that
+// has ended: if all is well, every condition except Ready is False. If a Node is not Ready for
+// another reason, that stays: kube-controller-manager sets Unknown for a Node that has stopped
+// reporting.
 func faulty(f Fault, conditions []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
 	current := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, c := range conditions {

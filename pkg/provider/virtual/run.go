@@ -18,10 +18,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// How long to wait after something could not be done.
+// How long to wait after an operation has failed.
 const retryPeriod = time.Second
 
-// Run boots machines and carries faults out until ctx ends. No goroutine of it outlives it.
+// Run boots machines and applies faults until ctx ends. It returns after all its goroutines have
+// ended.
 func (d *Driver) Run(ctx context.Context) error {
 	if !d.fleet.isLoaded() {
 		return errors.New("run virtual machines: they are not loaded")
@@ -71,7 +72,7 @@ func (d *Driver) buildView(nodes corelisters.NodeLister) View {
 		return view
 	}
 	view.Nodes = map[string]*corev1.Node{}
-	list, _ := nodes.List(labels.Everything()) // from memory: cannot fail
+	list, _ := nodes.List(labels.Everything()) // from memory, so it cannot fail
 	for _, node := range list {
 		view.Nodes[node.Name] = node
 	}
@@ -84,7 +85,7 @@ func (d *Driver) buildView(nodes corelisters.NodeLister) View {
 	return view
 }
 
-// watches are the informers of one Run.
+// watches contains the informers of one Run.
 type watches struct {
 	faults, nodes informers.SharedInformerFactory
 }

@@ -12,38 +12,41 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Most pods a node runs where the class does not say, as with a kubelet.
+// The maximum number of pods on a Node unless the class defines it. It is a kubelet's default.
 const defaultPods = "110"
 
 // Spec is the providerSpec of a MachineClass.
 type Spec struct {
 	Hardware
-	// BootDelay is the time from CreateMachine to the registration of the Node. Default 0: at once.
+	// BootDelay is the time from CreateMachine to the registration of the Node. Default 0.
 	BootDelay Delay
-	// Quota is the most machines of this class that may exist; one more is answered ResourceExhausted. Default: none.
+	// Quota is the maximum number of machines of this class. Beyond it, CreateMachine fails with
+	// ResourceExhausted. By default, there is none.
 	Quota *int
 }
 
-// Hardware is what a machine is made of; its record keeps it, so that it outlives changes of the class.
+// Hardware describes a machine. The record of the machine contains it, so that it outlives changes
+// of the class.
 type Hardware struct {
 	Zone         string `json:"zone"`
 	Region       string `json:"region"`
 	InstanceType string `json:"instanceType"`
 	// Architecture is amd64 (default) or arm64.
 	Architecture string `json:"architecture"`
-	// Capacity has at least cpu and memory, and 110 pods unless it defines another number.
+	// Capacity contains at least cpu and memory, and 110 pods unless it defines another number.
 	Capacity corev1.ResourceList `json:"capacity"`
-	// Allocatable is what Capacity leaves for pods. What it does not name is as in Capacity.
+	// Allocatable is what Capacity leaves for pods. Resources that it does not contain are as in
+	// Capacity.
 	Allocatable corev1.ResourceList `json:"allocatable"`
 	// StartupTaint is on the Node from its registration until another component removes it; the
 	// driver never does.
 	StartupTaint *corev1.Taint `json:"startupTaint,omitempty"`
-	// TaintsAtRegistration is false where the template's taints are left to MCM, which takes some seconds: as with
-	// clouds whose kubelets know nothing of them. Default true.
+	// TaintsAtRegistration is false if MCM adds the template's taints, which takes some seconds, as
+	// in clouds whose kubelets do not know them. Default true.
 	TaintsAtRegistration bool `json:"taintsAtRegistration"`
 }
 
-// ParseSpec reads a providerSpec. Its errors name the field and say what it should be.
+// ParseSpec parses a providerSpec. Its errors name the field and the expected value.
 func ParseSpec(raw []byte) (Spec, error) {
 	s := Spec{Hardware: Hardware{Architecture: "amd64", TaintsAtRegistration: true}}
 	var capacity, allocatable named[corev1.ResourceName, quantity]
@@ -65,7 +68,7 @@ func ParseSpec(raw []byte) (Spec, error) {
 	return s, nil
 }
 
-// complete fills defaults in and finds what no single field can tell.
+// complete sets defaults, and checks fields that depend on each other.
 func (s *Spec) complete() error {
 	if _, said := s.Capacity[corev1.ResourcePods]; !said {
 		s.Capacity[corev1.ResourcePods] = resource.MustParse(defaultPods)
@@ -96,7 +99,7 @@ func (s *Spec) checkQuota() error {
 	return nil
 }
 
-// labelled: the value becomes a label of the Node.
+// labelled checks a value that becomes a label of the Node.
 func labelled(name, value string) error {
 	if value == "" {
 		return atPath(name, errors.New("is required"))

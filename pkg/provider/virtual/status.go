@@ -13,18 +13,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// MCM takes the code out of an error's text by counting brackets: with brackets of its own in it, a message makes the
-// code unreadable and costs minutes.
+// MCM finds the code in an error's text by counting brackets. A message with brackets of its own
+// would make the code unreadable, which costs minutes.
 var unbracket = strings.NewReplacer("[", "(", "]", ")")
 
-// refuse is an error that MCM can decode.
+// refuse returns an error that MCM can decode.
 func refuse(code codes.Code, format string, args ...any) error {
 	cause := fmt.Errorf(format, args...)
 	return mcmstatus.WrapError(code, unbracket.Replace(cause.Error()), cause)
 }
 
-// refuseFor wraps an error of the API server. MCM asks again in 5 s for all codes given here but those that only a
-// person can cure.
+// refuseFor wraps an error of the API server. MCM retries after 5 s for all codes used here, except
+// for those that only a user can resolve.
 func refuseFor(what string, err error) error {
 	return refuse(codeOf(err), "%s: %w", what, err)
 }

@@ -33,13 +33,14 @@ func atPath(name string, err error) error {
 	return &fieldError{path: name, err: err}
 }
 
-// decoder is a value that reads itself strictly.
+// decoder is a value that decodes itself strictly.
 type decoder interface {
 	decode(raw []byte) error
 }
 
-// members decodes a JSON object, each member into what target gives for its name. The package decodes by itself so
-// that every complaint names the field, which encoding/json cannot for types with an UnmarshalJSON of their own.
+// members decodes a JSON object, each member into what target returns for its name. The package
+// does not use encoding/json for this, so that every error names the field, even for types with
+// their own UnmarshalJSON.
 func members(raw []byte, target func(name string) (any, error)) error {
 	found := map[string]json.RawMessage{}
 	if err := strictly(raw, &found); err != nil {
@@ -85,7 +86,7 @@ func (f object) decode(raw []byte) error {
 	})
 }
 
-// named is an object whose members are named by the user.
+// named is an object whose member names are chosen by the user.
 type named[K ~string, V any] map[K]V
 
 func (n *named[K, V]) decode(raw []byte) error {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// keyLocks allows one operation at a time to a machine, while others go on. Waiting ends with a
-// context, which it does not for a mutex.
+// keyLocks allows one operation at a time for each machine, without delaying other machines. Unlike
+// for a mutex, waiting ends with a context.
 type keyLocks struct {
 	mu sync.Mutex
 	of map[string]*place
@@ -16,10 +16,10 @@ type keyLocks struct {
 
 type place struct {
 	taken chan struct{}
-	users int // who has it or waits for it; a place nobody uses is forgotten
+	users int // users and waiters; an unused lock is removed
 }
 
-// acquire waits for the lock of that name. The caller calls leave when it is done.
+// acquire waits for the lock of a name. The caller calls leave when it is done.
 func (t *keyLocks) acquire(ctx context.Context, name string) (leave func(), err error) {
 	p := t.reference(name)
 	select {

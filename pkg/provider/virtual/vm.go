@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// RecordLabel is on the ConfigMaps that record machines.
+	// RecordLabel marks the ConfigMaps that record machines.
 	RecordLabel = "evenkeel.machine.sapcloud.io/virtual-machine"
-	// recordPrefix and the machine's name are the name of its record.
+	// recordPrefix, followed by the machine's name, is the name of its record.
 	recordPrefix = "virtual-machine-"
 	recordKey    = "machine.json"
-	// scheme of provider ids, which also tells our Nodes from others.
+	// scheme of provider ids. It also identifies our Nodes.
 	scheme = "virtual:///"
 )
 
@@ -27,16 +27,17 @@ type VM struct {
 	Name     string   `json:"name"`
 	Class    string   `json:"class"`
 	Hardware Hardware `json:"hardware"`
-	// Created and BootDelay decide when the boot is over, but for faults.
+	// Created and BootDelay determine when the boot ends, apart from faults.
 	Created   time.Time     `json:"created"`
 	BootDelay time.Duration `json:"bootDelay"` // nanoseconds
-	// Dead for good.
+	// Dead is permanent.
 	Dead bool `json:"dead,omitempty"`
-	// Registered: the Node was made, by us or by a process before. Not in the record: the Node tells.
+	// Registered reports whether the Node was created, by this process or an earlier one. It is not
+	// recorded: the Node shows it.
 	Registered bool `json:"-"`
 }
 
-// ProviderID of the machine; no other has it, nor one of the same name before or after.
+// ProviderID of the machine. It is unique, even among earlier and later machines of the same name.
 func (v VM) ProviderID() string {
 	return scheme + v.Hardware.Zone + "/" + v.Name + "/" + strconv.FormatInt(v.Created.UnixNano(), 36)
 }
@@ -51,7 +52,7 @@ func (v VM) ownsNode(node *corev1.Node) bool {
 
 func recordName(machine string) string { return recordPrefix + machine }
 
-// recordOf is the ConfigMap that remembers the machine.
+// recordOf returns the ConfigMap that records the machine.
 func recordOf(v VM, namespace string) (*corev1.ConfigMap, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -65,7 +66,7 @@ func recordOf(v VM, namespace string) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// fromRecord reads what recordOf wrote.
+// fromRecord parses what recordOf wrote.
 func fromRecord(config *corev1.ConfigMap) (VM, error) {
 	var v VM
 	if err := strictly([]byte(config.Data[recordKey]), &v); err != nil {

@@ -44,7 +44,7 @@ func (d *Driver) suffer(ctx context.Context, faults Faults) {
 	d.wakeLoop()
 }
 
-// complain records an event about a ConfigMap that cannot be used.
+// complain records an event about an invalid ConfigMap.
 func (d *Driver) complain(ctx context.Context, config *corev1.ConfigMap, reason string, err error) {
 	klog.FromContext(ctx).Info("ConfigMap cannot be used", "configMap", klog.KObj(config), "reason", reason, "err", err)
 	d.Recorder.Event(config, corev1.EventTypeWarning, reason, err.Error())

@@ -15,8 +15,8 @@ type AppliedExcess struct {
 	Machines int32
 	// Max is the upper bound that Machines was computed for, nil where there was none.
 	Max *int32
-	// Counted is how many of Machines spec.replicas includes, and Replicas what spec.replicas was when that was written. Both are
-	// 0 where spec.replicas includes none.
+	// Counted is how many of Machines spec.replicas includes, and Replicas is the value of
+	// spec.replicas when that was written. Both are 0 if spec.replicas includes none.
 	Counted, Replicas int32
 }
 
@@ -24,8 +24,9 @@ var appliedExcessRegexp = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^` + countPattern + `(,max=` + countPattern + `)?(,counted=` + countPattern + `,replicas=` + countPattern + `)?$`)
 })
 
-// ParseAppliedExcess reads the value of [AppliedExcessAnnotation]: "2", or "2,max=5" where bounds exist; and where spec.replicas includes
-// some of these machines, also how many and of how many replicas: "2,max=5,counted=1,replicas=4".
+// ParseAppliedExcess parses the value of [AppliedExcessAnnotation]: "2", or "2,max=5" if there are
+// bounds. If spec.replicas includes some of these machines, it also contains how many, and the
+// number of replicas: "2,max=5,counted=1,replicas=4".
 func ParseAppliedExcess(text string) (AppliedExcess, error) {
 	parts := appliedExcessRegexp().FindStringSubmatch(text)
 	if parts == nil {

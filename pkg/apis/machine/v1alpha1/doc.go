@@ -6,8 +6,8 @@
 // spec.excessReplicas, the number of machines to keep in reserve, and its status contains the number of machines in reserve.
 // Machine, MachineSet and MachineClass are machine-controller-manager's own Go types, under their own names.
 //
-// The package also defines Evenkeel's annotations, and the grammar of those that users write (see [ParseBounds] and
-// [ParseExcess]): they are part of the API like the fields.
+// The package also defines Evenkeel's annotations, and the grammar of those that users write (see
+// [ParseBounds] and [ParseExcess]). They are part of the API, like the fields.
 //
 // +groupName=machine.sapcloud.io
 // +k8s:deepcopy-gen=package

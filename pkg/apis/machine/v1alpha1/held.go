@@ -9,30 +9,33 @@ import (
 )
 
 const (
-	// ReserveTaintKey is the key of the taint that keeps workload off a machine in reserve. Its prefix makes
-	// cluster-autoscaler leave it out of the node templates it makes of such machines.
+	// ReserveTaintKey is the key of the taint that keeps workload off a machine in reserve. Because
+	// of its prefix, cluster-autoscaler omits it from the node templates that it derives from such
+	// machines.
 	ReserveTaintKey = "status-taint.cluster-autoscaler.kubernetes.io/excess-reserve"
 
-	// ScaleDownDisabledAnnotation, on a Node, is cluster-autoscaler's: it does not remove a machine in reserve for being
-	// empty.
+	// ScaleDownDisabledAnnotation, on a Node, belongs to cluster-autoscaler: it keeps
+	// cluster-autoscaler from deleting a reserve machine because it is empty.
 	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
-	// WantedExcessAnnotation, on a MachineDeployment, is what spec.excessReplicas said last. Where the field is dropped
-	// by a client that does not own it, it is restored from here; see [ExcessOwnersAnnotation]. The machine-taint
-	// controller writes it.
+	// WantedExcessAnnotation, on a MachineDeployment, is the last value of spec.excessReplicas. If
+	// a client that does not own the field drops it, it is restored from here; see
+	// [ExcessOwnersAnnotation]. The machine-taint controller writes it.
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 
-	// DrainReserveAnnotation, on a MachineDeployment, removes the reserve with the value "true", whatever else asks for one:
-	// what is asked for stays written down, and counts again when the annotation is removed or "false". See
-	// [ParseDrainReserve]. The user writes it, or kubectl evenkeel drain-reserve.
+	// DrainReserveAnnotation, on a MachineDeployment, removes the reserve if its value is "true",
+	// whatever else requests one. Those requests stay in place, and count again when the annotation
+	// is removed or "false". See [ParseDrainReserve]. The user writes it, or kubectl evenkeel
+	// drain-reserve.
 	DrainReserveAnnotation = AnnotationPrefix + "drain-reserve"
 
-	// ReturnedAnnotation, on a MachineDeployment, names machines in reserve that were named for deletion and for which
-	// replicas was given back, separated by commas: once each. The machine-taint controller writes it.
+	// ReturnedAnnotation, on a MachineDeployment, lists reserve machines that were named for
+	// deletion and for which replicas were restored, separated by commas. Each is restored once.
+	// The machine-taint controller writes it.
 	ReturnedAnnotation = AnnotationPrefix + "returned"
 
-	// ReserveReady is the condition of a MachineDeployment with a reserve: True when the reserve is as large as it is
-	// meant to be and all of it is ready.
+	// ReserveReady is the condition of a MachineDeployment with a reserve: True when the reserve
+	// has its desired size and all its machines are ready.
 	ReserveReady mcm.MachineDeploymentConditionType = "ReserveReady"
 )
 
