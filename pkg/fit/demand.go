@@ -43,6 +43,8 @@ type Packing struct {
 	Opened []int
 	// Uncreated is how many pods that will be created have a place, by node.
 	Uncreated map[string]int
+	// UncreatedLike is the same for each [Uncreated.Like], or for the first of those that are alike.
+	UncreatedLike map[*Pod]map[string]int
 	// Left are the pods without a place.
 	Left []*Pod
 	// Unfinished are pods that were not fully considered; see [MaxWork].

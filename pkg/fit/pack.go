@@ -246,7 +246,7 @@ func (k *packer) waiting() bool {
 }
 
 func (k *packer) result() Packing {
-	p := Packing{Opened: k.opened, Left: k.left, Uncreated: map[string]int{}, Work: k.room.work - k.began}
+	p := Packing{Opened: k.opened, Left: k.left, Uncreated: map[string]int{}, UncreatedLike: map[*Pod]map[string]int{}, Work: k.room.work - k.began}
 	placed := map[*shape]int{}
 	for _, step := range k.steps {
 		s := step.shape
@@ -256,7 +256,7 @@ func (k *packer) result() Packing {
 		if node := k.room.slots[step.slot].node.Name; placed[s] < len(s.pods) {
 			p.Places = append(p.Places, Place{Pod: s.pods[placed[s]], Node: node})
 		} else {
-			p.Uncreated[node]++
+			p.addUncreated(s.like, node)
 		}
 		placed[s]++
 	}
@@ -269,4 +269,12 @@ func (k *packer) result() Packing {
 		}
 	}
 	return p
+}
+
+func (p *Packing) addUncreated(like *Pod, node string) {
+	if p.UncreatedLike[like] == nil {
+		p.UncreatedLike[like] = map[string]int{}
+	}
+	p.Uncreated[node]++
+	p.UncreatedLike[like][node]++
 }

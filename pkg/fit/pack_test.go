@@ -87,6 +87,14 @@ var _ = Describe("Packing", func() {
 		Expect(where(p)).To(Equal("a-0: p-0, a-1: p-1, left: p-2"))
 	})
 
+	It("counts pods that are yet to be created by what they are like", func() {
+		nodes, groups := reserves(group("a", 2))
+		small, large, alike := read(pod("small", "cpu=1")), read(pod("large", "cpu=3")), read(pod("small", "cpu=1"))
+		p := Pack(NewRoom(nodes), Demand{Uncreated: []Uncreated{{Like: small, Count: 2}, {Like: large, Count: 1}, {Like: alike, Count: 1}}}, groups)
+		Expect(p.UncreatedLike).To(Equal(map[*Pod]map[string]int{large: {"a-0": 1}, small: {"a-0": 1, "a-1": 2}}))
+		Expect(p.Uncreated).To(Equal(map[string]int{"a-0": 2, "a-1": 2}))
+	})
+
 	It("leaves the room as it packed it", func() {
 		nodes, groups := reserves(group("a", 2))
 		r := NewRoom(nodes)
