@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -89,21 +88,7 @@ func (c *Controller) daemons() []Daemon {
 	sets, _ = takeFairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, MaxDaemons)
 	var all []Daemon
 	for _, set := range sets {
-		template := &set.Spec.Template
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations}, Spec: template.Spec}
-		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID}}
-		pod.Spec.Tolerations = slices.Concat(template.Spec.Tolerations, daemonTolerations)
-		all = append(all, Daemon{Owner: set.UID, Pod: fit.Read(pod, false)})
+		all = append(all, Daemon{Owner: set.UID, Pod: target.DaemonPod(set)})
 	}
 	return all
-}
-
-// daemonTolerations are the tolerations that every pod of a DaemonSet gets.
-var daemonTolerations = []corev1.Toleration{
-	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-	{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-	{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-	{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-	{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 }

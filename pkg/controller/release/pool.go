@@ -5,8 +5,6 @@ package release
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -21,7 +19,7 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 	p := Pool{
 		Key:      d.Namespace + "/" + d.Name,
 		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
-		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: sampleNode(s),
+		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: similar.SampleNode(s),
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
 		p.Basis.Applied = &text
@@ -38,24 +36,4 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 		}
 	}
 	return p
-}
-
-// sampleNode returns what the Node of a new machine would look like: like an existing Node,
-// otherwise as the MachineClass describes it.
-func sampleNode(s pool.Snapshot) *corev1.Node {
-	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
-		return s.Sample
-	}
-	if s.Class == nil {
-		return nil
-	}
-	template := s.Deployment.Spec.Template.Spec.NodeTemplateSpec
-	t, ok := similar.FromClass(s.Deployment.Name, s.Class.NodeTemplate, template.Labels)
-	if !ok {
-		return nil
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels}, Spec: corev1.NodeSpec{Taints: template.Spec.Taints}}
-	node.Labels[corev1.LabelHostname] = ""
-	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
-	return node
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package similar
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// SampleNode returns what the Node of a new machine would look like: like an existing Node, otherwise as the MachineClass describes it,
+// or nil.
+func SampleNode(s pool.Snapshot) *corev1.Node {
+	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
+		return s.Sample
+	}
+	if s.Class == nil {
+		return nil
+	}
+	template := s.Deployment.Spec.Template.Spec.NodeTemplateSpec
+	t, ok := FromClass(s.Deployment.Name, s.Class.NodeTemplate, template.Labels)
+	if !ok {
+		return nil
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels}, Spec: corev1.NodeSpec{Taints: template.Spec.Taints}}
+	node.Labels[corev1.LabelHostname] = ""
+	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
+	return node
+}
