@@ -16,6 +16,7 @@ var Pages = map[string]map[string]interface{ markdown() string }{
 	"docs/reserve.md":                               {"ReserveReady": ReserveReady},
 	"docs/gardener.md":                              {"RightsGranted": RightsGranted},
 	"docs/spec/reserve.md":                          {"Reserve": Reserve},
+	"docs/spec/capacitybuffer.md":                   {"CapacityBuffer": CapacityBuffer},
 	"docs/spec/balancer.md":                         {"Balancer": Balancer, "targets": Targets},
 	"docs/spec/federatedhorizontalpodautoscaler.md": {"FederatedHorizontalPodAutoscaler": Federation, "clusters": Clusters},
 	"docs/zones.md":                                 {"PoolExcessSpread": PoolExcessSpread, "ZonesBalanced": ZonesBalanced},

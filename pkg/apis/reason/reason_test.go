@@ -42,7 +42,7 @@ var _ = Describe("A table of reasons", func() {
 		for _, table := range []Table{Targets, Clusters} {
 			check(table[0].Name, table, func(int, Reason) bool { return false })
 		}
-		for _, conditions := range []Conditions{Balancer, Federation, Reserve} {
+		for _, conditions := range []Conditions{Balancer, Federation, Reserve, CapacityBuffer} {
 			for name, table := range conditions {
 				check(name, table, func(i int, r Reason) bool { return i == 0 || name == "Ready" && r.Status == True })
 				Expect(table[0].Status).NotTo(Equal(table[1].Status), name)
@@ -75,7 +75,7 @@ var _ = Describe("A table of reasons", func() {
 		for name := range tables {
 			Expect(named).To(HaveKey(name), "no page has it")
 		}
-		Expect(named).To(HaveLen(len(tables) + 5))
+		Expect(named).To(HaveLen(len(tables) + 6))
 	})
 
 	It("is missed in a page without its marks", func() {

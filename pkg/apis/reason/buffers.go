@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reason
+
+// Reasons of the conditions of a CapacityBuffer, beside those that it has in common with other kinds.
+const (
+	// AttributesSetSuccessfully is the reason that cluster-autoscaler gives, too.
+	AttributesSetSuccessfully = "AttributesSetSuccessfully"
+	ReferenceInvalid          = "ReferenceInvalid"
+	PodTemplateNotFound       = "PodTemplateNotFound"
+	WorkloadNotFound          = "WorkloadNotFound"
+	KindNotSupported          = "KindNotSupported"
+	NumberMissing             = "NumberMissing"
+	LimitsDoNotMatch          = "LimitsDoNotMatch"
+	ShapeUnclear              = "ShapeUnclear"
+	TooManyBuffers            = "TooManyBuffers"
+
+	MachinesRequested       = "MachinesRequested"
+	NotReadyForProvisioning = "NotReadyForProvisioning"
+	PoolNotFound            = "PoolNotFound"
+	DoesNotFit              = "DoesNotFit"
+	NoChunks                = "NoChunks"
+	LimitReached            = "LimitReached"
+
+	// ResourceQuotasAllocated is the reason that cluster-autoscaler gives, too.
+	ResourceQuotasAllocated = "ResourceQuotasAllocated"
+	NotLimited              = "NotLimited"
+)
+
+// unprovided are the reasons for which chunks have no machine.
+var unprovided = Table{
+	{Name: NoRoom, Status: False, Meaning: "Bounds leave no room for the machines of all chunks.", Remedy: "raise max in the bounds of a MachineDeployment, or ask for fewer chunks"},
+	{Name: CannotBeMade, Status: False, Meaning: "Machines cannot be created in a MachineDeployment, and others do not have the room to stand in.",
+		Remedy: "see the condition ReserveReady of the MachineDeployments that the message names"},
+	{Name: NoPools, Status: False, Meaning: "No MachineDeployment can hold chunks: one needs bounds with a maximum, and a MachineClass with a nodeTemplate or a ready Node.",
+		Remedy: "set the annotation `evenkeel.machine.sapcloud.io/bounds` on a MachineDeployment"},
+	{Name: PoolNotFound, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/pool` names no MachineDeployment and no worker pool that can hold chunks.", Remedy: "correct the annotation"},
+	{Name: DoesNotFit, Status: False, Meaning: "A chunk fits no empty machine, because of its requests, its node selector, its affinity or its tolerations.",
+		Remedy: "change the pod template, or add a MachineDeployment whose machines a chunk fits"},
+	{Name: LimitReached, Status: False, Meaning: "There are more chunks than are packed onto machines; see the limits in docs/capacity-buffers.md.", Remedy: "ask for fewer chunks"},
+	{Name: NotReadyForProvisioning, Status: False, Meaning: "The shape or the number of chunks is not known.", Remedy: "see the condition ReadyForProvisioning"},
+}
+
+// CapacityBuffer explains the conditions of a CapacityBuffer with the strategy evenkeel.dev/reserved.
+var CapacityBuffer = Conditions{
+	"ReadyForProvisioning": {
+		{Name: AttributesSetSuccessfully, Status: True, Meaning: "The shape and the number of chunks are known."},
+		{Name: ReferenceInvalid, Status: False, Meaning: "The buffer has no reference, or two.", Remedy: "set either `spec.podTemplateRef` or `spec.scalableRef`"},
+		{Name: PodTemplateNotFound, Status: False, Meaning: "The PodTemplate does not exist in the namespace of the buffer.", Remedy: "create it, or correct `spec.podTemplateRef`"},
+		{Name: WorkloadNotFound, Status: False, Meaning: "The workload does not exist in the namespace of the buffer, or has ended.", Remedy: "create it, or correct `spec.scalableRef`"},
+		{Name: KindNotSupported, Status: False, Meaning: "The shape of a chunk cannot be read from a workload of this kind.", Remedy: "use `spec.podTemplateRef` and `spec.replicas`"},
+		{Name: NumberMissing, Status: False, Meaning: "Nothing in the buffer says how many chunks there are.", Remedy: "set `spec.replicas`, `spec.percentage` or `spec.limits`"},
+		{Name: LimitsDoNotMatch, Status: False, Meaning: "`spec.limits` names no resource that a chunk requests.", Remedy: "limit a resource that the pod template requests"},
+		{Name: ShapeUnclear, Status: False, Meaning: "It cannot be decided where a pod of this shape can run.", Remedy: "change what the message names in the pod template"},
+		{Name: TooManyBuffers, Status: False, Meaning: "There are more buffers than are looked at.", Remedy: "delete buffers"},
+	},
+	"Provisioning": append(Table{
+		{Name: MachinesRequested, Status: True, Meaning: "Machines are requested for all chunks."},
+	}, append(unprovided, Reason{Name: NoChunks, Status: True, Meaning: "The buffer has no chunks now: it asks for none, or quotas leave no room for one.", Remedy: "ask for chunks, if you need some"})...),
+	"Ready": append(Table{
+		{Name: Complete, Status: True, Meaning: "There is room for all chunks on machines that are ready."},
+		{Name: Growing, Status: False, Passing: true, Meaning: "Machines are being created.", Remedy: "see the Reserves whose names begin with capacity-buffers"},
+		{Name: NoChunks, Status: True, Meaning: "The buffer has no chunks now: it asks for none, or quotas leave no room for one."},
+	}, unprovided...),
+	"LimitedByQuotas": {
+		{Name: NotLimited, Status: False, Meaning: "ResourceQuotas leave room for all chunks."},
+		{Name: ResourceQuotasAllocated, Status: True, Meaning: "ResourceQuotas of the namespace leave room for fewer chunks. `status.replicas` is what they leave.",
+			Remedy: "raise the quotas, or ask for fewer chunks"},
+	},
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+)
+
+// Withdraw deletes what this controller has created, for where there can be no buffers any more.
+func Withdraw(ctx context.Context, reserves autoscalingclient.ReserveInterface) error {
+	all, err := reserves.List(ctx, metav1.ListOptions{LabelSelector: OwnLabel})
+	if err != nil {
+		return fmt.Errorf("list reserves of buffers: %w", err)
+	}
+	var errs []error
+	for i := range all.Items {
+		errs = append(errs, remove(ctx, reserves, &all.Items[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// apply writes Reserves. One that cannot be written holds up no other.
+func (c *Controller) apply(ctx context.Context, p Plan) error {
+	var errs []error
+	for _, r := range p.Requests {
+		err := c.request(ctx, r)
+		c.metrics.wrote("reserve", err)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) request(ctx context.Context, r Request) (err error) {
+	reserves := c.clients.Reserves.Reserves(c.options.Namespace)
+	var answer *autoscaling.Reserve
+	switch {
+	case r.Machines == 0:
+		return remove(ctx, reserves, r.Reserve)
+	case r.Reserve == nil:
+		answer, err = reserves.Create(ctx, NewReserve(c.options.Namespace, r.Pool, r.Machines), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil // the cache does not show it yet, and will
+		}
+	default:
+		changed := r.Reserve.DeepCopy()
+		changed.Spec = specOf(r.Pool, r.Machines)
+		answer, err = reserves.Update(ctx, changed, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("write reserve %s: %w", r.name(), err))
+	}
+	c.written.Record(answer)
+	klog.FromContext(ctx).V(2).Info("Requested machines for chunks", "machineDeployment", r.Pool, "reserve", answer.Name, "machines", r.Machines)
+	return nil
+}
+
+func remove(ctx context.Context, reserves autoscalingclient.ReserveInterface, r *autoscaling.Reserve) error {
+	err := reserves.Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion}})
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("delete reserve %s: %w", r.Name, err))
+	}
+	klog.FromContext(ctx).V(2).Info("No chunk needs a Reserve any more", "reserve", r.Name)
+	return nil
+}
+
+// report writes the statuses that have changed.
+func (c *Controller) report(ctx context.Context, p Plan) error {
+	var errs []error
+	for _, d := range p.Decisions {
+		errs = append(errs, c.reportOne(ctx, d))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) reportOne(ctx context.Context, d Decision) error {
+	after := d.Buffer.DeepCopy()
+	if after.Status = NewStatus(d, c.options.Clock.Now()); equality.Semantic.DeepEqual(d.Buffer.Status, after.Status) {
+		return nil
+	}
+	answer, err := c.clients.Buffers.CapacityBuffers(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
+	c.metrics.wrote("status", err)
+	if err != nil {
+		return ignoreNotFound(fmt.Errorf("write status of buffer %s/%s: %w", after.Namespace, after.Name, err))
+	}
+	c.statuses.Record(slimBuffer(answer))
+	return nil
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

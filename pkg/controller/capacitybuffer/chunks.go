@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	requests "k8s.io/component-helpers/resource"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+)
+
+// kinds are those that a scalableRef can name, by group.
+var kinds = map[string][]string{
+	"":      {"ReplicationController"},
+	"apps":  {"Deployment", "ReplicaSet", "StatefulSet"},
+	"batch": {"Job"},
+}
+
+func problem(why, format string, arguments ...any) *Problem {
+	return &Problem{Reason: why, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// shape returns one chunk as a pod (law 1), or why that is not known.
+func (b *Buffer) shape() (*corev1.Pod, *Problem) {
+	s := &b.Object.Spec
+	switch {
+	case s.PodTemplateRef != nil && s.ScalableRef != nil:
+		return nil, problem(reason.ReferenceInvalid, "the buffer has both podTemplateRef and scalableRef: remove one")
+	case s.PodTemplateRef != nil && b.Template == nil:
+		return nil, problem(reason.PodTemplateNotFound, "PodTemplate %s does not exist in namespace %s", s.PodTemplateRef.Name, b.Object.Namespace)
+	case s.PodTemplateRef != nil:
+		return chunkOf(b.Object, &b.Template.Template), nil
+	case s.ScalableRef == nil:
+		return nil, problem(reason.ReferenceInvalid, "the buffer has no reference: set podTemplateRef or scalableRef")
+	case !slices.Contains(kinds[s.ScalableRef.APIGroup], s.ScalableRef.Kind):
+		return nil, problem(reason.KindNotSupported, "the shape of a chunk cannot be read from kind %s of group %q: use podTemplateRef", s.ScalableRef.Kind, s.ScalableRef.APIGroup)
+	case b.Workload == nil:
+		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has ended", s.ScalableRef.Kind, s.ScalableRef.Name, b.Object.Namespace)
+	}
+	return chunkOf(b.Object, b.Workload.Template), nil
+}
+
+// chunkOf returns a pod of a template as the API server would complete it: what has a limit and no request requests its limit.
+func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: buffer.Namespace, Name: buffer.Name, Labels: template.Labels, Annotations: template.Annotations,
+	}, Spec: *template.Spec.DeepCopy()}
+	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", nil
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			requestLimits(&containers[i].Resources)
+		}
+	}
+	if pod.Spec.Resources != nil {
+		requestLimits(pod.Spec.Resources)
+	}
+	if pool := buffer.Annotations[v1beta1.PoolAnnotation]; pool != "" {
+		selector := map[string]string{poolLabel(pool): ""}
+		for key, value := range pod.Spec.NodeSelector {
+			selector[key] = value
+		}
+		pod.Spec.NodeSelector = selector
+	}
+	return pod
+}
+
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, q := range r.Limits {
+		if _, requested := r.Requests[name]; !requested {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = q
+		}
+	}
+}
+
+// count returns how many chunks a buffer asks for (law 2), or why that is not known.
+func (b *Buffer) count(chunk *corev1.Pod) (int, *Problem) {
+	s, most, known := &b.Object.Spec, int64(0), false
+	if s.Replicas != nil {
+		most, known = int64(*s.Replicas), true
+	}
+	if s.Percentage != nil && b.Workload != nil {
+		most, known = max(most, percentOf(int64(*s.Percentage), int64(b.Workload.Replicas))), true
+	}
+	if s.Limits != nil {
+		limit, matched := within(s.Limits, requests.PodRequests(chunk, requests.PodResourcesOptions{}))
+		if !matched {
+			return 0, problem(reason.LimitsDoNotMatch, "spec.limits names no resource that a chunk requests")
+		}
+		if !known || limit < most {
+			most, known = limit, true
+		}
+	}
+	if !known {
+		return 0, problem(reason.NumberMissing, "nothing says how many chunks there are: set replicas, percentage or limits")
+	}
+	return int(min(max(0, most), math.MaxInt32)), nil
+}
+
+// percentOf is rounded up.
+func percentOf(percentage, replicas int64) int64 {
+	return (max(0, percentage)*max(0, replicas) + 99) / 100
+}
+
+// within returns how many chunks with these requests fit into limits, and whether limits name something that they request.
+func within(limits v1beta1.ResourceList, requested corev1.ResourceList) (most int64, matched bool) {
+	for name, each := range requested {
+		all, limited := limits[v1beta1.ResourceName(name)]
+		if !limited || each.Sign() <= 0 {
+			continue
+		}
+		if n := timesIn(each, all); !matched || n < most {
+			most, matched = n, true
+		}
+	}
+	return most, matched
+}
+
+// timesIn returns how often an amount fits into another.
+func timesIn(each, all resource.Quantity) int64 {
+	if max(each.Value(), all.Value()) > math.MaxInt64/1000 { // so large that thousandths do not matter, and would overflow
+		return max(0, all.Value()/max(1, each.Value()))
+	}
+	return max(0, all.MilliValue()/max(1, each.MilliValue()))
+}

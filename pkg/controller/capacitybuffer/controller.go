@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+const (
+	// everything is the only key: what one buffer gets can depend on all others.
+	everything = "all"
+	// gather is how long events are gathered into one look, and restFactor how many times as long as the last look took.
+	gather, restFactor = time.Second, 4
+)
+
+// Clients reach the two clusters.
+type Clients struct {
+	Buffers  bufferclient.CapacityBuffersGetter
+	Reserves autoscalingclient.ReservesGetter
+}
+
+// Informers of the two clusters. That of buffers has the transform [StripBuffer], and Shapes come from [NewShapes].
+type Informers struct {
+	Buffers, Reserves cache.SharedIndexInformer
+	Machines          *stores.Informers
+	Target            *target.Informers
+	Shapes            informers.SharedInformerFactory
+}
+
+// Options of a Controller.
+type Options struct {
+	// Namespace of the MachineDeployments and Reserves.
+	Namespace string
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Control and Target report whether a cluster answers; nil means that it always does.
+	Control, Target *reachability.Cluster
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+}
+
+// Controller keeps room for the chunks of CapacityBuffers.
+type Controller struct {
+	clients Clients
+	options Options
+	metrics *metrics
+	loop    *loop.Loop
+	filled  []cache.DoneChecker
+	// took is how long the last look took.
+	took atomic.Int64
+
+	buffers, reserves, deployments, templates, quotas, daemons cache.Indexer
+	workloads                                                  map[string]cache.Indexer
+	source                                                     stores.Source
+	// What was answered to our writes, so that nothing is decided on what is older.
+	statuses *written.Cache[*v1beta1.CapacityBuffer]
+	written  *written.Cache[*autoscaling.Reserve]
+}
+
+// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
+func New(clients Clients, informers Informers, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := &Controller{clients: clients, options: o, workloads: map[string]cache.Indexer{}}
+	c.loop = loop.New("capacitybuffer", c.sync, loop.Options{Clock: o.Clock})
+	if err := c.attach(informers); err != nil {
+		return nil, fmt.Errorf("attach to informers: %w", err)
+	}
+	c.metrics = newMetrics(o.Registerer, c.buffers)
+	o.Control.Subscribe(c.look)
+	o.Target.Subscribe(c.look)
+	c.look() // what is left of earlier buffers may be all there is
+	return c, nil
+}
+
+// attach reads informers, and listens to those whose changes matter at once.
+func (c *Controller) attach(i Informers) error {
+	read := func(informer cache.SharedIndexInformer) cache.Indexer {
+		c.filled = append(c.filled, informer.HasSyncedChecker())
+		return informer.GetIndexer()
+	}
+	var errs []error
+	watch := func(informer cache.SharedIndexInformer) cache.Indexer {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { c.look() }, DeleteFunc: func(any) { c.look() },
+			UpdateFunc: func(was, is any) {
+				if differ(was, is) {
+					c.look()
+				}
+			},
+		})
+		errs = append(errs, err)
+		return read(informer)
+	}
+	c.buffers, c.reserves, c.deployments = watch(i.Buffers), watch(i.Reserves), watch(i.Machines.Deployments())
+	c.templates, c.quotas = watch(i.Shapes.Core().V1().PodTemplates().Informer()), watch(i.Shapes.Core().V1().ResourceQuotas().Informer())
+	for kind, informer := range workloads(i.Shapes) {
+		c.workloads[kind] = watch(informer)
+	}
+	c.source.Kinds = stores.Kinds{
+		Sets: read(i.Machines.Sets()), Machines: read(i.Machines.Machines()), Classes: watch(i.Machines.Classes()), Nodes: read(i.Target.Nodes()),
+	}
+	c.daemons = read(i.Target.DaemonSets())
+	c.statuses = written.NewCache[*v1beta1.CapacityBuffer](c.buffers, c.options.Clock)
+	c.written = written.NewCache[*autoscaling.Reserve](c.reserves, c.options.Clock)
+	return errors.Join(errs...)
+}
+
+// look has everything looked at, later if that takes long: whatever users of the target cluster change, and however often, this
+// controller works a part of the time only.
+func (c *Controller) look() {
+	c.loop.AddAfter(everything, max(gather, restFactor*time.Duration(c.took.Load())))
+}
+
+// Filled are done when the caches are complete.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+
+func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	err := errors.Join(c.options.Control.Err(c.reserves, c.deployments), c.options.Target.Err(c.buffers, c.source.Kinds.Nodes))
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
+		return reachability.Recheck, nil
+	}
+	began := c.options.Clock.Now()
+	p := NewPlan(c.observe())
+	c.took.Store(int64(c.options.Clock.Since(began)))
+	return p.Again, errors.Join(c.apply(ctx, p), c.report(ctx, p))
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"cmp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// maxDaemons is how many DaemonSets are considered for the part of a machine that they need.
+const maxDaemons = 200
+
+// observe gathers the view. Objects are taken as our writes were answered where a store is behind that.
+func (c *Controller) observe() View {
+	var v View
+	namespaces := map[string]bool{}
+	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
+		if Ours(b) && b.DeletionTimestamp == nil {
+			v.Buffers = append(v.Buffers, c.buffer(c.statuses.Newest(b)))
+			namespaces[b.Namespace] = true
+		}
+	}
+	taken := map[string]bool{}
+	for _, r := range stores.List[*autoscaling.Reserve](c.reserves) {
+		if r = c.written.Newest(r); r.Labels[OwnLabel] == "" {
+			taken[r.Name] = true
+		} else if r.DeletionTimestamp == nil {
+			v.Reserves = append(v.Reserves, r)
+		}
+	}
+	if len(v.Buffers) == 0 {
+		return v
+	}
+	for _, q := range stores.List[*corev1.ResourceQuota](c.quotas) {
+		if namespaces[q.Namespace] {
+			v.Quotas = append(v.Quotas, q)
+		}
+	}
+	for _, d := range stores.List[*machine.MachineDeployment](c.deployments) {
+		p := Pool{Deployment: d, Taken: taken[ReserveName(d.Name)]}
+		if d.Annotations[machine.BoundsAnnotation] != "" {
+			p.Node = similar.SampleNode(pool.Read(d, &c.source, c.options.Clock.Now()))
+		}
+		v.Pools = append(v.Pools, p)
+	}
+	v.Daemons = c.daemonPods()
+	return v
+}
+
+// buffer finds what a buffer refers to.
+func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
+	all := Buffer{Object: b}
+	if ref := b.Spec.PodTemplateRef; ref != nil {
+		all.Template = stores.Find[corev1.PodTemplate](c.templates, b.Namespace+"/"+ref.Name)
+	}
+	if ref := b.Spec.ScalableRef; ref != nil && slices.Contains(kinds[ref.APIGroup], ref.Kind) {
+		if w := stores.Find[workload](c.workloads[ref.Kind], b.Namespace+"/"+ref.Name); w != nil && w.Template != nil {
+			all.Workload = &w.Workload
+		}
+	}
+	return all
+}
+
+// daemonPods are what DaemonSets run on a machine: system components first, then the oldest.
+func (c *Controller) daemonPods() (all []*fit.Pod) {
+	sets := stores.List[*appsv1.DaemonSet](c.daemons)
+	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
+		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	for _, set := range sets[:min(len(sets), maxDaemons)] {
+		all = append(all, target.DaemonPod(set))
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"math"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// packWork bounds the work of one packing; see [fit.MaxWork].
+const packWork = 4 * fit.MaxWork
+
+// shape is chunks that are alike, of one or more buffers.
+type shape struct {
+	chunk *fit.Pod
+	count int
+}
+
+// packing is how many machines of each site hold chunks, and how many chunks of each shape.
+type packing struct {
+	machines, placed []int
+	// sites reports which sites hold chunks of a shape.
+	sites []map[int]bool
+	// left is how many chunks have no place. Size adds up the sizes of all machines.
+	left, size int64
+}
+
+// pack packs chunks onto machines, at most so many of each site.
+func pack(sites []site, limits []int, shapes []shape) packing {
+	p := packing{machines: make([]int, len(sites)), placed: make([]int, len(shapes)), sites: make([]map[int]bool, len(shapes))}
+	var d fit.Demand
+	total := 0
+	for _, s := range shapes {
+		d.Uncreated = append(d.Uncreated, fit.Uncreated{Like: s.chunk, Count: s.count})
+		total = min(total+s.count, math.MaxInt32)
+	}
+	d.Budget = packWork
+	var nodes []fit.Node
+	siteOf, groups := map[string]int{}, make([]fit.Group, len(sites))
+	for i := range sites {
+		groups[i] = fit.Group{Name: sites[i].Deployment.Name, Limit: min(limits[i], total)}
+		for n := range groups[i].Limit {
+			node := sites[i].node(n)
+			nodes, siteOf[node.Object.Name] = append(nodes, node), i
+			groups[i].Nodes = append(groups[i].Nodes, node.Object.Name)
+		}
+	}
+	p.read(fit.Pack(fit.NewRoom(nodes), d, groups), shapes, siteOf)
+	for i, n := range p.machines {
+		p.size += int64(n) * sites[i].size
+	}
+	return p
+}
+
+// read takes over a result. A node counts if it holds something: a chunk that tolerates the taint of a reserve opens none.
+func (p *packing) read(result fit.Packing, shapes []shape, siteOf map[string]int) {
+	for node := range result.Uncreated {
+		p.machines[siteOf[node]]++
+	}
+	for i, s := range shapes {
+		p.sites[i] = map[int]bool{}
+		for node, n := range result.UncreatedLike[s.chunk] {
+			p.placed[i] += n
+			p.sites[i][siteOf[node]] = true
+		}
+		p.left += int64(s.count - p.placed[i])
+	}
+}
+
+// cost is smaller for a better packing: chunks without a place, then machines, then their sizes (law 4).
+func (p *packing) cost() []int64 {
+	var machines int64
+	for _, n := range p.machines {
+		machines += int64(n)
+	}
+	return []int64{p.left, machines, p.size}
+}
+
+// best packs chunks on what is requested already, unless another packing is better (law 6).
+func best(sites []site, shapes []shape) packing {
+	limits, current := make([]int, len(sites)), make([]int, len(sites))
+	kept := 0
+	for i, s := range sites {
+		limits[i] = s.room
+		if s.blocked { // others stand in
+			limits[i] = min(s.room, s.ready, s.current)
+		}
+		current[i] = min(limits[i], s.current)
+		kept += current[i]
+	}
+	fresh := pack(sites, limits, shapes)
+	if kept == 0 {
+		return fresh
+	}
+	if before := pack(sites, current, shapes); slices.Compare(before.cost(), fresh.cost()) <= 0 {
+		return before
+	}
+	return fresh
+}
+
+// next is how many machines to request now (laws 6 and 7): no ready machine goes before those that replace it are ready, and a site
+// where machines cannot be created keeps one for the next try.
+func next(sites []site, target []int) []int {
+	complete, none := true, true
+	for i, s := range sites {
+		complete = complete && (s.blocked || s.ready >= target[i])
+		none = none && target[i] == 0 && !s.blocked
+	}
+	now := slices.Clone(target)
+	for i, s := range sites {
+		if !complete {
+			now[i] = max(now[i], min(s.current, s.ready, s.room))
+		}
+		if s.blocked && s.current > 0 && !none {
+			now[i] = max(now[i], min(1, s.room))
+		}
+	}
+	return now
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+const (
+	// maxBuffers is how many buffers count. Namespaces take turns, each with its oldest first.
+	maxBuffers = 10_000
+	// maxChecks is how many shapes without a place are looked at to tell why.
+	maxChecks = 200
+	// lookAgain is when to look again for what no event tells: DaemonSets, and what Nodes are like.
+	lookAgain = 10 * time.Minute
+)
+
+// NewPlan decides.
+func NewPlan(v View) Plan {
+	r := round{View: v, known: map[string]int{}}
+	r.sites, r.held = v.sites()
+	r.decide()
+	p := Plan{Requests: r.settle(), Decisions: r.decisions}
+	if len(p.Decisions) > 0 {
+		p.Again = lookAgain
+	}
+	slices.SortFunc(p.Decisions, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(a.Buffer.Namespace, b.Buffer.Namespace), cmp.Compare(a.Buffer.Name, b.Buffer.Name))
+	})
+	return p
+}
+
+// round is a decision in the making.
+type round struct {
+	View
+	sites []site
+	// held are machines of MachineDeployments about which too little is known now (law 5).
+	held      map[string]int
+	decisions []Decision
+	// shapes of the chunks of all buffers, and known where each is. ShapeOf is that of each decision, -1 where none is known.
+	shapes  []shape
+	known   map[string]int
+	shapeOf []int
+}
+
+// decide finds the shape and the number of chunks of each buffer.
+func (r *round) decide() {
+	left := newQuotas(r.Quotas)
+	for i, b := range inTurns(r.Buffers) {
+		d := Decision{Buffer: b.Object, Template: b.Template}
+		at := -1
+		if i >= maxBuffers {
+			d.Problem = problem(reason.TooManyBuffers, "%d buffers are looked at, and there are %d", maxBuffers, len(r.Buffers))
+		} else {
+			at = r.decideOne(&d, b, left)
+		}
+		r.decisions, r.shapeOf = append(r.decisions, d), append(r.shapeOf, at)
+	}
+}
+
+// decideOne returns the shape of the chunks of a buffer, -1 if there is none.
+func (r *round) decideOne(d *Decision, b Buffer, left quotas) int {
+	chunk, problem := b.shape()
+	if problem == nil {
+		d.Asked, problem = b.count(chunk)
+	}
+	if d.Problem = problem; problem != nil {
+		return -1
+	}
+	pod := fit.Read(chunk, true)
+	if pod.Unclear != "" {
+		d.Problem = unclear(pod)
+		return -1
+	}
+	d.Chunks, d.Quotas = left.take(chunk, d.Asked)
+	at, known := r.known[pod.Shape()]
+	if !known {
+		at = len(r.shapes)
+		r.known[pod.Shape()], r.shapes = at, append(r.shapes, shape{chunk: pod})
+	}
+	r.shapes[at].count = min(r.shapes[at].count+d.Chunks, math.MaxInt32)
+	return at
+}
+
+func unclear(pod *fit.Pod) *Problem {
+	return problem(reason.ShapeUnclear, "it cannot be decided where a chunk can run: %s", pod.Unclear)
+}
+
+// inTurns are buffers in the order in which they count: the oldest of each namespace, then the second of each, and so on.
+func inTurns(all []Buffer) []Buffer {
+	all = slices.SortedFunc(slices.Values(all), func(a, b Buffer) int {
+		x, y := a.Object, b.Object
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+	})
+	turn := make(map[string]int, len(all))
+	seen := map[string]int{}
+	for _, b := range all {
+		turn[b.Object.Namespace+"/"+b.Object.Name] = seen[b.Object.Namespace]
+		seen[b.Object.Namespace]++
+	}
+	slices.SortStableFunc(all, func(a, b Buffer) int {
+		return cmp.Compare(turn[a.Object.Namespace+"/"+a.Object.Name], turn[b.Object.Namespace+"/"+b.Object.Name])
+	})
+	return all
+}
+
+// settle packs chunks, reports places to decisions, and returns the Reserves to change.
+func (r *round) settle() []Request {
+	target := best(r.sites, r.shapes)
+	now := next(r.sites, target.machines)
+	ready := target
+	if slices.ContainsFunc(sequence(len(now)), func(i int) bool { return r.sites[i].ready < target.machines[i] }) {
+		there := make([]int, len(now))
+		for i, s := range r.sites {
+			there[i] = min(now[i], s.ready)
+		}
+		ready = pack(r.sites, there, r.shapes)
+	}
+	r.assign(target, ready)
+	return r.requests(now)
+}
+
+func sequence(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// assign gives places to buffers in the order in which they count.
+func (r *round) assign(target, ready packing) {
+	checks := maxChecks
+	placed, there := slices.Clone(target.placed), slices.Clone(ready.placed)
+	for i := range r.decisions {
+		d, at := &r.decisions[i], r.shapeOf[i]
+		if at < 0 {
+			continue
+		}
+		d.Placed = min(d.Chunks, placed[at])
+		d.Ready = min(d.Placed, there[at])
+		placed[at], there[at] = placed[at]-d.Placed, there[at]-d.Ready
+		for n, s := range r.sites {
+			if d.Placed > 0 && target.sites[at][n] {
+				d.Pools = append(d.Pools, s.Deployment.Name)
+			}
+		}
+		if d.Placed < d.Chunks {
+			d.Lack = r.lack(d, r.shapes[at].chunk, target, &checks)
+		}
+	}
+}
+
+// requests are the Reserves that differ from what is decided, and those that nothing asks for.
+func (r *round) requests(now []int) []Request {
+	wanted := map[string]Request{}
+	want := func(pool string, machines int) {
+		if machines > 0 {
+			wanted[ReserveName(pool)] = Request{Pool: pool, Machines: machines}
+		}
+	}
+	for i, n := range now {
+		want(r.sites[i].Deployment.Name, n)
+	}
+	if len(r.shapes) > 0 {
+		for pool, n := range r.held {
+			want(pool, n)
+		}
+	}
+	var all []Request
+	for _, reserve := range r.Reserves {
+		w, is := wanted[reserve.Name]
+		delete(wanted, reserve.Name)
+		if w.Reserve = reserve; !is || !sameSpec(reserve.Spec, w.Pool, w.Machines) {
+			all = append(all, w)
+		}
+	}
+	all = slices.AppendSeq(all, maps.Values(wanted))
+	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.name(), b.name()) })
+	return all
+}
+
+// reserveOf is the Reserve for a MachineDeployment, nil if there is none.
+func (v *View) reserveOf(name string) *autoscaling.Reserve {
+	for _, r := range v.Reserves {
+		if r.Name == ReserveName(name) {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+const (
+	// maxMachines is how many machines are considered for chunks, over all MachineDeployments. Each of these has an equal part, but at
+	// least minMachines and at most maxPerPool.
+	maxMachines, minMachines, maxPerPool = 4000, 20, 1000
+)
+
+// site is a MachineDeployment that can hold chunks.
+type site struct {
+	Pool
+	// room is how many spare machines it may have, within what is considered. Capped reports whether bounds allow more.
+	room   int
+	capped bool
+	// current is how many machines are requested there now, and ready how many spare machines are ready, whoever asked for them.
+	current, ready int
+	// blocked reports whether machines cannot be created there.
+	blocked bool
+	// size is how large a machine is, beside the largest of all sites.
+	size int64
+	// daemons are the pods of DaemonSets on each machine.
+	daemons []*fit.Pod
+}
+
+// sites are the MachineDeployments that can hold chunks (law 5), by name. Held is how many machines are requested of those about which
+// too little is known now.
+func (v *View) sites() (all []site, held map[string]int) {
+	held = map[string]int{}
+	asleep := !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
+	for _, p := range v.Pools {
+		d := p.Deployment
+		bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
+		drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
+		switch {
+		case d.DeletionTimestamp != nil || p.Taken || drained || asleep && workerPool(d) != "" || bounds == nil && err == nil:
+		case err != nil || p.Node == nil:
+			if r := v.reserveOf(d.Name); r != nil {
+				held[d.Name] = int(max(0, r.Spec.Replicas))
+			}
+		default:
+			all = append(all, v.site(p, int(bounds.Max)))
+		}
+	}
+	slices.SortFunc(all, func(a, b site) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
+	part := partOf(len(all))
+	for i := range all {
+		all[i].capped, all[i].room = all[i].room > part, min(all[i].room, part)
+	}
+	measure(all)
+	return all, held
+}
+
+func (v *View) site(p Pool, limit int) site {
+	d := p.Deployment
+	s := site{Pool: p, room: max(0, limit-max(0, int(pool.Requested(d)))), ready: int(max(0, d.Status.ReadyExcessReplicas)), blocked: cannotBeMade(d)}
+	if r := v.reserveOf(d.Name); r != nil {
+		s.current = int(max(0, r.Spec.Replicas))
+		s.blocked = s.blocked || slices.ContainsFunc(r.Status.Pools, func(p autoscaling.ReservePoolStatus) bool { return p.Blocked })
+	}
+	s.daemons = v.daemonsOn(s.node(0))
+	return s
+}
+
+// partOf is how many machines are considered of each of some sites.
+func partOf(sites int) int { return min(maxPerPool, max(minMachines, maxMachines/max(1, sites))) }
+
+func cannotBeMade(d *machine.MachineDeployment) bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == machine.ReserveReady {
+			return c.Reason == reason.CannotBeMade
+		}
+	}
+	return false
+}
+
+// workerPool is the Gardener worker pool of a MachineDeployment; empty if there is none.
+func workerPool(d *machine.MachineDeployment) string {
+	return cmp.Or(d.Labels[pool.WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[pool.WorkerPoolLabel])
+}
+
+// measure compares machines by CPU and memory.
+func measure(all []site) {
+	var cpu, memory int64 = 1, 1
+	for _, s := range all {
+		cpu, memory = max(cpu, s.Node.Status.Allocatable.Cpu().MilliValue()), max(memory, s.Node.Status.Allocatable.Memory().Value())
+	}
+	for i, s := range all {
+		all[i].size = int64(1000*float64(s.Node.Status.Allocatable.Cpu().MilliValue())/float64(cpu)) +
+			int64(1000*float64(s.Node.Status.Allocatable.Memory().Value())/float64(memory))
+	}
+}
+
+// poolLabel is a label of the nodes of a packing, by which chunks find the pool that their buffer names.
+func poolLabel(name string) string { return v1beta1.PoolAnnotation + "/" + name }
+
+// node is one machine in reserve, as a Node.
+func (s *site) node(i int) fit.Node {
+	n := &corev1.Node{ObjectMeta: s.Node.ObjectMeta, Status: s.Node.Status}
+	n.Name, n.Labels = fmt.Sprintf("%s/%d", s.Deployment.Name, i), maps.Clone(s.Node.Labels)
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	if _, ok := n.Labels[corev1.LabelHostname]; ok {
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	n.Labels[poolLabel(s.Deployment.Name)] = ""
+	if name := workerPool(s.Deployment); name != "" {
+		n.Labels[poolLabel(name)] = ""
+	}
+	n.Spec.Taints = append(slices.DeleteFunc(slices.Clone(s.Node.Spec.Taints), pool.IsReserveTaint), corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	return fit.Node{Object: n, Without: []string{machine.ReserveTaintKey}, Closed: true, Pods: s.daemons}
+}
+
+// daemonsOn are the pods of DaemonSets that start on a node, as far as there is room.
+func (v *View) daemonsOn(n fit.Node) (all []*fit.Pod) {
+	n.Closed = false
+	room := fit.NewRoom([]fit.Node{n})
+	for _, p := range v.Daemons {
+		if room.Ask(p, n.Object.Name) == fit.Fits {
+			room.Put(p, n.Object.Name)
+			all = append(all, p)
+		}
+	}
+	return all
+}

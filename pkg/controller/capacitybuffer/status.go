@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// maxNames is how many names a message has at most.
+const maxNames = 5
+
+// NewStatus is what a decision comes to. A condition keeps its time where its status does not change.
+func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
+	s := v1beta1.CapacityBufferStatus{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), Conditions: slices.Clone(d.Buffer.Status.Conditions)}
+	if d.Problem == nil {
+		s.Replicas = ptr.To(int32(d.Chunks))
+		if d.Template != nil && d.Buffer.Spec.PodTemplateRef != nil {
+			s.PodTemplateRef, s.PodTemplateGeneration = &v1beta1.LocalObjectRef{Name: d.Template.Name}, ptr.To(d.Template.Generation)
+		}
+	}
+	for _, c := range []struct {
+		kind string
+		is   *Problem
+	}{
+		{v1beta1.ConditionReadyForProvisioning, d.attributes()},
+		{v1beta1.ConditionLimitedByQuotas, d.limited()},
+		{v1beta1.ConditionProvisioning, d.provisioning()},
+		{v1beta1.ConditionReady, d.ready()},
+	} {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: c.kind, Status: metav1.ConditionStatus(reason.CapacityBuffer[c.kind].Find(c.is.Reason).Status), Reason: c.is.Reason, Message: c.is.Message,
+			ObservedGeneration: d.Buffer.Generation, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	return s
+}
+
+func (d *Decision) attributes() *Problem {
+	if d.Problem != nil {
+		return d.Problem
+	}
+	return problem(reason.AttributesSetSuccessfully, "the buffer asks for %s", plural(d.Asked, "chunk"))
+}
+
+func (d *Decision) limited() *Problem {
+	if len(d.Quotas) == 0 {
+		return problem(reason.NotLimited, "ResourceQuotas leave room for all chunks")
+	}
+	return problem(reason.ResourceQuotasAllocated, "ResourceQuotas leave room for %d of %s: %s", d.Chunks, plural(d.Asked, "chunk"), list(d.Quotas))
+}
+
+func (d *Decision) provisioning() *Problem {
+	if p := d.without(); p != nil {
+		return p
+	}
+	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural(d.Chunks, "chunk"), list(d.Pools))
+}
+
+// without is why there are no chunks, or not a place for each; nil if there is.
+func (d *Decision) without() *Problem {
+	switch {
+	case d.Problem != nil:
+		return problem(reason.NotReadyForProvisioning, "see the condition ReadyForProvisioning: %s", d.Problem.Message)
+	case d.Lack != nil:
+		return d.Lack
+	case d.Chunks == 0 && d.Asked > 0:
+		return problem(reason.NoChunks, "ResourceQuotas leave no room for chunks: %s", list(d.Quotas))
+	case d.Chunks == 0:
+		return problem(reason.NoChunks, "the buffer asks for no chunks now")
+	}
+	return nil
+}
+
+func (d *Decision) ready() *Problem {
+	if p := d.without(); p != nil {
+		return p
+	}
+	where := fmt.Sprintf("room for %d of %s is ready in %s", d.Ready, plural(d.Chunks, "chunk"), list(d.Pools))
+	if d.Ready >= d.Chunks {
+		return problem(reason.Complete, "%s", where)
+	}
+	return problem(reason.Growing, "%s", where)
+}
+
+// lack is why some chunks have no place.
+func (r *round) lack(d *Decision, chunk *fit.Pod, target packing, checks *int) *Problem {
+	missing := fmt.Sprintf("there is no room for %d of %s", d.Chunks-d.Placed, plural(d.Chunks, "chunk"))
+	named := d.Buffer.Annotations[v1beta1.PoolAnnotation]
+	switch {
+	case len(r.sites) == 0:
+		return problem(reason.NoPools, "%s: no MachineDeployment has bounds with a maximum and machines whose size is known", missing)
+	case named != "" && !slices.ContainsFunc(r.sites, func(s site) bool { return s.Deployment.Name == named || workerPool(s.Deployment) == named }):
+		return problem(reason.PoolNotFound, "%s: no MachineDeployment or worker pool with the name %.80q can hold chunks", missing, named)
+	case d.Placed == 0 && *checks <= 0:
+		return problem(reason.NoRoom, "%s", missing)
+	}
+	*checks--
+	var homes, blocked, capped []string
+	for i, s := range r.sites {
+		if !s.holds(chunk) {
+			continue
+		}
+		homes = append(homes, s.Deployment.Name)
+		if s.blocked {
+			blocked = append(blocked, s.Deployment.Name)
+		}
+		if s.capped && target.machines[i] >= s.room {
+			capped = append(capped, s.Deployment.Name)
+		}
+	}
+	switch {
+	case len(homes) == 0:
+		return problem(reason.DoesNotFit, "%s: a chunk fits no empty machine", missing)
+	case len(blocked) > 0:
+		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, list(blocked))
+	case len(capped) > 0:
+		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(r.sites)))
+	}
+	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, list(homes))
+}
+
+// holds reports whether a chunk fits an empty machine.
+func (s *site) holds(chunk *fit.Pod) bool {
+	node := s.node(0)
+	node.Closed = false
+	return fit.NewRoom([]fit.Node{node}).Ask(chunk, node.Object.Name) == fit.Fits
+}
+
+// list joins names, but not many.
+func list(names []string) string {
+	if len(names) > maxNames {
+		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNames)
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

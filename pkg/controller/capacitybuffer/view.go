@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// View is all that a decision depends on, at one instant. Nothing in it is changed.
+type View struct {
+	// Buffers are those of Evenkeel's strategy, in any order.
+	Buffers []Buffer
+	Pools   []Pool
+	// Reserves are those that this controller has created.
+	Reserves []*autoscaling.Reserve
+	// Quotas are the ResourceQuotas of all namespaces that have buffers.
+	Quotas []*corev1.ResourceQuota
+	// Daemons would run on every machine that they fit, the most important first.
+	Daemons []*fit.Pod
+}
+
+// Buffer is a CapacityBuffer with what it refers to.
+type Buffer struct {
+	Object *v1beta1.CapacityBuffer
+	// Template is what podTemplateRef names, and Workload what scalableRef names; nil where that does not exist.
+	Template *corev1.PodTemplate
+	Workload *Workload
+}
+
+// Workload is what is read of a Deployment, or of another kind that runs pods of one shape.
+type Workload struct {
+	Replicas int32
+	Template *corev1.PodTemplateSpec
+}
+
+// Pool is a MachineDeployment.
+type Pool struct {
+	Deployment *machine.MachineDeployment
+	// Node is what the Node of a new machine would look like; nil if that is not known.
+	Node *corev1.Node
+	// Taken reports whether somebody else's Reserve has the name of the one for this MachineDeployment.
+	Taken bool
+}
+
+// Plan is what to do about a View.
+type Plan struct {
+	// Decisions are about buffers, by namespace and name.
+	Decisions []Decision
+	// Requests are the Reserves to change, by name.
+	Requests []Request
+	// Again is when to look again though nothing happens; 0 is never.
+	Again time.Duration
+}
+
+// Request is a Reserve to create, change or delete.
+type Request struct {
+	// Pool is the MachineDeployment, and Machines how many spare machines to keep there. With 0, the Reserve is deleted.
+	Pool     string
+	Machines int
+	// Reserve is what there is; nil if there is none.
+	Reserve *autoscaling.Reserve
+}
+
+func (r Request) name() string {
+	if r.Reserve != nil {
+		return r.Reserve.Name
+	}
+	return ReserveName(r.Pool)
+}
+
+// Decision is about one buffer.
+type Decision struct {
+	Buffer *v1beta1.CapacityBuffer
+	// Template is the PodTemplate that was used, if it was one.
+	Template *corev1.PodTemplate
+	// Problem is why the shape or the number of chunks is not known; nil if both are.
+	Problem *Problem
+	// Asked is how many chunks the buffer asks for, and Chunks what quotas leave of them. Quotas are those that limit it.
+	Asked, Chunks int
+	Quotas        []string
+	// Placed is how many chunks have a place on machines that are requested, and Ready on machines that are ready.
+	Placed, Ready int
+	// Pools are the MachineDeployments that hold chunks of it.
+	Pools []string
+	// Lack is why some chunks have no place; nil if all have one.
+	Lack *Problem
+}
+
+// Problem is a reason of a condition, with a message.
+type Problem struct{ Reason, Message string }

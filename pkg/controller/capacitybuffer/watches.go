@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// maxLimits is how many resources limits of a buffer can name. More are kept as none.
+const maxLimits = 64
+
+// NewShapes returns informers of what buffers refer to, and of ResourceQuotas. They keep only what this package reads, of each object a
+// bounded amount.
+func NewShapes(client kubernetes.Interface) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(strip))
+}
+
+// workloads are their informers by kind.
+func workloads(f informers.SharedInformerFactory) map[string]cache.SharedIndexInformer {
+	return map[string]cache.SharedIndexInformer{
+		"Deployment":            f.Apps().V1().Deployments().Informer(),
+		"ReplicaSet":            f.Apps().V1().ReplicaSets().Informer(),
+		"StatefulSet":           f.Apps().V1().StatefulSets().Informer(),
+		"ReplicationController": f.Core().V1().ReplicationControllers().Informer(),
+		"Job":                   f.Batch().V1().Jobs().Informer(),
+	}
+}
+
+// workload is what the cache keeps of a workload. Its template is nil if it has none, or has ended.
+type workload struct {
+	metav1.ObjectMeta
+	Workload
+}
+
+func strip(item any) (any, error) {
+	switch o := item.(type) {
+	case *appsv1.Deployment:
+		return workloadOf(o, o.Spec.Replicas, &o.Spec.Template), nil
+	case *appsv1.StatefulSet:
+		return workloadOf(o, o.Spec.Replicas, &o.Spec.Template), nil
+	case *appsv1.ReplicaSet:
+		if metav1.GetControllerOfNoCopy(o) != nil && ptr.Deref(o.Spec.Replicas, 1) == 0 { // one of many old ones
+			return workloadOf(o, o.Spec.Replicas, nil), nil
+		}
+		return workloadOf(o, o.Spec.Replicas, &o.Spec.Template), nil
+	case *corev1.ReplicationController:
+		return workloadOf(o, o.Spec.Replicas, o.Spec.Template), nil
+	case *batchv1.Job:
+		if o.Status.CompletionTime != nil || hasFailed(o) {
+			return workloadOf(o, o.Spec.Parallelism, nil), nil
+		}
+		return workloadOf(o, o.Spec.Parallelism, &o.Spec.Template), nil
+	case *corev1.PodTemplate:
+		meta := identity(o)
+		meta.Generation = o.Generation
+		return &corev1.PodTemplate{ObjectMeta: meta, Template: *slimTemplate(o.Namespace, &o.Template)}, nil
+	case *corev1.ResourceQuota:
+		return &corev1.ResourceQuota{ObjectMeta: identity(o), Spec: corev1.ResourceQuotaSpec{Scopes: o.Spec.Scopes, ScopeSelector: o.Spec.ScopeSelector}, Status: o.Status}, nil
+	}
+	return item, nil
+}
+
+func workloadOf(o metav1.Object, replicas *int32, template *corev1.PodTemplateSpec) *workload {
+	w := &workload{ObjectMeta: identity(o), Workload: Workload{Replicas: ptr.Deref(replicas, 1)}}
+	if template != nil {
+		w.Template = slimTemplate(o.GetNamespace(), template)
+	}
+	return w
+}
+
+func hasFailed(job *batchv1.Job) bool {
+	for _, c := range job.Status.Conditions {
+		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// slimTemplate keeps what decides where a pod may run, and which quotas concern it.
+func slimTemplate(namespace string, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	chunk := chunkOf(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, template)
+	slim := fit.Slim(chunk)
+	slim.Spec.PriorityClassName, slim.Spec.ActiveDeadlineSeconds = chunk.Spec.PriorityClassName, chunk.Spec.ActiveDeadlineSeconds
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: slim.Labels, Annotations: slim.Annotations}, Spec: slim.Spec}
+}
+
+func identity(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp()}
+}
+
+// StripBuffer is the transform for the informer of buffers. Of a buffer of another strategy, only its name remains.
+func StripBuffer(item any) (any, error) {
+	if b, ok := item.(*v1beta1.CapacityBuffer); ok {
+		return slimBuffer(b), nil
+	}
+	return item, nil
+}
+
+func slimBuffer(b *v1beta1.CapacityBuffer) *v1beta1.CapacityBuffer {
+	slim := &v1beta1.CapacityBuffer{ObjectMeta: identity(b)}
+	if !Ours(b) {
+		return slim
+	}
+	slim.CreationTimestamp, slim.Generation, slim.Spec, slim.Status = b.CreationTimestamp, b.Generation, b.Spec, b.Status
+	if name, named := b.Annotations[v1beta1.PoolAnnotation]; named {
+		slim.Annotations = map[string]string{v1beta1.PoolAnnotation: name[:min(len(name), maxName)]}
+	}
+	if len(slim.Spec.Limits) > maxLimits {
+		slim.Spec.Limits = v1beta1.ResourceList{}
+	}
+	return slim
+}
+
+// Ours reports whether a buffer is for this controller.
+func Ours(b *v1beta1.CapacityBuffer) bool {
+	return ptr.Deref(b.Spec.ProvisioningStrategy, "") == v1beta1.StrategyReserved
+}
+
+// differ reports whether an update of a cached object matters.
+func differ(was, is any) bool {
+	switch a := was.(type) {
+	case *workload:
+		b, same := is.(*workload)
+		return !same || a.UID != b.UID || !reflect.DeepEqual(a.Workload, b.Workload)
+	case *corev1.ResourceQuota:
+		b, same := is.(*corev1.ResourceQuota)
+		return !same || !reflect.DeepEqual(a.Spec, b.Spec) || !reflect.DeepEqual(a.Status, b.Status)
+	}
+	return true
+}
