@@ -19,7 +19,7 @@
 //
 // Laws:
 //
-// 1. Every error is a status that MCM can decode, whatever its message contains.
+//  1. Every error is a status that MCM can decode, whatever its message contains.
 //  2. A machine is created once per name, however often it is requested, even if an answer was
 //     lost.
 //  3. A machine is recorded before it is reported, and forgotten only after its Node is deleted.
