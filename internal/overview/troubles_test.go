@@ -96,7 +96,7 @@ var _ = DescribeTable("It is wrong",
 	}, "machinedeployment/default/a: pool's excess: there is no room for 2 of the pool's 4 -> raise the max of bounds, or lower the excess"),
 	Entry("that rights are missing", func(w *world) {
 		w.pool("a", 1, conditioned("RightsGranted", "Forbidden", "Hibernation is guessed"))
-	}, "machinedeployment/default/a: rights are missing: Hibernation is guessed -> add the rules in the message to a Role, or do without"),
+	}, "machinedeployment/default/a: rights are missing: Hibernation is guessed -> add the rules in the message to a Role, or accept the limitation"),
 	Entry("worst first", func(w *world) {
 		w.pool("a", 7, bounds("1:5"))
 		w.pool("b", 1, excess(1), ready("False", "Unhealthy", "no", time.Second))

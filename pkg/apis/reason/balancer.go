@@ -11,7 +11,7 @@ var Balancer = Conditions{
 		{Name: "TargetsUnresolved", Status: False, Meaning: "Some targets are not scaled. The other targets share the rest.", Remedy: "see the reasons of these targets"},
 		{Name: "Paused", Status: False, Meaning: "`spec.paused` is set. The status shows what the controller would do.", Remedy: "set `spec.paused` to false"},
 		{Name: "Invalid", Status: False, Meaning: "The spec is invalid, so no target is scaled.", Remedy: "correct what the message names"},
-		{Name: "Conflict", Status: False, Meaning: "An older Balancer has a target in common. The younger one scales nothing, and does not itself block others.",
+		{Name: "Conflict", Status: False, Meaning: "An older Balancer has one of the same targets. This Balancer scales nothing, and blocks no other Balancer.",
 			Remedy: "remove the target from one of the two"},
 	},
 	"Balanced": {
@@ -32,8 +32,8 @@ var Balancer = Conditions{
 	},
 	"TargetsResolved": {
 		{Name: "Resolved", Status: True, Meaning: "All targets exist and can be scaled."},
-		{Name: "UnknownNames", Status: False, Meaning: "The policy has a share for a name that is not the name of a target.", Remedy: "add the target, or remove the name"},
-		{Name: "NegativeShares", Status: False, Meaning: "The policy has a negative share, which counts as 0.", Remedy: "use 0"},
+		{Name: "UnknownNames", Status: False, Meaning: "The policy contains a share for a name that no target has.", Remedy: "add the target, or remove the name"},
+		{Name: "NegativeShares", Status: False, Meaning: "The policy contains a negative share, which counts as 0.", Remedy: "use 0"},
 		{Name: "ForeignPods", Status: False, Meaning: "`spec.selector` matches pods that belong to no target, and an autoscaler would count them.",
 			Remedy: "select by a label that only the pods of targets have"},
 		{Name: "SharedPods", Status: False, Meaning: "More than one target selects the same pods, and they count for each.", Remedy: "give the targets different selectors"},
@@ -58,5 +58,5 @@ var Targets = Table{
 	{Name: "KeptEven", Meaning: "The balance controller keeps the MachineDeployment even with other zones, by its annotation or by `--balance-mode`.",
 		Remedy: "set its annotation `evenkeel.machine.sapcloud.io/balance` to `Off`, or remove the target"},
 	{Name: "WriteRefused", Meaning: "The API server refused to scale the workload. The controller tries again after a minute, with a growing delay.", Remedy: "see the message"},
-	{Name: "Blocked", Meaning: "Replicas fail to start. The target is scaled to those that run, and a few more; other targets run the rest.", Remedy: "see why its pods do not start"},
+	{Name: "Blocked", Meaning: "Replicas fail to start. The target is scaled to the replicas that run plus a few more; other targets run the rest.", Remedy: "see why its pods do not start"},
 }

@@ -14,10 +14,10 @@ var Federation = Conditions{
 		{Name: "NoClusters", Status: False, Meaning: "No selected cluster can be used.", Remedy: "check `spec.clusterSelector` and `status.clusters`"},
 		{Name: "ClustersRefused", Status: False, Meaning: "Some selected clusters cannot be used.", Remedy: "see the reasons of these clusters"},
 		{Name: "TooManyClusters", Status: False, Meaning: "More than 256 clusters are selected. The first 256 are used, by tier and name.", Remedy: "narrow `spec.clusterSelector`"},
-		{Name: "Conflict", Status: False, Meaning: "An older object scales the same workload. The younger one does nothing.", Remedy: "remove one of the two"},
+		{Name: "Conflict", Status: False, Meaning: "An older object scales the same workload, so this one does nothing.", Remedy: "remove one of the two"},
 		{Name: "InvalidSelector", Status: False, Meaning: "`spec.clusterSelector` is invalid.", Remedy: "correct it"},
 		{Name: "InvalidTemplate", Status: False, Meaning: "The template of the autoscaler or of the workload is invalid.", Remedy: "correct what the message names"},
-		{Name: "TooLarge", Status: False, Meaning: "Metrics, behavior, template and selector have more than 64 KiB.", Remedy: "make them smaller"},
+		{Name: "TooLarge", Status: False, Meaning: "Metrics, behavior, template and selector are larger than 64 KiB in total.", Remedy: "make them smaller"},
 		{Name: "ZeroNeedsMetrics", Status: False, Meaning: "`minPolicy: AllowZero` needs a metric of type Object or External, because others cannot be measured without replicas.",
 			Remedy: "add such a metric, or use another `minPolicy`"},
 	},
@@ -39,7 +39,7 @@ var Federation = Conditions{
 	},
 	"MinExceeded": {
 		{Name: "Within", Status: False, Meaning: "The minimums of the clusters do not add up to more than `minReplicas`."},
-		{Name: "MinimaExceedIt", Status: True, Meaning: "The minimums of the clusters add up to more than `minReplicas`.", Remedy: "raise `minReplicas`, or use another `minPolicy`"},
+		{Name: "MinimaExceedMinReplicas", Status: True, Meaning: "The minimums of the clusters add up to more than `minReplicas`.", Remedy: "raise `minReplicas`, or use another `minPolicy`"},
 	},
 	"JoiningBlocked": {
 		{Name: "NotNeeded", Status: False, Meaning: "No cluster waits for a share."},

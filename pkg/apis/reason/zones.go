@@ -6,7 +6,7 @@ package reason
 var ZonesBalanced = Table{
 	{Name: "Even", Status: True, Meaning: "Replicas are as even as the mode allows."},
 	{Name: "Moving", Status: False, Passing: true, Meaning: "Replicas are being moved."},
-	{Name: "Waiting", Status: False, Passing: true, Meaning: "Something must end before the next machine moves."},
+	{Name: "Waiting", Status: False, Passing: true, Meaning: "Another operation must end before the next machine moves. The message names it."},
 	{Name: "NoRoom", Status: False, Meaning: "Only the scaled MachineDeployment had room for the growth.", Remedy: "raise max in the bounds of the others, or see why their machines fail"},
 	{Name: "PodsBound", Status: False, Meaning: "Pods cannot run in the other zone.", Remedy: "check node selectors, affinity and zonal volumes of the pods that the message names"},
 	{Name: "PodDisruptionBudget", Status: False, Meaning: "A PodDisruptionBudget allows no eviction.", Remedy: "raise maxUnavailable of the budget, or the replicas of its pods"},
@@ -14,28 +14,28 @@ var ZonesBalanced = Table{
 	{Name: "NotReplicated", Status: False, Meaning: "Pods have no controller that would create them again.", Remedy: "give the pods a controller, or end them"},
 	{Name: "ClusterUnreachable", Status: False, Meaning: "The target cluster does not answer, so the pods are not known. Growth stays where it is requested, and no machine moves.",
 		Remedy: "check the API server of the target cluster, the network to it and the kubeconfig"},
-	{Name: "Frozen", Status: False, Meaning: "machine-controller-manager has frozen it, so replicas stay where they are requested.",
+	{Name: "Frozen", Status: False, Meaning: "machine-controller-manager has frozen the MachineDeployment, so replicas stay where they are requested.",
 		Remedy: "see the log of machine-controller-manager: too many machines, or an API server that does not answer"},
-	{Name: "Paused", Status: False, Meaning: "It is paused, and has no MachineSet or is in the middle of a rollout, so replicas stay where they are requested.", Remedy: "resume it"},
+	{Name: "Paused", Status: False, Meaning: "The MachineDeployment is paused, and has no MachineSet or is in the middle of a rollout, so replicas stay where they are requested.", Remedy: "set `spec.paused` to false"},
 	{Name: "Invalid", Status: False, Meaning: "The annotation `balance` is invalid. Replicas are not changed.", Remedy: "use a value from the message"},
 	{Name: "NoMachineMayGo", Status: False, Meaning: "All machines are preserved, or not ready.", Remedy: "end the preservation, or repair the machines: kubectl -n NAMESPACE get machines"},
 }
 
 // RightsGranted explains the condition of that name.
 var RightsGranted = Table{
-	{Name: "Forbidden", Status: False, Meaning: "Evenkeel lacks rights and works without them. The message describes for each right what does not work, and the rule to add. Evenkeel notices within 10 minutes that a right was granted.",
-		Remedy: "add the rules in the message to a Role, or do without"},
+	{Name: "Forbidden", Status: False, Meaning: "Evenkeel lacks rights and works without them. For each right, the message describes what does not work and which rule to add. Evenkeel notices a granted right within 10 minutes.",
+		Remedy: "add the rules in the message to a Role, or accept the limitation"},
 }
 
 // PoolExcessSpread explains the condition of that name.
 var PoolExcessSpread = Table{
 	{Name: "Spread", Status: True, Meaning: "The shares add up to the excess."},
-	{Name: "StandingIn", Status: True, Meaning: "The shares add up to the excess, but a zone fails and other zones have its share."},
+	{Name: "StandingIn", Status: True, Meaning: "The shares add up to the excess, but a zone fails, and other zones hold its share in the meantime."},
 	{Name: "Hibernated", Status: True, Meaning: "The cluster is hibernated and has no reserve."},
-	{Name: "NoRoom", Status: False, Meaning: "Bounds leave no room for all of it.", Remedy: "raise max in the bounds, or lower the excess"},
-	{Name: "MaximumUnknown", Status: False, Meaning: "Gardener has created this MachineDeployment, and Evenkeel cannot read how many machines it may have. So it has no reserve.",
+	{Name: "NoRoom", Status: False, Meaning: "The bounds leave no room for the whole excess.", Remedy: "raise max in the bounds, or lower the excess"},
+	{Name: "MaximumUnknown", Status: False, Meaning: "Gardener created this MachineDeployment, and Evenkeel cannot read its maximum, so it has no reserve.",
 		Remedy: "set the worker annotation `evenkeel.machine.sapcloud.io/bounds` to minimum, maximum and excess of the pool, or grant the right that the condition RightsGranted names"},
-	{Name: "ExcessUnknown", Status: False, Meaning: "An excess in resources cannot be converted to machines, or no value that is set is valid. Shares stay as they are.",
+	{Name: "ExcessUnknown", Status: False, Meaning: "The excess cannot be converted from resources to machines, or all its values are invalid. Shares stay as they are.",
 		Remedy: "give the MachineClass a nodeTemplate with that capacity, or correct the value in the message"},
 	{Name: "Invalid", Status: False, Meaning: "The annotation `bounds` or `excess` is invalid.", Remedy: "use the syntax in the message"},
 }

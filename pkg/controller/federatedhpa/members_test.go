@@ -99,7 +99,7 @@ var _ = Describe("Clusters that come and go", func() {
 			f.loads("shop", 3, 9)
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("5/5"), "what the site cannot run goes to the cloud")
-			Expect(f.condition("shop", "MinExceeded")).To(Equal("True MinimaExceedIt"))
+			Expect(f.condition("shop", "MinExceeded")).To(Equal("True MinimaExceedMinReplicas"))
 			f.loads("shop", 0, 3)
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("-/1..10"))

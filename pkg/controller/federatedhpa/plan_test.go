@@ -120,7 +120,7 @@ var _ = Describe("Clusters", func() {
 
 	It("exceed the minimum together, and say so", func() {
 		v := view(federated(1, 10), none("a"), none("b"), none("c"))
-		Expect(condition(v, "MinExceeded")).To(Equal("True MinimaExceedIt"))
+		Expect(condition(v, "MinExceeded")).To(Equal("True MinimaExceedMinReplicas"))
 		Expect(least(NewPlan(v))).To(Equal("1/1/1"))
 	})
 })

@@ -223,7 +223,7 @@ func minExceeded(p Plan, r rules) metav1.Condition {
 		sum += s.Aim.Min
 	}
 	return condition(v1alpha1.ConditionMinExceeded, sum > r.min,
-		Hold{"MinimaExceedIt", fmt.Sprintf("the clusters' minima add up to %d more than minReplicas", sum-r.min)},
+		Hold{"MinimaExceedMinReplicas", fmt.Sprintf("the clusters' minima add up to %d more than minReplicas", sum-r.min)},
 		Hold{"Within", "the clusters' minima do not add up to more than minReplicas"})
 }
 

@@ -61,7 +61,7 @@ func (c *Controller) sendPatches(ctx context.Context, namespace, name string, pa
 }
 
 func (c *Controller) recordRaise(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
-	klog.FromContext(ctx).V(2).Info("Raised replicas for pods that wait", "machineDeployment", r.Pool.Key,
+	klog.FromContext(ctx).V(2).Info("Raised replicas for waiting pods", "machineDeployment", r.Pool.Key,
 		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
 	c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
 		r.Pool.Replicas, r.Pool.Replicas+r.By, r.podsText(), nameSome(r.Machines, "machine"))

@@ -212,7 +212,7 @@ var _ = Describe("A MachineDeployment", func() {
 	It("at rest says so, and who would serve and go next", func() {
 		Expect(deployment(newWorld())).To(And(
 			HavePrefix("MachineDeployment pool: 2 of 2 machines work, 2 of 2 in reserve ready\n"), ContainSubstring("The excess is what spec.excessReplicas says, 2."),
-			ContainSubstring("The reserve is as large as desired"), ContainSubstring("It is at rest"),
+			ContainSubstring("The reserve has the desired size"), ContainSubstring("It is at rest"),
 			ContainSubstring("When replicas are raised, machine c serves at once"), ContainSubstring("When the excess falls by one, machine d is deleted")))
 	})
 
