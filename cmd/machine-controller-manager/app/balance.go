@@ -111,7 +111,7 @@ func (p *process) runBalance(ctx context.Context) error {
 			WorkersRead: p.caches.startAll,
 		})
 	if err != nil {
-		return err
+		return unlessEnding(ctx, err)
 	}
 	p.caches.startInformers(ctx)
 	c.Run(ctx)

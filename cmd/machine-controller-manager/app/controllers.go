@@ -71,3 +71,12 @@ func includes(picked []controller, name string) bool {
 
 // picked tells whether a controller is to run.
 func (p *process) picked(name string) bool { return includes(p.controllers, name) }
+
+// unlessEnding returns an error of a controller that is being built, and none once the process is
+// ending: informers that have stopped accept no handlers.
+func unlessEnding(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -4,6 +4,8 @@ package app
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -139,3 +141,10 @@ var _ = Describe("Picking controllers", func() {
 const eventually = 20 * time.Second
 
 var client = http.Client{Timeout: 2 * time.Second}
+
+var _ = It("reports why a controller could not be built, unless the process is ending", func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(unlessEnding(ctx, io.EOF)).To(MatchError(io.EOF))
+	cancel()
+	Expect(unlessEnding(ctx, io.EOF)).To(Succeed())
+})

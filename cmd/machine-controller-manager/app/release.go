@@ -68,7 +68,7 @@ func (p *process) runRelease(ctx context.Context) error {
 	informers := release.Informers{Machines: p.caches.machines, Target: p.caches.target}
 	c, err := release.New(ours.MachineV1alpha1(), informers, p.recorder, p.options.Release.options(p))
 	if err != nil {
-		return err
+		return unlessEnding(ctx, err)
 	}
 	p.caches.startInformers(ctx)
 	c.Run(ctx)

@@ -58,7 +58,7 @@ func (p *process) runReserves(ctx context.Context) error {
 		reserves.Informers{Reserves: informer, Machines: p.caches.machines, Target: p.caches.target},
 		p.recorder, reserves.Options{Cluster: p.clusters.control, Registerer: p.registry})
 	if err != nil {
-		return err
+		return unlessEnding(ctx, err)
 	}
 	p.caches.startInformers(ctx)
 	c.Run(ctx)

@@ -104,6 +104,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	// One worker: all MachineDeployments of the namespace are one key.
 	c.loop = loop.New("balance", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	if err := c.attach(informers); err != nil {
+		c.loop.Discard()
 		return nil, err
 	}
 	for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {

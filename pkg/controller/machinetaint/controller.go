@@ -132,6 +132,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
+		c.loop.Discard()
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, &c.stores)

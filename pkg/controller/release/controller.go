@@ -119,6 +119,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.podCache.lookups = c.stores.storage.Lookups()
 	if err := c.attach(informers); err != nil {
+		c.loop.Discard()
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.latest = written.NewCache[*v1alpha1.MachineDeployment](c.stores.deployments, c.clock)

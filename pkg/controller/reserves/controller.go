@@ -78,6 +78,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	c := &Controller{clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster}
 	c.loop = loop.New("reserves", c.sync, loop.Options{Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
+		c.loop.Discard()
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, c.reserves)

@@ -59,7 +59,7 @@ type Loop struct {
 	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
-// New returns a loop that accepts keys. The caller must call Run, so that the queue ends.
+// New returns a loop that accepts keys. The caller must call Run or Discard, so that the queue ends.
 func New(name string, sync Sync, o Options) *Loop {
 	o.Workers = max(o.Workers, 1)
 	if o.Clock == nil {
@@ -82,6 +82,9 @@ func (l *Loop) Add(key string) { l.queue.Add(key) }
 
 // AddAfter queues a key after a delay. If several delays are set for a key, the shortest counts.
 func (l *Loop) AddAfter(key string, after time.Duration) { l.queue.AddAfter(key, after) }
+
+// Discard ends a loop that will not run.
+func (l *Loop) Discard() { l.queue.ShutDown() }
 
 // Run works until ctx ends, beginning when the caches are filled.
 func (l *Loop) Run(ctx context.Context, caches ...cache.DoneChecker) {

@@ -153,6 +153,15 @@ var _ = Describe("A loop", func() {
 		Expect(ended).To(BeTrue())
 	})
 
+	It("leaves nothing behind where it is discarded", func() {
+		storm.Bubble(suite, func() {
+			l := loop.New("test", func(context.Context, string) (time.Duration, error) { panic("must not be called") }, loop.Options{})
+			l.Add("a")
+			l.AddAfter("b", time.Minute)
+			l.Discard()
+		})
+	})
+
 	It("ends with its context though its caches never fill", func() {
 		storm.Bubble(suite, func() {
 			l := loop.New("test", func(context.Context, string) (time.Duration, error) { panic("must not be called") }, loop.Options{})
