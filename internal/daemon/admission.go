@@ -63,7 +63,7 @@ type answered struct {
 // answers are at most maxCallers. A new one displaces the one that ends first.
 type answers[K comparable] map[K]answered
 
-func (a answers[K]) add(key K, is answered) {
+func (a answers[K]) remember(key K, is answered) {
 	if _, known := a[key]; !known && len(a) >= maxCallers {
 		first := key
 		for other, is := range a {
@@ -182,9 +182,9 @@ func (a *admission) remember(key [sha256.Size]byte, from string, status int) {
 	now := a.clock.Now()
 	if status != http.StatusOK {
 		delete(a.admitted, key)
-		a.refused.add(key, answered{status, now.Add(refusedFor)})
+		a.refused.remember(key, answered{status, now.Add(refusedFor)})
 		return
 	}
-	a.admitted.add(key, answered{status, now.Add(admittedFor)})
-	a.addresses.add(from, answered{status, now.Add(regularFor)})
+	a.admitted.remember(key, answered{status, now.Add(admittedFor)})
+	a.addresses.remember(from, answered{status, now.Add(regularFor)})
 }

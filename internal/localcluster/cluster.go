@@ -236,7 +236,7 @@ func (c *Cluster) saveState() error {
 		c.state.Processes = append(c.state.Processes, p.record)
 		p.mu.Unlock()
 	}
-	return c.state.write(c.Dir())
+	return c.state.save(c.Dir())
 }
 
 func (c *Cluster) acquire(ctx context.Context) (err error) {

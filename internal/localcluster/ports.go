@@ -58,7 +58,7 @@ func choosePorts(o Options, s *state, listeners ...string) error {
 		s.Ports[listener] = port
 		taken = append(taken, port)
 	}
-	return s.write(o.clusterDir())
+	return s.save(o.clusterDir())
 }
 
 // Port returns a port for a program that Run is to start: the same each time the same name is asked for, unless no

@@ -30,8 +30,8 @@ func loadState(dir string) (*state, error) {
 	return s, nil
 }
 
-// write is atomic: if the process is killed meanwhile, the state on disk stays as it was.
-func (s *state) write(dir string) error {
+// save is atomic: if the process is killed meanwhile, the state on disk stays as it was.
+func (s *state) save(dir string) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write state: %w", err)

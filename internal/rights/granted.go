@@ -32,7 +32,7 @@ func Granted(texts ...io.Reader) ([]Right, error) {
 				break
 			}
 			if err == nil {
-				err = m.add(document)
+				err = m.addDocument(document)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("read manifest: %w", err)
@@ -56,7 +56,7 @@ func Granted(texts ...io.Reader) ([]Right, error) {
 	return unique(all), nil
 }
 
-func (m *manifests) add(document []byte) error {
+func (m *manifests) addDocument(document []byte) error {
 	var kind metav1.TypeMeta
 	if err := syaml.Unmarshal(document, &kind); err != nil {
 		return err

@@ -40,7 +40,7 @@ func findLevel(lanes []*lane, n int64) level {
 			continue
 		}
 		rest += b.bound
-		active.add(b.lane.weight)
+		active.addWeight(b.lane.weight)
 	}
 	return active.levelFor(rest)
 }
@@ -51,7 +51,7 @@ func bendsOf(lanes []*lane, n int64, active *weights) []bend {
 	var all []bend
 	for _, l := range lanes {
 		if l.from == 0 {
-			active.add(l.weight)
+			active.addWeight(l.weight)
 		} else {
 			all = append(all, bend{bound: l.from, lane: l})
 		}
@@ -70,7 +70,7 @@ func bendsOf(lanes []*lane, n int64, active *weights) []bend {
 // weights is a sum of weights. It may exceed 64 bits.
 type weights struct{ high, low uint64 }
 
-func (w *weights) add(weight uint64) {
+func (w *weights) addWeight(weight uint64) {
 	var carry uint64
 	w.low, carry = bits.Add64(w.low, weight, 0)
 	w.high += carry

@@ -72,7 +72,7 @@ func (k *packer) costs() []int {
 		if _, ok := left[p]; !ok {
 			priorities = append(priorities, p)
 		}
-		left[p] += s.total() - s.placed
+		left[p] += s.podCount() - s.placed
 	}
 	slices.Sort(priorities)
 	var score []int
@@ -138,7 +138,7 @@ func (k *packer) largest() stock {
 func (k *packer) leastMachines() int {
 	var cpu, memory, pods float64
 	for _, s := range k.shapes {
-		n := float64(s.total() - s.placed)
+		n := float64(s.podCount() - s.placed)
 		cpu, memory, pods = cpu+n*float64(s.like.needs.CPU), memory+n*float64(s.like.needs.Memory), pods+n
 	}
 	largest := k.largest()

@@ -22,14 +22,14 @@ type shape struct {
 	purse  *purse
 }
 
-// total returns the number of pods that exist or will be created.
-func (s *shape) total() int { return len(s.pods) + s.uncreated }
+// podCount returns the number of pods that exist or will be created.
+func (s *shape) podCount() int { return len(s.pods) + s.uncreated }
 
 func (s *shape) nextPod() *Pod {
 	switch {
 	case s.placed < len(s.pods):
 		return s.pods[s.placed]
-	case s.placed < s.total():
+	case s.placed < s.podCount():
 		return s.like
 	}
 	return nil

@@ -48,22 +48,22 @@ func (k *kindClient[T, L]) Create(ctx context.Context, object T, o metav1.Create
 		return k.blank(), err
 	}
 	if object.GetName() != "" || object.GetGenerateName() == "" {
-		return k.write(ctx, object.GetName(), func() (T, error) { return k.verbs.Create(ctx, object, o) })
+		return k.writeByName(ctx, object.GetName(), func() (T, error) { return k.verbs.Create(ctx, object, o) })
 	}
 	made, err := k.createOnce(ctx, object, o)
 	return k.awaitShown(ctx, made, err)
 }
 
 func (k *kindClient[T, L]) Update(ctx context.Context, object T, o metav1.UpdateOptions) (T, error) {
-	return k.write(ctx, object.GetName(), func() (T, error) { return k.verbs.Update(ctx, object, o) })
+	return k.writeByName(ctx, object.GetName(), func() (T, error) { return k.verbs.Update(ctx, object, o) })
 }
 
 func (k *kindClient[T, L]) UpdateStatus(ctx context.Context, object T, o metav1.UpdateOptions) (T, error) {
-	return k.write(ctx, object.GetName(), func() (T, error) { return k.verbs.UpdateStatus(ctx, object, o) })
+	return k.writeByName(ctx, object.GetName(), func() (T, error) { return k.verbs.UpdateStatus(ctx, object, o) })
 }
 
 func (k *kindClient[T, L]) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error) {
-	return k.write(ctx, name, func() (T, error) { return k.verbs.Patch(ctx, name, pt, data, o, subresources...) })
+	return k.writeByName(ctx, name, func() (T, error) { return k.verbs.Patch(ctx, name, pt, data, o, subresources...) })
 }
 
 func (k *kindClient[T, L]) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
@@ -126,10 +126,10 @@ func (k *kindClient[T, L]) List(ctx context.Context, o metav1.ListOptions) (L, e
 	return k.verbs.List(ctx, o)
 }
 
-// write carries out a write of an object whose name the caller knows. If its outcome is unknown,
+// writeByName carries out a write of an object whose name the caller knows. If its outcome is unknown,
 // the caller still gets the error: it retries by that name, and a version or AlreadyExists shows
 // what has happened.
-func (k *kindClient[T, L]) write(ctx context.Context, name string, write func() (T, error)) (T, error) {
+func (k *kindClient[T, L]) writeByName(ctx context.Context, name string, write func() (T, error)) (T, error) {
 	if err := k.stopError(); err != nil {
 		return k.blank(), err
 	}

@@ -22,8 +22,8 @@ func (c Cron) matches(day wall) bool {
 	return onDate && onWeekday
 }
 
-// first returns the first match at or after a wall time.
-func (c Cron) first(from wall) (wall, bool) {
+// firstFrom returns the first match at or after a wall time.
+func (c Cron) firstFrom(from wall) (wall, bool) {
 	from = ceil(from)
 	day := midnight(from)
 	minute := int(from.Sub(day) / time.Minute)
@@ -42,8 +42,8 @@ func (c Cron) first(from wall) (wall, bool) {
 	return wall{}, false
 }
 
-// last returns the last match before a wall time.
-func (c Cron) last(before wall) (wall, bool) {
+// lastBefore returns the last match before a wall time.
+func (c Cron) lastBefore(before wall) (wall, bool) {
 	before = ceil(before)
 	day := midnight(before)
 	minute := int(before.Sub(day)/time.Minute) - 1

@@ -114,17 +114,17 @@ func (f field) parsePart(text string) (uint64, error) {
 
 func (f field) parseSpan(text string, stepped bool) (from, to int, err error) {
 	if text == "*" {
-		return f.min, f.last(), nil
+		return f.min, f.highest(), nil
 	}
 	first, last, ranged := strings.Cut(text, "-")
-	if from, err = f.value(first); err != nil {
+	if from, err = f.parseValue(first); err != nil {
 		return 0, 0, err
 	}
 	switch {
 	case ranged:
-		to, err = f.value(last)
+		to, err = f.parseValue(last)
 	case stepped:
-		to = f.last()
+		to = f.highest()
 	default:
 		to = from
 	}
@@ -134,15 +134,15 @@ func (f field) parseSpan(text string, stepped bool) (from, to int, err error) {
 	return from, to, err
 }
 
-// last returns the last value that * includes: there, Sunday is 0, and not also 7.
-func (f field) last() int {
+// highest returns the last value that * includes: there, Sunday is 0, and not also 7.
+func (f field) highest() int {
 	if f.max == 7 {
 		return 6
 	}
 	return f.max
 }
 
-func (f field) value(text string) (int, error) {
+func (f field) parseValue(text string) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(text, name) {
 			return f.min + i, nil

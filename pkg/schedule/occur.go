@@ -46,7 +46,7 @@ func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 		from = later(from, c.opens(p, zone))
 	}
 	for {
-		w, ok := c.first(from)
+		w, ok := c.firstFrom(from)
 		if !ok {
 			return time.Time{}, false
 		}
@@ -68,7 +68,7 @@ func (c Cron) Last(at time.Time, zone *time.Location) (time.Time, bool) {
 	p := periodAt(at, zone)
 	before := p.shows(at).Add(1)
 	for {
-		w, ok := c.last(before)
+		w, ok := c.lastBefore(before)
 		if !ok || p.start.IsZero() {
 			return p.instant(w), ok
 		}

@@ -42,7 +42,7 @@ func (p *process) runProvider(ctx context.Context) error {
 			return clients.control.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 		})
 		return err
-	}) && retryUntil(ctx, "the records of virtual machines", cloud.Load)
+	}) && retryUntil(ctx, "the records of virtual machines", cloud.LoadRecords)
 	if !ready {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (t Table) markdown() string {
 			column = "state"
 		}
 	}
-	return write([]string{column, "reason", "meaning", "what to do"}, func(row func(cells ...string)) {
+	return markdownTable([]string{column, "reason", "meaning", "what to do"}, func(row func(cells ...string)) {
 		for _, r := range t {
 			row(append([]string{string(r.Status)}, r.cells()...)...)
 		}
@@ -55,7 +55,7 @@ func (t Table) markdown() string {
 }
 
 func (c Conditions) markdown() string {
-	return write([]string{"condition", "status", "reason", "meaning", "what to do"}, func(row func(cells ...string)) {
+	return markdownTable([]string{"condition", "status", "reason", "meaning", "what to do"}, func(row func(cells ...string)) {
 		types := slices.Sorted(maps.Keys(c))
 		slices.SortStableFunc(types, func(a, b string) int { return cmp.Compare(first(b), first(a)) })
 		for _, condition := range types {
@@ -82,8 +82,8 @@ func (r Reason) cells() []string {
 	return []string{"`" + r.Name + "`", r.Meaning, strings.ReplaceAll(remedy, " -n NAMESPACE", "")}
 }
 
-// write returns a Markdown table. If the first column has no name, it is left out.
-func write(columns []string, rows func(row func(cells ...string))) string {
+// markdownTable returns a Markdown table. If the first column has no name, it is left out.
+func markdownTable(columns []string, rows func(row func(cells ...string))) string {
 	var b strings.Builder
 	row := func(cells ...string) {
 		if columns[0] == "" {

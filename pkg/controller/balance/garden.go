@@ -86,7 +86,7 @@ func (g *garden) waitForKinds(ctx context.Context) {
 			g.watchKinds(ctx)
 			return
 		}
-		if apierrors.IsNotFound(err) && !g.state().Known {
+		if apierrors.IsNotFound(err) && !g.snapshot().Known {
 			g.update(func() { g.absent = true })
 		}
 		select {
@@ -136,8 +136,8 @@ func (g *garden) update(change func()) {
 	g.changed()
 }
 
-// state returns what is known now.
-func (g *garden) state() Garden {
+// snapshot returns what is known now.
+func (g *garden) snapshot() Garden {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.workers == nil {

@@ -31,7 +31,7 @@ func (c caches) source() pool.Source {
 
 // observe builds the view. current is false while a cache does not show all of our writes.
 func (c *Controller) observe() (v View, current bool) {
-	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.state(), Memory: c.memory}
+	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.snapshot(), Memory: c.memory}
 	for _, rule := range c.options.Rights.Missing() {
 		v.Missing = append(v.Missing, rule.String())
 	}

@@ -65,8 +65,8 @@ func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) 
 	return p, nil
 }
 
-// Load replaces the objects of the preview.
-func (p *Preview) Load(o Objects, now time.Time) error {
+// SetObjects replaces the objects of the preview.
+func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := p.c.stores
 	errs := []error{

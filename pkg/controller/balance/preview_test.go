@@ -27,7 +27,7 @@ func watched(o Objects, target bool) (*Preview, View, Plan) {
 	GinkgoHelper()
 	preview, err := NewPreview(fixture.Namespace, settings(), target)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(preview.Load(o, noon)).To(Succeed())
+	Expect(preview.SetObjects(o, noon)).To(Succeed())
 	v, p := preview.Plan()
 	return preview, v, p
 }
@@ -51,7 +51,7 @@ var _ = Describe("A preview", func() {
 		Expect(all[0].Annotations).To(HaveKeyWithValue(v1alpha1.OwnExcessAnnotation, "2"))
 		Expect(o.Deployments[0].Annotations).To(BeEmpty(), "what was shown stays as it was")
 
-		Expect(preview.Load(Objects{Deployments: all}, noon)).To(Succeed())
+		Expect(preview.SetObjects(Objects{Deployments: all}, noon)).To(Succeed())
 		v, p = preview.Plan()
 		Expect(v.After(p)).To(BeEmpty())
 	})

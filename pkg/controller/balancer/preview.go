@@ -70,8 +70,8 @@ func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource 
 	return all
 }
 
-// Load replaces the objects of the preview.
-func (p *Preview) Load(o Objects, now time.Time) error {
+// SetObjects replaces the objects of the preview.
+func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	errs := []error{still.Replace(p.c.balancers, o.Balancers), still.Replace(p.c.pods, stripped(o.Pods)), still.Replace(p.c.autoscalers, o.Autoscalers)}
 	caches := map[schema.GroupVersionResource]*kindCache{}

@@ -47,7 +47,7 @@ func preview(o Objects) *Preview {
 		{Name: "deployments", Kind: "Deployment", Namespaced: true}, {Name: "deployments/scale", Kind: "Scale", Namespaced: true}}}}
 	p, err := NewPreview(Clients{Discovery: discovery})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(p.Load(o, noon)).To(Succeed())
+	Expect(p.SetObjects(o, noon)).To(Succeed())
 	return p
 }
 

@@ -114,7 +114,7 @@ var _ = Describe("A preview", func() {
 				Expect(err).NotTo(HaveOccurred())
 				o, before := a.all(), len(a.Writes())
 				for range 3 {
-					Expect(preview.Load(o, time.Now())).To(Succeed())
+					Expect(preview.SetObjects(o, time.Now())).To(Succeed())
 					v, plan, ok := preview.Plan(fixture.Namespace, "pool")
 					Expect(ok).To(BeTrue())
 					after, err := v.After(plan)
@@ -144,7 +144,7 @@ var _ = Describe("A preview", func() {
 		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		for replicas, born := range map[int32]bool{0: true, 1: false} {
 			d.Spec.Replicas = replicas
-			Expect(preview.Load(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
+			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
 			m := preview.Created(fixture.Namespace, "pool", fixture.Machine("a"))
 			Expect(m.Annotations[api.ReserveAnnotation] != "").To(Equal(born))
 		}

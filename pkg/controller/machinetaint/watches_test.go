@@ -64,7 +64,7 @@ var _ = Describe("An event", func() {
 		storm.Bubble(suite, func() {
 			p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(p.Load(machinetaint.Objects{Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
+			Expect(p.SetObjects(machinetaint.Objects{Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
 			Expect(p.WokenBy(was, is)).To(ConsistOf(want))
 		})
 	},

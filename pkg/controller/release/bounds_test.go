@@ -123,7 +123,7 @@ var _ = Describe("What one decision looks at", func() {
 		}
 		o.Pods = append(o.Pods, pod("p", 1000, excessive))
 		o.Pods = append(o.Pods, pod("q", 1000))
-		Expect(preview.Load(o, noon)).To(Succeed())
+		Expect(preview.SetObjects(o, noon)).To(Succeed())
 		plan := preview.Plan()
 		Expect(raises(plan)).To(Equal("p+1(a)"))
 		Expect(plan.Beyond).To(Equal(12))

@@ -68,15 +68,15 @@ func PodsByOutcome(p Plan) map[Outcome]float64 {
 // LateLook is how many pods are kept after a decision has looked at one that is gone since it was listed.
 func LateLook(pod *corev1.Pod) int {
 	r := &podCache{lookups: &fit.Lookups{}}
-	r.add(pod)
+	r.addPod(pod)
 	r.forget(pod)
-	r.get(pod)
+	r.podFor(pod)
 	return len(r.pods)
 }
 
 // Look is the version of a pod that a decision goes by where the store has a later one than was noted.
 func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	r := &podCache{lookups: &fit.Lookups{}}
-	r.add(noted)
-	return r.get(stored).Object
+	r.addPod(noted)
+	return r.podFor(stored).Object
 }

@@ -32,7 +32,7 @@ func (c *Controller) observe(now time.Time) View {
 	waiting, left := takeFairly(waiting, namespaceOfPod, MaxPods)
 	v.Beyond = len(left)
 	for _, pod := range waiting {
-		v.Waiting = append(v.Waiting, c.podCache.get(pod))
+		v.Waiting = append(v.Waiting, c.podCache.podFor(pod))
 	}
 	v.Uncreated = c.countUncreated(v.Waiting, all)
 	for _, node := range stores.List[*corev1.Node](c.stores.nodes) {
@@ -51,7 +51,7 @@ func (c *Controller) assignPods(all []*corev1.Pod) (waiting []*corev1.Pod, runni
 		switch node, lives := assignedNode(pod); {
 		case !lives:
 		case node != "":
-			running[node] = append(running[node], c.podCache.get(pod))
+			running[node] = append(running[node], c.podCache.podFor(pod))
 		default:
 			if counts, _ := c.settings.evaluate(pod); counts {
 				waiting = append(waiting, pod)

@@ -27,8 +27,8 @@ type cachedPod struct {
 	pod  *fit.Pod
 }
 
-// add keeps a pod.
-func (r *podCache) add(pod *corev1.Pod) {
+// addPod keeps a pod.
+func (r *podCache) addPod(pod *corev1.Pod) {
 	p := readOf(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,9 +45,9 @@ func (r *podCache) forget(pod *corev1.Pod) {
 	delete(r.pods, nameOf(pod))
 }
 
-// get returns a pod as package fit reads it. What its volumes can reach depends on more than the
+// podFor returns a pod as package fit reads it. What its volumes can reach depends on more than the
 // pod, and is looked up each time.
-func (r *podCache) get(pod *corev1.Pod) *fit.Pod {
+func (r *podCache) podFor(pod *corev1.Pod) *fit.Pod {
 	p := r.cached(pod)
 	if p == nil {
 		p = readOf(pod)

@@ -61,8 +61,8 @@ func NewPreview(s Settings) (*Preview, error) {
 	return p, nil
 }
 
-// Load replaces the objects of the preview.
-func (p *Preview) Load(o Objects, now time.Time) error {
+// SetObjects replaces the objects of the preview.
+func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := &p.c.stores
 	pods := p.stripPods(o.Pods)
@@ -86,7 +86,7 @@ func (p *Preview) stripPods(given []*corev1.Pod) []*corev1.Pod {
 			slim = target.StripPod(pod)
 		}
 		p.slim[pod] = slim
-		p.c.podCache.add(slim)
+		p.c.podCache.addPod(slim)
 		all = append(all, slim)
 	}
 	return all

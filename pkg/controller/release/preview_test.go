@@ -46,10 +46,10 @@ var _ = Describe("A preview", func() {
 		preview, err := NewPreview(settings)
 		Expect(err).NotTo(HaveOccurred())
 		o := spare()
-		Expect(preview.Load(o, noon)).To(Succeed())
+		Expect(preview.SetObjects(o, noon)).To(Succeed())
 		Expect(preview.Plan().Raises).To(BeEmpty())
 		o.Pods = []*corev1.Pod{pod("late", 3000)}
-		Expect(preview.Load(o, noon)).To(Succeed())
+		Expect(preview.SetObjects(o, noon)).To(Succeed())
 		plan := preview.Plan()
 		Expect(plan.Raises).To(HaveLen(1))
 		Expect(plan.Raises[0]).To(And(HaveField("By", 1), HaveField("Machines", []string{"a"})))
@@ -68,7 +68,7 @@ var _ = DescribeTable("A machine with the mark", func(change func(*corev1.Pod), 
 	there.Spec.NodeName = "a"
 	change(there)
 	o.Pods = []*corev1.Pod{there, pod("late", 3000)}
-	Expect(preview.Load(o, noon)).To(Succeed())
+	Expect(preview.SetObjects(o, noon)).To(Succeed())
 	Expect(raises(preview.Plan())).To(Equal(want))
 },
 	Entry("serves where a pod runs that does not tolerate the taint, and so has room for others", func(*corev1.Pod) {}, ""),
@@ -102,7 +102,7 @@ var _ = Describe("A look at pods", func() {
 			large, running := pod("large", 4000), pod("running", 500)
 			large.UID, running.UID, running.Spec.NodeName = "", "", "b"
 			o.Pods, o.Nodes = []*corev1.Pod{running, large}, append(o.Nodes, node("b", "z"))
-			Expect(preview.Load(o, noon)).To(Succeed())
+			Expect(preview.SetObjects(o, noon)).To(Succeed())
 			Expect(raises(preview.Plan())).To(Equal("p+1(a)"))
 		}
 	})
@@ -112,7 +112,7 @@ var _ = Describe("A look at pods", func() {
 		Expect(err).NotTo(HaveOccurred())
 		o, late := spare(), pod("late", 3000)
 		o.Pods, o.Nodes = []*corev1.Pod{late, pod("other", 1000)}, append(o.Nodes, node("b", "z")) // b has room for both
-		Expect(preview.Load(o, noon)).To(Succeed())
+		Expect(preview.SetObjects(o, noon)).To(Succeed())
 		preview.Interpose(func(pods cache.Indexer) cache.Indexer { return &binder{Indexer: pods, pod: late, node: "b"} })
 		Expect(raises(preview.Plan())).To(BeEmpty())
 	})

@@ -26,8 +26,8 @@ func (c *Controller) podChanged(was, is any) {
 		c.somethingChanged(was, is)
 		return
 	}
-	c.podCache.add(after)
-	if counts, tried := c.settings.evaluate(after); tried || counts && c.tried.Load().contains(c.podCache.get(after)) {
+	c.podCache.addPod(after)
+	if counts, tried := c.settings.evaluate(after); tried || counts && c.tried.Load().contains(c.podCache.podFor(after)) {
 		c.loop.AddAfter(queueKey, max(gatherTime, time.Duration(c.took.Load())))
 		return
 	}

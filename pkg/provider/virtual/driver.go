@@ -35,7 +35,7 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Driver is the cloud. Load it first, then run it beside the machine controller that calls it.
+// Driver is the cloud. Call LoadRecords first, then run it beside the machine controller that calls it.
 type Driver struct {
 	Options
 	fleet  fleet
@@ -56,9 +56,9 @@ func New(o Options) *Driver {
 	return d
 }
 
-// Load reads the records and the faults. Until then, every request fails with Unavailable, so that
+// LoadRecords reads the records and the faults. Until then, every request fails with Unavailable, so that
 // no machine is lost or created twice.
-func (d *Driver) Load(ctx context.Context) error {
+func (d *Driver) LoadRecords(ctx context.Context) error {
 	records, err := d.Control.CoreV1().ConfigMaps(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: RecordLabel})
 	if err != nil {
 		return fmt.Errorf("load machines: %w", err)

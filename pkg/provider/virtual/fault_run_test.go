@@ -151,7 +151,7 @@ var _ = Describe("A fault", func() {
 		w.stop()
 		w.suffer("zones: {z1: {outage: true}}")
 		w.driver = w.fresh()
-		Expect(w.driver.Load(ctx)).To(Succeed())
+		Expect(w.driver.LoadRecords(ctx)).To(Succeed())
 		Expect(codeSeen(w.create("c", slow))).To(Equal(codes.ResourceExhausted))
 		w.start()
 	}))

@@ -163,7 +163,7 @@ var _ = Describe("The loop", func() {
 		w.driver = w.fresh()
 		w.driver.Target = nil
 		run, stop := context.WithCancel(ctx)
-		Expect(w.driver.Load(run)).To(Succeed())
+		Expect(w.driver.LoadRecords(run)).To(Succeed())
 		ended := make(chan error, 1)
 		go func() { ended <- w.driver.Run(run) }()
 		Expect(w.create("a", slow)).To(Succeed())
@@ -179,7 +179,7 @@ var _ = Describe("The loop", func() {
 		w := newWorld()
 		defer w.server.Close()
 		w.driver = w.fresh()
-		Expect(w.driver.Load(ctx)).To(Succeed())
+		Expect(w.driver.LoadRecords(ctx)).To(Succeed())
 		w.server.Down(true, cloud)
 		run, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)

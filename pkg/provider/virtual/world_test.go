@@ -75,7 +75,7 @@ func (w *world) start() {
 	w.driver = w.fresh()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.end, w.ended = cancel, make(chan error, 1)
-	Expect(w.driver.Load(ctx)).To(Succeed())
+	Expect(w.driver.LoadRecords(ctx)).To(Succeed())
 	go func() { w.ended <- w.driver.Run(ctx) }()
 	synctest.Wait()
 }

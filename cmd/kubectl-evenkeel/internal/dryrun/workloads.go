@@ -34,7 +34,7 @@ func (w *world) lookAtBalancers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.shares.Load(objects, w.now); err != nil {
+	if err := w.shares.SetObjects(objects, w.now); err != nil {
 		return err
 	}
 	for key, b := range w.balancers {
@@ -237,7 +237,7 @@ func (w *world) lookAtPods() error {
 	if w.release == nil {
 		return nil
 	}
-	err := w.release.Load(release.Objects{
+	err := w.release.SetObjects(release.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), MachineClasses: w.still.Classes,
 		Pods: w.pods.sorted(), Nodes: w.nodes.sorted(), Claims: w.still.Claims, Volumes: w.still.Volumes,
 		Classes: w.still.StorageClasses, Drivers: w.still.Drivers, Daemons: w.still.Daemons, ReplicaSets: w.still.ReplicaSets,

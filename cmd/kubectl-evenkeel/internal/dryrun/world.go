@@ -195,7 +195,7 @@ func (w *world) planAll(ctx context.Context) error {
 func (w *world) lookAtZones() error {
 	w.plans.zones = map[string]zonesPlan{}
 	for namespace, preview := range w.zones {
-		if err := preview.Load(w.zoneObjects(namespace), w.now); err != nil {
+		if err := preview.SetObjects(w.zoneObjects(namespace), w.now); err != nil {
 			return err
 		}
 		v, p := preview.Plan()
@@ -285,7 +285,7 @@ func (w *world) reserve(context.Context) (moved bool, again time.Duration, err e
 }
 
 func (w *world) showReserve() error {
-	return w.taint.Load(machinetaint.Objects{
+	return w.taint.SetObjects(machinetaint.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
 		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(),
 	}, w.now)

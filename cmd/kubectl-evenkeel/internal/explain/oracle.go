@@ -46,7 +46,7 @@ func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetain
 	change(d)
 	deployments := slices.Clone(o.objects.Deployments)
 	deployments[slices.Index(deployments, o.deployment)] = d
-	err := o.preview.Load(machinetaint.Objects{
+	err := o.preview.SetObjects(machinetaint.Objects{
 		Deployments: deployments, Sets: o.objects.Sets, Machines: o.objects.Machines, Classes: o.objects.Classes,
 		Nodes: o.objects.Nodes, Pods: o.objects.Pods,
 	}, o.objects.At)

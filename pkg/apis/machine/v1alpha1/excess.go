@@ -81,7 +81,7 @@ func ParseExcess(text string) (Excess, error) {
 	}
 	var excess Excess
 	for term := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(text, "max("), ")"), ",") {
-		if err := excess.add(term); err != nil {
+		if err := excess.addTerm(term); err != nil {
 			return Excess{}, fmt.Errorf("excess %q: %w", text, err)
 		}
 	}
@@ -91,8 +91,8 @@ func ParseExcess(text string) (Excess, error) {
 	return excess, nil
 }
 
-// add parses one term. Each kind, and each resource, may occur once.
-func (e *Excess) add(term string) error {
+// addTerm parses one term. Each kind, and each resource, may occur once.
+func (e *Excess) addTerm(term string) error {
 	if name, value, is := strings.Cut(term, "="); is {
 		return e.addResource(corev1.ResourceName(name), value)
 	}
