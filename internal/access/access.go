@@ -39,7 +39,7 @@ type Rule struct {
 	Without string
 }
 
-// String is a sentence for a person who can add the rule to a Role.
+// String returns a sentence for a person who can add the rule to a Role.
 func (r Rule) String() string {
 	where, name := "in the "+r.Cluster+" cluster", ""
 	if r.Namespace != "" {
@@ -52,7 +52,8 @@ func (r Rule) String() string {
 		r.Without, r.Resource.Group, r.Resource.Resource, name, where)
 }
 
-// Rights of the process that it can do without. The zero value is not usable; see New. All methods may be called concurrently.
+// Rights of the process that it can work without. The zero value is not usable; see New. All
+// methods can be called concurrently.
 type Rights struct {
 	clock clock.Clock
 
@@ -61,7 +62,7 @@ type Rights struct {
 	subscribers []func()
 }
 
-// New returns Rights that nothing is known of.
+// New returns Rights about which nothing is known.
 func New(c clock.Clock) *Rights { return &Rights{clock: c, missing: map[Rule]bool{}} }
 
 // Missing returns the rights that are missing, in a stable order.
@@ -83,15 +84,16 @@ func (r *Rights) Lacks(rule Rule) bool {
 	return r.missing[rule]
 }
 
-// Subscribe has changed called whenever a right turns out to be missing, or is there again.
+// Subscribe makes the Rights call changed whenever a right turns out to be missing, or is granted
+// again.
 func (r *Rights) Subscribe(changed func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscribers = append(r.subscribers, changed)
 }
 
-// ListWatch returns a ListerWatcher for an informer, whose requests wait while the process lacks the right. Client is the one
-// that lw uses.
+// ListWatch returns a ListerWatcher for an informer whose requests wait while the process lacks the
+// right. Client is the client that lw uses.
 func (r *Rights) ListWatch(rule Rule, lw *cache.ListWatch, client any) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -100,7 +102,7 @@ func (r *Rights) ListWatch(rule Rule, lw *cache.ListWatch, client any) cache.Lis
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := await(ctx, r, rule, func() (watch.Interface, error) { return lw.WatchWithContext(ctx, o) })
 			if err != nil && ctx.Err() != nil {
-				err = io.EOF // a watch that is closed; an informer logs every other error
+				err = io.EOF // a closed watch; an informer logs every other error
 			}
 			return w, err
 		},

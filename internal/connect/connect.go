@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connect makes clients of clusters, and bounds what those ask without a context.
+// Package connect creates clients of clusters, and limits requests that take no context.
 package connect
 
 import (
@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Core returns a client of Kubernetes' own kinds, which speaks protobuf: reading a pod takes a fraction of the time that JSON
-// takes, here and at the API server, and whoever watches pods reads little else. Custom resources have JSON alone, so the
-// configuration itself stays as it is.
+// Core returns a client of Kubernetes' own kinds that uses protobuf. Reading a pod takes a fraction
+// of the time that JSON takes, here and at the API server, and pods are most of what a watcher
+// reads. Custom resources support only JSON, so the configuration itself does not change.
 func Core(config *rest.Config) (*kubernetes.Clientset, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf

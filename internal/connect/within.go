@@ -4,8 +4,9 @@ package connect
 
 import "context"
 
-// Within asks a question that takes no context, such as client-go's discovery, for as long as ctx lasts: client-go
-// repeats a request for as long as the server tells it to. A question that is given up ends by itself, later.
+// Within calls a function that takes no context, such as client-go's discovery, and returns when
+// ctx ends: client-go repeats a request for as long as the server tells it to. A call that is given
+// up ends by itself, later.
 func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	type reply struct {
 		value T

@@ -22,45 +22,50 @@ import (
 )
 
 const (
-	// How long an answer of the API server holds: a right that is taken away ends that much later.
+	// How long an answer of the API server is cached: a right that is withdrawn ends that much
+	// later.
 	admittedFor = time.Minute
 	refusedFor  = 10 * time.Second
-	// How long a token that was admitted, and the address it came from, count as regular.
+	// How long an admitted token, and its source address, count as regular.
 	regularFor = time.Hour
 	// How long the API server may take.
 	reviewTimeout = 5 * time.Second
-	// maxCallers bounds what is remembered of each kind; readers of metrics are few.
+	// maxCallers limits each cache. There are few readers of metrics.
 	maxCallers = 100
-	// How many new tokens a second are reviewed, and how many at once: from regular addresses, and as many from all others. That
-	// is two requests each. ReviewQPS leaves more than half of all requests to regular tokens.
+	// How many new tokens per second are reviewed, and how many at once: from regular addresses,
+	// and as many from all others. Each review takes two requests. ReviewQPS leaves more than half
+	// of all requests to regular tokens.
 	newTokensQPS, newTokensBurst = 1, 4
 )
 
 // ReviewQPS and ReviewBurst are the limits that the client of reviews needs.
 const ReviewQPS, ReviewBurst = 10, 40
 
-// admission lets those through who have a token that the API server knows, and may get metrics. Tokens that it does not know, however
-// many, do not keep those out that it does: new tokens are reviewed at a limited rate, others are refused at once.
+// admission admits callers with a token that the API server knows and that may get metrics. Unknown
+// tokens, however many, do not keep out known ones: new tokens are reviewed at a limited rate, and
+// others are refused at once.
 type admission struct {
 	reviews kubernetes.Interface
 	clock   clock.PassiveClock
-	// Limits for reviews of new tokens, by where they come from. A reader whose token was renewed comes from a regular address.
+	// Limits for reviews of new tokens, by source. A reader with a renewed token has a regular
+	// address.
 	regulars, strangers flowcontrol.PassiveRateLimiter
 
 	mu sync.Mutex
-	// admitted and refused are answers by the hash of the token, apart: refusals do not displace regular tokens.
+	// admitted and refused are answers by the hash of the token. They are separate, so that
+	// refusals do not displace regular tokens.
 	admitted, refused answers[[sha256.Size]byte]
-	// addresses are regular.
+	// addresses are the regular addresses.
 	addresses answers[string]
 }
 
-// answered: an HTTP status, and until when it holds.
+// answered is an HTTP status, and until when it is valid.
 type answered struct {
 	status int
 	until  time.Time
 }
 
-// answers are at most maxCallers. A new one displaces the one that ends first.
+// answers contains at most maxCallers entries. A new one displaces the one that expires first.
 type answers[K comparable] map[K]answered
 
 func (a answers[K]) remember(key K, is answered) {
@@ -93,7 +98,7 @@ func (a *admission) before(next http.Handler) http.Handler {
 			http.Error(w, "show a bearer token", http.StatusUnauthorized)
 			return
 		}
-		from, _, _ := net.SplitHostPort(r.RemoteAddr) // empty is an address like another
+		from, _, _ := net.SplitHostPort(r.RemoteAddr) // an empty address is an address like any other
 		if status := a.statusFor(r.Context(), token, from); status != http.StatusOK {
 			http.Error(w, http.StatusText(status), status)
 			return

@@ -9,10 +9,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// InCluster is the word that stands for the service account of the pod in place of a kubeconfig path.
+// InCluster stands for the pod's service account in place of the path of a kubeconfig.
 const InCluster = "inClusterConfig"
 
-// Config reads the kubeconfig at path. No path, or InCluster, means the service account of the pod we run in.
+// Config reads the kubeconfig at path. An empty path, or InCluster, means the service account of
+// this pod.
 func Config(path string) (*rest.Config, error) {
 	if path == "" || path == InCluster {
 		config, err := rest.InClusterConfig()

@@ -15,31 +15,32 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLost is returned by Elect when the lease could not be renewed in time. The process should end and be started
-// again: whatever it cached may be old.
+// ErrLost is returned by Elect if the lease could not be renewed in time. The process should exit
+// and be restarted, because its caches may be old.
 var ErrLost = errors.New("leadership lost")
 
-// How long letting go of the lease may take on the way out.
+// How long releasing the lease may take.
 const releaseTimeout = time.Second
 
-// Lease names what processes take turns on.
+// Lease defines what processes take turns on.
 type Lease struct {
 	Namespace, Name string
-	// Identity must differ between processes: two with the same one would both lead.
+	// Identity must differ between processes: two processes with the same identity would both lead.
 	Identity string
-	// Zero means client-go's usual 15 s, 10 s and 2 s.
+	// Zero means client-go's defaults of 15 s, 10 s and 2 s.
 	Duration, RenewDeadline, RetryPeriod time.Duration
-	// Events of the election; none if nil.
+	// Events of the election; nil for none.
 	Recorder resourcelock.EventRecorder
 }
 
-// Elect waits for the lease, leads until lead returns, ctx ends or the lease is lost, waits for lead and lets the
-// lease go, unless lead returns ErrUnanswered: then the lease runs out, so that the write is over when a successor
-// begins. The client should be one that serves nothing else, so that a busy process does not delay its renewals.
+// Elect waits for the lease, leads until lead returns, ctx ends or the lease is lost, waits for
+// lead, and releases the lease. If lead returns ErrUnanswered, it lets the lease expire instead, so
+// that the write has ended when a successor starts. The client should serve nothing else, so that a
+// busy process does not delay renewals.
 func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead func(context.Context) error) error {
 	lock := lease.resourceLock(client)
 	turn := &turn{work: ctx, lead: lead, done: make(chan struct{})}
-	// The election outlives ctx, so that the lease is held for as long as the work takes to end.
+	// The election outlives ctx, so that the lease is held until the work has ended.
 	election, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	turn.stop = stop
@@ -83,8 +84,8 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return d
 }
 
-// release lets go of a lease that is still ours. client-go can do that by itself, but would do so while the work
-// is still ending.
+// release releases a lease that we still hold. client-go can do that by itself, but would do so
+// while the work is still ending.
 func release(ctx context.Context, lock resourcelock.Interface, lease Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()

@@ -15,22 +15,24 @@ import (
 	"github.com/evenkeel/evenkeel/internal/watchretry"
 )
 
-// ErrClosed is what a request gets that comes to a closed Gate.
+// ErrClosed is the result of a request through a closed Gate.
 var ErrClosed = errors.New("this process has stopped")
 
-// ErrUnanswered means that a write was given up before it was answered: it may still take effect.
+// ErrUnanswered means that a write was given up without an answer: it may still take effect.
 var ErrUnanswered = errors.New("a write was given up without an answer")
 
-// How long a write under way may take to be answered once its caller or the process stops: enough for an API server
-// that works, and short beside what a pod has to end.
+// How long the answer to a write in flight may take once its caller or the process stops: enough
+// for a working API server, and short compared with a pod's grace period.
 const closeTimeout = time.Second
 
-// initialTimeout is how much longer than other requests a watch may take that begins with all objects.
+// initialTimeout is how much longer than other requests a watch may take that begins with all
+// objects.
 const initialTimeout = 4 * time.Minute
 
-// Gate stands between the clients of one process and the API server. Workers of a library cannot always be stopped
-// in time: a drain sleeps and evicts for minutes, and some requests take no context. Once the Gate is closed their
-// requests fail, so the process may hand over the lease while they are still on their way out.
+// Gate is between the clients of one process and the API server. Workers of a library cannot always
+// be stopped in time: a drain sleeps and evicts for minutes, and some requests take no context.
+// Once the Gate is closed, their requests fail, so that the process can release the lease while
+// they are still ending.
 type Gate struct {
 	mu         sync.Mutex
 	closed     bool
@@ -39,7 +41,7 @@ type Gate struct {
 	writes     sync.WaitGroup
 }
 
-// exchange is a request under way, until its answer has been read.
+// exchange is a request in flight, until its answer has been read.
 type exchange struct {
 	gate  *Gate
 	write bool
@@ -54,15 +56,16 @@ func (g *Gate) Behind(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Run closes the gate as soon as ctx ends. It belongs Together with the work: where a part of that ends by itself, the gate
-// closes on the others, too.
+// Run closes the gate as soon as ctx ends. Run it with Together beside the work: if a part of the
+// work ends by itself, the gate closes for the other parts, too.
 func (g *Gate) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return g.Close()
 }
 
-// Close refuses every request from now on, cuts the reads under way and returns when the writes under way have been
-// answered. After a second it gives the rest of them up and returns ErrUnanswered.
+// Close refuses every request from now on, cancels reads in flight, and returns when the writes in
+// flight have been answered. After a second, it gives up the remaining writes and returns
+// ErrUnanswered.
 func (g *Gate) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -147,33 +150,35 @@ func (t gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		e.finish()
 		if ended := request.Context().Err(); ended != nil {
-			err = ended // the caller's reason, not ours
+			err = ended // the reason of the caller, not ours
 		}
 		return nil, err
 	}
 	if write && response.StatusCode >= http.StatusInternalServerError {
-		response.Header.Del("Retry-After") // client-go would repeat a write that may have had its effect
+		response.Header.Del("Retry-After") // client-go would repeat a write that may have taken effect
 	}
 	response.Body = answer{response.Body, e}
 	return response, nil
 }
 
-// WrappedRoundTripper is for what client-go asks of the connection itself: closing it when idle, canceling a request.
+// WrappedRoundTripper lets client-go close idle connections and cancel requests.
 func (t gated) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// outlive returns a context that ends when parent exceeds its deadline, and only a moment after parent is canceled. A
-// write that is cut off at once may have taken effect all the same; given a moment, it is answered.
+// outlive returns a context that ends when parent exceeds its deadline, and a moment after parent
+// is canceled. A write that is canceled may have taken effect; given a moment, it is answered.
 func outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	return extended(parent, 0, closeTimeout)
 }
 
-// outlast returns a context that ends when parent is canceled, and a while after parent exceeds its deadline: a watch that begins with
-// all objects must not start anew each time that these take longer than the timeout of the client.
+// outlast returns a context that ends when parent is canceled, and a while after parent exceeds its
+// deadline. Otherwise, a watch that begins with all objects would start again and again if the
+// objects take longer than the client's timeout.
 func outlast(parent context.Context) (context.Context, context.CancelFunc) {
 	return extended(parent, initialTimeout, 0)
 }
 
-// extended returns a context that ends so long after parent has exceeded its deadline, or has been canceled.
+// extended returns a context that ends a given time after parent has exceeded its deadline, or has
+// been canceled.
 func extended(parent context.Context, afterDeadline, afterCancel time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
@@ -190,7 +195,7 @@ func extended(parent context.Context, afterDeadline, afterCancel time.Duration) 
 	return ctx, func() { stop(); cancel() }
 }
 
-// answer is a body that is still to be read, for which its request must stay alive.
+// answer is a body that is still being read, and keeps its request alive.
 type answer struct {
 	io.ReadCloser
 	exchange *exchange

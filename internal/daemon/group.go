@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Together runs all functions at once. As soon as one of them returns, whether it failed or not, the context of the
-// others ends; Together returns when all have returned, with their errors joined. That a function was told to stop
-// is no error.
+// Together runs all functions concurrently. As soon as one of them returns, with or without an
+// error, the context of the others ends. Together returns when all have returned, with their errors
+// joined. It is no error that a function was told to stop.
 func Together(ctx context.Context, functions ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,17 +15,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// SecureMetrics are shown by TLS to who has a token that the API server knows, and may get /metrics by its rules (RBAC:
-// nonResourceURLs).
+// SecureMetrics are served by TLS to callers whose token the API server knows and that RBAC allows
+// to get /metrics (nonResourceURLs).
 type SecureMetrics struct {
 	Gatherer prometheus.Gatherer
-	// Reviews asks the API server. It should serve nothing else: whoever reaches the port makes it ask.
+	// Reviews sends requests to the API server. It should serve nothing else, because anyone who
+	// reaches the port can cause requests.
 	Reviews kubernetes.Interface
-	// CertFile and KeyFile are read again for each connection. Without them the process signs a certificate for itself.
+	// CertFile and KeyFile are read again for each connection. Without them, the process creates a
+	// self-signed certificate.
 	CertFile, KeyFile string
 }
 
-// ServeMetrics answers on addr until ctx ends.
+// ServeMetrics serves metrics on addr until ctx ends.
 func ServeMetrics(ctx context.Context, addr string, m SecureMetrics) error {
 	certificate, err := m.certificate()
 	if err != nil {
@@ -37,7 +39,8 @@ func ServeMetrics(ctx context.Context, addr string, m SecureMetrics) error {
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// HTTP/1 is enough for a reader that comes twice a minute, and leaves out what HTTP/2 can be attacked by.
+		// HTTP/1 is enough for a reader that comes twice a minute, and avoids the attacks on
+		// HTTP/2.
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
 	}
@@ -50,7 +53,8 @@ func (m SecureMetrics) handler(clock clock.PassiveClock) http.Handler {
 	return mux
 }
 
-// certificate is what to show to each caller. It fails now if it would later.
+// certificate returns the certificate for each caller. It returns an error now if it would fail
+// later.
 func (m SecureMetrics) certificate() (func() (*tls.Certificate, error), error) {
 	if m.CertFile != "" {
 		read := func() (*tls.Certificate, error) {

@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Readiness of a process that takes turns. One that waits for its turn is ready, or a Deployment could never replace
-// the pod that has it.
+// Readiness of a process that takes turns. A process that waits for its turn is ready: otherwise, a
+// Deployment could never replace the pod that holds the lease.
 type Readiness struct {
 	waiting, filled atomic.Bool
 }
 
-// Wait records that another instance has the lease.
+// Wait records that another instance holds the lease.
 func (r *Readiness) Wait() { r.waiting.Store(true) }
 
 // Lead records that this instance leads. It is ready again when the caches are Filled.
@@ -22,7 +22,7 @@ func (r *Readiness) Lead() { r.waiting.Store(false) }
 // Filled: the caches are complete.
 func (r *Readiness) Filled() { r.filled.Store(true) }
 
-// Check is the check of /readyz.
+// Check is the check for /readyz.
 func (r *Readiness) Check() error {
 	if r.waiting.Load() || r.filled.Load() {
 		return nil

@@ -18,33 +18,36 @@ import (
 )
 
 const (
-	// How long a client may take to send its headers and its whole request, and to take the answer, in which the API server may have been
-	// asked: bounds on what a slow one can hold. Profiles extend the last one for themselves.
+	// How long a client may take to send its headers, its whole request, and to receive the
+	// response, during which the API server may be asked. These limit what a slow client can hold.
+	// Profiles extend the last one for themselves.
 	headerTimeout, readTimeout, writeTimeout = 5 * time.Second, 10 * time.Second, 30 * time.Second
 	// How long a connection may be idle: longer than Prometheus usually waits between two scrapes.
 	idleTimeout = 2 * time.Minute
-	// How long headers may be, in bytes: a token of many groups fits.
+	// The maximum size of headers, in bytes. A token with many groups fits.
 	headerBytes = 64 << 10
-	// How long requests under way may take to end once the process stops.
+	// How long requests in flight may take once the process stops.
 	drainTimeout = time.Second
 )
 
-// Check tells what is wrong, or nil.
+// Check returns what is wrong, or nil.
 type Check func() error
 
-// Endpoints is what a process tells about itself.
+// Endpoints is what a process exposes about itself.
 type Endpoints struct {
-	// Healthy, by name: where one fails, /healthz answers 500 and the process wants a restart.
+	// Healthy contains checks by name. If one fails, /healthz returns 500 and the process should be
+	// restarted.
 	Healthy map[string]Check
-	// Ready, by name: where one fails, /readyz answers 500 and the process is not at work (yet).
+	// Ready contains checks by name. If one fails, /readyz returns 500 and the process does not
+	// work (yet).
 	Ready map[string]Check
-	// Metrics are shown at /metrics, to everybody who can reach the address; nil: not here.
+	// Metrics are served at /metrics to everyone who can reach the address; nil means not here.
 	Metrics prometheus.Gatherer
 	// Profiling adds /debug/pprof.
 	Profiling bool
 }
 
-// Serve answers on addr until ctx ends. It binds exactly what it is told.
+// Serve serves on addr until ctx ends. It listens on exactly this address.
 func Serve(ctx context.Context, addr string, endpoints Endpoints) error {
 	listener, err := listen(ctx, addr)
 	if err != nil {

@@ -15,10 +15,11 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// What both daemons take over from the stock ones: their flags for the endpoint and the election, and their health.
+// What both daemons take from the stock ones: the flags for the endpoint and the election, and the
+// health.
 
-// Endpoint is the address to serve on: bind, else what --address says if it was given, else all addresses in
-// a pod, where probes come from outside, and loopback elsewhere.
+// Endpoint returns the address to serve on: bind if set, otherwise --address if given, otherwise
+// all addresses in a pod, where probes come from outside, and loopback elsewhere.
 func Endpoint(bind, address string, addressGiven bool, port int32) string {
 	switch {
 	case bind != "":
@@ -32,7 +33,7 @@ func Endpoint(bind, address string, addressGiven bool, port int32) string {
 	return net.JoinHostPort(address, strconv.Itoa(int(port)))
 }
 
-// CheckElection says what is wrong with the flags of the election.
+// CheckElection returns what is wrong with the flags of the election.
 func CheckElection(l mcmoptions.LeaderElectionConfiguration) error {
 	if !l.LeaderElect {
 		return nil
@@ -48,7 +49,7 @@ func CheckElection(l mcmoptions.LeaderElectionConfiguration) error {
 	return errors.Join(errs...)
 }
 
-// StockHealth is machine-controller-manager's own idea of its health, which it tells only over HTTP.
+// StockHealth is machine-controller-manager's own health, which it exposes only over HTTP.
 func StockHealth() error {
 	var status statusOnly
 	handlers.Healthz(&status, nil)

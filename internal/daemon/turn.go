@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// turn is one process's time with the lease: client-go starts it on a goroutine of its own and forgets it there, so
-// who waits for whom is kept here.
+// turn is one process's time with the lease. client-go starts it on a goroutine of its own and does
+// not track it, so this type records who waits for whom.
 type turn struct {
 	work context.Context
 	lead func(context.Context) error
@@ -40,8 +40,8 @@ func (t *turn) onStarted(held context.Context) {
 	t.err = t.lead(ctx)
 }
 
-// giveUp ends an election that has not begun to lead; a lead under way ends with its own context and then stops the
-// election itself.
+// giveUp ends an election that has not led yet. A lead in progress ends with its own context and
+// then stops the election itself.
 func (t *turn) giveUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

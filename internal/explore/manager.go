@@ -9,14 +9,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// manager are the steps of machine-controller-manager. What it decides rests on what its stores show then, and is written later.
+// manager adds the steps of machine-controller-manager. Its decisions depend on what its stores
+// show at that moment, and are written later.
 func (k *walk) manager() {
 	k.resizes()
 	k.creates()
 	k.deletes()
 }
 
-// resizes gives the MachineSet the replicas of the MachineDeployment.
+// resizes decides to give the MachineSet the replicas of the MachineDeployment.
 func (k *walk) resizes() {
 	switch w := &k.from; {
 	case w.resizing > 0:
@@ -36,7 +37,7 @@ func (k *walk) resized(w *World) {
 	k.settleLowest(w)
 }
 
-// refusesResize is the guard of resizes. Where nothing changes, it refuses again what it refuses now.
+// refusesResize is the guard of resizes. If nothing changes, its answer stays the same.
 func (k *walk) refusesResize(w *World, total uint8) bool {
 	visible := k.visible(w)
 	if total > w.asksShown {
@@ -45,7 +46,7 @@ func (k *walk) refusesResize(w *World, total uint8) bool {
 	return w.record.excess > 0 && total < visible
 }
 
-// settleLowest notes that nothing is under way any more that was decided for fewer replicas.
+// settleLowest records that no decision for fewer replicas is in progress any more.
 func (k *walk) settleLowest(w *World) {
 	if w.resizing > 0 || w.asks != w.asksShown {
 		return
@@ -71,7 +72,7 @@ func (w *World) decided() bool {
 	return true
 }
 
-// present are the machines that machine-controller-manager counts.
+// present returns the machines that machine-controller-manager counts.
 func (w *World) present() []int {
 	var present []int
 	for i := range w.machines {
@@ -86,7 +87,7 @@ func (k *walk) creates() {
 	w := &k.from
 	switch missing := int(w.asksShown) - len(w.present()); {
 	case w.creating > 0 && w.machines[slots-1].there:
-		// No more machines are searched.
+		// The search does not consider more machines.
 	case w.creating > 0:
 		k.addStep("machine-controller-manager creates a machine.", func(w *World) string { return k.create(w) })
 	case missing > 0 && w.decided():
@@ -94,7 +95,7 @@ func (k *walk) creates() {
 	}
 }
 
-// create makes a machine, which serves or is in reserve from birth.
+// create creates a machine, which serves or is in reserve from the beginning.
 func (k *walk) create(w *World) (broken string) {
 	w.creating--
 	m := machine{there: true, priority: reserve.PriorityServing}
@@ -136,8 +137,8 @@ func (k *walk) deletes() {
 	})
 }
 
-// tooMany are the machines that machine-controller-manager decides to delete: those beyond what the MachineSet asks for, in its own
-// order, and those that have failed.
+// tooMany returns the machines that machine-controller-manager decides to delete: those beyond the
+// number that the MachineSet requests, in its own order, and failed ones.
 func (w *World) tooMany() []int {
 	present := w.present()
 	n := max(0, len(present)-int(w.asksShown))
@@ -202,8 +203,9 @@ func (k *walk) refuses(w *World, i int) bool {
 // unhealthy reports whether the machine no longer works.
 func (m *machine) unhealthy() bool { return m.phase == unknown || m.phase == failed }
 
-// wronged returns the law that the deletion of a machine breaks: no busy machine goes in favor of one in reserve. A deletion that was
-// right when it was decided may come late.
+// wronged returns the law that the deletion of a machine breaks: no busy machine is deleted in
+// favor of a reserve machine. A deletion that was right when it was decided may be carried out
+// late.
 func (k *walk) wronged(w *World, i int) string {
 	m := &w.machines[i]
 	if !m.busy || m.unhealthy() || m.excused {

@@ -19,36 +19,38 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Reserve is the keeping of a reserve: the machine-taint controller's plans, carried out write by write, beside
-// machine-controller-manager, whose stores lag behind, and users, pods and clouds that do as they like.
+// Reserve models the reserve: the machine-taint controller's plans, carried out write by write,
+// beside machine-controller-manager with late stores, and users, pods and clouds that can do
+// anything.
 type Reserve struct {
 	// Max is the maximum number of machines; 0 is no maximum.
 	Max int
-	// Inclusive reports whether replicas include the reserve in the beginning. To change that is one of the faults.
+	// Inclusive reports whether replicas include the reserve at the beginning. A change of that is
+	// one of the faults.
 	Inclusive bool
-	// Faults is how many faults may happen on one way.
+	// Faults is the maximum number of faults in one story.
 	Faults int
-	// From are the worlds to begin with; none means settled worlds of every small size.
+	// From are the initial worlds; none means settled worlds of every small size.
 	From []World
-	// Unguarded takes a guard away, to see what it is there for.
+	// Unguarded disables a guard, to see what it prevents.
 	Unguarded Guard
 }
 
-// Guard is a rule of the machine-taint controller for what machine-controller-manager writes.
+// Guard is a rule of the machine-taint controller for writes of machine-controller-manager.
 type Guard int
 
-// Guards that a search shows to be needed.
+// Guards that a search shows to be necessary.
 const (
 	None Guard = iota
-	// GuardRemove refuses deletions of machines that have to stay.
+	// GuardRemove refuses deletions of machines that must stay.
 	GuardRemove
-	// GuardNeeded is the part of it about machines that serve and are needed while others are in reserve.
+	// GuardNeeded is its part about serving machines that are needed while others are in reserve.
 	GuardNeeded
-	// GuardEmpty looks at a machine's pods again once its Node is closed.
+	// GuardEmpty checks a machine's pods again once its Node is closed.
 	GuardEmpty
 )
 
-// Times that plans tell apart.
+// Times that plans distinguish.
 var (
 	now            = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later, earlier = now.Add(time.Minute), now.Add(-time.Second)
@@ -82,7 +84,7 @@ func (r Reserve) maxReplicas() int {
 	return r.Max
 }
 
-// deployment is the MachineDeployment.
+// deployment returns the MachineDeployment.
 func (r Reserve) deployment(w *World) *machineapi.MachineDeployment {
 	d := &machineapi.MachineDeployment{}
 	d.Spec.Replicas = int32(w.replicas)
@@ -96,7 +98,7 @@ func (r Reserve) deployment(w *World) *machineapi.MachineDeployment {
 	return d
 }
 
-// workload is R, and visible is how many machines machine-controller-manager is asked for.
+// workload returns R. visible returns how many machines machine-controller-manager is asked for.
 func (r Reserve) workload(w *World) int {
 	d := r.deployment(w)
 	return max(0, int(pool.Workload(d, d.Spec.Replicas)))
@@ -143,7 +145,7 @@ func (r Reserve) viewOf(w *World) reserve.View {
 	return v
 }
 
-// asTime returns a time with the same meaning for a plan: ahead or passed.
+// asTime returns a time with the same meaning for a plan: in the future or in the past.
 func (m moment) asTime(ahead, passed time.Time) time.Time {
 	return [...]time.Time{{}, ahead, passed}[m]
 }
@@ -158,7 +160,7 @@ func momentOf(t time.Time) moment {
 	return ahead
 }
 
-// ruleMachine returns a machine as plans see it. One that workload runs on serves, whatever its
+// ruleMachine returns a machine as plans see it. A machine that runs workload serves, whatever its
 // mark.
 func (m *machine) ruleMachine(i int) reserve.Machine {
 	p := reserve.Machine{Name: name(i), Created: now.Add(time.Duration(i-slots) * time.Minute), Phase: phases[m.phase], Set: "set",

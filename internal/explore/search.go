@@ -8,44 +8,45 @@ import (
 	"strings"
 )
 
-// Step is one thing that may happen in a state.
+// Step is one thing that can happen in a state.
 type Step[S comparable] struct {
-	// What happens, in words.
+	// What describes it in words.
 	What string
 	To   S
-	// Broken is the law that the step breaks; empty where it breaks none.
+	// Broken is the law that the step breaks; empty if it breaks none.
 	Broken string
-	// Fault reports whether the step need not happen: a failure, or something that a user or another controller decides.
+	// Fault reports whether the step need not happen: a failure, or a decision of a user or another
+	// controller.
 	Fault bool
 }
 
-// Model is what a search goes through.
+// Model is what a search explores.
 type Model[S comparable] interface {
-	// Begin returns the states to begin with.
+	// Begin returns the initial states.
 	Begin() []S
-	// Steps returns all that may happen next. A step to the same state is no step.
+	// Steps returns everything that can happen next. A step to the same state is not a step.
 	Steps(s S) []Step[S]
-	// Rest returns what is wrong with a state that only a fault can change; empty where nothing is.
+	// Rest returns what is wrong with a state that only a fault can change; empty if nothing is.
 	Rest(s S) string
 }
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result[S comparable] struct {
 	States, Edges int
-	// Exhausted reports whether no state was left out because there were too many.
+	// Exhausted reports whether every state was visited, because there were not too many.
 	Exhausted bool
-	// Story is the shortest way to the first thing that is wrong; nil where all is well.
+	// Story is the shortest path to the first problem; nil if there is none.
 	Story *Story[S]
 }
 
-// Story is a way through a model.
+// Story is a path through a model.
 type Story[S comparable] struct {
 	Wrong string
 	Begin S
 	Steps []Step[S]
 }
 
-// String prints the story, one line for each step.
+// String returns the story, one line for each step.
 func (s *Story[S]) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n", s.Begin)
@@ -56,8 +57,9 @@ func (s *Story[S]) String() string {
 	return b.String()
 }
 
-// Search visits every state that a model can reach, the nearest first, until a step breaks a law or there are more than most states.
-// Then it looks at the steps that are no faults: they must end, whatever their order, in a state at rest.
+// Search visits every state that a model can reach, the nearest first, until a step breaks a law or
+// there are more than most states. Then it considers the steps that are not faults: in any order,
+// they must end in a state at rest.
 func Search[S comparable](m Model[S], most int) Result[S] {
 	g := &graph[S]{model: m, index: map[S]int32{}}
 	for _, s := range m.Begin() {
@@ -75,13 +77,13 @@ func Search[S comparable](m Model[S], most int) Result[S] {
 	return r
 }
 
-// graph is what has been visited. States are known by their numbers, in the order in which they were found.
+// graph contains what has been visited. States have numbers, in the order in which they were found.
 type graph[S comparable] struct {
 	model  Model[S]
 	states []S
 	parent []int32
 	index  map[S]int32
-	// next are the states that the steps of each state lead to, without faults.
+	// next contains the states that the steps of each state lead to, without faults.
 	next  [][]int32
 	edges int
 }
@@ -123,7 +125,7 @@ func (g *graph[S]) expand(i int32) *Story[S] {
 	return nil
 }
 
-// storyOf returns the shortest way to a state. The steps are found again by their results.
+// storyOf returns the shortest path to a state. It finds the steps again by their results.
 func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 	var way []int32
 	for ; i >= 0; i = g.parent[i] {
@@ -142,8 +144,8 @@ func (g *graph[S]) stepTo(from, to int32) Step[S] {
 	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == g.states[to] })]
 }
 
-// endless returns the story of steps that go round for ever though no fault happens; nil where all end. It removes states from which
-// nothing is left to happen, until only rounds and what leads to them remain.
+// endless returns a story of steps that repeat forever without a fault; nil if all paths end. It
+// removes final states until only cycles and the paths to them remain.
 func (g *graph[S]) endless() *Story[S] {
 	left, before := make([]int32, len(g.states)), make([][]int32, len(g.states))
 	var ended []int32

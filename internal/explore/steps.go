@@ -16,7 +16,8 @@ type walk struct {
 	steps []Step[World]
 }
 
-// Steps returns all that may happen next. What waits for time to pass happens where nothing else is left to happen.
+// Steps returns everything that can happen next. Steps that wait for time to pass happen only if
+// nothing else is left.
 func (r Reserve) Steps(w World) []Step[World] {
 	k := &walk{Reserve: r, from: w}
 	k.controllerSteps()
@@ -32,7 +33,7 @@ func (r Reserve) Steps(w World) []Step[World] {
 	return k.steps
 }
 
-// onlyFaultsLeft reports whether nothing is left to happen except faults.
+// onlyFaultsLeft reports whether only faults are left to happen.
 func (k *walk) onlyFaultsLeft() bool {
 	for _, step := range k.steps {
 		if step.To != k.from {
@@ -57,7 +58,7 @@ func (k *walk) addFault(what string, do func(w *World)) {
 	k.steps = append(k.steps, Step[World]{What: what, To: w, Fault: true})
 }
 
-// machines calls f with each machine that fulfils a condition.
+// machines calls f with each machine that meets a condition.
 func (k *walk) machines(is func(m *machine) bool, f func(i int)) {
 	for i := range k.from.machines {
 		if m := &k.from.machines[i]; m.there && is(m) {
@@ -86,7 +87,7 @@ func (k *walk) controllerSteps() {
 	}
 }
 
-// makePlan decides, and records the writes to make.
+// makePlan decides, and records the writes to do.
 func (k *walk) makePlan(w *World) {
 	p := reserve.NewPlan(k.viewOf(w))
 	next := plan{pending: true, asked: max(w.asks, w.asksShown), memory: memory{
@@ -116,7 +117,7 @@ func (k *walk) makePlan(w *World) {
 
 func index(name string) int { return int(name[0] - 'a') }
 
-// writeMachine makes the next write of a machine's change.
+// writeMachine does the next write of a machine's change.
 func (k *walk) writeMachine(w *World, i int) (broken string) {
 	m := &w.machines[i]
 	switch c := &m.change; {
@@ -136,7 +137,8 @@ func (k *walk) writeMachine(w *World, i int) (broken string) {
 	return ""
 }
 
-// record writes what was decided to the Machine. The Node of one that was to be freed and may be being deleted follows.
+// record writes the decision to the Machine. If the machine was to be released and may be being
+// deleted, its Node follows.
 func (m *machine) record() {
 	c := m.change
 	m.change = change{}
@@ -152,7 +154,8 @@ func (m *machine) record() {
 	m.newVersion()
 }
 
-// complete writes the MachineDeployment, unless machines were freed: then that is left to the next plan.
+// complete writes the MachineDeployment, unless machines were released: then the next plan does
+// that.
 func (k *walk) complete(w *World) string {
 	p := w.plan
 	w.plan = plan{}
@@ -171,7 +174,8 @@ func (k *walk) complete(w *World) string {
 	return ""
 }
 
-// stores are those of machine-controller-manager: each object of theirs catches up some time.
+// stores adds the steps of machine-controller-manager's stores: each object there is updated some
+// time.
 func (k *walk) stores() {
 	k.machines(func(m *machine) bool { return !m.shown.latest }, func(i int) {
 		k.addStep("machine-controller-manager sees "+name(i)+".", func(w *World) string { w.machines[i].updateStore(); return "" })
@@ -225,7 +229,7 @@ func (k *walk) timeSteps() {
 	}
 }
 
-// disturb has users, pods, the cloud and the process itself do what need not happen.
+// disturb adds what users, pods, the cloud and the process itself may do, but need not.
 func (k *walk) disturb() {
 	most := 2
 	if k.from.record.counted > 0 {
@@ -255,7 +259,7 @@ func (k *walk) disturb() {
 	k.addFault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w), k.workload(w)) })
 }
 
-// resize changes a number of the MachineDeployment by one, within what is searched.
+// resize changes a number of the MachineDeployment by one, within the bounds of the search.
 func (k *walk) resize(what string, most int, of func(w *World) *uint8) {
 	for _, by := range []int{-1, 1} {
 		n := int(*of(&k.from)) + by
@@ -270,7 +274,7 @@ func (k *walk) resize(what string, most int, of func(w *World) *uint8) {
 	}
 }
 
-// restart is a process that forgets what it was about to write and what it remembered, and lists everything anew.
+// restart forgets the writes in progress and the memory of the process, and lists everything again.
 func (w *World) restart(visible uint8, workload int) {
 	w.plan, w.memory, w.reduced, w.resizing, w.creating = plan{}, memory{}, false, 0, 0
 	w.deploymentShown, w.asksShown, w.lowest = visible, w.asks, uint8(workload)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// slots is how many machines a world holds at most, those that leave included.
+// slots is the maximum number of machines in a world, including leaving ones.
 const slots = 5
 
-// phase is that of a Machine.
+// phase is the phase of a Machine.
 type phase uint8
 
 const (
@@ -33,26 +33,29 @@ type shown struct {
 	priority uint8
 }
 
-// change is a write of a machine that has been decided and not been made yet.
+// change is a write of a machine that has been decided and not yet done.
 type change struct {
 	pending, hold, free bool
 	priority            uint8
-	// begun reports whether the first of its two writes has been made: that of the Node, or of the Machine.
+	// begun reports whether the first of its two writes has been done: that of the Node, or of the
+	// Machine.
 	begun bool
 	// outdated reports whether the machine has changed since.
 	outdated bool
 }
 
-// machine is a Machine with its Node and its pods. It is the one that was created before those after it.
+// machine is a Machine with its Node and its pods. Earlier machines were created first.
 type machine struct {
 	there, failing bool
 	phase          phase
-	// marked is the mark of the Machine, closed that of its Node; was reports whether it was ever marked.
+	// marked reports whether the Machine is marked, closed whether its Node is; was reports whether
+	// it was ever marked.
 	marked, closed, was bool
 	busy                bool
 	priority            uint8
 	shown               shown
-	// chosen reports whether machine-controller-manager has decided to delete it, and excused whether that was right then.
+	// chosen reports whether machine-controller-manager has decided to delete it, and excused
+	// whether that was right at the time.
 	chosen, excused bool
 	change          change
 }
@@ -68,13 +71,15 @@ func (m *machine) newVersion() {
 	m.change.outdated = m.change.pending
 }
 
-// memory is what the controller remembers from plan to plan. Times are only told apart as far as plans do.
+// memory is what the controller remembers from plan to plan. Times are distinguished only as far as
+// plans do.
 type memory struct {
 	surplus  moment
 	failures uint8
 	retry    moment
 	try      uint8
-	// lowered is until when replicas that somebody lowered limit the reserve, and reductions how often that happened.
+	// lowered is until when a client's reduction of replicas limits the reserve, and reductions how
+	// often that happened.
 	lowered    moment
 	reductions uint8
 }
@@ -93,10 +98,11 @@ const (
 	passed
 )
 
-// plan is one that is being carried out.
+// plan is a plan that is being carried out.
 type plan struct {
 	pending bool
-	// replicas and record are to be written in the end. The MachineSet asked for so many when that was decided.
+	// replicas and record are written at the end. asked is how many machines the MachineSet
+	// requested when that was decided.
 	replicas      uint8
 	record        record
 	asked         uint8
@@ -106,25 +112,28 @@ type plan struct {
 	memory   memory
 }
 
-// World is one MachineDeployment, its one MachineSet and their machines, with what each party has seen and is about to write.
+// World is one MachineDeployment, its one MachineSet and their machines, with what each actor has
+// seen and is about to write.
 type World struct {
 	replicas, excess uint8
 	record           record
 	// inclusive reports whether replicas are to include the reserve.
 	inclusive bool
 	machines  [slots]machine
-	// asks is how many machines the MachineSet asks for.
+	// asks is how many machines the MachineSet requests.
 	asks uint8
-	// deploymentShown, with the number that replicas and the excess applied come to, and asksShown are what machine-controller-manager's
-	// store shows.
+	// deploymentShown, with the numbers that replicas and the applied excess amount to, and
+	// asksShown are what machine-controller-manager's store shows.
 	deploymentShown, asksShown uint8
-	// resizing is what machine-controller-manager is about to write to the MachineSet, plus one; 0 is nothing.
+	// resizing is what machine-controller-manager is about to write to the MachineSet, plus one; 0
+	// means nothing.
 	resizing uint8
 	// creating is how many machines it is about to create.
 	creating uint8
-	// reduced reports whether the excess applied has fallen lately.
+	// reduced reports whether the applied excess was reduced recently.
 	reduced bool
-	// lowest is the smallest number of machines for workload for which machine-controller-manager may still be about to delete.
+	// lowest is the smallest number of machines for workload for which machine-controller-manager
+	// may still be about to delete machines.
 	lowest uint8
 	memory memory
 	plan   plan

@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// tokenLife is longer than anything that is run here.
+// tokenLife is longer than any run.
 const tokenLife = 24 * 60 * 60
 
-// AccountKubeconfig returns the path of a kubeconfig with a token of a service account, as a pod of that account would have:
-// good for a day.
+// AccountKubeconfig returns the path of a kubeconfig with a token of a service account, such as a
+// pod of that account has. The token is valid for a day.
 func (c *Cluster) AccountKubeconfig(ctx context.Context, namespace, account string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Cluster) AccountKubeconfig(ctx context.Context, namespace, account stri
 	return path, c.writeAccess(path, account, &api.AuthInfo{Token: answer.Status.Token})
 }
 
-// writeAccess writes a kubeconfig for somebody who proves himself as access says.
+// writeAccess writes a kubeconfig with these credentials.
 func (c *Cluster) writeAccess(path, user string, access *api.AuthInfo) error {
 	authority, err := os.ReadFile(c.keys.cluster.files.certFile)
 	if err != nil {

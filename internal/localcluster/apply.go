@@ -24,8 +24,9 @@ import (
 // fieldManager owns what Apply writes.
 const fieldManager = "evenkeel-localcluster"
 
-// Apply brings the objects of YAML files (of folders: of all *.yaml in them, by name) to the cluster by server-side
-// apply. Paths that are not absolute start at the repository's root. Applied custom resources are served when it returns.
+// Apply applies the objects in YAML files by server-side apply; for a folder, all its *.yaml files,
+// sorted by name. Relative paths start at the root of the repository. When it returns, applied
+// custom resources are served.
 func (c *Cluster) Apply(ctx context.Context, manifests ...string) error {
 	objects, err := c.readManifests(manifests)
 	if err != nil {
@@ -151,7 +152,7 @@ func readManifest(path string) ([]*unstructured.Unstructured, error) {
 			return objects, nil
 		case err != nil:
 			return nil, err
-		case len(object.Object) > 0: // else it was empty between two separators
+		case len(object.Object) > 0: // otherwise, it was empty between two separators
 			objects = append(objects, object)
 		}
 	}

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 )
 
-// AuditLog is the path of the audit log, if Options.Audit asked for one. When it gets long, older parts of it are beside it.
+// AuditLog is the path of the audit log, if Options.Audit is set. When it gets long, its older
+// parts are beside it.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir(), "audit.log") }
 
-// KeepAudit stops the cluster and moves its audit log, all parts of it, to a folder, where Reset does not take it away.
+// KeepAudit stops the cluster and moves all parts of its audit log to a folder that Reset does not
+// remove.
 func (c *Cluster) KeepAudit(folder string) error {
 	if err := c.Stop(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Backup copies all that etcd has into a folder that does not exist yet. The API server is away meanwhile.
+// Backup copies the data of etcd to a new folder. The API server is down in the meantime.
 func (c *Cluster) Backup(ctx context.Context, folder string) error {
 	if err := c.without([]string{APIServer, Etcd}, func() error { return copyFolder(folder, c.etcdDir()) }); err != nil {
 		return fmt.Errorf("back up cluster %s: %w", c.options.Name, err)
@@ -19,8 +19,9 @@ func (c *Cluster) Backup(ctx context.Context, folder string) error {
 	return c.restart(ctx)
 }
 
-// Restore gives etcd what it had at a Backup. As after each restore of a real cluster, all components are started again. What Run has
-// started goes on, and is left with caches and watches of what no longer is.
+// Restore replaces the data of etcd by a Backup. As after a restore of a real cluster, all
+// components are restarted. Processes of Run continue, with caches and watches of objects that no
+// longer exist.
 func (c *Cluster) Restore(ctx context.Context, folder string) error {
 	components := slices.Clone(AllComponents)
 	slices.Reverse(components)
@@ -58,7 +59,7 @@ func (c *Cluster) restart(ctx context.Context) error {
 	return err
 }
 
-// copyFolder keeps to the permissions that etcd asks for.
+// copyFolder keeps the permissions, as etcd requires.
 func copyFolder(to, from string) error {
 	return errors.Join(os.CopyFS(to, os.DirFS(from)), os.Chmod(to, 0o700))
 }

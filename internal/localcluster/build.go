@@ -27,7 +27,7 @@ type program struct {
 	binary string
 	folder string
 	what   string
-	// version is the module whose version is stamped into the binary; empty: none is.
+	// version is the module whose version is stamped into the binary; empty for none.
 	version string
 }
 
@@ -36,8 +36,9 @@ var programs = []program{
 	{kwokBinary, "hack/localcluster/kwok", "kwok", ""},
 }
 
-// Build makes the binaries that clusters consist of, into .local/bin of the repository at root (empty: found), unless
-// they are there and up to date. Cold that takes minutes; one process builds at a time and the others wait for it.
+// Build builds the binaries of clusters into .local/bin of the repository at root (if empty, it is
+// found), unless they are up to date. Without a build cache, that takes minutes. One process builds
+// at a time; the others wait.
 func Build(ctx context.Context, root string, out io.Writer) error {
 	o, err := Options{Root: root, Out: out}.withDefaults()
 	if err != nil {
@@ -132,10 +133,10 @@ func (p program) sourceHash(root string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// buildFormat changes when the flags do that binaries are built with.
+// buildFormat changes when the build flags of binaries change.
 const buildFormat = "1"
 
-// linkFlags strips the binary and stamps the version where Kubernetes' own release builds do.
+// linkFlags strips the binary and stamps the version as Kubernetes' own release builds do.
 func (p program) linkFlags(ctx context.Context, root string) (string, error) {
 	flags := "-s -w"
 	if p.version == "" {
@@ -157,7 +158,7 @@ func (p program) linkFlags(ctx context.Context, root string) (string, error) {
 	return flags, nil
 }
 
-// goCommand is indifferent to a workspace and to flags that the caller's environment has for our own module.
+// goCommand ignores a workspace, and flags that the caller's environment sets for our own module.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -165,7 +166,7 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 	return cmd.CombinedOutput()
 }
 
-// heartbeat says every ten seconds that what is still going on, until it is stopped.
+// heartbeat prints every ten seconds what is in progress, until it is stopped.
 func heartbeat(out io.Writer, what string) (stop func()) {
 	fmt.Fprintf(out, "%s ...\n", what)
 	start, ended, quiet := time.Now(), make(chan struct{}), make(chan struct{})

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// startLimit bounds the start of a cluster whose binaries are built.
+	// startLimit limits the start of a cluster whose binaries are built.
 	startLimit = 3 * time.Minute
-	// lockLimit bounds how long Stop and Reset wait for a process that works on the cluster.
+	// lockLimit limits how long Stop and Reset wait for another process that works on the cluster.
 	lockLimit = time.Minute
 )
 
@@ -27,7 +27,7 @@ type Cluster struct {
 	options Options
 	keys    keys
 	config  *rest.Config
-	// lock is held for life by an attached cluster, during a change by a detached one.
+	// lock is held for the lifetime of an attached cluster, and during a change of a detached one.
 	lock *fileLock
 
 	mu    sync.Mutex
@@ -36,8 +36,9 @@ type Cluster struct {
 	processes []*Process
 }
 
-// Start builds what is not built, starts what does not run, and returns when all of it is ready. It joins a detached
-// cluster that runs already. If it fails it leaves nothing running that it has started.
+// Start builds what is not built, starts what does not run, and returns when everything is ready.
+// It joins a detached cluster that runs already. If it fails, it stops everything that it has
+// started.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -95,7 +96,7 @@ func (c *Cluster) removeOldState() error {
 	return c.prepare()
 }
 
-// stages of a start: within one the components wait for each other by themselves.
+// stages of a start: within one stage, the components wait for each other by themselves.
 var stages = [][]string{{Etcd, APIServer}, {ControllerManager, Scheduler, Kwok}}
 
 func (c *Cluster) startComponents(ctx context.Context) (started []*Process, err error) {
@@ -134,8 +135,8 @@ func Open(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Load returns a detached cluster whether it runs or not, to look at it or to stop it. It fails with os.ErrNotExist if
-// there is none.
+// Load returns a detached cluster, whether it runs or not, for example to stop it. If there is
+// none, it fails with os.ErrNotExist.
 func Load(o Options) (*Cluster, error) {
 	o.Detached = true
 	o, err := o.withDefaults()
@@ -163,7 +164,7 @@ func (c *Cluster) Stop() error {
 	return stopAll(c.Processes())
 }
 
-// Reset stops the cluster and forgets its state.
+// Reset stops the cluster and deletes its state.
 func (c *Cluster) Reset() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockLimit)
 	defer cancel()
@@ -188,19 +189,20 @@ func stopAll(processes []*Process) error {
 	return errors.Join(errs...)
 }
 
-// Running tells whether the API server of the cluster runs.
+// Running reports whether the API server of the cluster runs.
 func (c *Cluster) Running() bool {
 	p := c.Process(APIServer)
 	return p != nil && p.Running()
 }
 
-// Dir holds all that the cluster keeps.
+// Dir is the folder with everything that the cluster keeps.
 func (c *Cluster) Dir() string { return c.options.clusterDir() }
 
 // Kubectl is the path of a kubectl of the cluster's version.
 func (c *Cluster) Kubectl() string { return filepath.Join(binDir(c.options.Root), "kubectl") }
 
-// Process returns a component, or what Run started under that name; nil if there is none.
+// Process returns a component, or the process that Run started under that name; nil if there is
+// none.
 func (c *Cluster) Process(name string) *Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +213,7 @@ func (c *Cluster) Process(name string) *Process {
 	return c.processes[i]
 }
 
-// Processes returns all, in the order of their start.
+// Processes returns all processes in the order of their start.
 func (c *Cluster) Processes() []*Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,14 +15,15 @@ const (
 	aggregator          = "front-proxy-client"
 )
 
-// identities of the components that are clients of the API server, as kubeadm gives them out; kwok stands for all kubelets.
+// identities of the components that are clients of the API server, as kubeadm defines them; kwok
+// stands for all kubelets.
 var identities = map[string][]string{
 	ControllerManager: {"system:kube-controller-manager"},
 	Scheduler:         {"system:kube-scheduler"},
 	Kwok:              {"evenkeel:kwok", "system:masters"},
 }
 
-// binary that a component is in.
+// binary that contains a component.
 func (c *Cluster) binary(component string) string {
 	if component == Kwok {
 		return filepath.Join(binDir(c.options.Root), kwokBinary)
@@ -84,7 +85,7 @@ func (c *Cluster) apiServerArgs() []string {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	if c.options.Audit {
-		args = append(args, "--audit-policy-file="+c.auditPolicy(), "--audit-log-path="+c.AuditLog(), "--audit-log-maxsize=100000") // one file, however much it holds
+		args = append(args, "--audit-policy-file="+c.auditPolicy(), "--audit-log-path="+c.AuditLog(), "--audit-log-maxsize=100000") // one file, however large
 	}
 	return args
 }
@@ -97,14 +98,15 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--service-account-private-key-file="+c.keys.serviceAccounts.keyFile,
 		"--cluster-signing-cert-file="+ca.certFile, "--cluster-signing-key-file="+ca.keyFile,
 		"--service-cluster-ip-range="+serviceCIDR,
-		// Each controller fetches a token first; at the default of 20 requests a second that alone takes four seconds.
+		// Each controller first fetches a token. At the default of 20 requests per second, that
+		// alone takes four seconds.
 		"--kube-api-qps=200", "--kube-api-burst=400",
 	)
 }
 
 func (c *Cluster) schedulerArgs() []string { return c.clientArgs(Scheduler) }
 
-// clientArgs are common to kube-controller-manager and kube-scheduler.
+// clientArgs are the flags that kube-controller-manager and kube-scheduler have in common.
 func (c *Cluster) clientArgs(component string) []string {
 	config, server := c.componentKubeconfig(component), c.keys.server
 	return []string{

@@ -15,7 +15,7 @@ import (
 // Kubeconfig is the path of the administrator's kubeconfig (group system:masters).
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir(), "kubeconfig") }
 
-// Config returns a client configuration of the administrator, without a rate limit of its own.
+// Config returns a client configuration of the administrator, without a client-side rate limit.
 func (c *Cluster) Config() *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.QPS = -1

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Link is a way to a server of its own, which can be cut. While it is cut, connections stay open and nothing comes through, so
-// that whoever uses it sees a silent server while all others still reach that.
+// Link is a separate connection to a server that can be cut. While it is cut, connections stay open
+// and nothing passes, so its client sees a silent server that all other clients still reach.
 type Link struct {
 	listener net.Listener
 	server   string
@@ -22,7 +22,7 @@ type Link struct {
 	conns []net.Conn
 }
 
-// NewLink listens on a port of its own for the server at a URL.
+// NewLink listens on a port of its own, and forwards to the server at a URL.
 func NewLink(server string) (*Link, error) {
 	at, err := url.Parse(server)
 	if err != nil {
@@ -38,13 +38,13 @@ func NewLink(server string) (*Link, error) {
 	return l, nil
 }
 
-// Kubeconfig is one of a file that goes through the link.
+// Kubeconfig returns a copy of a kubeconfig that goes through the link.
 func (l *Link) Kubeconfig(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	return bytes.ReplaceAll(text, []byte(l.server), []byte(l.listener.Addr().String())), err
 }
 
-// Cut keeps back what comes from now on.
+// Cut holds back all data from now on.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *Link) Cut() {
 	}
 }
 
-// Mend lets through what was kept back.
+// Mend forwards what was held back, and all further data.
 func (l *Link) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

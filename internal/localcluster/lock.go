@@ -12,16 +12,17 @@ import (
 	"time"
 )
 
-// pollInterval is how often files, processes and health endpoints are looked at while waiting for them.
+// pollInterval is how often files, processes and health endpoints are checked while waiting for
+// them.
 const pollInterval = 20 * time.Millisecond
 
 var errLocked = errors.New("another process holds the lock")
 
-// fileLock is held by one process at a time and let go when that ends, whatever way. The file is there only while it is
-// held.
+// fileLock is held by one process at a time, and released when that process ends for any reason.
+// The file exists only while it is held.
 type fileLock struct{ file *os.File }
 
-// tryLock returns errLocked when another one holds the lock.
+// tryLock returns errLocked if another process holds the lock.
 func tryLock(path string) (*fileLock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make folder of lock: %w", err)
@@ -41,7 +42,8 @@ func tryLock(path string) (*fileLock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// isSameFile tells whether the holder before us has not removed the file between our opening and our locking it.
+// isSameFile reports whether the previous holder did not remove the file between our open and our
+// lock.
 func isSameFile(file *os.File, path string) bool {
 	ours, err := file.Stat()
 	if err != nil {
@@ -51,7 +53,7 @@ func isSameFile(file *os.File, path string) bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// waitLock waits for the lock until ctx ends. waiting is called once if it has to.
+// waitLock waits for the lock until ctx ends. It calls waiting once if it has to wait.
 func waitLock(ctx context.Context, path string, waiting func()) (*fileLock, error) {
 	for first := true; ; first = false {
 		lock, err := tryLock(path)
@@ -67,7 +69,7 @@ func waitLock(ctx context.Context, path string, waiting func()) (*fileLock, erro
 	}
 }
 
-// release removes the file first, while nobody else can hold it.
+// release removes the file first, while no other process can hold it.
 func (l *fileLock) release() {
 	_ = os.Remove(l.file.Name())
 	_ = l.file.Close()

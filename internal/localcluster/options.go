@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// The components that a cluster may consist of.
+// The components of a cluster.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -22,35 +22,36 @@ const (
 	Kwok              = "kwok"
 )
 
-// DefaultName is the name of a cluster for which none is given.
+// DefaultName is the name of a cluster unless one is given.
 const DefaultName = "evenkeel"
 
 var (
-	// AllComponents is a cluster in which pods run. In the order of their start.
+	// AllComponents make a cluster that runs pods. They are in the order of their start.
 	AllComponents = []string{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
-	// APIServerOnly is enough for what needs an API and nobody who acts on it.
+	// APIServerOnly is enough if only an API is needed.
 	APIServerOnly = []string{Etcd, APIServer}
 )
 
-// Options say which cluster to run, and how.
+// Options define which cluster to run, and how.
 type Options struct {
 	// Name of the cluster, a DNS label. Default: DefaultName.
 	Name string
-	// Root of the repository; empty: found upwards from the working directory.
+	// Root of the repository. If empty, it is found upwards from the working directory.
 	Root string
-	// Components that run; default AllComponents.
+	// Components to run; default AllComponents.
 	Components []string
-	// ExtraArgs are appended to the command line of a component, so that they win over ours.
+	// ExtraArgs are appended to the command line of a component, so they override ours.
 	ExtraArgs map[string][]string
 	// Audit writes one JSON line per request to Cluster.AuditLog, at level Metadata.
 	Audit bool
-	// Out is told about progress; nil: nobody is.
+	// Out receives progress messages; nil discards them.
 	Out io.Writer
-	// Detached processes outlive the caller. Others die with it, however it ends.
+	// Detached processes outlive the caller. Others end with it, however it ends.
 	Detached bool
-	// Fresh starts without the data of an earlier run, which may have been killed before it could reset its cluster.
+	// Fresh starts without data of an earlier run, which may have been killed before it could reset
+	// its cluster.
 	Fresh bool
-	// UnsafeNoFsync makes etcd faster and lets a crash of the machine ruin the data.
+	// UnsafeNoFsync makes etcd faster. A crash of the machine may then corrupt the data.
 	UnsafeNoFsync bool
 }
 
@@ -96,7 +97,8 @@ func binDir(root string) string { return filepath.Join(root, ".local", "bin") }
 
 const modulePath = "github.com/evenkeel/evenkeel"
 
-// FindRoot returns the repository that the working directory is in: the nearest folder upwards with our go.mod.
+// FindRoot returns the repository of the working directory: the nearest folder upwards that
+// contains our go.mod.
 func FindRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

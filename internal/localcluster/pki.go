@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Certificates live as long as anybody may leave a cluster lying about.
+// Certificates are valid longer than any cluster is kept.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
 // authority signs certificates with a key in the folder dir.
@@ -31,7 +31,7 @@ type authority struct {
 	key   crypto.Signer
 }
 
-// loadAuthority makes the authority if it is not there yet.
+// loadAuthority creates the authority if it does not exist yet.
 func loadAuthority(dir, name string) (*authority, error) {
 	a := &authority{dir: dir, name: name, files: newKeyPair(dir, name)}
 	cert, err := readPEM(a.files.certFile, x509.ParseCertificate)
@@ -87,7 +87,8 @@ func (a *authority) issueKeyPair(user string, groups ...string) (cert, key []byt
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, err
 }
 
-// loadPair makes a certificate and its key, as files beside the authority's own, if they are not there yet.
+// loadPair creates a certificate and its key beside the authority's own files, if they do not exist
+// yet.
 func (a *authority) loadPair(user string) (keyPair, error) {
 	pair := newKeyPair(a.dir, a.name+"-"+user)
 	if fileExists(pair.certFile) {
@@ -141,7 +142,7 @@ func (a *authority) signTemplate(template *x509.Certificate) ([]byte, crypto.Sig
 	return cert, key, nil
 }
 
-// loadServiceAccountKeys makes the keys that service account tokens are signed and checked with, once.
+// loadServiceAccountKeys creates the keys for service account tokens once.
 func loadServiceAccountKeys(dir string) (keyPair, error) {
 	pair := newKeyPair(dir, "service-accounts")
 	if fileExists(pair.certFile) {

@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// What listens. Each has a port of its own, the same in every start of a cluster unless somebody else took it.
+// The listeners. Each has a port of its own, the same at every start of a cluster unless another
+// process took it.
 const (
 	etcdClientPort = "etcd"
 	etcdPeerPort   = "etcd-peer"
@@ -22,8 +23,8 @@ const (
 
 var listeners = []string{etcdClientPort, etcdPeerPort, APIServer, ControllerManager, Scheduler, Kwok}
 
-// Ports are chosen below the range that the kernel gives to outgoing connections: a component that is restarted must
-// find its port free.
+// Ports are below the range that the kernel uses for outgoing connections, so that a restarted
+// component finds its port free.
 const (
 	firstPort = 20000
 	lastPort  = 32000
@@ -31,8 +32,8 @@ const (
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// choosePorts completes the ports of the cluster: those that are free are kept. No two clusters of this repository are
-// given the same ones, running or not.
+// choosePorts completes the ports of the cluster. Ports that are free are kept. Clusters of this
+// repository never share ports, running or not.
 func choosePorts(o Options, s *state, listeners ...string) error {
 	lock, err := waitLock(context.Background(), filepath.Join(o.clustersDir(), ".ports.lock"), func() {})
 	if err != nil {
@@ -61,8 +62,9 @@ func choosePorts(o Options, s *state, listeners ...string) error {
 	return s.save(o.clusterDir())
 }
 
-// Port returns a port for a program that Run is to start: the same each time the same name is asked for, unless no
-// process of that name runs and somebody else took it. The name may have a suffix after a slash, for one more port.
+// Port returns a port for a program of Run: always the same one for a name, unless no process of
+// that name runs and another one took the port. The name may have a suffix after a slash, for an
+// additional port.
 func (c *Cluster) Port(name string) (int, error) {
 	program, _, _ := strings.Cut(name, "/")
 	if p := c.Process(program); p != nil && p.Running() && c.portOf(name) != 0 {

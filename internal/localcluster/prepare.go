@@ -18,8 +18,8 @@ rules:
 - level: Metadata
 `
 
-// keys of a cluster. Each authority is trusted for one purpose: the API server's users cannot talk to etcd, and cannot
-// pose as its aggregator.
+// keys of a cluster. Each authority is trusted for one purpose: users of the API server cannot talk
+// to etcd or impersonate its aggregator.
 type keys struct {
 	cluster, etcd, frontProxy      *authority
 	server, etcdServer, etcdClient keyPair
@@ -42,7 +42,7 @@ func loadKeys(dir string) (k keys, err error) {
 	return k, errors.Join(errs[:]...)
 }
 
-// prepare writes all that the components read.
+// prepare writes everything that the components read.
 func (c *Cluster) prepare() error {
 	for _, folder := range []string{"pki", "kubeconfigs", "logs"} {
 		if err := os.MkdirAll(filepath.Join(c.Dir(), folder), 0o700); err != nil {
@@ -61,7 +61,7 @@ func (c *Cluster) prepare() error {
 	return c.connect()
 }
 
-// choose settles what stays as it is while anything runs.
+// choose decides what must not change while any component runs.
 func (c *Cluster) choose() error {
 	if err := choosePorts(c.options, c.state, listeners...); err != nil {
 		return err
@@ -98,7 +98,8 @@ func (c *Cluster) loadCluster() (err error) {
 	return nil
 }
 
-// arrange makes a process of each wanted component. The command line of one that runs is left as it is.
+// arrange creates a process for each desired component. It does not change the command line of a
+// running one.
 func (c *Cluster) arrange() {
 	for _, component := range AllComponents {
 		if !c.options.hasComponent(component) {

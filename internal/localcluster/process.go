@@ -17,48 +17,49 @@ import (
 // stopGrace is how long a process may take to end after SIGTERM before it is killed.
 const stopGrace = 10 * time.Second
 
-// record is what a later process needs to know about one of ours, as kept in the state of a detached cluster.
+// record is what a later process needs to know about one of ours, as stored in the state of a
+// detached cluster.
 type record struct {
 	Name   string   `json:"name"`
 	Binary string   `json:"binary"`
 	Args   []string `json:"args"`
-	// Hash of the binary, where it may change under a running process.
+	// Hash of the binary, if it may change while the process runs.
 	Hash     string `json:"hash,omitempty"`
 	PID      int    `json:"pid,omitempty"`
 	Identity string `json:"identity,omitempty"`
 }
 
-// Process is one process of a cluster: a component, or what [Cluster.Run] started. It can be started again after it
-// ended, with the same command line.
+// Process is one process of a cluster: a component, or a program of [Cluster.Run]. After it has
+// ended, it can be started again with the same command line.
 type Process struct {
 	name     string
 	dir      string
 	detached bool
-	// ready returns nil when the process serves; nil: it does as soon as it runs.
+	// ready returns nil when the process serves. If ready is nil, it serves as soon as it runs.
 	ready func(context.Context) error
-	// changed is told after every start and end that is ours.
+	// changed is called after each start and stop by us.
 	changed func() error
 
 	mu     sync.Mutex
 	record record
-	// reaped is closed when our child has ended; nil if it is not our child.
+	// reaped is closed when our child has ended; nil if the process is not our child.
 	reaped chan struct{}
 }
 
-// Name of the component, or the one given to Run.
+// Name is the name of the component, or the name passed to Run.
 func (p *Process) Name() string { return p.name }
 
-// Log is the path of the file that has what the process printed, of all its lives.
+// Log is the path of the file with the output of the process, including earlier runs.
 func (p *Process) Log() string { return filepath.Join(p.dir, "logs", p.name+".log") }
 
-// PID of the running process, 0 if it does not run.
+// PID is the id of the running process, 0 if it does not run.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.runningPID()
 }
 
-// Running tells whether the process exists; a paused one does.
+// Running reports whether the process exists; a paused process does.
 func (p *Process) Running() bool { return p.PID() != 0 }
 
 func (p *Process) runningPID() int {
@@ -85,7 +86,8 @@ func (p *Process) startLocked() error {
 		return fmt.Errorf("open log: %w", err)
 	}
 	defer log.Close()
-	// The program sees its name as argument zero, by which the control plane's binary knows what to be.
+	// The program reads its name from argument zero; the control plane's binary chooses its
+	// component by it.
 	cmd := &exec.Cmd{Path: p.record.Binary, Args: append([]string{p.name}, p.record.Args...), Dir: p.dir, Stdout: log, Stderr: log}
 	if err := startProcess(cmd, p.detached); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
@@ -100,7 +102,8 @@ func (p *Process) startLocked() error {
 	return nil
 }
 
-// Stop asks the process to end, kills it after a grace period, and returns when it is gone. It may be paused.
+// Stop asks the process to end, kills it after a grace period, and returns when it is gone. The
+// process may be paused.
 func (p *Process) Stop() error { return p.endWith(syscall.SIGTERM) }
 
 // Kill ends the process as a crash would, and returns when it is gone.
@@ -114,16 +117,17 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
-// Pause freezes the process: its connections stay open and nobody answers.
+// Pause stops the process: its connections stay open, but it does not answer.
 func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
 // WaitReady waits until the process serves. It fails early, with the end of the log, if the process ends.
 func (p *Process) WaitReady(ctx context.Context) error { return p.WaitUntil(ctx, p.ready) }
 
-// WaitUntil waits, like WaitReady, until the process runs and ready returns nil. A nil ready is satisfied at once.
+// WaitUntil waits, like WaitReady, until the process runs and ready returns nil. If ready is nil,
+// it returns at once.
 func (p *Process) WaitUntil(ctx context.Context, ready func(context.Context) error) error {
 	for {
 		if !p.Running() {

@@ -10,14 +10,16 @@ import (
 	"sync"
 )
 
-// identify returns what tells the process pid from any other that ever had or will have that number: the boot it
-// belongs to and when it started in it. Empty: no such process, or one that has ended and waits for its parent to notice.
+// identify returns a value that distinguishes process pid from all others that ever have this
+// number: the boot, and when the process started in it. It is empty if there is no such process, or
+// if it has ended and its parent has not noticed yet.
 func identify(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil || pid <= 0 {
 		return ""
 	}
-	// The second field is the name in parentheses and may hold anything; the third is the state, the 22nd the start time.
+	// The second field is the name in parentheses, which may contain anything. The third one is the
+	// state, the 22nd the start time.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, startTime = 0, 19
 	if len(fields) <= startTime || bytes.ContainsAny(fields[state], "ZX") && !othersLeft(pid) {
@@ -26,8 +28,8 @@ func identify(pid int) string {
 	return bootID() + "/" + string(fields[startTime])
 }
 
-// othersLeft tells whether a process whose first thread has ended has others that are still ending: until the last is
-// gone the process holds its ports.
+// othersLeft reports whether a process whose first thread has ended has other threads that are
+// still ending. Until the last one ends, the process holds its ports.
 func othersLeft(pid int) bool {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return err == nil && len(threads) > 1

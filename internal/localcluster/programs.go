@@ -16,25 +16,26 @@ import (
 // healthLimit is how long a program may take until it answers /healthz.
 const healthLimit = time.Minute
 
-// Tags are the build tags of our binaries. Without this one, gRPC brings golang.org/x/net/trace with html/template, which calls methods by
-// their names: the linker then has to keep every exported method of every type, and the manager is 1.6 times as large.
+// Tags are the build tags of our binaries. Without this one, gRPC includes golang.org/x/net/trace
+// with html/template, which calls methods by name. The linker then has to keep every exported
+// method of every type, and the manager is 1.6 times as large.
 const Tags = "grpcnotrace"
 
 // Program is a controller with machine-controller-manager's flags: ours, or a stock one.
 type Program struct {
 	// Name of the process.
 	Name string
-	// Package to build, as go build takes it; default ./cmd/<Name>.
+	// Package to build, as an argument of go build; default ./cmd/<Name>.
 	Package string
-	// Binary is the file name of what is built; default Name.
+	// Binary is the file name of the built program; default Name.
 	Binary string
 	// Kubeconfig for both clusters; default the administrator's.
 	Kubeconfig string
-	// Flags come after the common ones, and win over them.
+	// Flags follow the common ones, and override them.
 	Flags []string
 }
 
-// RunProgram builds a program, runs it in the cluster's care, and returns when it is healthy.
+// RunProgram builds and runs a program as part of the cluster, and returns when it is healthy.
 func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, error) {
 	binary, err := c.buildProgram(ctx, program)
 	if err != nil {

@@ -68,7 +68,7 @@ func getURL(ctx context.Context, url string, server *authority, client *keyPair)
 	return nil
 }
 
-// waitDefaults waits for what every user of a new cluster takes for granted.
+// waitDefaults waits for what every user of a new cluster expects.
 func (c *Cluster) waitDefaults(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"slices"
 )
 
-// Run starts a further program in the cluster's care: it logs into the cluster's folder and ends with it. The same
-// program with the same arguments, already running, is left alone; another one of that name is replaced.
+// Run starts an additional program as part of the cluster: its log is in the cluster's folder, and
+// it ends with the cluster. If the same program with the same arguments runs already, it is kept;
+// another program of that name is replaced.
 func (c *Cluster) Run(name, binary string, args ...string) (*Process, error) {
 	if slices.Contains(AllComponents, name) || !validName.MatchString(name) {
 		return nil, fmt.Errorf("run %q: want a DNS label that is no component's name", name)

@@ -20,8 +20,9 @@ func startProcess(cmd *exec.Cmd, detached bool) error {
 	return onEternalThread(cmd.Start)
 }
 
-// onEternalThread runs f on a thread that lives as long as this process. Danger: the kernel sends the parent-death
-// signal when the thread that forked ends, and Go ends threads at will unless a goroutine is locked to them.
+// onEternalThread runs f on a thread that lives as long as this process. Danger: the kernel sends
+// the parent-death signal when the thread that forked ends, and Go may end any thread unless a
+// goroutine is locked to it.
 func onEternalThread(f func() error) error {
 	result := make(chan error)
 	eternalThread() <- func() { result <- f() }

@@ -10,10 +10,10 @@ var silentMetric = prometheus.NewDesc("evenkeel_cluster_silent",
 // Metrics show whether clusters are silent.
 type Metrics []*Cluster
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m Metrics) Describe(into chan<- *prometheus.Desc) { into <- silentMetric }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m Metrics) Collect(into chan<- prometheus.Metric) {
 	for _, c := range m {
 		value := 0.0

@@ -14,10 +14,10 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 )
 
-// one object, of what is stored now and not of a cache.
+// A list of one object, of the stored state and not of a cache.
 var one = metav1.ListOptions{Limit: 1}
 
-// Nodes asks for a Node.
+// Nodes lists one Node.
 func Nodes(client kubernetes.Interface) Probe {
 	return func(ctx context.Context) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, one)
@@ -28,7 +28,7 @@ func Nodes(client kubernetes.Interface) Probe {
 	}
 }
 
-// MachineDeployments asks for a MachineDeployment of one namespace.
+// MachineDeployments lists one MachineDeployment of a namespace.
 func MachineDeployments(client machineclient.MachineDeploymentsGetter, namespace string) Probe {
 	return func(ctx context.Context) (string, error) {
 		list, err := client.MachineDeployments(namespace).List(ctx, one)
@@ -39,21 +39,22 @@ func MachineDeployments(client machineclient.MachineDeploymentsGetter, namespace
 	}
 }
 
-// Balancers asks for a Balancer of one namespace; empty means all. That the kind is not served is an answer, too.
+// Balancers lists one Balancer of a namespace; empty means all. If the kind is not served, that is
+// an answer, too.
 func Balancers(client balancerclient.BalancersGetter, namespace string) Probe {
 	return func(ctx context.Context) (string, error) {
 		return optional(client.Balancers(namespace).List(ctx, one))
 	}
 }
 
-// FederatedAutoscalers asks for a FederatedHorizontalPodAutoscaler, as Balancers does for a Balancer.
+// FederatedAutoscalers lists one FederatedHorizontalPodAutoscaler, as Balancers does for Balancers.
 func FederatedAutoscalers(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, namespace string) Probe {
 	return func(ctx context.Context) (string, error) {
 		return optional(client.FederatedHorizontalPodAutoscalers(namespace).List(ctx, one))
 	}
 }
 
-// optional is the version of a list of a kind that need not be served; empty where it is not.
+// optional returns the version of a list of a kind that need not be served; empty if it is not.
 func optional(list metav1.ListInterface, err error) (string, error) {
 	switch {
 	case apierrors.IsNotFound(err):

@@ -2,21 +2,25 @@
 
 // Package reachability reports whether the clusters that a process depends on answer.
 //
-// A watch that is silent looks the same whether nothing happens or the API server is gone, and informers go on showing what they
-// showed last. A Cluster therefore asks its API server for one object every 10 seconds, and is silent once 30 seconds have passed
-// without an answer. One Cluster for each API server is shared by all controllers of a process.
+// A silent watch looks the same whether nothing happens or the API server is gone, and informers
+// continue to show what they last received. Therefore, a Cluster asks its API server for one object
+// every 10 seconds, and is silent once 30 seconds have passed without an answer. All controllers of
+// a process share one Cluster for each API server.
 //
 // Laws:
 //
-//  1. A cluster is silent from 30 seconds after its last answer until its next one. A refusal is no answer.
-//  2. After a silence a store counts as current only once it shows the version of the first answer, or once the cluster has
-//     answered for so long that every watch has been renewed.
+//  1. A cluster is silent from 30 seconds after its last answer until its next one. A refusal is not
+//     an answer.
+//  2. After a silence, a store counts as current only once it shows the version of the first
+//     answer, or once the cluster has answered for so long that every watch has been renewed.
 //  3. Subscribers are called when a silence begins and when it ends.
-//  4. Run returns when its context ends, and calls nobody after that. A Cluster that does not run is silent; a nil one never is.
-//  5. A version below that of an earlier answer means that the storage was restored from a backup without bumping revisions.
-//     Run then returns ErrRestored, and the process has to start afresh. Each probe is a consistent read that begins after the
-//     one before it has ended, so an API server whose cache is behind does not look like a restore. A storage that passes the
-//     old versions between two probes goes unnoticed.
+//  4. Run returns when its context ends, and calls no subscriber after that. A Cluster that is not
+//     run is silent; a nil one never is.
+//  5. A version below that of an earlier answer means that the storage was restored from a backup
+//     without bumping revisions. Run then returns ErrRestored, and the process must start again.
+//     Each probe is a consistent read that begins after the previous one has ended, so an API
+//     server with a late cache does not look like a restore. If the storage passes the old versions
+//     between two probes, that is not noticed.
 package reachability
 
 import (
@@ -35,23 +39,27 @@ import (
 const (
 	// ProbeInterval is the time between two probes, and how long each may take.
 	ProbeInterval = 10 * time.Second
-	// SilentAfter is how long a cluster may give no answer before nothing is decided on what was seen of it.
+	// SilentAfter is how long a cluster may not answer before decisions no longer use what was seen
+	// of it.
 	SilentAfter = 30 * time.Second
-	// renewed is how long a cluster has to answer until stores count as current whatever version they show. The process ends
-	// each watch after a minute, except one that begins with all objects; the rest is for the list that follows.
+	// renewed is how long a cluster must answer until stores count as current whatever version they
+	// show. The process ends each watch after a minute, except one that begins with all objects;
+	// the rest is for the list that follows.
 	renewed = 2 * time.Minute
-	// Recheck is when to look again while stores are behind: what brings them up to date need not be an event.
+	// Recheck is when to look again while stores are late: what updates them need not be an event.
 	Recheck = 5 * time.Second
 )
 
 // Reason of conditions and events that report a silent cluster.
 const Reason = "ClusterUnreachable"
 
-// ErrRestored means that resourceVersions went back. Watches go on from versions that the storage has yet to reach, so they
-// show nothing, and what was read or written before may never have been.
+// ErrRestored means that resourceVersions went back. Watches continue from versions that the
+// storage has not reached yet, so they show nothing, and what was read or written before may not
+// exist any more.
 var ErrRestored = errors.New("the storage was restored from a backup")
 
-// Probe is a small read that needs no more rights than the informers have. It returns the version of the list that it read.
+// Probe is a small read that needs no more rights than the informers have. It returns the version
+// of the list that it read.
 type Probe func(ctx context.Context) (version string, err error)
 
 // Store is an informer's store.
@@ -72,14 +80,15 @@ type Cluster struct {
 	mu sync.Mutex
 	// answered is when the last answer came, or when Run began; zero before that.
 	answered time.Time
-	// back is when the last silence ended, and version that of the answer which ended it; zero if there was none.
+	// back is when the last silence ended, and version that of the answer that ended it; zero if
+	// there was none.
 	back        time.Time
 	version     string
 	newest      string // version of all answers
 	subscribers []func()
 }
 
-// New returns a Cluster of that name, as in "target". It has to be Run.
+// New returns a Cluster with this name, such as "target". It must be run.
 func New(name string, probe Probe, o Options) *Cluster {
 	c := &Cluster{name: name, probe: probe, clock: o.Clock}
 	if c.clock == nil {
@@ -88,7 +97,8 @@ func New(name string, probe Probe, o Options) *Cluster {
 	return c
 }
 
-// Subscribe has changed called when a silence begins and when it ends. It must not block.
+// Subscribe makes the Cluster call changed when a silence begins and when it ends. changed must not
+// block.
 func (c *Cluster) Subscribe(changed func()) {
 	if c == nil {
 		return
@@ -98,11 +108,12 @@ func (c *Cluster) Subscribe(changed func()) {
 	c.subscribers = append(c.subscribers, changed)
 }
 
-// Silent reports whether the cluster does not answer, or has been silent and one of the stores does not yet show what has happened
-// meanwhile.
+// Silent reports whether the cluster does not answer, or has been silent and one of the stores does
+// not show yet what happened meanwhile.
 func (c *Cluster) Silent(stores ...Store) bool { return c.Err(stores...) != nil }
 
-// Err says in which way the cluster is silent; nil where it is not. The text does not change while that lasts.
+// Err describes how the cluster is silent; nil if it is not. The text does not change during a
+// silence.
 func (c *Cluster) Err(stores ...Store) error {
 	if c == nil {
 		return nil
@@ -123,7 +134,7 @@ func (c *Cluster) Err(stores ...Store) error {
 	return nil
 }
 
-// silent is called with the lock held.
+// silent must be called with the lock held.
 func (c *Cluster) silent() bool { return c.clock.Since(c.answered) > SilentAfter }
 
 // Run probes the cluster until ctx ends, or returns ErrRestored.
@@ -147,7 +158,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 }
 
-// begin gives the cluster the time of a silence to answer first.
+// begin gives the cluster the time of a silence to answer for the first time.
 func (c *Cluster) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,14 +14,15 @@ import (
 	syaml "sigs.k8s.io/yaml"
 )
 
-// manifests are the objects that matter here.
+// manifests contains the objects that matter here.
 type manifests struct {
 	// rules of Roles and ClusterRoles, by kind, namespace and name.
 	rules    map[[3]string][]rbacv1.PolicyRule
 	bindings []rbacv1.RoleBinding
 }
 
-// Granted are the rights that manifests give to service accounts. Names that a rule is limited to are left aside.
+// Granted returns the rights that manifests grant to service accounts. It ignores the names to
+// which a rule is limited.
 func Granted(texts ...io.Reader) ([]Right, error) {
 	m := manifests{rules: map[[3]string][]rbacv1.PolicyRule{}}
 	for _, text := range texts {
@@ -63,7 +64,7 @@ func (m *manifests) addDocument(document []byte) error {
 	}
 	switch kind.Kind {
 	case "Role", "ClusterRole":
-		var role rbacv1.Role // a ClusterRole has these fields, too
+		var role rbacv1.Role // a ClusterRole has the same fields
 		if err := syaml.Unmarshal(document, &role); err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (m *manifests) addDocument(document []byte) error {
 	return nil
 }
 
-// spread is each verb on each kind of the rules.
+// spread returns each verb on each kind of the rules.
 func spread(account, namespace string, rules []rbacv1.PolicyRule) []Right {
 	var all []Right
 	for _, rule := range rules {

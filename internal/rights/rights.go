@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights holds what accounts may do, by RBAC, against what they did, by an audit log.
+// Package rights compares what accounts may do, by RBAC, with what they did, by an audit log.
 package rights
 
 import (
@@ -14,10 +14,10 @@ import (
 type Right struct {
 	// Account is a service account, as namespace/name.
 	Account string
-	// Namespace is where it holds; empty means everywhere, or of things that have none.
+	// Namespace is where it applies; empty means everywhere, or objects without a namespace.
 	Namespace string
-	// Resource is resource.group, with the subresource behind a slash, as in machines.machine.sapcloud.io/status; or the path of
-	// what is no resource.
+	// Resource is resource.group, with the subresource after a slash, as in
+	// machines.machine.sapcloud.io/status; or the path of a non-resource URL.
 	Resource string
 	Verb     string
 }
@@ -30,16 +30,16 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s: %s %s %s", r.Account, r.Verb, r.Resource, where)
 }
 
-// covers tells whether the use of a right comes under it.
+// covers reports whether a right includes the use of another one.
 func (r Right) covers(use Right) bool {
 	return r.Account == use.Account && r.Resource == use.Resource && r.Verb == use.Verb && (r.Namespace == "" || r.Namespace == use.Namespace)
 }
 
-// Excuse is why a right is granted that a run of tests does not use.
+// Excuse is why a right is granted that the tests do not use.
 type Excuse struct {
 	Account, Resource, Verb string
 	Reason                  string
-	// Sometimes: it is a matter of chance whether a run uses it.
+	// Sometimes reports whether it is a matter of chance whether a run uses the right.
 	Sometimes bool
 }
 
@@ -47,14 +47,14 @@ func (e Excuse) is(r Right) bool {
 	return e.Account == r.Account && e.Resource == r.Resource && e.Verb == r.Verb
 }
 
-// Log is what the accounts asked for.
+// Log contains the requests of the accounts.
 type Log struct {
 	// Used were allowed, Refused were not.
 	Used, Refused []Right
 }
 
-// Check returns what is wrong, in lines for a person: requests that were refused, rights that were not used and have no
-// excuse, and excuses of rights that are used, not granted, or have no reason.
+// Check returns what is wrong, in lines: refused requests, unused rights without an excuse, and
+// excuses for rights that are used, not granted, or that lack a reason.
 func Check(granted []Right, log Log, excuses []Excuse) []string {
 	var wrong []string
 	for _, r := range log.Refused {
@@ -75,7 +75,7 @@ func Check(granted []Right, log Log, excuses []Excuse) []string {
 	return wrong
 }
 
-// idle says why nobody needs the excuse.
+// idle returns why the excuse is not needed.
 func (e Excuse) idle(granted []Right, used func(Right) bool) string {
 	its := slices.DeleteFunc(slices.Clone(granted), func(r Right) bool { return !e.is(r) })
 	switch {
@@ -89,7 +89,7 @@ func (e Excuse) idle(granted []Right, used func(Right) bool) string {
 	return ""
 }
 
-// unique and in order.
+// unique sorts rights and removes duplicates.
 func unique(all []Right) []Right {
 	slices.SortFunc(all, func(a, b Right) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Namespace, b.Namespace))

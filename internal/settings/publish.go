@@ -14,17 +14,19 @@ import (
 )
 
 const (
-	// ConfigMap is the name of the object with the settings of the manager that leads, in the namespace of its MachineDeployments.
+	// ConfigMap is the name of the object with the settings of the leading manager, in the
+	// namespace of its MachineDeployments.
 	ConfigMap = "evenkeel-settings"
-	// flagsKey of the ConfigMap holds flags and their values, in JSON.
+	// flagsKey is the key of the ConfigMap with flags and their values, in JSON.
 	flagsKey = "flags.json"
-	// Holder is the annotation that names the process which wrote them.
+	// Holder is the annotation with the name of the process that wrote them.
 	Holder = "evenkeel.machine.sapcloud.io/holder"
-	// mostBytes of a ConfigMap are read: it may be anybody's who can write ConfigMaps.
+	// mostBytes limits how much of a ConfigMap is read: everyone who may write ConfigMaps can write
+	// it.
 	mostBytes = 64 << 10
 )
 
-// Names are the flags that a forecast depends on.
+// Names are the flags that a preview depends on.
 func Names() []string {
 	return []string{
 		"balance-boot-patience", "balance-mode", "balance-similar-node-groups", "balancing-ignore-label", "balancing-label", "instant-release",
@@ -33,7 +35,7 @@ func Names() []string {
 	}
 }
 
-// Publication returns the object with the values that flags have.
+// Publication returns the object with the values of the flags.
 func Publication(namespace, holder string, flags *pflag.FlagSet) (*corev1.ConfigMap, error) {
 	all := map[string][]string{}
 	for _, name := range Names() {
@@ -53,7 +55,7 @@ func Publication(namespace, holder string, flags *pflag.FlagSet) (*corev1.Config
 	}, nil
 }
 
-// values of a flag, of which most have one.
+// values returns the values of a flag; most flags have one.
 func values(flag *pflag.Flag) []string {
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		return slices.Concat([]string{}, list.GetSlice())
@@ -61,8 +63,8 @@ func values(flag *pflag.Flag) []string {
 	return []string{flag.Value.String()}
 }
 
-// Adopt sets flags as they were published, but those that the user gave. Flags that are unknown here are of another version: they are
-// returned.
+// Adopt sets flags to their published values, except those that the user set. It returns flags of
+// another version, which are unknown here.
 func Adopt(flags *pflag.FlagSet, published *corev1.ConfigMap) (unknown []string, err error) {
 	text := published.Data[flagsKey]
 	if len(text) > mostBytes {

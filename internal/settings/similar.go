@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings has the flags that the controllers and a forecast of them have in common, and publishes what a manager runs with, so
-// that its users need not repeat it.
+// Package settings contains the flags that the controllers and a preview of them have in common. It
+// publishes the values that a manager runs with, so that users need not repeat them.
 package settings
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// Similar are the flags that say which MachineDeployments are similar.
+// Similar contains the flags that define which MachineDeployments are similar.
 type Similar struct {
 	given similar.Options
-	// cloud adds the labels that cluster-autoscaler knows of it.
+	// cloud adds the labels that cluster-autoscaler knows for that cloud.
 	cloud string
 }
 
-// clouds have labels that differ between similar groups, and labels that name pools.
+// clouds contains labels that differ between similar groups, and labels that name pools.
 var clouds = map[string]struct{ ignored, pools []string }{
 	"":      {},
 	"aws":   {ignored: similar.AWSLabels()},
@@ -43,7 +43,7 @@ func (s *Similar) AddFlags(flags *pflag.FlagSet) {
 		"Cloud whose rules apply, as in cluster-autoscaler: aws and azure ignore the labels that differ between their zones and pools; azure adds agentpool and kubernetes.azure.com/agentpool to --similar-pool-label.")
 }
 
-// Options returns the options that the flags select.
+// Options returns the options that the flags define.
 func (s *Similar) Options() similar.Options {
 	o, cloud := s.given, clouds[s.cloud]
 	o.IgnoredLabels = slices.Concat(o.IgnoredLabels, cloud.ignored)
@@ -51,7 +51,7 @@ func (s *Similar) Options() similar.Options {
 	return o
 }
 
-// Validate returns all that is wrong, by flag.
+// Validate returns everything that is wrong, by flag.
 func (s *Similar) Validate() error {
 	errs := []error{s.Options().Validate()}
 	if _, known := clouds[s.cloud]; !known {

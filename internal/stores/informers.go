@@ -16,14 +16,16 @@ import (
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
 )
 
-// Informers of the machine API in one namespace of the control cluster. All controllers of a process share them, so never change an
-// object that they hold. The methods may be called at any time, also side by side.
+// Informers of the machine API in one namespace of the control cluster. All controllers of a
+// process share them, so never change their objects. Methods can be called at any time, also
+// concurrently.
 type Informers struct {
 	factory   externalversions.SharedInformerFactory
 	namespace string
 }
 
-// New returns informers that read a namespace through client. None is started; client may be nil if none ever is.
+// New returns informers that read a namespace through client. None is started; client may be nil if
+// none ever will be.
 func New(client versioned.Interface, namespace string) *Informers {
 	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0,
 		externalversions.WithNamespace(namespace), externalversions.WithTransform(stripManagedFields))
@@ -37,7 +39,7 @@ func (i *Informers) Start(ctx context.Context) { i.factory.StartWithContext(ctx)
 // Shutdown waits until all informers have ended. None can be started afterwards.
 func (i *Informers) Shutdown() { i.factory.Shutdown() }
 
-// Deployments informs about MachineDeployments.
+// Deployments returns the informer of MachineDeployments.
 func (i *Informers) Deployments() cache.SharedIndexInformer {
 	return i.factory.Machine().V1alpha1().MachineDeployments().Informer()
 }
@@ -56,7 +58,7 @@ func (i *Informers) Machines() cache.SharedIndexInformer {
 	})
 }
 
-// Classes informs about MachineClasses.
+// Classes returns the informer of MachineClasses.
 func (i *Informers) Classes() cache.SharedIndexInformer {
 	return i.factory.Machine().V1alpha1().MachineClasses().Informer()
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Kinds are the stores of what belongs to a MachineDeployment, with the indices of this package. Those of the target cluster
-// are nil where there is none.
+// Kinds contains the stores of what belongs to a MachineDeployment, with the indexes of this
+// package. Stores of the target cluster are nil if there is none.
 type Kinds struct {
 	Sets, Machines, Classes, Nodes, Pods cache.Indexer
 }
 
-// Source is a [pool.Source] of informers' stores.
+// Source is a [pool.Source] over the stores of informers.
 type Source struct{ Kinds Kinds }
 
 var _ pool.Source = (*Source)(nil)

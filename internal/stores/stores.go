@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores reads what informers hold: it has the indices by which objects of a MachineDeployment are found, and the
-// source over them for package pool.
+// Package stores reads the stores of informers: it contains the indexes to find the objects of a
+// MachineDeployment, and the source over them for package pool.
 package stores
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// Indices by which objects are found.
+// The indexes.
 const (
 	ByOwner    = "owner"    // the UID of the controlling owner
 	ByNode     = "node"     // the name of a Machine's or a pod's Node
@@ -24,7 +24,7 @@ const (
 // OwnerIndex returns the index of the objects that another object controls.
 func OwnerIndex() cache.Indexers { return cache.Indexers{ByOwner: ownerKeys} }
 
-// Machines are the indices of Machines.
+// Machines are the indexes of Machines.
 func Machines() cache.Indexers {
 	return cache.Indexers{ByOwner: ownerKeys, ByNode: nodeOfMachine, ByInstance: instance}
 }
@@ -71,14 +71,14 @@ func oneOrNone(value string) []string {
 	return []string{value}
 }
 
-// Indexed are the objects that an index has under a value.
+// Indexed returns the objects that an index contains for a value.
 func Indexed[T any](store cache.Indexer, index, value string) []T {
 	if store == nil {
 		return nil
 	}
 	items, err := store.ByIndex(index, value)
 	if err != nil {
-		panic(err) // the index is one of this package
+		panic(err) // the index belongs to this package
 	}
 	return typedItems[T](items)
 }
@@ -106,12 +106,13 @@ func Find[T any](store cache.Indexer, key string) *T {
 	if store == nil {
 		return nil
 	}
-	item, _, _ := store.GetByKey(key) // fails for no key
+	item, _, _ := store.GetByKey(key) // fails only without a key
 	object, _ := item.(*T)
 	return object
 }
 
-// Controller is the object of a store that controls another one, nil where there is none. One that has only its name is another's.
+// Controller returns the object in a store that controls another one, nil if there is none. An
+// object that only has the same name does not count.
 func Controller[T any, P interface {
 	*T
 	metav1.Object

@@ -2,13 +2,15 @@
 
 // Package target is the one cache of the target cluster that all controllers of a process share.
 //
-// Users of the target cluster decide how many objects it has and how large they are, so the cache exists once: one informer per
-// kind, started when the first controller needs it. Nodes may be started before all else. A transform keeps of each object only what a
-// controller reads, and for what any user can create, it bounds the size. If a controller is to read another field, add it to the
-// transform of its kind and to the test that compares what controllers read with and without the transform.
+// Users of the target cluster decide how many objects it has and how large they are, so there is
+// only one cache: one informer per kind, started when the first controller needs it. Nodes can be
+// started earlier. A transform keeps only those fields of an object that a controller reads, and
+// limits the size of objects that any user can create. If a controller is to read another field,
+// add it to the transform of its kind, and to the test that compares what controllers read with and
+// without the transform.
 //
-// Pods of one owner share what they have in common, which halves the memory of large workloads. Objects in the cache and their
-// parts are shared. Never change one.
+// Pods of one owner share what they have in common, which halves the memory of large workloads.
+// Objects in the cache and their parts are shared. Never change one.
 package target
 
 import (
@@ -32,23 +34,24 @@ import (
 const (
 	// ByProviderID is the index of Nodes by spec.providerID.
 	ByProviderID = "provider-id"
-	// ByReadiness is the index of Nodes that has one value, [Unready].
+	// ByReadiness is the index of Nodes with the single value [Unready].
 	ByReadiness = "readiness"
 	Unready     = "unready"
-	// ByPlacement is the index of pods that has one value, [Waiting]: unfinished pods without a Node, and not nominated for one.
+	// ByPlacement is the index of pods with the single value [Waiting]: unfinished pods without a
+	// Node that are not nominated for one.
 	ByPlacement = "placement"
 	Waiting     = "waiting"
 )
 
-// Informers of the target cluster. Its methods may be called at any time, also side by side.
+// Informers of the target cluster. Methods can be called at any time, also concurrently.
 type Informers struct {
-	// nodes has the informer of Nodes, and factory all others.
+	// nodes contains the informer of Nodes, factory all others.
 	nodes, factory informers.SharedInformerFactory
 	rights         *access.Rights
 }
 
-// New returns informers that read through client. None is started; client may be nil if none ever is. Without rights, whatever can be
-// missing is taken to be there.
+// New returns informers that read through client. None is started; client may be nil if none ever
+// will be. Without rights, all optional kinds are assumed to be readable.
 func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 	if rights == nil {
 		rights = access.New(clock.RealClock{})
@@ -60,13 +63,15 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 	}
 }
 
-// Start starts the informers that have been asked for, and have not been started yet. They run until ctx ends.
+// Start starts the informers that were requested and have not been started yet. They run until ctx
+// ends.
 func (i *Informers) Start(ctx context.Context) {
 	i.StartNodes(ctx)
 	i.factory.StartWithContext(ctx)
 }
 
-// StartNodes starts the informer of Nodes alone, if it has been asked for. A cluster has far fewer Nodes than pods, and they change less.
+// StartNodes starts only the informer of Nodes, if it was requested. A cluster has far fewer Nodes
+// than pods, and they change less.
 func (i *Informers) StartNodes(ctx context.Context) { i.nodes.StartWithContext(ctx) }
 
 // Shutdown waits until all informers have ended. None can be started afterwards.
@@ -75,7 +80,7 @@ func (i *Informers) Shutdown() {
 	i.factory.Shutdown()
 }
 
-// Pods have the indexes [stores.ByNode] and [ByPlacement].
+// Pods returns the informer of pods, with the indexes [stores.ByNode] and [ByPlacement].
 func (i *Informers) Pods() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		indexers := stores.PodIndex()
@@ -84,24 +89,24 @@ func (i *Informers) Pods() cache.SharedIndexInformer {
 	})
 }
 
-// Nodes have the indexes [ByProviderID] and [ByReadiness].
+// Nodes returns the informer of Nodes, with the indexes [ByProviderID] and [ByReadiness].
 func (i *Informers) Nodes() cache.SharedIndexInformer {
 	return i.nodes.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewNodeInformer(client, resync, cache.Indexers{ByProviderID: providerID, ByReadiness: readiness})
 	})
 }
 
-// Budgets are PodDisruptionBudgets.
+// Budgets returns the informer of PodDisruptionBudgets.
 func (i *Informers) Budgets() cache.SharedIndexInformer {
 	return i.factory.Policy().V1().PodDisruptionBudgets().Informer()
 }
 
-// DaemonSets informs about DaemonSets.
+// DaemonSets returns the informer of DaemonSets.
 func (i *Informers) DaemonSets() cache.SharedIndexInformer {
 	return i.factory.Apps().V1().DaemonSets().Informer()
 }
 
-// ReplicaSets informs about ReplicaSets.
+// ReplicaSets returns the informer of ReplicaSets.
 func (i *Informers) ReplicaSets() cache.SharedIndexInformer {
 	return i.factory.Apps().V1().ReplicaSets().Informer()
 }

@@ -11,23 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxShapes is how many shapes of pods are remembered. Where there are more, all are forgotten and remembered anew.
+// maxShapes limits how many shapes of pods are remembered. Beyond it, all are forgotten.
 const maxShapes = 2_000
 
-// sharing lets pods of one owner share what they have in common. An owner may have hundreds of thousands of pods, and most of them
-// differ only in their names.
+// sharing lets pods of one owner share what they have in common. An owner may have hundreds of
+// thousands of pods, and most of them differ only in their names.
 type sharing struct {
 	mu    sync.Mutex
 	known map[shape]*corev1.Pod
 }
 
-// shape identifies pods that may have most in common: those of one owner, with or without a Node.
+// shape identifies pods that probably have most in common: those of one owner, with or without a
+// Node.
 type shape struct {
 	owner types.UID
 	bound bool
 }
 
-// strip is [Strip], and lets pods share what they can.
+// strip does what [Strip] does, and lets pods share parts.
 func (s *sharing) strip(item any) (any, error) {
 	item, err := Strip(item)
 	if pod, ok := item.(*corev1.Pod); ok {
@@ -36,7 +37,7 @@ func (s *sharing) strip(item any) (any, error) {
 	return item, err
 }
 
-// share replaces parts of a slim pod by the same parts of one that was seen before. Neither is ever changed.
+// share replaces parts of a slim pod by the same parts of an earlier one. Neither is ever changed.
 func (s *sharing) share(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

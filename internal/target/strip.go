@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// Strip is the transform of all informers. It changes no object that it is given, and nothing that it returned before.
+// Strip is the transform of all informers. It changes neither its argument nor earlier results.
 func Strip(item any) (any, error) {
 	switch o := item.(type) {
 	case *corev1.Pod:
@@ -43,14 +43,15 @@ func Strip(item any) (any, error) {
 	return item, nil
 }
 
-// podAnnotations are the annotations of pods that are read, with the values that mean something. Without values, presence counts.
+// podAnnotations are the annotations of pods that are read, with the values that have a meaning.
+// Without values, presence counts.
 var podAnnotations = map[string][]string{
 	corev1.MirrorPodAnnotationKey: nil,
 	signs.SafeToEvict:             {"true", "false"},
 	similar.DaemonSetPod:          {"true"},
 }
 
-// StripPod keeps what package fit reads, and what holds the pod's machine back.
+// StripPod keeps what package fit reads, and what keeps the pod's machine from being deleted.
 func StripPod(pod *corev1.Pod) *corev1.Pod {
 	slim := fit.SlimMovable(pod)
 	if len(slim.Spec.Tolerations) == 0 { // the pod has none, or fit does not keep them
@@ -70,8 +71,8 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// stripNode drops what no controller reads and no write of the main resource changes: machine-controller-manager writes whole Nodes
-// back. Nodes are not objects that any user can create.
+// stripNode drops what no controller reads and no write of the main resource changes, because
+// machine-controller-manager writes whole Nodes back. Users usually cannot create Nodes.
 func stripNode(node *corev1.Node) *corev1.Node {
 	slim := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta, Spec: node.Spec}
 	slim.ManagedFields = nil
@@ -79,8 +80,8 @@ func stripNode(node *corev1.Node) *corev1.Node {
 	return slim
 }
 
-// stripBudget keeps what decides which pods may be evicted. A budget with a selector that is too large allows no eviction in its
-// namespace.
+// stripBudget keeps what decides which pods may be evicted. If the selector is too large, the
+// budget allows no eviction in its namespace.
 func stripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	slim := &policyv1.PodDisruptionBudget{ObjectMeta: identity(budget)}
 	slim.Spec.Selector, slim.Status.DisruptionsAllowed = budget.Spec.Selector, budget.Status.DisruptionsAllowed
@@ -90,7 +91,8 @@ func stripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBu
 	return slim
 }
 
-// SystemPriority is the prefix of the names of Kubernetes' own priority classes. It stands for each of them in the cache.
+// SystemPriority is the prefix of the names of Kubernetes' own priority classes. In the cache, it
+// stands for all of them.
 const SystemPriority = "system-"
 
 // stripDaemonSet keeps the pod template as package fit reads it.
@@ -108,7 +110,8 @@ func stripDaemonSet(set *appsv1.DaemonSet) *appsv1.DaemonSet {
 	return slim
 }
 
-// stripReplicaSet keeps how many pods are wanted, and whether they cannot be created. There are many old ReplicaSets.
+// stripReplicaSet keeps how many pods are desired, and whether they cannot be created. There are
+// many old ReplicaSets.
 func stripReplicaSet(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	slim := &appsv1.ReplicaSet{ObjectMeta: identity(set), Spec: appsv1.ReplicaSetSpec{Replicas: set.Spec.Replicas}}
 	for _, c := range set.Status.Conditions {
@@ -119,7 +122,7 @@ func stripReplicaSet(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	return slim
 }
 
-// identity names an object, and shows whether it is being deleted.
+// identity returns the name of an object, and whether it is being deleted.
 func identity(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),

@@ -19,12 +19,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// Claims informs about PersistentVolumeClaims.
+// Claims returns the informer of PersistentVolumeClaims.
 func (i *Informers) Claims() cache.SharedIndexInformer {
 	return i.factory.Core().V1().PersistentVolumeClaims().Informer()
 }
 
-// Volumes informs about PersistentVolumes.
+// Volumes returns the informer of PersistentVolumes.
 func (i *Informers) Volumes() cache.SharedIndexInformer {
 	return i.factory.Core().V1().PersistentVolumes().Informer()
 }
@@ -36,8 +36,8 @@ type Storage struct {
 	DriversKnown func() bool
 }
 
-// Storage returns the stores of all kinds that concern volumes. Do not wait for classes and drivers: the process may lack the right to
-// read them, and works without.
+// Storage returns the stores of all kinds that concern volumes. Do not wait for classes and
+// drivers: the process may lack the right to read them, and works without.
 func (i *Informers) Storage() Storage {
 	class, driver := &storagev1.StorageClass{}, &storagev1.CSIDriver{}
 	classes := i.factory.InformerFor(class, waiting(i.rights, classesRule, class, func(c kubernetes.Interface) reader[*storagev1.StorageClassList] {
@@ -53,7 +53,7 @@ func (i *Informers) Storage() Storage {
 	}
 }
 
-// Rights without which nothing is known of volumes that do not exist yet.
+// Rights without which nothing is known about volumes that do not exist yet.
 var (
 	classesRule = access.Rule{Cluster: "target", Resource: storagev1.Resource("storageclasses"), Without: noVolumes}
 	driversRule = access.Rule{Cluster: "target", Resource: storagev1.Resource("csidrivers"), Without: noVolumes}
@@ -67,7 +67,7 @@ type reader[L runtime.Object] interface {
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// waiting makes an informer that waits while the process lacks a right.
+// waiting returns an informer that waits while the process lacks a right.
 func waiting[L runtime.Object](rights *access.Rights, rule access.Rule, object runtime.Object, kind func(kubernetes.Interface) reader[L]) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 	return func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformer(rights.ListWatch(rule, &cache.ListWatch{
@@ -77,7 +77,7 @@ func waiting[L runtime.Object](rights *access.Rights, rule access.Rule, object r
 	}
 }
 
-// Lookups read the stores each time that they are asked.
+// Lookups returns lookups in the stores.
 func (s *Storage) Lookups() *fit.Lookups {
 	return &fit.Lookups{
 		Claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
@@ -108,7 +108,7 @@ func stripClaim(o *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	return slim
 }
 
-// bounded cuts a name off where it is longer than any name of an object.
+// bounded truncates a name that is longer than any name of an object.
 func bounded(name string) string { return name[:min(len(name), 254)] }
 
 func stripVolume(o *corev1.PersistentVolume) *corev1.PersistentVolume {
@@ -132,7 +132,7 @@ func stripDriver(o *storagev1.CSIDriver) *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{ObjectMeta: identity(o), Spec: storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}}
 }
 
-// withAnnotations adds those annotations that package fit reads. Their values mean nothing.
+// withAnnotations adds the annotations that package fit reads. Their values have no meaning.
 func withAnnotations(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
 	for _, key := range fit.ClaimAnnotations() {
 		if annotations[key] != "" {

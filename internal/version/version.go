@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells what a binary was built from.
+// Package version reports what a binary was built from.
 package version
 
 import (
@@ -10,17 +10,18 @@ import (
 	"runtime/debug"
 )
 
-// stamp is the version of a release, set by the linker where the sources come without their history, as in an image:
+// stamp is the version of a release. The linker sets it if the sources have no history, as in an
+// image:
 //
 //	go build -ldflags="-X github.com/evenkeel/evenkeel/internal/version.stamp=v0.1.0"
 //
-// Elsewhere the compiler knows it from the history.
+// Otherwise, the compiler records it from the history.
 var stamp string
 
-// library whose controllers our daemons run.
+// library is the module whose controllers our daemons run.
 const library = "github.com/gardener/machine-controller-manager"
 
-// Line is the version of one of our binaries, on one line, for people.
+// Line returns the version of one of our binaries on one line.
 func Line(binary string) string {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -34,7 +35,7 @@ func Line(binary string) string {
 		binary, Short(), revision(build), with, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// Short is the version alone.
+// Short returns only the version.
 func Short() string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		return cmp.Or(stamp, build.Main.Version, "unknown")

@@ -2,9 +2,9 @@
 
 // Package watchretry repeats the request that fills an informer while the API server refuses it.
 //
-// client-go does that, too. But while its reflector waits to repeat that request, it does not look at its context, and it waits
-// for up to a minute: a process whose API server refuses connections would take as long to stop. Here the wait ends with the
-// request.
+// client-go does that, too. But while its reflector waits to repeat the request, it ignores its
+// context, and it waits for up to a minute. If the API server refuses connections, the process
+// would take as long to stop. Here, the wait ends with the request.
 package watchretry
 
 import (
@@ -15,16 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// The first wait is what an overloaded API server asks for in Retry-After. The last one is at most doubled by jitter.
+// The first wait is what an overloaded API server requests by Retry-After. Jitter at most doubles
+// the last one.
 const firstDelay, lastDelay = time.Second, 30 * time.Second
 
-// Wrap returns a RoundTripper that repeats watches which begin with a list, where the connection is refused or the API server
-// has too many requests, until the request's context ends.
+// Wrap returns a RoundTripper that repeats watches that begin with a list until the request's
+// context ends, if the connection is refused or the API server has too many requests.
 func Wrap(next http.RoundTripper) http.RoundTripper { return repeater{next} }
 
 type repeater struct{ next http.RoundTripper }
 
-// RoundTrip is for http.
+// RoundTrip implements http.RoundTripper.
 func (r repeater) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Query().Get("sendInitialEvents") != "true" {
 		return r.next.RoundTrip(request)
@@ -46,5 +47,5 @@ func (r repeater) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// WrappedRoundTripper is for closing connections.
+// WrappedRoundTripper lets client-go close the connections.
 func (r repeater) WrappedRoundTripper() http.RoundTripper { return r.next }
