@@ -77,7 +77,8 @@ type Controller struct {
 	stores   caches
 	filled   []cache.DoneChecker
 	// moving reports whether some member is balanced or has a move under way, so that pods matter.
-	moving atomic.Bool
+	// concerned reports whether machines matter, also for shares and bounds of a pool.
+	moving, concerned atomic.Bool
 
 	// Only sync uses the rest.
 	memory    Memory
@@ -127,11 +128,10 @@ func (c *Controller) attach(i Informers) error {
 		c.filled = append(c.filled, informer.HasSyncedChecker())
 		return informer.GetIndexer()
 	}
-	soon := func(any) { c.loop.AddAfter(c.options.Namespace, gatherMachines) }
 	s := &c.stores
 	s.deployments = listen(i.Machines.Deployments(), func(any) { c.loop.Add(c.options.Namespace) })
 	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
-	s.sets, s.machines, s.classes = listen(i.Machines.Sets(), soon), listen(i.Machines.Machines(), soon), listen(i.Machines.Classes(), soon)
+	s.sets, s.machines, s.classes = listen(i.Machines.Sets(), c.machineChanged), listen(i.Machines.Machines(), c.machineChanged), listen(i.Machines.Classes(), c.machineChanged)
 	if i.Target != nil {
 		s.nodes, s.pods, s.budgets = listen(i.Target.Nodes(), c.podChanged), listen(i.Target.Pods(), c.podChanged), listen(i.Target.Budgets(), c.podChanged)
 		listen(i.Target.Claims(), c.podChanged)
@@ -142,6 +142,12 @@ func (c *Controller) attach(i Informers) error {
 		return fmt.Errorf("attach to informers: %w", err)
 	}
 	return nil
+}
+
+func (c *Controller) machineChanged(any) {
+	if c.concerned.Load() {
+		c.loop.AddAfter(c.options.Namespace, gatherMachines)
+	}
 }
 
 func (c *Controller) podChanged(any) {

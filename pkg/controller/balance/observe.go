@@ -35,18 +35,16 @@ func (c *Controller) observe() (v View, current bool) {
 	for _, rule := range c.options.Rights.Missing() {
 		v.Missing = append(v.Missing, rule.String())
 	}
-	source, moving := c.stores.source(), false
-	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
-		if !c.written.UpToDate(d) {
-			return View{}, false
-		}
-		m := newMember(pool.Read(d, source, v.Now))
-		v.Members = append(v.Members, m)
-		z := readMember(m, v.Settings)
-		moving = moving || z.balanced() || z.move != nil
+	deployments := stores.List[*v1alpha1.MachineDeployment](c.stores.deployments)
+	if slices.ContainsFunc(deployments, func(d *v1alpha1.MachineDeployment) bool { return !c.written.UpToDate(d) }) {
+		return View{}, false
 	}
-	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
-	c.moving.Store(moving)
+	slices.SortFunc(deployments, func(a, b *v1alpha1.MachineDeployment) int { return cmp.Compare(a.Name, b.Name) })
+	moving := c.noteConcern(deployments)
+	source := c.stores.source()
+	for _, d := range deployments {
+		v.Members = append(v.Members, newMember(pool.Read(d, source, v.Now)))
+	}
 	c.templates.setTemplates(v.Members, source, v.Now, v.Settings.Similar)
 	switch {
 	case !moving:
@@ -59,6 +57,20 @@ func (c *Controller) observe() (v View, current bool) {
 		c.observePods(&v)
 	}
 	return v, true
+}
+
+// noteConcern records whether machines and pods concern this controller, and returns the latter. It
+// must be called before the view is read: an event that arrives meanwhile then causes another sync.
+func (c *Controller) noteConcern(deployments []*v1alpha1.MachineDeployment) (moving bool) {
+	concerned := false
+	for _, d := range deployments {
+		z := readMember(Member{Object: d}, c.options.Settings)
+		moving = moving || z.balanced() || z.move != nil
+		concerned = concerned || z.concernedByMachines()
+	}
+	c.moving.Store(moving)
+	c.concerned.Store(concerned || len(c.memory.Failing)+len(c.memory.Paused) > 0)
+	return moving
 }
 
 func newMember(s pool.Snapshot) Member {

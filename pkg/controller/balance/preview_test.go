@@ -78,4 +78,19 @@ var _ = Describe("A preview", func() {
 		Expect(all[0].Annotations[v1alpha1.BoundsAnnotation]).To(HavePrefix("1:4"))
 		Expect(all[0].Spec.ExcessReplicas).To(Or(BeNil(), Equal(ptr.To[int32](0))))
 	})
+
+	DescribeTable("learns of machines only where they matter", func(matter bool, changes ...change) {
+		preview, _, _ := watched(shown(member("z1", 1), member("z2", 1, changes...)), true)
+		Expect(preview.Concerned()).To(Equal(matter))
+	},
+		Entry("not where nobody asks for anything", false),
+		Entry("not for an excess in the field, or bounds", false, field(2), annotate(v1alpha1.BoundsAnnotation, "1:3")),
+		Entry("where replicas are kept even", true, scaleUp),
+		Entry("where they were, and replicas are still held", true, annotate(v1alpha1.AppliedReplicasAnnotation, "1")),
+		Entry("where a move is under way", true, annotate(v1alpha1.MoveAnnotation, `{"id":"1","from":"z1"}`)),
+		Entry("where a pool has an excess", true, excess("3")),
+		Entry("where that is invalid", true, excess("x")),
+		Entry("where a share is left", true, annotate(v1alpha1.ShareAnnotation, "0")),
+		Entry("where an excess in bounds may depend on capacity", true, annotate(v1alpha1.BoundsAnnotation, "1:3:cpu=4")),
+	)
 })

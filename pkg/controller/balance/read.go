@@ -203,6 +203,13 @@ func frozen(d *v1alpha1.MachineDeployment) bool {
 // balanced reports whether the replicas of a member are kept even with others.
 func (z *zone) balanced() bool { return z.mode != v1alpha1.BalanceOff }
 
+// concernedByMachines reports whether what is written to a member may depend on machines: on those
+// that fail, or on the capacity of a Node.
+func (z *zone) concernedByMachines() bool {
+	return z.balanced() || z.move != nil || z.held || z.share != nil || z.excess != nil || z.misread() ||
+		z.bounds != nil && z.bounds.Excess != nil
+}
+
 // growth returns the requested replicas that are not applied yet.
 func (z *zone) growth() int { return z.replicas - z.applied }
 

@@ -4,6 +4,8 @@ package balance_test
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 	"time"
 
@@ -175,6 +177,34 @@ var _ = Describe("A plan, by law", func() {
 				t.Fatalf("%s became %s", before, after)
 			}
 		})
+	})
+
+	It("depends on no machine where machines cause no sync", func() {
+		seen := 0
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			for _, m := range v.Members {
+				kept := rapid.SampledFrom([]string{v1alpha1.BoundsAnnotation, v1alpha1.OwnExcessAnnotation, v1alpha1.GivenBoundsAnnotation, v1alpha1.BalanceAnnotation}).Draw(t, "kept")
+				maps.DeleteFunc(m.Object.Annotations, func(key, _ string) bool { return key != kept })
+				if rapid.IntRange(0, 3).Draw(t, "of a worker") > 0 {
+					m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
+				}
+			}
+			if Concerned(v) {
+				return
+			}
+			seen++
+			with := NewPlan(v)
+			for i := range v.Members {
+				v.Members[i].Machines = nil
+				v.Members[i].Rollout, v.Members[i].NoSet = Member{}.Rollout, true
+			}
+			without := NewPlan(v)
+			if !reflect.DeepEqual(with.Outcomes, without.Outcomes) || !reflect.DeepEqual(with.Skews, without.Skews) {
+				t.Fatalf("%+v\nwithout machines:\n%+v", with.Outcomes, without.Outcomes)
+			}
+		})
+		Expect(seen).To(BeNumerically(">", 10))
 	})
 
 	It("8: bounds of a user stay", func() {
