@@ -143,7 +143,9 @@ var _ = Describe("A status", func() {
 })
 
 var _ = Describe("Machines", func() {
-	alike := func(limits ...int) []Pool { return []Pool{site("a", "cpu=4", limits[0]), site("b", "cpu=4", limits[1])} }
+	alike := func(limits ...int) []Pool {
+		return []Pool{site("a", "cpu=4", limits[0]), site("b", "cpu=4", limits[1])}
+	}
 
 	It("stay where they are while no packing is better (law 6)", func() {
 		v := after(View{Buffers: []Buffer{chunks("b", 5, "cpu=1")}, Pools: alike(9, 4)})

@@ -81,7 +81,9 @@ func template(s corev1.PodSpec) func(*Buffer) {
 
 // workload has the buffer's workload exist.
 func workload(replicas int32, s corev1.PodSpec) func(*Buffer) {
-	return func(b *Buffer) { b.Workload = &Workload{Replicas: replicas, Template: &corev1.PodTemplateSpec{Spec: s}} }
+	return func(b *Buffer) {
+		b.Workload = &Workload{Replicas: replicas, Template: &corev1.PodTemplateSpec{Spec: s}}
+	}
 }
 
 func inPool(name string) func(*Buffer) {
@@ -112,7 +114,11 @@ func site(name, capacity string, limit int, change ...func(*Pool)) Pool {
 func holds(all, ready int32, why string) func(*Pool) {
 	return func(p *Pool) {
 		p.Deployment.Status.ExcessReplicas, p.Deployment.Status.ReadyExcessReplicas = all, ready
-		p.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady, Reason: why}}
+		status := mcm.ConditionFalse
+		if why == reason.Complete {
+			status = mcm.ConditionTrue
+		}
+		p.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady, Status: status, Reason: why}}
 	}
 }
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+var _ = Describe("The controller", func() {
+	const complete = "Provisioning=MachinesRequested Ready=Complete"
+
+	It("keeps 20 % of a Deployment in reserve, from Provisioning to Ready, and follows its replicas", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 9)
+			c.deploy("web", 10)
+			c.create(percent("web", "web", 20))
+			c.Start("buffers", controller)
+			time.Sleep(3 * time.Second)
+			Expect(standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Growing"))
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=1"))
+			Expect(standing(c.buffer("web"))).To(Equal("2 " + complete))
+			c.scale("web", 12)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=2"))
+			Expect(standing(c.buffer("web"))).To(Equal("3 " + complete))
+			c.remove("web")
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=-"))
+			Expect(c.Objects(reserveGVR)).To(BeEmpty())
+		})
+	})
+
+	It("leaves buffers of other strategies alone, and takes over one that becomes its own", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 9)
+			c.deploy("web", 10)
+			for name, strategy := range map[string]*string{"active": ptr.To(v1beta1.StrategyActive), "none": nil, "other": ptr.To("example.com/hot")} {
+				b := percent(name, "web", 100)
+				b.Spec.ProvisioningStrategy = strategy
+				c.create(b)
+			}
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.writes(0)).To(BeEmpty())
+			c.change("other", func(b *v1beta1.CapacityBuffer) { b.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyReserved) })
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=5"))
+			c.change("other", func(b *v1beta1.CapacityBuffer) { b.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive) })
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=-"))
+		})
+	})
+
+	It("competes with a Reserve by the larger, and neither changes nor deletes one of others", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.deploy("web", 10)
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: ns}}
+			r.Spec.Pools.Names, r.Spec.Replicas = []string{"a"}, 4
+			_, err := c.ours.AutoscalingV1alpha1().Reserves(ns).Create(context.Background(), r, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.create(percent("web", "web", 20))
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=4"))
+			Expect(standing(c.buffer("web"))).To(Equal("2 " + complete))
+			c.create(percent("more", "web", 100))
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=6"))
+			Expect(Withdraw(context.Background(), c.ours.AutoscalingV1alpha1().Reserves(ns))).To(Succeed())
+			Expect(c.Get(reserveGVR, ns, "shop")).NotTo(BeNil())
+		})
+	})
+})
+
+var _ = Describe("Storms", func() {
+	It("end as calm weather does, and then nothing is written", func() {
+		storm.Seeds(suite, 6, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 1))
+			c.pool("a", 9)
+			c.pool("b", 5)
+			c.deploy("web", 10)
+			c.create(percent("web", "web", 20))
+			c.create(percent("more", "web", 50))
+			first, second := c.Twins("buffers", controller)
+			c.Storm(random, first, second)
+			c.disturbAll(random)
+			c.Calm()
+			c.fail("a", false)
+			c.scale("web", 10)
+			c.change("web", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](20) })
+			c.change("more", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](50) })
+			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+			Expect(c.sum()).To(Equal(4), c.requested())
+			Expect(standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(standing(c.buffer("more"))).To(Equal("5 Provisioning=MachinesRequested Ready=Complete"))
+			before := len(c.Writes())
+			time.Sleep(time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("end the same wherever the controller is killed", func() {
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: 2, Resources: served},
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				c.pool("a", 9)
+				c.pool("b", 9)
+				c.deploy("web", 10)
+				c.create(percent("web", "web", 20))
+				w.Start("buffers", controller)
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				c.scale("web", 30)
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				c.create(percent("more", "web", 10))
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				c.remove("web")
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+			},
+			End: func(w *storm.World) any {
+				c := &cluster{World: w}
+				return fmt.Sprint(c.sum(), "; ", standing(c.buffer("more"))) // which of two that are alike depends on what was there before
+			},
+		}
+		Expect(storm.CrashPoints(suite, scenario, "buffers")).To(Succeed())
+	})
+})
+
+// disturbAll does many things that happen in clusters, and restores a backup from the midst of them.
+func (c *cluster) disturbAll(random *rand.Rand) {
+	c.Require("lease lost", "restore")
+	var backup *sim.Snapshot
+	for round := range 15 {
+		time.Sleep(time.Duration(random.IntN(90)) * time.Second)
+		switch round {
+		case 5:
+			backup = c.Snapshot()
+		case 10:
+			c.Restore(backup)
+		default:
+			c.disturb(random)
+		}
+	}
+}
+
+func (c *cluster) disturb(random *rand.Rand) {
+	switch random.IntN(5) {
+	case 0:
+		c.scale("web", int32(random.IntN(20)))
+	case 1:
+		c.fail("a", random.IntN(2) == 0)
+	case 2:
+		c.change("web", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To(random.Int32N(60)) })
+	case 3:
+		c.change("more", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = nil }) // which is no number
+	case 4:
+		all, err := c.ours.AutoscalingV1alpha1().Reserves(ns).List(context.Background(), metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range all.Items { // somebody tidies up
+			_ = c.ours.AutoscalingV1alpha1().Reserves(ns).Delete(context.Background(), r.Name, metav1.DeleteOptions{}) // else it is gone
+		}
+	}
+}
+
+// sum is how many machines are requested.
+func (c *cluster) sum() (all int) {
+	for _, r := range c.Objects(reserveGVR) {
+		n, _, _ := unstructured.NestedInt64(r.Object, "spec", "replicas")
+		all += int(n)
+	}
+	return all
+}
