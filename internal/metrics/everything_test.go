@@ -32,6 +32,7 @@ import (
 	ours "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -68,7 +69,7 @@ func everything() *recorder {
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
 	}
-	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.reserves, h.balancer, h.federatedhpa} {
+	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.reserves, h.buffers, h.balancer, h.federatedhpa} {
 		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
@@ -128,6 +129,16 @@ func (h *house) reserves() {
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(all.Informer(), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "office-hours", Namespace: fixture.Namespace}})
+}
+
+func (h *house) buffers() {
+	c, err := capacitybuffer.New(capacitybuffer.Clients{Buffers: h.client.CapacityBufferV1beta1(), Reserves: h.client.AutoscalingV1alpha1()},
+		capacitybuffer.Informers{
+			Buffers: h.ours.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: h.ours.Autoscaling().V1alpha1().Reserves().Informer(),
+			Machines: h.machines, Target: h.target, Shapes: h.control,
+		}, capacitybuffer.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
 }
 
 func (h *house) balancer() {

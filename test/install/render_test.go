@@ -90,9 +90,11 @@ var _ = Describe("The chart", func() {
 			Expect(missing).To(ConsistOf(gone))
 			Expect(argsOf(some["Deployment kube-system/machine-controller-manager"])).To(ContainElement("--controllers=" + controllers))
 		},
-		Entry("all but zones", "mcm,machinetaint,nodegroup,release", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target"),
+		Entry("all but zones", "mcm,machinetaint,nodegroup,release", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target",
+			"evenkeel-capacitybuffer", "evenkeel-capacitybuffer-target"),
 		Entry("only stock", "mcm", "evenkeel-machinetaint", "evenkeel-machinetaint-target", "evenkeel-nodegroup", "evenkeel-nodegroup-target",
-			"evenkeel-release", "evenkeel-release-target", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target"),
+			"evenkeel-release", "evenkeel-release-target", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target",
+			"evenkeel-capacitybuffer", "evenkeel-capacitybuffer-target"),
 	)
 
 	It("installs the CRD of CapacityBuffers only if asked, since others install it, too", func(ctx context.Context) {

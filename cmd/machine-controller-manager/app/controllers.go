@@ -26,6 +26,7 @@ var controllers = []controller{
 	{name: releaseName, run: (*process).runRelease},
 	{name: balanceName, run: (*process).runBalance},
 	{name: reservesName, run: (*process).runReserves},
+	{name: buffersName, run: (*process).runBuffers},
 	{name: balancerName, run: (*process).runBalancer},
 	{name: federatedName, run: (*process).runFederated},
 }

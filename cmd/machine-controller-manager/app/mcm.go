@@ -157,7 +157,7 @@ func awaitKind(ctx context.Context, d discovery.DiscoveryInterface, kind schema.
 			return true
 		}
 		if !said {
-			klog.FromContext(ctx).Info("Waiting for the control cluster to serve an API", "api", kind, "err", err)
+			klog.FromContext(ctx).Info("Waiting for a cluster to serve an API", "api", kind, "err", err)
 		}
 		if errors.Is(err, errNoKind) || apierrors.IsNotFound(err) {
 			missing()

@@ -81,6 +81,19 @@ var _ = Describe("A CapacityBuffer", func() {
 		Entry("a limit that is no quantity", "{podTemplateRef: {name: web}, limits: {cpu: many}}", "spec.limits.cpu"),
 	)
 
+	It("is taken as the example has it", func() {
+		text, err := os.ReadFile("../../../../examples/capacity-buffer.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		documents := strings.Split(string(text), "\n---\n")
+		object := map[string]any{}
+		Expect(yaml.Unmarshal([]byte(documents[len(documents)-1]), &object)).To(Succeed())
+		spec, err := json.Marshal(object["spec"])
+		Expect(err).NotTo(HaveOccurred())
+		_, wrong := judged(string(spec))
+		Expect(wrong).To(BeEmpty())
+		Expect(object["spec"]).To(HaveKeyWithValue("provisioningStrategy", v1beta1.StrategyReserved))
+	})
+
 	It("is cluster-autoscaler's if it does not say whose it is", func() {
 		object, _ := judged("{podTemplateRef: {name: web}, replicas: 3}")
 		Expect(object["spec"]).To(HaveKeyWithValue("provisioningStrategy", v1beta1.StrategyActive))

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	bufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+// buffersName names the controller that keeps room for the chunks of CapacityBuffers.
+const buffersName = "capacitybuffer"
+
+// buffersRetry is how often the API servers are asked for Reserves and CapacityBuffers while they do not serve them.
+const buffersRetry = 30 * time.Second
+
+// runBuffers keeps room for the chunks of CapacityBuffers, once there is one of Evenkeel's strategy or something is left of one.
+func (p *process) runBuffers(ctx context.Context) error {
+	if p.target == nil {
+		<-ctx.Done() // there are no pods to keep room for
+		return nil
+	}
+	control, err := evenkeel.NewForConfig(p.control)
+	if err != nil {
+		return fmt.Errorf("make client for reserves: %w", err)
+	}
+	targets, err := evenkeel.NewForConfig(p.target)
+	if err != nil {
+		return fmt.Errorf("make client for capacity buffers: %w", err)
+	}
+	if !awaitKind(ctx, control.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), buffersRetry, func() {}) {
+		return nil
+	}
+	reserves := control.AutoscalingV1alpha1().Reserves(p.options.Namespace)
+	if !awaitKind(ctx, targets.Discovery(), bufferv1beta1.SchemeGroupVersion.WithResource("capacitybuffers"), buffersRetry, withdrawBuffers(ctx, reserves)) {
+		return nil
+	}
+	return p.keepRoom(ctx, control, targets)
+}
+
+// withdrawBuffers deletes what is left of buffers when it is called for the second time: an API server that begins to serve may not show
+// all kinds at once.
+func withdrawBuffers(ctx context.Context, reserves autoscalingclient.ReserveInterface) func() {
+	misses := 0
+	return func() {
+		if misses++; misses != 2 {
+			return
+		}
+		if err := capacitybuffer.Withdraw(ctx, reserves); err != nil && ctx.Err() == nil {
+			misses = 1 // once more
+			klog.FromContext(ctx).Error(err, "Deleting the Reserves of CapacityBuffers")
+		}
+	}
+}
+
+func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interface) error {
+	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(capacitybuffer.StripBuffer))
+	asked := evenkeelinformers.NewSharedInformerFactoryWithOptions(control, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
+	buffers, reserves := objects.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), asked.Autoscaling().V1alpha1().Reserves().Informer()
+	objects.StartWithContext(ctx)
+	defer objects.Shutdown()
+	asked.StartWithContext(ctx)
+	defer asked.Shutdown()
+	if err := awaitBuffer(ctx, buffers, reserves); err != nil || ctx.Err() != nil {
+		return err
+	}
+	core, err := connect.Core(p.target)
+	if err != nil {
+		return fmt.Errorf("make client for workloads: %w", err)
+	}
+	shapes := capacitybuffer.NewShapes(core)
+	c, err := capacitybuffer.New(
+		capacitybuffer.Clients{Buffers: targets.CapacityBufferV1beta1(), Reserves: control.AutoscalingV1alpha1()},
+		capacitybuffer.Informers{Buffers: buffers, Reserves: reserves, Machines: p.caches.machines, Target: p.caches.target, Shapes: shapes},
+		capacitybuffer.Options{Namespace: p.options.Namespace, Control: p.clusters.control, Target: p.clusters.target, Registerer: p.registry})
+	if err != nil {
+		return err
+	}
+	shapes.StartWithContext(ctx)
+	defer shapes.Shutdown()
+	p.caches.startAll() // DaemonSets
+	p.caches.startInformers(ctx)
+	c.Run(ctx)
+	return nil
+}
+
+// awaitBuffer waits until there is a buffer of Evenkeel's strategy, or a Reserve that is left of one, or ctx ends.
+func awaitBuffer(ctx context.Context, buffers, reserves cache.SharedIndexInformer) error {
+	found, cancel := context.WithCancel(ctx)
+	defer cancel()
+	look := func(item any) {
+		switch o := item.(type) {
+		case *bufferv1beta1.CapacityBuffer:
+			if !capacitybuffer.Ours(o) {
+				return
+			}
+		case *autoscalingv1alpha1.Reserve:
+			if o.Labels[capacitybuffer.OwnLabel] == "" {
+				return
+			}
+		}
+		cancel()
+	}
+	var errs []error
+	for _, informer := range []cache.SharedIndexInformer{buffers, reserves} {
+		handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }})
+		errs = append(errs, err)
+		defer func() { _ = informer.RemoveEventHandler(handle) }() // fails only where there is none
+	}
+	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("wait for the first CapacityBuffer: %w", err)
+	}
+	<-found.Done()
+	return nil
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+var bufferKinds = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
+	{Group: autoscaling.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true},
+	{Group: v1beta1.GroupName, Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true, Generation: true},
+	{Version: "v1", Name: "podtemplates", Kind: "PodTemplate", Type: &corev1.PodTemplate{}, Namespaced: true, Generation: true, Unconditional: true},
+	{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Type: &corev1.ResourceQuota{}, Namespaced: true, Status: true, Unconditional: true},
+	{Version: "v1", Name: "replicationcontrollers", Kind: "ReplicationController", Type: &corev1.ReplicationController{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
+	{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Type: &batchv1.Job{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
+})
+
+// buffered has a MachineDeployment whose machines have four CPUs, and a PodTemplate for chunks with one CPU.
+func buffered(server *sim.Server) versioned.Interface {
+	GinkgoHelper()
+	ctx, config := context.Background(), server.ConfigFor("user")
+	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: fixture.Namespace}, NodeTemplate: &mcm.NodeTemplate{
+		Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi")},
+	}}
+	_, err := ours.MachineV1alpha1().MachineClasses(fixture.Namespace).Create(ctx, class, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{machine.BoundsAnnotation: "1:9"}}}
+	d.Spec.Replicas, d.Spec.Template.Spec.Class.Name = 3, "large"
+	_, err = ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
+	template.Template.Spec.Containers = []corev1.Container{{Name: "web", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+	_, err = core.CoreV1().PodTemplates("shop").Create(ctx, template, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return ours
+}
+
+func bufferOf(strategy string) *v1beta1.CapacityBuffer {
+	return &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}, Spec: v1beta1.CapacityBufferSpec{
+		ProvisioningStrategy: ptr.To(strategy), PodTemplateRef: &v1beta1.LocalObjectRef{Name: "web"}, Replicas: ptr.To[int32](5),
+	}}
+}
+
+var _ = Describe("The controller of CapacityBuffers", Serial, func() {
+	It("reads nothing of workloads before there is a buffer of its strategy, and then requests machines through a Reserve", func() {
+		server := sim.New(sim.Options{Resources: bufferKinds})
+		ours := buffered(server)
+		buffers := ours.CapacityBufferV1beta1().CapacityBuffers("shop")
+		ctx := context.Background()
+		_, err := buffers.Create(ctx, bufferOf(v1beta1.StrategyActive), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		kubeconfig, read := onSocket(server, "buffers"), watches(server)
+		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig, "--controllers=reserves,capacitybuffer")
+		Eventually(read, eventually).Should(HaveKey("capacitybuffers"))
+		Consistently(read, time.Second).ShouldNot(HaveKey("podtemplates"), "the buffer is cluster-autoscaler's")
+		Expect(buffers.Delete(ctx, "web", metav1.DeleteOptions{})).To(Succeed())
+		_, err = buffers.Create(ctx, bufferOf(v1beta1.StrategyReserved), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		requested := func() string {
+			return server.Get(machine.SchemeGroupVersion.WithResource("machinedeployments"), fixture.Namespace, "pool").GetAnnotations()[machine.RequestedExcessAnnotation]
+		}
+		Eventually(requested, eventually).Should(Equal("capacity-buffers.pool=2"))
+		Eventually(func() string { _, text := r.get("/metrics"); return text }, eventually).Should(ContainSubstring("evenkeel_capacitybuffer_chunks 5"))
+		r.stop()
+		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+	})
+
+	It("deletes what is left of buffers where there can be none any more", func() {
+		server := sim.New(sim.Options{Resources: slices.DeleteFunc(slices.Clone(bufferKinds), func(r sim.Resource) bool { return r.Name == "capacitybuffers" })})
+		reserves := buffered(server).AutoscalingV1alpha1().Reserves(fixture.Namespace)
+		ctx := context.Background()
+		for _, r := range []*autoscaling.Reserve{capacitybuffer.NewReserve(fixture.Namespace, "pool", 2), {ObjectMeta: metav1.ObjectMeta{Name: "mine"}}} {
+			_, err := reserves.Create(ctx, r, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		withdraw := withdrawBuffers(ctx, reserves)
+		names := func() (all []string) {
+			list, err := reserves.List(ctx, metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			for _, r := range list.Items {
+				all = append(all, r.Name)
+			}
+			return all
+		}
+		withdraw()
+		Expect(names()).To(ConsistOf("mine", "capacity-buffers.pool"), "the API server may have just begun to serve")
+		withdraw()
+		Expect(names()).To(ConsistOf("mine"))
+	})
+})
