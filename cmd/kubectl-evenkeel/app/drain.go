@@ -48,7 +48,7 @@ You can interrupt the command at any time, and run it again.`,
 	flags.BoolVarP(&d.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&d.wait, "wait", false, "wait until no reserve is left, or with --undo until the reserves exist again, and show the progress")
 	flags.BoolVar(&d.undo, "undo", false, "remove the annotations again")
-	flags.DurationVar(&d.timeout, "timeout", 0, "how long to wait at most; 0 means without limit")
+	flags.DurationVar(&d.timeout, "timeout", 0, "how long to wait at most; 0 means no limit")
 	return c
 }
 

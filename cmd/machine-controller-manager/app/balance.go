@@ -40,7 +40,7 @@ func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Mode, "balance-mode", string(v1alpha1.BalanceOff),
 		"Mode of MachineDeployments without the annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (growth is split) or Continuous (uneven replicas are evened out too).")
 	flags.DurationVar(&o.BootPatience, "balance-boot-patience", 10*time.Minute,
-		"How long a machine may take to become ready. After that, its zone counts as one that cannot create machines. 0 means without limit.")
+		"How long a machine may take to become ready. After that, its zone counts as one that cannot create machines. 0 means no limit.")
 	flags.StringSliceVar(&o.PoolLabels, "pool-label", []string{"worker.gardener.cloud/pool"},
 		"Label of MachineDeployments, or of their node templates, that names their pool. Repeatable; the first label that exists counts.")
 	flags.StringArrayVar(&o.Nodes, "nodes", nil,

@@ -49,7 +49,7 @@ func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "federation-namespace", "", "Namespace of the FederatedHorizontalPodAutoscalers to manage, in the hub and in clusters. Default: all namespaces.")
 	flags.StringVar(&o.Registry, "federation-registry", federatedhpa.SecretRegistry, "Source of the clusters: "+federatedhpa.SecretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+federatedhpa.ProfileRegistry+" (multicluster.x-k8s.io).")
 	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that return credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
-	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of those Secrets or ClusterProfiles. Default: --namespace.")
+	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of the clusters' Secrets or ClusterProfiles. Default: --namespace.")
 	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "Number of FederatedHorizontalPodAutoscalers that are processed concurrently.")
 	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "Largest number of clusters that are watched. Further clusters count as unreachable, with the reason.")
 	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the clusters' kubeconfigs may contain beyond a verified connection to their server: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none.")

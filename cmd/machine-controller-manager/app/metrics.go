@@ -24,8 +24,8 @@ type MetricsOptions struct {
 func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Address, "secure-metrics-address", "",
 		"host:port that serves /metrics by TLS, to clients with a token that is allowed to get /metrics in the control cluster. The port of /healthz then does not serve it. Default: the port of /healthz serves it to every client.")
-	flags.StringVar(&o.CertFile, "secure-metrics-cert-file", "", "Certificate for that port, in PEM format. Read again for each connection. Default: a self-signed certificate.")
-	flags.StringVar(&o.KeyFile, "secure-metrics-key-file", "", "Key of that certificate.")
+	flags.StringVar(&o.CertFile, "secure-metrics-cert-file", "", "Certificate for --secure-metrics-address, in PEM format. Read again for each connection. Default: a self-signed certificate.")
+	flags.StringVar(&o.KeyFile, "secure-metrics-key-file", "", "Key of --secure-metrics-cert-file, in PEM format.")
 }
 
 func (o *MetricsOptions) validate() error {

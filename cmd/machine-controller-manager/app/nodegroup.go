@@ -37,9 +37,9 @@ func (o *NodeGroupOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ListenAddress, "autoscaler-listen-address", "",
 		"host:port that serves MachineDeployments with bounds as node groups to cluster-autoscaler (--cloud-provider=externalgrpc). An address other than loopback requires the three files of --autoscaler-tls-*. Default: none.")
 	flags.StringVar(&o.TLS.CertFile, "autoscaler-tls-cert-file", "", "Certificate for cluster-autoscaler, in PEM format. Read again for each connection.")
-	flags.StringVar(&o.TLS.KeyFile, "autoscaler-tls-key-file", "", "Key of that certificate.")
+	flags.StringVar(&o.TLS.KeyFile, "autoscaler-tls-key-file", "", "Key of --autoscaler-tls-cert-file, in PEM format.")
 	flags.StringVar(&o.TLS.ClientCAFile, "autoscaler-tls-client-ca-file", "",
-		"CA certificates for clients. Every client with a certificate that one of them has signed can add and remove machines: use them for nothing else.")
+		"CA certificates for clients. Every client with a certificate that one of them has signed can add and remove machines: use these CAs for nothing else.")
 	flags.StringVar(&o.GPULabel, "autoscaler-gpu-label", nodegroup.DefaultGPULabel, "Label of Nodes with GPUs. A Node that has the label but no GPU yet counts as not ready.")
 	flags.StringToStringVar(&o.KubeReserved, "autoscaler-kube-reserved", nil,
 		"Resources that kubelets reserve, for example cpu=80m,memory=1Gi, for pools that have not had a Node yet. Default: an estimate by the size of the machine.")

@@ -14,14 +14,14 @@ import (
 // PrintUsage explains the binary and its flags.
 func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
 	fmt.Fprint(w, `Evenkeel's machine-controller-manager runs Gardener's controllers for MachineDeployments, MachineSets and machine safety,
-unmodified, such that they never act on a state older than their own writes. It takes the place of the stock binary:
-every flag of that means here what it means there, and the lease is the same, so the two never work at the same time.
+unmodified, but they never act on a state older than their own writes. It replaces the stock binary: all stock flags have
+the same meaning, and the lease is the same, so the two never work at the same time.
 
   machine-controller-manager --control-kubeconfig=control.yaml --target-kubeconfig=target.yaml --namespace=shoot--a--b
   machine-controller-manager --control-kubeconfig=inClusterConfig --target-kubeconfig=none
 
-With --controllers=balancer it distributes the replicas of Balancers and nothing else, in any cluster, with a lease of
-its own.
+With --controllers=balancer, it only distributes the replicas of Balancers. That works in any cluster, with a separate
+lease.
 
 Flags:
 `)

@@ -74,7 +74,8 @@ func (o *Options) hasTarget() bool {
 func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
 	fmt.Fprint(w, `Evenkeel's machine-controller runs machine-controller-manager's machine controller on the virtual provider: a machine is a
 Node object that registers after a boot delay and is kept alive by kwok. It takes the flags of a cloud provider's
-machine-controller and the same lease. docs/virtual-provider.md tells how to configure machines and faults.
+machine-controller and the same lease. docs/virtual-provider.md describes how to configure machines
+and faults.
 
   machine-controller --control-kubeconfig=control.yaml --target-kubeconfig=target.yaml --namespace=shoot--a--b
   machine-controller --control-kubeconfig=inClusterConfig --target-kubeconfig=none
