@@ -29,7 +29,7 @@
 //	undone      [Room.Put] and then [Room.Remove] leave a room that gives the same answers
 //	packed      every pod of a packing has one place that fits; the others fit nowhere that may be opened
 //	lean        a machine is opened only for pods that fit nothing open, and every opened machine has a pod
-//	frugal      of one group, no more machines are opened than first-fit-decreasing opens
+//	frugal      of one group, no more machines are opened than first-fit-decreasing opens, by largest part, CPU or memory
 //	bounded     no group opens more machines than its limit
 //	order-free  the order of nodes and pods in the input decides only ties
 //	affordable  the work of a packing is limited, by a constant and by the room there is, whatever waits
