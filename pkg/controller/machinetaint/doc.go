@@ -40,8 +40,8 @@
 //     by what was decided before the applied excess was reduced. Except in rollouts, no Machine is created while there are as many as
 //     machine-controller-manager is shown.
 //  8. At rest, nothing is written.
-//  9. A Machine is created in reserve only if an excess is applied. The record of that is restored if a client writes the object
-//     without it: the excess is reduced through the gate of package reserve, or not at all.
+//  9. A Machine is created in reserve only if an excess is applied. The record of that is restored first if a client writes the object
+//     without it. Then the excess is reduced through the gate of package reserve, or not at all.
 //  10. While the target cluster does not respond, or its caches have yet to show what happened meanwhile, nothing is decided that
 //     depends on its Nodes and pods: law 15 of package reserve.
 //  11. An annotation of the Machine, and one event, show since when it is in reserve or when it left, and whether its Node has

@@ -110,7 +110,7 @@ func NewPlan(v View) Plan {
 		w = desiredReserve(v)
 	}
 	view := ruleView(v, w)
-	p := Plan{Rule: reserve.NewPlan(view)}
+	p := Plan{Rule: restoreFirst(v, view, reserve.NewPlan(view))}
 	after := withNumbers(v, view, p.Rule)
 	p.Memory = Memory{
 		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, FieldConflict: w.fieldConflict,
@@ -140,6 +140,18 @@ func hasNoReserve(v View, w desired) bool {
 		}
 	}
 	return !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Marked() || m.Node != nil && nodeMarked(m.Node) })
+}
+
+// restoreFirst leaves the applied excess as it is if a client has removed its record: that is
+// restored first. Otherwise, if the outcome of a write that changes it is unknown, nothing shows
+// which replicas belong to which excess.
+func restoreFirst(v View, view reserve.View, rule reserve.Plan) reserve.Plan {
+	if _, there := v.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; there || view.Applied.Excess == 0 {
+		return rule
+	}
+	rule.Replicas, rule.Applied, rule.Returned = view.Replicas, view.Applied, nil
+	rule.Retry, rule.Lowered, rule.SurplusSince = view.Retry, view.Lowered, view.SurplusSince
+	return rule
 }
 
 // ruleView returns the view as the reserve rule sees it.

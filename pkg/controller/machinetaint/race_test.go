@@ -7,6 +7,7 @@ package machinetaint_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -125,6 +127,42 @@ var _ = Describe("A machine that pods run on", func() {
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 		})
 	})
+
+	DescribeTable("is not deleted where the excess of a MachineDeployment that was replaced whole is reduced by a write that fails (I3)", func(ctx SpecContext, effect sim.Moment, answer error) {
+		play(func(c *cluster) {
+			c.work(3)
+			c.pool(3, inclusive, excess(2))
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+			busy, failed, begun := c.busy(), false, time.Now()
+			// at is called for each write of the excess. At first, the record of it cannot be restored.
+			at := func(moment sim.Moment, r sim.Request, object map[string]any) error {
+				replicas, _, _ := unstructured.NestedInt64(object, "spec", "replicas")
+				switch {
+				case failed || r.User != evenkeel || r.Verb != "patch" || r.Resource != "machinedeployments":
+				case replicas == 5 && moment == sim.Before && time.Since(begun) < 10*time.Second:
+					return apierrors.NewForbidden(mcmapi.Resource(r.Resource), r.Name, errors.New("not yet"))
+				case replicas < 5 && moment == effect:
+					failed = true
+					return answer
+				}
+				return nil
+			}
+			c.Admit(func(a sim.Admission) error { return at(sim.Before, a.Request, a.Object.Object) })
+			c.AfterWrite(func(w sim.Write) error { return at(sim.After, w.Request, w.Object) })
+			c.Lag("machinedeployments", sim.Constantly(3*time.Second), evenkeel)
+			c.replaceWhole()
+			c.settle()
+			Expect(failed).To(BeTrue())
+			Expect(c.busy()).To(Equal(busy))
+			Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"))
+			Expect(c.numbers()).To(Equal("3+0 status 0/0"))
+		})
+	},
+		Entry("after its effect", sim.After, errors.New("the connection breaks")),
+		Entry("before its effect", sim.Before, errors.New("the connection breaks")),
+		Entry("because it is denied", sim.Before, apierrors.NewForbidden(mcmapi.Resource("machinedeployments"), "pool", errors.New("not now"))),
+	)
 
 	DescribeTable("is not deleted in a rollout for the reserve that a new process does not know of (I3)", func(ctx SpecContext, known bool, stalled int32, again int, end string) {
 		story(func(c *cluster) {
