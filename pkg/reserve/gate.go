@@ -58,6 +58,10 @@ func (r *round) setApplied() {
 		return
 	}
 	next := Applied{Excess: r.Applied.Excess, Max: r.Max, Counted: r.Applied.Counted}
+	if r.Rollout {
+		// A lower max would be one more reduction for the same machines that cannot be created.
+		next.Max = max(next.Max, r.Applied.Max)
+	}
 	switch {
 	case r.target < next.Excess:
 		next.Excess = r.lowestExcess()

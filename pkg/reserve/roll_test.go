@@ -113,6 +113,20 @@ var _ = Describe("A rollout", func() {
 		Expect(w.view.Retry.Failures).To(Equal(1))
 	})
 
+	It("gives up a machine that cannot be made once, also where fewer may run by now", func() {
+		w := settled(3, 2, 7)
+		w.rollOut(1)
+		m := w.machine("e")
+		m.Phase, m.HasProviderID, m.Registered, m.Failing = "CrashLoopBackOff", false, false, true
+		m.Priority, m.SeenPriority = PriorityServing, PriorityServing
+		w.view.Max, w.view.Excess = 3, 0
+		for range 3 {
+			plan := NewPlan(w.view)
+			Expect(plan.Applied).To(Equal(Applied{Excess: 1, Max: 7}))
+			w.carryOut(plan)
+		}
+	})
+
 	It("in place moves pods to ready reserve while a machine is updated, and never marks a busy one", func() {
 		w := settled(2, 1, Unbounded)
 		w.view.Rollout = true

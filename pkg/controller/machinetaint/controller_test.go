@@ -557,6 +557,19 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a machine that serves does not go in addition to one that was named (I3)", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.patch(`{"spec":{"replicas":2},"metadata":{"annotations":{%q:"a~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
+			Expect(ask("b")).To(Satisfy(apierrors.IsConflict), "two serve without a, and two are needed")
+			Expect(ask("a")).To(Succeed())
+		})
+	})
+
 	It("a machine that serves does not go before those in reserve where all annotations were lost", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
@@ -661,7 +674,7 @@ var _ = Describe("What the controller is asked by the lens", func() {
 	})
 
 	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
 			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
@@ -672,11 +685,12 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(ask("a")).To(Succeed())
-			_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask("b")).To(Succeed())
-			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "one of two is on its way")
+			Expect(ask("b")).To(Satisfy(apierrors.IsConflict), "it serves, and a does not")
+			Expect(ask("d")).To(Succeed())
+			Expect(ask("e")).To(Satisfy(apierrors.IsConflict), "one of five is on its way")
 		})
 	})
 })

@@ -132,7 +132,7 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 }
 
 // isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
-// than workload needs. In a rollout, machine-controller-manager deletes machines of each MachineSet
+// than workload needs, without those that are deleted anyway. In a rollout, machine-controller-manager deletes machines of each MachineSet
 // when it is shown a smaller total, for example after a client removed the record of the excess.
 // Without a reserve, that is left to machine-controller-manager, and a frozen MachineSet must lose
 // machines, whatever runs on them. The caller holds the lock.
@@ -140,13 +140,13 @@ func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mc
 	if c.isMarked(m) || set.Labels[frozen] == "True" || !followsDeployment(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
 		return false
 	}
-	serving, reserve := 0, 0
+	serving, reserve, named := 0, 0, signs.Named(d)
 	for _, one := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
 		for _, other := range ownedBy[*mcm.Machine](c.stores.seenMachines, one) {
 			switch {
 			case c.isMarked(other):
 				reserve++ // also a leaving one: MCM is still carrying out the change for which it leaves
-			case !pool.BeingDeleted(other) && (other.UID == m.UID || !c.isRemoved(other.UID)):
+			case !deletedAnyway(other, named) && (other.UID == m.UID || !c.isRemoved(other.UID)):
 				serving++
 			}
 		}
