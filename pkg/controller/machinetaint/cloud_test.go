@@ -43,6 +43,8 @@ type cloud struct {
 	sick map[string]bool
 	// lost names machines whose Node a restore has left out: they do not recover.
 	lost map[string]bool
+	// drain is how long a machine takes to go.
+	drain time.Duration
 	// told says that something of this was set since it looked last.
 	externalUpdates bool
 
@@ -250,10 +252,13 @@ func (c *cloud) keep(ctx context.Context, m *mcmapi.Machine) error {
 }
 
 func (c *cloud) end(ctx context.Context, m *mcmapi.Machine) error {
+	c.mu.Lock()
+	drain := c.drain
+	c.mu.Unlock()
 	if m.Status.CurrentStatus.Phase != mcmapi.MachineTerminating {
 		return c.report(ctx, m, mcmapi.MachineTerminating, mcmapi.MachineStateProcessing, "")
 	}
-	if time.Since(m.DeletionTimestamp.Time) < drainTime {
+	if time.Since(m.DeletionTimestamp.Time) < drain {
 		_, err := c.nodes.CoreV1().Nodes().Patch(ctx, m.Name, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 		return err
 	}

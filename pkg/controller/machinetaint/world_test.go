@@ -166,7 +166,7 @@ func inhabit(w *storm.World) *cluster {
 	config := w.ConfigFor("user")
 	config.QPS = -1
 	c := &cluster{World: w, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), pulse: newPulse()}
-	c.cloud = &cloud{pulse: c.pulse, version: w.Version}
+	c.cloud = &cloud{pulse: c.pulse, version: w.Version, drain: drainTime}
 	w.AfterWrite(c.pulse.wrote)
 	return c
 }
