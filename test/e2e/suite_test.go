@@ -80,7 +80,7 @@ func startCluster(ctx context.Context) []byte {
 		}
 		Expect(cluster.Reset()).To(Succeed())
 	})
-	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/optional-crds", "kubernetes/policies")).To(Succeed())
 	Expect(cluster.Apply(ctx, allAccess...)).To(Succeed())
 	if os.Getenv(auditEnv) != "" {
 		// Informers as they are with API servers that cannot send what is there when a watch begins: they list.

@@ -4,6 +4,7 @@ package capacitybuffer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -47,11 +48,23 @@ func (b *Buffer) shape() (*corev1.Pod, *Problem) {
 	return chunkOf(b.Object, b.Workload.Template), nil
 }
 
-// chunkOf returns a pod of a template as the API server would complete it: what has a limit and no request requests its limit.
+// chunkOf returns a pod of a template. It goes to the pool that the buffer names, if it names one.
 func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: buffer.Namespace, Name: buffer.Name, Labels: template.Labels, Annotations: template.Annotations,
-	}, Spec: *template.Spec.DeepCopy()}
+	pod := completed(buffer.Namespace, template)
+	if pool := buffer.Annotations[v1beta1.PoolAnnotation]; pool != "" {
+		selector := map[string]string{poolLabel(pool): ""}
+		maps.Copy(selector, pod.Spec.NodeSelector)
+		pod.Spec.NodeSelector = selector
+	}
+	return pod
+}
+
+// completed returns a pod of a template as the API server would complete it: what has a limit and no request requests its limit.
+func completed(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chunk", Labels: template.Labels, Annotations: template.Annotations},
+		Spec:       *template.Spec.DeepCopy(),
+	}
 	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", nil
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
@@ -60,13 +73,6 @@ func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *
 	}
 	if pod.Spec.Resources != nil {
 		requestLimits(pod.Spec.Resources)
-	}
-	if pool := buffer.Annotations[v1beta1.PoolAnnotation]; pool != "" {
-		selector := map[string]string{poolLabel(pool): ""}
-		for key, value := range pod.Spec.NodeSelector {
-			selector[key] = value
-		}
-		pod.Spec.NodeSelector = selector
 	}
 	return pod
 }

@@ -103,19 +103,33 @@ func best(sites []site, shapes []shape) packing {
 // next is how many machines to request now (laws 6 and 7): no ready machine goes before those that replace it are ready, and a site
 // where machines cannot be created keeps one for the next try.
 func next(sites []site, target []int) []int {
-	complete, none := true, true
-	for i, s := range sites {
-		complete = complete && (s.blocked || s.ready >= target[i])
-		none = none && target[i] == 0 && !s.blocked
-	}
-	now := slices.Clone(target)
+	now, complete := slices.Clone(target), ready(sites, target)
 	for i, s := range sites {
 		if !complete {
 			now[i] = max(now[i], min(s.current, s.ready, s.room))
 		}
-		if s.blocked && s.current > 0 && !none {
+		if s.blocked && s.current > 0 {
 			now[i] = max(now[i], min(1, s.room))
 		}
 	}
 	return now
+}
+
+// ready reports whether as many machines are ready, but for sites where they cannot be created.
+func ready(sites []site, machines []int) bool {
+	for i, s := range sites {
+		if s.ready < machines[i] && !s.blocked {
+			return false
+		}
+	}
+	return true
+}
+
+// there packs chunks onto the machines that are ready.
+func there(sites []site, shapes []shape, requested []int) packing {
+	limits := make([]int, len(sites))
+	for i, s := range sites {
+		limits[i] = min(requested[i], s.ready)
+	}
+	return pack(sites, limits, shapes)
 }

@@ -114,40 +114,31 @@ func inTurns(all []Buffer) []Buffer {
 
 // settle packs chunks, reports places to decisions, and returns the Reserves to change.
 func (r *round) settle() []Request {
+	if !slices.ContainsFunc(r.shapes, func(s shape) bool { return s.count > 0 }) {
+		return r.requests(nil, nil)
+	}
 	target := best(r.sites, r.shapes)
 	now := next(r.sites, target.machines)
-	ready := target
-	if slices.ContainsFunc(sequence(len(now)), func(i int) bool { return r.sites[i].ready < target.machines[i] }) {
-		there := make([]int, len(now))
-		for i, s := range r.sites {
-			there[i] = min(now[i], s.ready)
-		}
-		ready = pack(r.sites, there, r.shapes)
+	standing := target
+	if !ready(r.sites, target.machines) {
+		standing = there(r.sites, r.shapes, now)
 	}
-	r.assign(target, ready)
-	return r.requests(now)
-}
-
-func sequence(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	r.assign(target, standing)
+	return r.requests(now, r.held)
 }
 
 // assign gives places to buffers in the order in which they count.
-func (r *round) assign(target, ready packing) {
+func (r *round) assign(target, standing packing) {
 	checks := maxChecks
-	placed, there := slices.Clone(target.placed), slices.Clone(ready.placed)
+	placed, ready := slices.Clone(target.placed), slices.Clone(standing.placed)
 	for i := range r.decisions {
 		d, at := &r.decisions[i], r.shapeOf[i]
 		if at < 0 {
 			continue
 		}
 		d.Placed = min(d.Chunks, placed[at])
-		d.Ready = min(d.Placed, there[at])
-		placed[at], there[at] = placed[at]-d.Placed, there[at]-d.Ready
+		d.Ready = min(d.Placed, ready[at])
+		placed[at], ready[at] = placed[at]-d.Placed, ready[at]-d.Ready
 		for n, s := range r.sites {
 			if d.Placed > 0 && target.sites[at][n] {
 				d.Pools = append(d.Pools, s.Deployment.Name)
@@ -159,8 +150,8 @@ func (r *round) assign(target, ready packing) {
 	}
 }
 
-// requests are the Reserves that differ from what is decided, and those that nothing asks for.
-func (r *round) requests(now []int) []Request {
+// requests are the Reserves that differ from what is decided about sites and about what is held, and those that nothing asks for.
+func (r *round) requests(now []int, held map[string]int) []Request {
 	wanted := map[string]Request{}
 	want := func(pool string, machines int) {
 		if machines > 0 {
@@ -170,10 +161,8 @@ func (r *round) requests(now []int) []Request {
 	for i, n := range now {
 		want(r.sites[i].Deployment.Name, n)
 	}
-	if len(r.shapes) > 0 {
-		for pool, n := range r.held {
-			want(pool, n)
-		}
+	for pool, n := range held {
+		want(pool, n)
 	}
 	var all []Request
 	for _, reserve := range r.Reserves {

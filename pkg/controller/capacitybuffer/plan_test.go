@@ -184,6 +184,14 @@ var _ = Describe("Machines", func() {
 		Expect(standing(after(v).Buffers[0].Object)).To(Equal("8 Provisioning=MachinesRequested Ready=Complete"))
 	})
 
+	It("go with the buffers also where they cannot be created (law 10)", func() {
+		v := after(after(View{Buffers: []Buffer{chunks("b", 8, "cpu=1")}, Pools: alike(9, 3)}, "a"), "a")
+		v.Buffers = nil
+		Expect(requests(NewPlan(v))).To(Equal("a=-"))
+		v.Buffers = []Buffer{chunks("b", 0, "cpu=1")}
+		Expect(requests(NewPlan(v))).To(Equal("a=-"))
+	})
+
 	DescribeTable("are kept where too little is known for a while (law 5)",
 		func(change func(*Pool)) {
 			v := after(View{Buffers: []Buffer{chunks("b", 5, "cpu=1")}, Pools: []Pool{site("a", "cpu=4", 9)}})

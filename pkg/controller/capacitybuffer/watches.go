@@ -91,7 +91,7 @@ func hasFailed(job *batchv1.Job) bool {
 
 // slimTemplate keeps what decides where a pod may run, and which quotas concern it.
 func slimTemplate(namespace string, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
-	chunk := chunkOf(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, template)
+	chunk := completed(namespace, template)
 	slim := fit.Slim(chunk)
 	slim.Spec.PriorityClassName, slim.Spec.ActiveDeadlineSeconds = chunk.Spec.PriorityClassName, chunk.Spec.ActiveDeadlineSeconds
 	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: slim.Labels, Annotations: slim.Annotations}, Spec: slim.Spec}

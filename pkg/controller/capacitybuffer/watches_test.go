@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// rich is a template of which much matters.
+var rich = corev1.PodTemplateSpec{
+	ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "none"}},
+	Spec: podSpec("cpu=1", withInit(container("cpu=3", false)), important, func(s *corev1.PodSpec) {
+		s.Containers = append(s.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Limits: amounts("memory=1Gi")}})
+		s.Overhead, s.ActiveDeadlineSeconds, s.NodeSelector = amounts("cpu=100m"), ptr.To[int64](60), map[string]string{"pool": "b"}
+		s.Tolerations = []corev1.Toleration{{Key: "own", Operator: corev1.TolerationOpExists}}
+	}),
+}
+
+func owned(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: shop, Name: name, OwnerReferences: []metav1.OwnerReference{{Controller: ptr.To(true), Kind: "X", Name: "x"}}}
+}
+
+var _ = Describe("What the cache keeps", func() {
+	of := func(w *Workload) View {
+		b := buffer("b", "{"+run+", percentage: 50, limits: {cpu: 10}}")
+		b.Workload = w
+		terminating := quota("q", "requests.cpu=7", "", scope(corev1.ResourceQuotaScopeTerminating), classes(corev1.ScopeSelectorOpIn, "important"))
+		return View{Buffers: []Buffer{b}, Quotas: []*corev1.ResourceQuota{terminating}, Pools: []Pool{site("a", "cpu=8,memory=8Gi", 9), site("b", "cpu=8,memory=8Gi", 9)}}
+	}
+
+	DescribeTable("of a workload is all that matters",
+		func(object any) {
+			kept := WorkloadOf(object)
+			whole, slim := NewPlan(of(&Workload{Replicas: 7, Template: &rich})), NewPlan(of(&kept))
+			Expect(outcome(slim.Decisions[0])).To(Equal("2 of 3 by q"))
+			Expect(outcome(slim.Decisions[0])).To(Equal(outcome(whole.Decisions[0])))
+			Expect(requests(slim)).To(And(Equal(requests(whole)), Equal("b=1")))
+		},
+		Entry("Deployment", &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](7), Template: rich}}),
+		Entry("StatefulSet", &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](7), Template: rich}}),
+		Entry("ReplicaSet", &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](7), Template: rich}}),
+		Entry("ReplicationController", &corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Replicas: ptr.To[int32](7), Template: &rich}}),
+		Entry("Job", &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](7), Template: rich}}),
+	)
+
+	DescribeTable("has no template of what has ended",
+		func(object any) { Expect(WorkloadOf(object).Template).To(BeNil()) },
+		Entry("a Job that is complete", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{CompletionTime: &metav1.Time{Time: now}}}),
+		Entry("a Job that has failed", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}}),
+		Entry("an old ReplicaSet of a Deployment", &appsv1.ReplicaSet{ObjectMeta: owned("old"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0), Template: rich}}),
+	)
+
+	It("counts a workload without replicas as one", func() {
+		Expect(WorkloadOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: rich}}).Replicas).To(BeEquivalentTo(1))
+	})
+
+	It("is bounded, and a chunk that is too large is said to be unclear", func() {
+		large := *rich.DeepCopy()
+		for i := range 2000 {
+			large.Annotations[fmt.Sprint("a", i)] = strings.Repeat("x", 100)
+			large.Spec.NodeSelector[fmt.Sprint("a", i)] = "x"
+		}
+		kept := WorkloadOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: large}})
+		Expect(kept.Template.Size()).To(BeNumerically("<", 2*fit.MaxBytes))
+		Expect(outcome(NewPlan(of(&kept)).Decisions[0])).To(Equal(reason.ShapeUnclear))
+	})
+
+	It("of a buffer of others is only its name, and of one of ours what is read", func() {
+		full := percent("b", "web", 20)
+		full.UID, full.ResourceVersion, full.Annotations = "u", "7", map[string]string{"note": "x", v1beta1.PoolAnnotation: "a"}
+		ours, err := StripBuffer(full)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ours.(*v1beta1.CapacityBuffer).Spec).To(Equal(full.Spec))
+		Expect(ours.(*v1beta1.CapacityBuffer).Annotations).To(Equal(map[string]string{v1beta1.PoolAnnotation: "a"}))
+		full.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
+		theirs, err := StripBuffer(full)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(theirs).To(Equal(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "b", UID: "u", ResourceVersion: "7"}}))
+	})
+
+	It("of limits that name too many resources is none, which matches no chunk", func() {
+		full := buffer("b", "{"+web+", replicas: 1, limits: {cpu: 1}}").Object
+		for i := range 100 {
+			full.Spec.Limits[v1beta1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+		}
+		kept, err := StripBuffer(full)
+		Expect(err).NotTo(HaveOccurred())
+		b := buffer("b", "{}", template(one))
+		b.Object = kept.(*v1beta1.CapacityBuffer)
+		Expect(outcome(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0])).To(Equal(reason.LimitsDoNotMatch))
+	})
+})
