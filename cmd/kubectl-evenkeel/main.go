@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-evenkeel is the kubectl plugin: it shows pools, reserves, Balancers and federated autoscalers, says why
-// they are as they are, and what would happen next.
+// Command kubectl-evenkeel is the kubectl plugin: it shows pools, reserves, Balancers and federated
+// autoscalers, explains their state, and predicts what happens next.
 package main
 
 import (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command machine-controller runs machine-controller-manager's machine controller on a cloud whose machines are only Node objects. It
-// replaces a cloud provider's sidecar, with the same flags and the same lease.
+// Command machine-controller runs machine-controller-manager's machine controller on a cloud whose
+// machines are only Node objects. It replaces a cloud provider's sidecar, with the same flags and
+// the same lease.
 package main
 
 import (

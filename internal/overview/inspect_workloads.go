@@ -13,12 +13,12 @@ import (
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// complaint is a condition that says that something is wrong while it has a status.
+// complaint is a condition that reports a problem while it has a given status.
 type complaint struct {
 	kind   string
 	status metav1.ConditionStatus
 	grade  grade
-	// do is what to do where the message does not say.
+	// do is what to do if the message does not say it.
 	do string
 }
 
@@ -34,7 +34,7 @@ func (r *reading) inspectBalancer(o *balancer.Balancer) {
 	said := false
 	for _, c := range balancerComplaints {
 		met := matchingCondition(o.Status.Conditions, c)
-		// Ready sums up: it says nothing that another condition has not said.
+		// Ready is a summary: it repeats other conditions.
 		if met == nil || c.kind == balancer.ConditionReady && said && met.Reason != "Paused" {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// machines are those of a MachineDeployment as they are shown.
+// machines returns the machines of a MachineDeployment as they are shown.
 func (r *reading) machines(s pool.Snapshot) []Machine {
 	all := make([]Machine, 0, len(s.Machines))
 	for _, m := range slices.SortedStableFunc(slices.Values(s.Machines), func(a, b pool.Machine) int {
@@ -71,7 +71,8 @@ func stateStart(o *mcm.Machine, state State) time.Time {
 	return o.CreationTimestamp.Time
 }
 
-// leavingPatience is how long a machine may be on its way out before that is worth a look: draining may take long.
+// leavingPatience is how long a machine may be leaving before that counts as a problem. Draining
+// may take long.
 const leavingPatience = 30 * time.Minute
 
 // machineProblem returns what is wrong with a machine.
@@ -106,7 +107,7 @@ func providerMessage(last mcm.LastOperation) string {
 	return message
 }
 
-// briefLength keeps what providers say to what fits beside other things.
+// briefLength limits providers' messages so that they fit beside other text.
 const briefLength = 160
 
 // oneLine shortens a message to one line of limited length.

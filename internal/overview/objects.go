@@ -17,12 +17,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Objects are what an Overview is made of, in any order. Nothing in them is changed.
+// Objects are the input of an Overview, in any order. None of them is changed.
 type Objects struct {
 	// At is when they were read.
 	At time.Time
 
-	// Those of the control cluster.
+	// Objects of the control cluster.
 	Deployments []*v1alpha1.MachineDeployment
 	Sets        []*mcm.MachineSet
 	Machines    []*mcm.Machine
@@ -30,27 +30,27 @@ type Objects struct {
 	Balancers   []*balancer.Balancer
 	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
 
-	// Those of the target cluster.
+	// Objects of the target cluster.
 	Nodes []*corev1.Node
 	Pods  []*corev1.Pod
-	// PodsUnknown says that pods could not be read.
+	// PodsUnknown reports whether pods could not be read.
 	PodsUnknown bool
 
-	// Missing says what could not be read, in a line each.
+	// Missing describes what could not be read, one per line.
 	Missing []string
-	// PoolLabels name pools; the first that a MachineDeployment has counts.
+	// PoolLabels name pools; the first one that a MachineDeployment has counts.
 	PoolLabels []string
 	// BootPatience is how long a machine may take to become ready.
 	BootPatience time.Duration
 }
 
-// Defaults of what the controllers are told by flags.
+// Defaults of the controllers' flags.
 const (
 	DefaultPoolLabel    = "worker.gardener.cloud/pool"
 	DefaultBootPatience = 15 * time.Minute
 )
 
-// New makes an Overview. It is total: what it cannot read becomes a problem in the result.
+// New returns an Overview. It is total: what it cannot read becomes a problem in the result.
 func New(o Objects) Overview {
 	if o.PoolLabels == nil {
 		o.PoolLabels = []string{DefaultPoolLabel}
@@ -65,15 +65,15 @@ func New(o Objects) Overview {
 	return v
 }
 
-// reading is objects with what was read of them.
+// reading contains the objects and what was derived from them.
 type reading struct {
 	Objects
 	source *pool.List
-	// snapshots are those of the MachineDeployments.
+	// snapshots of the MachineDeployments.
 	snapshots map[*v1alpha1.MachineDeployment]pool.Snapshot
-	// waiting are the pods that the scheduler found no room for.
+	// waiting are the pods for which the scheduler found no node.
 	waiting []*corev1.Pod
-	// samples are a machine in reserve that is ready, with its Node, of each zone that has one.
+	// samples contains, for each zone that has one, a ready machine in reserve with its Node.
 	samples []sample
 	found   []finding
 }

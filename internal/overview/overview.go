@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overview is what people look at: pools by zones, their machines, Balancers and federated autoscalers at one
-// instant, and what is wrong with them. The plugin's screens, its pages and its JSON all print this one value.
+// Package overview is what users look at: pools by zone, their machines, Balancers and federated
+// autoscalers at one instant, and their problems. The plugin's screens, its pages and its JSON all
+// print this one value.
 //
-// It is pure: New makes it of objects that somebody else has read.
+// It is pure: New derives it from objects that the caller has read.
 package overview
 
 import "time"
 
-// Overview is everything there is to see at one instant.
+// Overview is the state of everything at one instant.
 type Overview struct {
 	// At is when the objects were read.
 	At time.Time `json:"at"`
@@ -18,21 +19,22 @@ type Overview struct {
 	Balancers []Balancer `json:"balancers"`
 	// Federated are the federated autoscalers, sorted by namespace and name.
 	Federated []Federated `json:"federated"`
-	// PodsWaiting is how many pods the scheduler found no room for; -1 where pods could not be read.
+	// PodsWaiting is how many pods the scheduler found no node for; -1 if pods could not be read.
 	PodsWaiting int `json:"podsWaiting"`
-	// Troubles are what is wrong, the worst first.
+	// Troubles are the problems, the worst first.
 	Troubles []Trouble `json:"troubles"`
-	// Missing says what could not be read, in a line each.
+	// Missing describes what could not be read, one per line.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Pool is the MachineDeployments that differ in nothing but their zone.
+// Pool consists of MachineDeployments that differ only in their zone.
 type Pool struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Excess is what was asked for the whole pool, as it was written; empty where each zone has an excess of its own.
+	// Excess is the excess of the whole pool, as it was written; empty if each zone has an excess
+	// of its own.
 	Excess string `json:"excess,omitempty"`
-	// Skew is by how many replicas the largest zone is ahead of the smallest.
+	// Skew is the difference in replicas between the largest and the smallest zone.
 	Skew int `json:"skew"`
 	// Zones are sorted by zone, then by name.
 	Zones []Zone `json:"zones"`
@@ -40,29 +42,30 @@ type Pool struct {
 
 // Zone is one MachineDeployment.
 type Zone struct {
-	// Name is the MachineDeployment's.
+	// Name is the MachineDeployment's name.
 	Name string `json:"name"`
-	// Zone is where its machines are; empty where nothing tells.
+	// Zone is the zone of its machines; empty if that is unknown.
 	Zone string `json:"zone,omitempty"`
 	// Replicas is R: machines for workload.
 	Replicas int `json:"replicas"`
-	// Excess is X: machines wanted beyond replicas.
+	// Excess is X: desired machines beyond replicas.
 	Excess int `json:"excess"`
 	// Asked is the excess as it was written: a count, a percentage, resources, or nothing.
 	Asked string `json:"asked,omitempty"`
-	// Reserve is the name of the Reserve that asks for the excess; empty where none does, or not for more than is asked for anyway.
+	// Reserve is the name of the Reserve that requests the excess; empty if none does, or not more
+	// than is requested anyway.
 	Reserve string `json:"reserve,omitempty"`
 	// Applied is A: what machine-controller-manager is asked to run on top of replicas now.
 	Applied int `json:"applied"`
 	// Counted is how many machines of the reserve spec.replicas includes.
 	Counted int `json:"counted,omitempty"`
-	// Bounds are min and max; nil where there are none.
+	// Bounds are min and max; nil if there are none.
 	Bounds *Bounds `json:"bounds,omitempty"`
-	// Rollout says that machines of an older template are being replaced.
+	// Rollout reports whether machines of an older template are being replaced.
 	Rollout bool `json:"rollout,omitempty"`
 	// ReserveReady is the condition of that name.
 	ReserveReady Condition `json:"reserveReady"`
-	// Count is how many machines there are of each state.
+	// Count is the number of machines in each state.
 	Count map[State]int `json:"count"`
 	// Machines are sorted by state, then the oldest first.
 	Machines []Machine `json:"machines"`
@@ -76,14 +79,14 @@ type Bounds struct {
 
 // Condition is one of an object's conditions.
 type Condition struct {
-	// Status is True, False or Unknown; empty where the object has no such condition.
+	// Status is True, False or Unknown; empty if the object has no such condition.
 	Status  string    `json:"status,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// State is what a machine is doing.
+// State is the state of a machine.
 type State string
 
 // The states, in the order in which they are shown.
@@ -104,11 +107,12 @@ type Machine struct {
 	Name  string `json:"name"`
 	Node  string `json:"node,omitempty"`
 	State State  `json:"state"`
-	// Since is when it went into reserve, began to leave or failed, and otherwise when it was created.
+	// Since is when it entered the reserve, began to leave or failed, and otherwise when it was
+	// created.
 	Since time.Time `json:"since"`
-	// Pods is how many pods are on it that would have to move; -1 where pods could not be read.
+	// Pods is how many of its pods would have to move; -1 if pods could not be read.
 	Pods int `json:"pods"`
-	// Why says what is wrong with it; empty where nothing is.
+	// Why describes a problem; empty if there is none.
 	Why string `json:"why,omitempty"`
 }
 
@@ -118,21 +122,21 @@ type Balancer struct {
 	Name      string `json:"name"`
 	Policy    string `json:"policy"`
 	Replicas  int    `json:"replicas"`
-	// Targets are in the order in which they were written.
+	// Targets are in the order of the spec.
 	Targets []Target `json:"targets"`
 }
 
-// Target is where a Balancer puts replicas.
+// Target is a target of a Balancer.
 type Target struct {
 	Name string `json:"name"`
-	// Min and Max limit the share; Max is nil where nothing does.
+	// Min and Max limit the share; Max is nil without a limit.
 	Min int  `json:"min"`
 	Max *int `json:"max,omitempty"`
 	// Wanted is its share, Current what it has, Ready how many of those are ready.
 	Wanted  int `json:"wanted"`
 	Current int `json:"current"`
 	Ready   int `json:"ready"`
-	// Why says what is wrong with it; empty where nothing is.
+	// Why describes a problem; empty if there is none.
 	Why string `json:"why,omitempty"`
 }
 
@@ -155,19 +159,20 @@ type Cluster struct {
 	Current int `json:"current"`
 	Desired int `json:"desired"`
 	Ready   int `json:"ready"`
-	// State is what the cluster is to the autoscaler: Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Unreachable.
+	// State is the cluster's state for the autoscaler: Idle, Joining, Waiting, Used, Frozen,
+	// Refused, Leaving, Unreachable.
 	State string `json:"state,omitempty"`
-	// Why says why it is in that state, where that is not plain.
+	// Why explains the state, if it is not obvious.
 	Why string `json:"why,omitempty"`
-	// Reachable says that the cluster answers; what is shown of one that does not is old.
+	// Reachable reports whether the cluster answers. Otherwise, the other fields are old.
 	Reachable bool `json:"reachable"`
-	// Limited says that it would scale further, and its max forbids.
+	// Limited reports whether it would scale further without its max.
 	Limited bool `json:"limited"`
 }
 
-// Trouble is one thing that is wrong.
+// Trouble is one problem.
 type Trouble struct {
-	// Object is what it is about: kind/namespace/name.
+	// Object is kind/namespace/name.
 	Object string `json:"object"`
 	// What is wrong, and what to Do about it.
 	What string `json:"what"`

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// waitingPods is how many there are, -1 where nobody knows.
+// waitingPods returns how many there are, -1 if that is unknown.
 func (r *reading) waitingPods() int {
 	if r.PodsUnknown {
 		return -1

@@ -82,7 +82,7 @@ func (r *reading) similarGroups(deployments []*v1alpha1.MachineDeployment) [][]*
 	return groups
 }
 
-// template is what a fresh machine offers: as a Node shows it, else by the MachineClass.
+// template returns what a fresh machine offers: as a Node shows it, otherwise by the MachineClass.
 func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, bool) {
 	s := r.snapshots[d]
 	var candidates []similar.Candidate
@@ -137,8 +137,8 @@ func (r *reading) poolFrom(name string, members []*v1alpha1.MachineDeployment) P
 	return p
 }
 
-// poolExcess is what members ask for their pool. They say the same, but for moments while one after the other is
-// changed: then all of it is shown.
+// poolExcess returns the excess that members request for their pool. All members have the same
+// value, except for moments while they are changed one after the other; then all values are shown.
 func poolExcess(members []*v1alpha1.MachineDeployment) string {
 	said := map[string]bool{}
 	for _, d := range members {

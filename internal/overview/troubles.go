@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// grade says how bad a trouble is.
+// grade is the severity of a problem.
 type grade int
 
 // The grades, the worst first.
 const (
 	// broken: workload suffers, or soon will.
 	broken grade = iota
-	// lacking: something that was asked for is not there.
+	// lacking: something that was requested is missing.
 	lacking
-	// noted: all runs, but hardly as it is meant to.
+	// noted: everything runs, but probably not as intended.
 	noted
 )
 
-// finding is a trouble with what orders it.
+// finding is a problem with its sort order.
 type finding struct {
 	Trouble
 	grade grade
@@ -30,7 +30,7 @@ func (r *reading) addProblem(g grade, object, what, do string) {
 	r.found = append(r.found, finding{Trouble{Object: object, What: what, Do: do}, g})
 }
 
-// troubles are all that was found, and what only shows in the whole.
+// troubles returns all findings, and problems that only the whole shows.
 func (r *reading) troubles() []Trouble {
 	r.inspectWaiting()
 	slices.SortStableFunc(r.found, func(a, b finding) int {

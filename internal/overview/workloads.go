@@ -51,7 +51,7 @@ func targetProblem(s balancer.TargetStatus) string {
 	return oneLine(cmp.Or(s.Message, s.Reason))
 }
 
-// amount is a number, or a percentage of replicas; what cannot be understood is 0.
+// amount returns a number, or a percentage of replicas; 0 for anything else.
 func amount(n *intstr.IntOrString, replicas int, up bool) int {
 	if n == nil {
 		return 0

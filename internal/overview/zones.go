@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// zoneFrom returns what is shown of one MachineDeployment.
+// zoneFrom returns a MachineDeployment as it is shown.
 func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 	s := r.snapshots[d]
 	z := Zone{
@@ -35,7 +35,8 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 	return z
 }
 
-// excess returns how many machines the reserve should have: the applied number where the desired one cannot be determined, as in the controller.
+// excess returns how many machines the reserve should have: the applied number if the desired one
+// is unknown, as in the controller.
 func excess(s pool.Snapshot) int {
 	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {
@@ -82,7 +83,8 @@ func ownExcessText(s pool.Snapshot) string {
 	return ""
 }
 
-// placeOf is where its machines are: as a Node says, else the template, else the MachineClass.
+// placeOf returns where its machines are: by a Node, otherwise by the template, otherwise by the
+// MachineClass.
 func placeOf(s pool.Snapshot) string {
 	for _, m := range s.Machines {
 		if m.Node != nil && m.Node.Labels[corev1.LabelTopologyZone] != "" {
@@ -98,7 +100,7 @@ func placeOf(s pool.Snapshot) string {
 	return ""
 }
 
-// conditionOf is one of a MachineDeployment's conditions.
+// conditionOf returns a condition of a MachineDeployment.
 func conditionOf(d *v1alpha1.MachineDeployment, kind mcm.MachineDeploymentConditionType) Condition {
 	for _, c := range d.Status.Conditions {
 		if c.Type == kind {

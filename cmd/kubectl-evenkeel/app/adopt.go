@@ -61,7 +61,7 @@ func (p *planOptions) printNote(format string, args ...any) {
 	fmt.Fprintf(p.ErrOut, "Note: "+format+".\n", args...)
 }
 
-// publications are those of a namespace, or of all.
+// publications returns the published settings of a namespace, or of all.
 func publications(ctx context.Context, client dynamic.Interface, namespace string) ([]*corev1.ConfigMap, error) {
 	configs := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
 	var found []unstructured.Unstructured
@@ -87,7 +87,7 @@ func publications(ctx context.Context, client dynamic.Interface, namespace strin
 	return all, nil
 }
 
-// holder is who leads, empty where that cannot be read: many may not.
+// holder returns which process leads, empty if that cannot be read: many users may not read Leases.
 func holder(ctx context.Context, client dynamic.Interface, namespace string) string {
 	lease, err := client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace).Get(ctx, managerLease, metav1.GetOptions{})
 	if err != nil {

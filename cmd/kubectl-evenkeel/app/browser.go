@@ -11,14 +11,14 @@ import (
 	"runtime"
 )
 
-// openers show a file in the reader's browser.
+// openers are the programs that open a file in the user's browser.
 var openers = map[string][]string{
 	"darwin":  {"open"},
 	"windows": {"rundll32", "url.dll,FileProtocolHandler"},
 	"linux":   {"xdg-open"},
 }
 
-// openBrowser opens an address in a browser, if there is one. The address was printed already. The
+// openBrowser opens an address in a browser, if there is one. The address was printed before. The
 // caller calls forget when the page ends.
 func (o *options) openBrowser(address string) (forget func()) {
 	folder, err := leadTo(address)
@@ -32,13 +32,13 @@ func (o *options) openBrowser(address string) (forget func()) {
 	return forget
 }
 
-// leading is the file that leads to the page.
+// leading is the name of the file that leads to the page.
 const leading = "evenkeel.html"
 
-// leadTo writes a file that only its owner can read and that leads a browser to an address. An address on the command line of the
-// browser would show its key to every user of this machine.
+// leadTo writes a file that only its owner can read, and that redirects a browser to an address. An
+// address on the browser's command line would show its key to every user of this machine.
 func leadTo(address string) (folder string, err error) {
-	// A browser in a sandbox may see the home folder and no other.
+	// A sandboxed browser may have access only to the home folder.
 	cache, err := os.UserCacheDir()
 	if err != nil || os.MkdirAll(cache, 0o700) != nil {
 		cache = os.TempDir()

@@ -11,18 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// completionPatience bounds how long a shell waits for names.
+// completionPatience limits how long a shell waits for names.
 const completionPatience = 3 * time.Second
 
 // complete offers the values of a flag.
 func complete(c *cobra.Command, flag string, values ...string) {
 	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag has just been made
+		panic(err) // the flag has just been created
 	}
 }
 
-// completeSubjects offers kinds, and then the names of those that are there now.
+// completeSubjects completes kinds, and then the names of existing objects.
 func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
@@ -47,7 +47,7 @@ func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// namesOf are the names of objects, sorted.
+// namesOf returns the sorted names of objects.
 func namesOf[T metav1.Object](objects []T) []string {
 	names := make([]string, 0, len(objects))
 	for _, o := range objects {

@@ -15,12 +15,12 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/drain"
 )
 
-// drainOptions are those of drain-reserve.
+// drainOptions are the options of drain-reserve.
 type drainOptions struct {
 	*options
 	yes, wait, undo bool
 	timeout         time.Duration
-	// interval between looks.
+	// interval between two checks.
 	interval time.Duration
 }
 
@@ -109,7 +109,7 @@ func (o *drainOptions) confirm(before drain.Progress) (bool, error) {
 	return false, nil
 }
 
-// follow prints what has changed until all is done.
+// follow prints changes until the drain is done.
 func (o *drainOptions) follow(ctx context.Context, d *drain.Drain) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
@@ -136,7 +136,7 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain) error {
 	}
 }
 
-// interrupted says what goes on by itself.
+// interrupted describes what continues by itself.
 func (o *drainOptions) interrupted(ctx context.Context, last drain.Progress) error {
 	again := "run this command again to see the progress"
 	if !o.undo {

@@ -18,7 +18,7 @@ import (
 
 // subject is a kind that can be explained.
 type subject struct {
-	// names of the kind, that which is shown first.
+	// names of the kind; help shows the first one.
 	names   []string
 	account func(overview.Objects, string) (explain.Account, error)
 	list    func(overview.Objects) []string

@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
-// fleetOptions say where the clusters of federated autoscalers are, by the flags of the hub.
+// fleetOptions define, by the hub's flags, where the clusters of federated autoscalers are.
 type fleetOptions struct {
 	namespace, registry, providers string
 	access                         federatedhpa.Access
@@ -28,7 +28,7 @@ func (f *fleetOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "the value of the controllers' flag; its programs run on this machine to reach the clusters of ClusterProfiles. By default, none runs")
 }
 
-// complete reads the file of programs.
+// complete reads the file with access programs.
 func (f *fleetOptions) complete() error {
 	if err := federatedhpa.Allowed(f.allowed).Validate(); err != nil {
 		return fmt.Errorf("--federation-allow-in-kubeconfigs: %w", err)

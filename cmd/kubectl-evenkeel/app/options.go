@@ -14,20 +14,20 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 )
 
-// noTarget says that there is no cluster with Nodes and pods.
+// noTarget means that there is no cluster with Nodes and pods.
 const noTarget = "none"
 
-// options are what all commands have in common.
+// options are the options that all commands have in common.
 type options struct {
 	genericiooptions.IOStreams
 	config *genericclioptions.ConfigFlags
-	// target is a path to a kubeconfig, empty where Nodes and pods are in the same cluster.
+	// target is the path of a kubeconfig, empty if Nodes and pods are in the same cluster.
 	target string
 	// everywhere reads all namespaces.
 	everywhere bool
 	noColor    bool
 	poolLabels []string
-	// connect makes the clients; tests have others.
+	// connect creates the clients; tests replace it.
 	connect func() (read.Clusters, error)
 }
 
@@ -45,7 +45,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, the value of the controllers' flag (default worker.gardener.cloud/pool)")
 }
 
-// clusters connects to where the flags say.
+// clusters connects to the clusters that the flags select.
 func (o *options) clusters() (read.Clusters, error) {
 	control, err := o.config.ToRESTConfig()
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *options) clusters() (read.Clusters, error) {
 	return read.New(control, target, namespace)
 }
 
-// namespace is empty for all of them.
+// namespace is empty for all namespaces.
 func (o *options) namespace() (string, error) {
 	if o.everywhere {
 		return "", nil

@@ -26,13 +26,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
-// planOptions are those of plan.
+// planOptions are the options of plan.
 type planOptions struct {
 	*options
 	files  []string
 	output string
 	all    bool
-	// What the controllers were told by flags of the same names.
+	// The values of the controllers' flags of the same names.
 	mode                                  string
 	surplus, bootReserve, bootZones, pods time.Duration
 	safetyUp                              int
@@ -120,7 +120,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	return p.printForecast(forecast)
 }
 
-// changes are those of all files.
+// changes returns the changes in all files.
 func (p *planOptions) changes() ([]dryrun.Change, error) {
 	if len(p.files) == 0 {
 		return nil, nil
@@ -187,7 +187,8 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 	return forecast, p.federate(ctx, clients, objects, &forecast)
 }
 
-// federate adds what becomes of federated autoscalers. Without their clusters the rest is foretold all the same.
+// federate adds the results of federated autoscalers. If their clusters cannot be read, the rest of
+// the preview is still made.
 func (p *planOptions) federate(ctx context.Context, clients dryrun.Clients, objects dryrun.Objects, forecast *dryrun.Forecast) error {
 	control, err := p.config.ToRESTConfig()
 	if err != nil {
@@ -206,7 +207,7 @@ func (p *planOptions) federate(ctx context.Context, clients dryrun.Clients, obje
 	return nil
 }
 
-// readers are clients that cannot write.
+// readers returns clients that cannot write.
 func (p *planOptions) readers() (dryrun.Clients, error) {
 	control, err := p.config.ToRESTConfig()
 	if err != nil {

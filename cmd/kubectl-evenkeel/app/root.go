@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app has the plugin's commands, one file each.
+// Package app contains the plugin's commands, one file each.
 package app
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/version"
 )
 
-// NewRoot is the whole command line.
+// NewRoot returns the whole command line.
 func NewRoot(streams genericiooptions.IOStreams) *cobra.Command { return newRoot(newOptions(streams)) }
 
 func newRoot(o *options) *cobra.Command {
@@ -27,7 +27,7 @@ pods are in another cluster, set --target-kubeconfig.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evenkeel"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// As cobra has it for commands below others.
+		// As cobra does for subcommands.
 		SuggestionsMinimumDistance: 2,
 		Args:                       rejectUnknownCommand,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },

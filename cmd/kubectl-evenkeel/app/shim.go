@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shim is what kubectl looks for under the name kubectl_complete-evenkeel when somebody types kubectl evenkeel and a tab.
+// shim is what kubectl runs as kubectl_complete-evenkeel to complete kubectl evenkeel.
 const shim = `#!/bin/sh
 exec kubectl evenkeel __complete "$@"
 `
 
-// addShim lets the completion command print it, beside the scripts for shells.
+// addShim makes the completion command print it, in addition to the scripts for shells.
 func addShim(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -60,7 +60,7 @@ func (o *options) status(ctx context.Context, format string) error {
 	return err
 }
 
-// overview reads everything once and makes an overview of it.
+// overview reads everything once and returns an overview.
 func (o *options) overview(ctx context.Context) (overview.Overview, error) {
 	objects, err := o.readObjects(ctx)
 	if err != nil {

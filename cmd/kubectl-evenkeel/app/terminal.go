@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 )
 
-// What a screen has of which nobody knows.
+// The size of a screen if it is unknown.
 const (
 	usualWidth  = 80
 	usualHeight = 24
@@ -35,18 +35,19 @@ func (o *options) screenStyle() screen.Style {
 	return s
 }
 
-// colors says whether a terminal gets them. Any value of NO_COLOR is a no.
+// colors reports whether a terminal gets colors. Any value of NO_COLOR means no.
 func colors(refused bool, environment func(string) string) bool {
 	return !refused && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
 }
 
-// terminal is the output, if it is one.
+// terminal returns the output if it is a terminal.
 func (o *options) terminal() (*os.File, bool) {
 	file, ok := o.Out.(*os.File)
 	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
-// unicode says that the locale has all characters. Where nothing is said of one, today's terminals have them.
+// unicode reports whether the locale supports all characters. If the locale is not set, it does, as
+// on today's terminals.
 func unicode(environment func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := strings.ToLower(environment(name)); locale != "" {

@@ -35,7 +35,7 @@ Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists
 	}
 }
 
-// errNoTerminal says that there is nobody to look.
+// errNoTerminal means that the output is not a terminal.
 var errNoTerminal = errors.New("top needs a terminal; for pipes and files use kubectl evenkeel status")
 
 func (o *options) runTop(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (o *options) runTop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Nothing may be written over the screen.
+	// Nothing else may be printed on the screen.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	ctx, stop := context.WithCancel(ctx)

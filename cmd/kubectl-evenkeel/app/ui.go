@@ -38,7 +38,7 @@ a key, without which a browser has no access. The last hour covers the time sinc
 	return c
 }
 
-// serveUI serves the page until ctx ends, and returns when everything that it started has ended.
+// serveUI serves the page until ctx ends. It returns after everything that it started has ended.
 func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 	clusters, err := o.connect()
 	if err != nil {
@@ -52,7 +52,7 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 	defer stop()
 	follower, err := clusters.Follow(following)
 	if err != nil {
-		_ = listener.Close() // nobody has come yet
+		_ = listener.Close() // no browser has connected yet
 		return err
 	}
 	defer func() { stop(); follower.Wait() }()

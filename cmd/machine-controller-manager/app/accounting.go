@@ -31,7 +31,8 @@ const (
 	gardenerRetry = 5 * time.Minute
 )
 
-// accounting decides where the reserves of MachineDeployments are counted that do not say it themselves.
+// accounting decides where the reserves of MachineDeployments are counted that do not define it
+// themselves.
 type accounting struct {
 	mode      string
 	discovery discovery.DiscoveryInterface
@@ -55,7 +56,8 @@ func (a *accounting) accountingOf(d *api.MachineDeployment) api.Accounting {
 	return api.AccountingAdditive
 }
 
-// follow asks the control cluster until it turns out to be a Gardener's, and calls changed with each new answer. Discovery needs no right.
+// follow asks the control cluster until it is known to be a Gardener's, and calls changed with each
+// new answer. Discovery requires no rights.
 func (a *accounting) follow(ctx context.Context, changed func()) {
 	for a.mode == accountAuto {
 		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {

@@ -23,14 +23,14 @@ const balanceName = "balance"
 
 // BalanceOptions are the flags of the balance controller.
 type BalanceOptions struct {
-	// Enabled lets annotations and Mode have effect on replicas.
+	// Enabled reports whether annotations and Mode affect replicas.
 	Enabled bool
 	Mode    string
 	Similar settings.Similar
-	// BootPatience is the controller's setting of that name.
+	// BootPatience is the controller's setting of the same name.
 	BootPatience time.Duration
 	PoolLabels   []string
-	// Nodes are bounds as cluster-autoscaler takes them.
+	// Nodes contains bounds in cluster-autoscaler's format.
 	Nodes []string
 }
 
@@ -60,7 +60,7 @@ func (o *BalanceOptions) validate(namespace string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// bounds are those of --nodes, by name.
+// bounds returns the bounds of --nodes, by name.
 func (o *BalanceOptions) bounds(namespace string) (map[string]v1alpha1.Bounds, error) {
 	all := map[string]v1alpha1.Bounds{}
 	for _, text := range o.Nodes {
@@ -87,7 +87,7 @@ func (o *BalanceOptions) settings(namespace string) (balance.Settings, error) {
 	}, err
 }
 
-// runBalance keeps zones together.
+// runBalance runs the controller that keeps zones even.
 func (p *process) runBalance(ctx context.Context) error {
 	ours, err := evenkeel.NewForConfig(p.control)
 	if err != nil {

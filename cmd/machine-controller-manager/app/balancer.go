@@ -20,20 +20,21 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
 
-// balancerName names the controller, and its lease where it runs without machine-controller-manager's controllers.
+// balancerName is the name of the controller, and of its lease if it runs without
+// machine-controller-manager's controllers.
 const balancerName = "balancer"
 
-// balancerRetry is how often the API server is asked for Balancers while it does not serve them: in most clusters that
-// stays so.
+// balancerRetry is how often the API server is asked for Balancers while it does not serve them. In
+// most clusters, it never will.
 const balancerRetry = 30 * time.Second
 
 // BalancerOptions are the flags of the Balancer's controller.
 type BalancerOptions struct {
-	// Namespace is the only one with Balancers to look at; empty means all.
+	// Namespace is the only one to manage; empty means all.
 	Namespace string
 	// Kinds may be scaled, as Kind.group.
 	Kinds []string
-	// Syncs run at the same time.
+	// Syncs is the number of concurrent syncs.
 	Syncs int
 }
 
@@ -58,7 +59,8 @@ func (o *BalancerOptions) validate() error {
 	return nil
 }
 
-// leaseName is the stock binary's, so that the two take turns, unless nothing of that is run here.
+// leaseName returns the stock binary's lease, so that the two take turns, unless no controller of
+// the stock binary runs here.
 func (o *Options) leaseName() string {
 	picked, err := pickControllers(o.Controllers)
 	switch {
@@ -72,7 +74,8 @@ func (o *Options) leaseName() string {
 
 func isMCM(c controller) bool { return c.name == mcmName }
 
-// runBalancer distributes the replicas of Balancers in the control cluster. It needs none of the machine API.
+// runBalancer distributes the replicas of Balancers in the control cluster. It does not need the
+// machine API.
 func (p *process) runBalancer(ctx context.Context) error {
 	ours, err := evenkeel.NewForConfig(p.control)
 	if err != nil {
@@ -83,7 +86,7 @@ func (p *process) runBalancer(ctx context.Context) error {
 		return fmt.Errorf("make client for targets: %w", err)
 	}
 	if p.lease == balancerName {
-		p.ready.Filled() // there may never be a Balancer, and that is no fault
+		p.ready.Filled() // there may never be a Balancer, which is not a problem
 	}
 	if !awaitAPI(ctx, ours.Discovery(), balancerv1alpha1.SchemeGroupVersion, balancerRetry) {
 		return nil
@@ -113,7 +116,8 @@ func (p *process) runBalancer(ctx context.Context) error {
 	return nil
 }
 
-// awaitFirst waits until an informer has an object, or ctx ends: pods and HorizontalPodAutoscalers need not be read where there is no Balancer.
+// awaitFirst waits until an informer has an object, or ctx ends. Without a Balancer, pods and
+// HorizontalPodAutoscalers need not be read.
 func awaitFirst(ctx context.Context, informer cache.SharedIndexInformer) error {
 	found, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -122,7 +126,7 @@ func awaitFirst(ctx context.Context, informer cache.SharedIndexInformer) error {
 		return fmt.Errorf("wait for the first object: %w", err)
 	}
 	<-found.Done()
-	_ = informer.RemoveEventHandler(handle) // fails only where there is none
+	_ = informer.RemoveEventHandler(handle) // fails only without one
 	return nil
 }
 

@@ -13,12 +13,13 @@ import (
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// caches are the informers that all controllers of the process share. Machine-controller-manager's controllers see machines through the
-// lens, with informers of their own.
+// caches contains the informers that all controllers of the process share.
+// machine-controller-manager's controllers see machines through the lens, with informers of their
+// own.
 type caches struct {
 	machines *stores.Informers
 	target   *target.Informers // nil without a target cluster
-	// needed is closed once more of the target cluster is needed than its Nodes; see reserves.go.
+	// needed is closed when more of the target cluster than its Nodes is needed; see reserves.go.
 	needed chan struct{}
 	once   sync.Once
 }
@@ -55,7 +56,7 @@ func (c *caches) startInformers(ctx context.Context) {
 	}
 }
 
-// startAll starts all informers of the target cluster that controllers asked for, from now on.
+// startAll starts all informers of the target cluster that controllers request, from now on.
 func (c *caches) startAll() { c.once.Do(func() { close(c.needed) }) }
 
 // shutdown waits until all informers have ended.

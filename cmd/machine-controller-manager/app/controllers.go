@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// controller is something that --controllers can pick. One that cannot run by itself is run by another.
+// controller is an entry of --controllers. A controller that cannot run by itself is run by another
+// one.
 type controller struct {
 	name string
 	run  func(*process, context.Context) error
@@ -18,7 +19,7 @@ type controller struct {
 
 const mcmName = "mcm"
 
-// controllers is all there is, in the order in which it is started.
+// controllers contains all controllers in the order in which they are started.
 var controllers = []controller{
 	{name: mcmName, run: (*process).runMCM},
 	{name: taintName}, // runMCM runs it
@@ -70,7 +71,7 @@ func includes(picked []controller, name string) bool {
 	return slices.ContainsFunc(picked, func(c controller) bool { return c.name == name })
 }
 
-// picked tells whether a controller is to run.
+// picked reports whether a controller is to run.
 func (p *process) picked(name string) bool { return includes(p.controllers, name) }
 
 // unlessEnding returns an error of a controller that is being built, and none once the process is

@@ -21,7 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
-// federatedName names the controller, and its lease where it runs alone.
+// federatedName is the name of the controller, and of its lease if it runs alone.
 const federatedName = "federatedhpa"
 
 // federatedRetry is how often the API server is asked for federated autoscalers while it does not serve them.
@@ -29,19 +29,20 @@ const federatedRetry = 30 * time.Second
 
 // FederatedOptions are the flags of the federated autoscaler's controller.
 type FederatedOptions struct {
-	// Namespace is the only one with objects to look at; empty means all.
+	// Namespace is the only one to manage; empty means all.
 	Namespace string
-	// Registry is where clusters are found, Clusters the namespace of what it reads.
+	// Registry is the source of the clusters, Clusters the namespace that it reads.
 	Registry, Clusters string
-	// Providers is a file with the programs that give credentials for ClusterProfiles; empty means none.
+	// Providers is a file with the programs that print credentials for ClusterProfiles; empty means
+	// none.
 	Providers string
-	// Allowed is what kubeconfigs may ask for.
+	// Allowed is what kubeconfigs may contain.
 	Allowed []string
-	// Syncs run at the same time.
+	// Syncs is the number of concurrent syncs.
 	Syncs int
-	// MaxClusters are watched at the same time.
+	// MaxClusters is how many clusters are watched at most.
 	MaxClusters int
-	// ProbePeriod and RequestTimeout are about clusters.
+	// ProbePeriod and RequestTimeout apply to clusters.
 	ProbePeriod, RequestTimeout time.Duration
 }
 
@@ -77,7 +78,7 @@ func (o *FederatedOptions) validate() error {
 	return err
 }
 
-// access are the programs for ClusterProfiles.
+// access returns the programs for ClusterProfiles.
 func (o *FederatedOptions) access() (federatedhpa.Access, error) {
 	if o.Providers == "" {
 		return federatedhpa.Access{}, nil
@@ -100,7 +101,7 @@ func (p *process) runFederated(ctx context.Context) error {
 		return fmt.Errorf("make client for federated autoscalers: %w", err)
 	}
 	if p.lease == federatedName {
-		p.ready.Filled() // there may never be a federated autoscaler, and that is no fault
+		p.ready.Filled() // there may never be a federated autoscaler, which is not a problem
 	}
 	kind := autoscalingv1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers")
 	if !awaitKind(ctx, ours.Discovery(), kind, federatedRetry, func() {}) {
@@ -115,7 +116,7 @@ func (p *process) runFederated(ctx context.Context) error {
 	c, err := federatedhpa.New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), registry, p.recorder,
 		federatedhpa.Options{
 			Namespace: o.Namespace, Workers: o.Syncs, MaxClusters: o.MaxClusters, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,
-			// Whoever has lost the lease writes nothing any more, in clusters neither.
+			// A process that has lost the lease must not write any more, not even in clusters.
 			Connect: func(r federatedhpa.Registration) (*rest.Config, error) {
 				return rest.AddUserAgent(p.gate.Behind(r.Config), federatedName), nil
 			},

@@ -22,20 +22,20 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-// taintName names the controller that keeps reserves.
+// taintName is the name of the controller of the reserves.
 const taintName = "machinetaint"
 
 // ReserveOptions are the flags of the machine-taint controller.
 type ReserveOptions struct {
 	// TaintEffects of the reserve taint.
 	TaintEffects []string
-	// SurplusPatience and BootPatience are the controller's settings of that name.
+	// SurplusPatience and BootPatience are the controller's settings of the same names.
 	SurplusPatience, BootPatience time.Duration
 	// Accounting is where reserves are counted: auto, additive or inclusive.
 	Accounting string
 	// Drain gives up every reserve.
 	Drain bool
-	// Syncs run at the same time.
+	// Syncs is the number of concurrent syncs.
 	Syncs int
 }
 
@@ -76,14 +76,15 @@ func (o *ReserveOptions) validate() error {
 	return nil
 }
 
-// keeper is the machine-taint controller. It works only beside machine-controller-manager's controllers, because
-// how they see machines decides when a reserve may shrink, and it decides how the machines that they make are born.
+// keeper is the machine-taint controller. It works only beside machine-controller-manager's
+// controllers: what they see of machines decides when a reserve may shrink, and it decides whether
+// a machine that they create is in reserve.
 type keeper struct {
 	controller *machinetaint.Controller
 	accounting *accounting
 }
 
-// newKeeper returns a keeper beside controllers whose informers are seen.
+// newKeeper returns a keeper beside controllers with these informers.
 func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 	ours, err := evenkeel.NewForConfig(p.control)
 	if err != nil {
@@ -111,7 +112,8 @@ func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options
 	return machinetaint.Options{Settings: settings, Workers: o.Syncs, Cluster: p.clusters.target, Registerer: p.registry}
 }
 
-// filled waits for what the keeper sees apart from machine-controller-manager's controllers, and is false if ctx ends first.
+// filled waits for the stores that the keeper has besides those of machine-controller-manager's
+// controllers. It is false if ctx ends first.
 func (k *keeper) filled(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.OwnStores()...)
 }

@@ -32,12 +32,13 @@ import (
 // apiRetry is how often the API server is asked for the machine API while it does not serve it.
 const apiRetry = 2 * time.Second
 
-// runMCM runs machine-controller-manager's own controllers (MachineDeployment, MachineSet, safety), unmodified, behind
-// the lens.
+// runMCM runs machine-controller-manager's own controllers (MachineDeployment, MachineSet, safety),
+// unmodified, behind the lens.
 //
-// It returns as soon as ctx ends and leaves their workers behind, because they cannot be stopped: the library shuts its
-// queues down only after its workers have ended, and those wait for their queues. Whatever they still try is refused,
-// by the lens for machine objects and by the gate for all else.
+// It returns as soon as ctx ends and leaves their workers behind, because they cannot be stopped:
+// the library shuts its queues down only after its workers have ended, and those wait for their
+// queues. Their remaining requests are refused, by the lens for machine objects and by the gate for
+// everything else.
 func (p *process) runMCM(ctx context.Context) error {
 	machine, err := versioned.NewForConfig(p.control)
 	if err != nil {
@@ -111,7 +112,8 @@ func (p *process) runWorkers(ctx context.Context, controllers mcm.Controller) er
 	}
 }
 
-// targetCluster is the cluster of the nodes, which are read from the informers; client and informers are nil if there is none.
+// targetCluster is the cluster of the Nodes, which are read from the informers; client and
+// informers are nil if there is none.
 func (p *process) targetCluster() (kubernetes.Interface, coreinformers.SharedInformerFactory, error) {
 	if p.target == nil {
 		return nil, nil, nil
@@ -136,15 +138,17 @@ func (p *process) filled(ctx context.Context, machines machineinformers.Interfac
 	return cache.WaitFor(ctx, "the first lists", wanted...)
 }
 
-// awaitAPI waits until the CRDs of a group are served, which in a new cluster may come after us.
+// awaitAPI waits until the CRDs of a group are served. In a new cluster, they may be created after
+// this process starts.
 func awaitAPI(ctx context.Context, d discovery.DiscoveryInterface, api schema.GroupVersion, retry time.Duration) bool {
 	return awaitKind(ctx, d, api.WithResource(""), retry, func() {})
 }
 
-// errNoKind: the group is served, and the kind is not.
+// errNoKind means that the group is served, and the kind is not.
 var errNoKind = errors.New("the API server serves the group without this kind")
 
-// awaitKind waits until a kind is served, or its group where no kind is named. Missing is called each time that it certainly is not.
+// awaitKind waits until a kind is served, or its group if no kind is given. Missing is called each
+// time that it certainly is not served.
 func awaitKind(ctx context.Context, d discovery.DiscoveryInterface, kind schema.GroupVersionResource, retry time.Duration, missing func()) bool {
 	for said := false; ; said = true {
 		list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {

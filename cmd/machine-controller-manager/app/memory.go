@@ -11,16 +11,18 @@ import (
 	"strings"
 )
 
-// gcPercent is how much the heap grows until garbage is collected, in percent of what is live. At Go's own 100, half of a manager's
-// memory is garbage. A manager rests most of the time, so that more collections hardly cost anything.
+// gcPercent is how much the heap grows until garbage is collected, in percent of the live heap.
+// With Go's default of 100, half of a manager's memory is garbage. A manager is idle most of the
+// time, so more collections cost almost nothing.
 const gcPercent = 50
 
-// limits of a container's memory, in bytes: of cgroups version 2, and of version 1.
+// limits are the files with the memory limit of a container, in bytes: for cgroups version 2, and
+// for version 1.
 var limits = []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
-// tuneMemory has Go's garbage collector keep the process small, and collect more often where it comes close to the limit of its
-// container. GOGC and GOMEMLIMIT of the environment win. No heap profile is kept unless it is
-// served.
+// tuneMemory makes Go's garbage collector keep the process small, and collect more often near the
+// memory limit of its container. GOGC and GOMEMLIMIT in the environment take precedence. A heap
+// profile is recorded only if it is served.
 func tuneMemory(root fs.FS, profiling bool) {
 	if !profiling {
 		runtime.MemProfileRate = 0
@@ -33,7 +35,7 @@ func tuneMemory(root fs.FS, profiling bool) {
 	}
 }
 
-// memoryLimit leaves a tenth of the container's limit to what Go does not count, and is 0 where there is no limit.
+// memoryLimit returns the limit less a tenth for what Go does not count, 0 if there is no limit.
 func memoryLimit(root fs.FS) int64 {
 	for _, path := range limits {
 		text, err := fs.ReadFile(root, path)

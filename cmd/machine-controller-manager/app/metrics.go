@@ -14,9 +14,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
-// MetricsOptions are the flags of metrics that are not for everybody.
+// MetricsOptions are the flags of metrics with access control.
 type MetricsOptions struct {
-	// Address is host:port; empty means that metrics are shown beside the health of the process, as the stock binary does.
+	// Address is host:port; empty means that metrics are served beside the health of the process,
+	// as in the stock binary.
 	Address           string
 	CertFile, KeyFile string
 }
@@ -44,7 +45,7 @@ func (o *MetricsOptions) validate() error {
 	return nil
 }
 
-// serveMetrics shows metrics to who may see them, where that is asked for.
+// serveMetrics serves metrics to authorized clients, if an address is set.
 func (p *process) serveMetrics(ctx context.Context) error {
 	o := p.options.Metrics
 	if o.Address == "" {

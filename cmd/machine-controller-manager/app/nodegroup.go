@@ -19,17 +19,17 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
 
-// nodeGroupsName names the server of node groups.
+// nodeGroupsName is the name of the server of node groups.
 const nodeGroupsName = "nodegroup"
 
 // NodeGroupOptions are the flags of the server that cluster-autoscaler talks to.
 type NodeGroupOptions struct {
-	// ListenAddress is host:port; empty means that there is no server.
+	// ListenAddress is host:port; empty means no server.
 	ListenAddress string
 	TLS           nodegroup.TLS
-	// GPULabel is what cluster-autoscaler is told.
+	// GPULabel is the label that cluster-autoscaler gets.
 	GPULabel string
-	// KubeReserved is what kubelets keep back, by resource.
+	// KubeReserved is what kubelets reserve, by resource.
 	KubeReserved map[string]string
 }
 
@@ -74,8 +74,8 @@ func (o *NodeGroupOptions) reserved() (corev1.ResourceList, error) {
 	return all, nil
 }
 
-// runNodeGroups answers cluster-autoscaler while this process leads; not before, so that there is one server, and not a
-// moment longer.
+// runNodeGroups serves cluster-autoscaler while this process leads, and no longer, so that there is
+// only one server.
 func (p *process) runNodeGroups(ctx context.Context) error {
 	o := p.options.NodeGroups
 	if o.ListenAddress == "" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the machine-controller-manager as a function: Run ends when its context does, and nothing in here
-// exits the process.
+// Package app is the machine-controller-manager as a function. Run ends when its context ends, and
+// nothing here exits the process.
 package app
 
 import (
@@ -17,28 +17,28 @@ import (
 	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
-// Options are the flags of the stock binary, by its own definitions, and ours.
+// Options are the stock binary's flags, by its own definitions, and ours.
 type Options struct {
 	*mcmoptions.MCMServer
 
-	// BindAddress is where health and metrics are served. Empty means --address if that was given, else every address
-	// of a pod, since the kubelet asks from outside, and loopback elsewhere.
+	// BindAddress serves health and metrics. If it is empty, --address applies if given, otherwise
+	// all addresses in a pod, because the kubelet connects from outside, and loopback elsewhere.
 	BindAddress string
-	// Controllers picks what runs: names, -names, and * for all.
+	// Controllers selects what runs: names, -names, and * for all.
 	Controllers []string
-	// Reserve has effect where the machine-taint controller is picked.
+	// Reserve applies if the machine-taint controller runs.
 	Reserve ReserveOptions
-	// Release has effect where that controller is picked.
+	// Release applies if that controller runs.
 	Release ReleaseOptions
-	// NodeGroups has effect where that server is picked.
+	// NodeGroups applies if that server runs.
 	NodeGroups NodeGroupOptions
-	// Balance has effect where that controller is picked.
+	// Balance applies if that controller runs.
 	Balance BalanceOptions
-	// Balancer has effect where that controller is picked.
+	// Balancer applies if that controller runs.
 	Balancer BalancerOptions
-	// Federated has effect where that controller is picked.
+	// Federated applies if that controller runs.
 	Federated FederatedOptions
-	// Metrics are shown here instead of beside the health of the process.
+	// Metrics are served here instead of beside the health of the process.
 	Metrics MetricsOptions
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
@@ -46,16 +46,16 @@ type Options struct {
 	flags *pflag.FlagSet
 }
 
-// NewOptions have the defaults of the stock binary.
+// NewOptions returns the defaults of the stock binary.
 func NewOptions() *Options {
 	return &Options{MCMServer: mcmoptions.NewMCMServer(), Controllers: []string{"*"}}
 }
 
-// Flags is the flag set that fills the options when it is parsed.
+// Flags returns the flag set that fills the options when it is parsed.
 func (o *Options) Flags() *pflag.FlagSet {
 	o.flags = pflag.NewFlagSet("machine-controller-manager", pflag.ContinueOnError)
 	o.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	o.flags.Usage = func() {} // printed by the caller, who knows where to
+	o.flags.Usage = func() {} // printed by the caller
 	o.flags.SortFlags = true
 	o.addOurs(o.flags)
 	o.AddFlags(o.flags)
@@ -76,7 +76,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
-// Validate tells everything that is wrong at once.
+// Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
 	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
@@ -98,7 +98,7 @@ func (o *Options) endpoint() string {
 	return daemon.Endpoint(o.BindAddress, o.Address, given, o.Port)
 }
 
-// hasTarget tells whether there is a cluster in which machines become nodes.
+// hasTarget reports whether there is a cluster in which machines become Nodes.
 func (o *Options) hasTarget() bool {
 	return o.TargetKubeconfig != constants.TargetKubeconfigDisabledValue
 }

@@ -19,16 +19,17 @@ import (
 	"github.com/evenkeel/evenkeel/internal/settings"
 )
 
-// publishEvery is how often the published settings are looked at: they may have been deleted or changed, or the right to write them was missing.
+// publishEvery is how often the published settings are checked: they may have been deleted or
+// changed, or the right to write them was missing.
 const publishEvery = 10 * time.Minute
 
-// publishes reports whether a forecast depends on what this process runs with.
+// publishes reports whether a preview depends on the flags of this process.
 func (p *process) publishes() bool {
 	return slices.ContainsFunc([]string{taintName, releaseName, balanceName}, p.picked)
 }
 
-// publishSettings keeps the ConfigMap that `kubectl evenkeel plan` reads up to date until ctx ends. Without the right to write it everything else
-// works.
+// publishSettings keeps the ConfigMap for `kubectl evenkeel plan` up to date until ctx ends.
+// Without the right to write it, everything else still works.
 func (p *process) publishSettings(ctx context.Context) error {
 	wanted, err := settings.Publication(p.options.Namespace, p.identity, p.options.flags)
 	if err != nil {

@@ -18,12 +18,13 @@ import (
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// clusters report whether the API servers answer, to all controllers of the process. target is nil where nothing here depends on it.
+// clusters report to all controllers of the process whether the API servers answer. target is nil
+// if nothing here depends on it.
 type clusters struct {
 	control, target *reachability.Cluster
 }
 
-// newClusters makes those that the controllers which were picked depend on.
+// newClusters returns the clusters that the selected controllers depend on.
 func (p *process) newClusters() (clusters, error) {
 	ours, err := evenkeel.NewForConfig(probing(p.control))
 	if err != nil {
@@ -43,7 +44,7 @@ func (p *process) newClusters() (clusters, error) {
 	return all, nil
 }
 
-// clusterProbe reads from the control cluster what the selected controllers may read.
+// clusterProbe reads something from the control cluster that the selected controllers may read.
 func (p *process) clusterProbe(ours evenkeel.Interface) reachability.Probe {
 	switch {
 	case p.anyRuns(dependsOnMachines):
@@ -58,21 +59,22 @@ func (p *process) anyRuns(which func(controller) bool) bool {
 	return slices.ContainsFunc(p.controllers, which)
 }
 
-// dependsOnMachines reports whether a controller reads machines; the others need none of the machine API.
+// dependsOnMachines reports whether a controller reads machines. The others do not need the machine
+// API.
 func dependsOnMachines(c controller) bool { return c.name != balancerName && c.name != federatedName }
 
-// probing is a config for probes, which share their rate with no other request.
+// probing returns a config for probes, whose rate limit no other request shares.
 func probing(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.RateLimiter, config.QPS = nil, -1
 	return config
 }
 
-// reportTimeout bounds the last write of a process that ends by itself.
+// reportTimeout limits the last write of a process that ends by itself.
 const reportTimeout = 2 * time.Second
 
-// reportRestore records on the lease why the process ends. The recorder would write the event in the background, where the end of
-// the process overtakes it.
+// reportRestore records on the lease why the process ends. The recorder would write the event in
+// the background, and the process would end first.
 func (p *process) reportRestore(ctx context.Context, cause error) {
 	logger := klog.FromContext(ctx)
 	logger.Error(cause, "Ending, to start again: caches and watches show objects that no longer exist")

@@ -10,12 +10,12 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// registering guards prometheus.DefaultRegisterer, which is the only way to tell machine-controller-manager where its
-// metrics go.
+// registering guards prometheus.DefaultRegisterer, which is the only way to redirect
+// machine-controller-manager's metrics.
 var registering sync.Mutex
 
-// register starts run, which registers its metrics with prometheus.DefaultRegisterer some time after, and has them
-// arrive at r. It returns when they have, or run has ended.
+// register starts run, which registers its metrics with prometheus.DefaultRegisterer some time
+// later, and redirects them to r. It returns when they have arrived, or run has ended.
 func register(r prometheus.Registerer, ended <-chan struct{}, run func()) {
 	registering.Lock()
 	defer registering.Unlock()
@@ -44,8 +44,8 @@ func (a *arrival) MustRegister(collectors ...prometheus.Collector) {
 	a.once.Do(func() { close(a.here) })
 }
 
-// survivor keeps a scrape from ending the process: machine-controller-manager's panics over a MachineDeployment that
-// says RollingUpdate and leaves its parameters out.
+// survivor keeps a scrape from ending the process: machine-controller-manager's collector panics if
+// a MachineDeployment has the strategy RollingUpdate without its parameters.
 type survivor struct{ prometheus.Collector }
 
 func (s survivor) Collect(into chan<- prometheus.Metric) {

@@ -16,14 +16,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
-// releaseName names the controller that releases machines of the reserve to pods that wait.
+// releaseName is the name of the controller that releases reserve machines to waiting pods.
 const releaseName = "release"
 
 // ReleaseOptions are the flags of the release controller.
 type ReleaseOptions struct {
 	// Enabled reports whether it does anything.
 	Enabled bool
-	// Schedulers, Cutoff and Patience are the controller's settings of that name.
+	// Schedulers, Cutoff and Patience are the controller's settings of the same names.
 	Schedulers []string
 	Cutoff     int32
 	Patience   time.Duration
@@ -46,8 +46,8 @@ func (o *ReleaseOptions) validate() error {
 	return nil
 }
 
-// runRelease helps pods that wait, once there may be a reserve. It needs a cluster where pods are; without one, or where it is not
-// wanted, it waits for the end.
+// runRelease helps waiting pods, once there may be a reserve. Without a cluster with pods, or if it
+// is disabled, it waits until ctx ends.
 func (p *process) runRelease(ctx context.Context) error {
 	if p.target == nil || !p.options.Release.Enabled {
 		<-ctx.Done()

@@ -17,18 +17,19 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Most clusters have no reserve, and then nothing that this process decides depends on pods, volumes or DaemonSets, which are most of
-// what a manager could read. So they are read only once something of Evenkeel is found in the cluster, or in the flags. The controllers
-// exist before that, and wait for their caches. What was needed once is read until the process ends.
+// Most clusters have no reserve. Then nothing that this process decides depends on pods, volumes or
+// DaemonSets, which are most of what a manager could read. They are read only once something of
+// Evenkeel is found in the cluster or in the flags. The controllers exist before that, and wait for
+// their caches. Once something is needed, it is read until the process ends.
 
-// awaitReserves has pods and all that concerns them read as soon as they matter.
+// awaitReserves starts the informers of pods and related objects as soon as they matter.
 func (p *process) awaitReserves(ctx context.Context) error {
 	if p.target == nil || !p.readsPods() {
 		<-ctx.Done()
 		return nil
 	}
 	stop, err := p.lookForReserves()
-	if err != nil && ctx.Err() == nil { // an informer that has ended takes no handler
+	if err != nil && ctx.Err() == nil { // an informer that has ended accepts no handler
 		return fmt.Errorf("look for reserves: %w", err)
 	}
 	select {
@@ -41,7 +42,7 @@ func (p *process) awaitReserves(ctx context.Context) error {
 	return nil
 }
 
-// readsPods reports whether a controller was picked that does.
+// readsPods reports whether a selected controller reads pods.
 func (p *process) readsPods() bool {
 	return slices.ContainsFunc([]string{taintName, releaseName, balanceName}, p.picked)
 }
@@ -62,7 +63,7 @@ func (p *process) lookForReserves() (stop func(), err error) {
 	for _, informer := range []cache.SharedIndexInformer{p.caches.machines.Deployments(), p.caches.machines.Machines(), p.caches.target.Nodes()} {
 		handle, err := informer.AddEventHandler(handler)
 		errs = append(errs, err)
-		stops = append(stops, func() { _ = informer.RemoveEventHandler(handle) }) // fails only where there is none
+		stops = append(stops, func() { _ = informer.RemoveEventHandler(handle) }) // fails only without one
 	}
 	return func() {
 		for _, stop := range stops {
@@ -77,7 +78,7 @@ func (o *Options) concernAll() bool {
 	return o.Reserve.Drain || o.Balance.Mode != string(api.BalanceOff) || len(o.Balance.Nodes) > 0
 }
 
-// concerns reports whether an object of the API shows a wish for a reserve or for balance, or anything that is left of one.
+// concerns reports whether an API object requests a reserve or balance, or shows a trace of one.
 func concerns(item any) bool {
 	switch o := item.(type) {
 	case *api.MachineDeployment:
@@ -94,7 +95,7 @@ func concerns(item any) bool {
 	return false
 }
 
-// stockConditions are those that machine-controller-manager writes.
+// stockConditions are the conditions that machine-controller-manager writes.
 var stockConditions = []mcm.MachineDeploymentConditionType{
 	mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing, mcm.MachineDeploymentReplicaFailure, mcm.MachineDeploymentFrozen,
 }

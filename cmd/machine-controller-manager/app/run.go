@@ -35,7 +35,8 @@ import (
 )
 
 const (
-	// name of the lease, the user agent and the event source: those of the stock binary, so that the two take turns.
+	// name of the lease, the user agent and the event source. They are the stock binary's, so that
+	// the two take turns.
 	name = "machine-controller-manager"
 	// requestTimeout is the stock binary's. It also ends watches, which are then resumed.
 	requestTimeout = time.Minute
@@ -46,12 +47,13 @@ type process struct {
 	options     *Options
 	controllers []controller
 	lease       string
-	// identity is the holder of the lease, while this process leads.
+	// identity is the holder of the lease while this process leads.
 	identity string
 	control  *rest.Config
 	target   *rest.Config // nil without a target cluster
 	core     kubernetes.Interface
-	// past goes past the gate: for the lease, which is renewed and released while the work ends. It serves nothing else.
+	// past bypasses the gate. It is only for the lease, which is renewed and released while the
+	// work ends.
 	past     kubernetes.Interface
 	recorder record.EventRecorder
 	registry *prometheus.Registry
@@ -59,10 +61,10 @@ type process struct {
 	ready    daemon.Readiness
 	// clusters report whether the API servers answer; see reachability.go.
 	clusters clusters
-	// rights that the process can do without.
+	// rights that the process can work without.
 	rights *access.Rights
 	caches *caches
-	// keeper is there once it has been made.
+	// keeper is set once it has been created.
 	keeper atomic.Pointer[keeper]
 }
 
@@ -116,7 +118,7 @@ func newProcess(o *Options) (*process, error) {
 	return p, err
 }
 
-// connect makes a config whose writes stop when the process gives up its turn.
+// connect returns a config whose writes stop when the process gives up its turn.
 func (p *process) connect(kubeconfig string) (*rest.Config, error) {
 	config, err := daemon.Config(kubeconfig)
 	if err != nil {
@@ -136,7 +138,7 @@ func apiServerHost(config *rest.Config) string {
 	return config.Host
 }
 
-// record begins to write events, past the gate, since giving up the lease is an event too.
+// record starts writing events. It bypasses the gate, because giving up the lease is an event, too.
 func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	client, err := p.pastGate(name, func(config *rest.Config) {
 		config.QPS, config.Burst, config.Timeout = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst), requestTimeout
@@ -144,13 +146,14 @@ func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Events concern objects of these groups alone. A scheme of all of Kubernetes would be the second one in the process.
+	// Events concern only objects of these groups. A scheme with all of Kubernetes would be the
+	// second one in the process.
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(machinescheme.AddToScheme(scheme))
 	utilruntime.Must(balancerv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(autoscalingv1alpha1.AddToScheme(scheme))
-	// Past the end of ctx, too; Run shuts it down.
+	// It outlives ctx; Run shuts it down.
 	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	p.recorder = events.NewRecorder(scheme, corev1.EventSource{Component: name})
@@ -169,8 +172,8 @@ func (p *process) serveEndpoints(ctx context.Context) error {
 	return daemon.Serve(ctx, p.options.endpoint(), endpoints)
 }
 
-// metrics of all controllers. Ours first: collecting machine-controller-manager's metrics sets some that are in the
-// default registry.
+// metrics of all controllers. Ours come first, because collecting machine-controller-manager's
+// metrics sets some in the default registry.
 func (p *process) metrics() prometheus.Gatherer {
 	return prometheus.Gatherers{p.registry, prometheus.DefaultGatherer}
 }
@@ -200,7 +203,8 @@ func (p *process) leaseClient() (kubernetes.Interface, error) {
 	})
 }
 
-// pastGate is a client of the control cluster that goes past the gate and shares its rate with no other.
+// pastGate returns a client of the control cluster that bypasses the gate and has a rate limit of
+// its own.
 func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Interface, error) {
 	config, err := daemon.Config(cmp.Or(p.options.ControlKubeconfig, p.options.TargetKubeconfig))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/version"
 )
 
-// PrintUsage explains the binary and its flags.
+// PrintUsage prints the help text.
 func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
 	fmt.Fprint(w, `Evenkeel's machine-controller-manager runs Gardener's controllers for MachineDeployments, MachineSets and machine safety,
 unmodified, but they never act on a state older than their own writes. It replaces the stock binary: all stock flags have
@@ -28,5 +28,5 @@ Flags:
 	fmt.Fprint(w, flags.FlagUsagesWrapped(120))
 }
 
-// Version is one line for people.
+// Version returns the version on one line.
 func Version() string { return version.Line(name) }

@@ -55,7 +55,7 @@ func (f factories) awaitStopped() {
 	}
 }
 
-// filled waits for what MCM waits for, to know when it begins.
+// filled waits for what MCM waits for before it starts.
 func (f factories) filled(ctx context.Context) bool {
 	machines := f.machine.Machine().V1alpha1()
 	wanted := []cache.DoneChecker{
@@ -117,7 +117,8 @@ func targetVersion(ctx context.Context, c clients) (*semver.Version, error) {
 // queues, or sleep for minutes during a drain. The gate refuses their remaining writes, as if the
 // process had crashed.
 func (p *process) runWorkers(ctx context.Context, controller mcm.Controller) error {
-	// The only way to tell MCM where its metrics go; the usual registry would panic at a second run in one process.
+	// This is the only way to redirect MCM's metrics. The default registry would panic at a second
+	// run in one process.
 	prometheus.DefaultRegisterer = p.registry
 	ended := make(chan struct{})
 	go func() {

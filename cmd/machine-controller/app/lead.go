@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
 )
 
-// retryPeriod is how often something is tried again that the start has to wait for.
+// retryPeriod is how often to retry what the start must wait for.
 const retryPeriod = 2 * time.Second
 
 // runLeader runs the cloud and the controller that uses it. After ctx has ended they write nothing

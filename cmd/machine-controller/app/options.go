@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the machine-controller as a function: Run ends when its context does, and nothing in here exits the
-// process.
+// Package app is the machine-controller as a function. Run ends when its context ends, and nothing
+// here exits the process.
 package app
 
 import (
@@ -23,8 +23,8 @@ import (
 type Options struct {
 	*mcmoptions.MCServer
 
-	// BindAddress is where health and metrics are served. Empty means --address if that was given, else every address
-	// of a pod, since the kubelet asks from outside, and loopback elsewhere.
+	// BindAddress serves health and metrics. If it is empty, --address applies if given, otherwise
+	// all addresses in a pod, because the kubelet connects from outside, and loopback elsewhere.
 	BindAddress string
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
@@ -32,14 +32,14 @@ type Options struct {
 	flags *pflag.FlagSet
 }
 
-// NewOptions have the defaults of the stock binary.
+// NewOptions returns the defaults of the stock binary.
 func NewOptions() *Options { return &Options{MCServer: mcmoptions.NewMCServer()} }
 
-// Flags is the flag set that fills the options when it is parsed.
+// Flags returns the flag set that fills the options when it is parsed.
 func (o *Options) Flags() *pflag.FlagSet {
 	o.flags = pflag.NewFlagSet(name, pflag.ContinueOnError)
 	o.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	o.flags.Usage = func() {} // printed by the caller, who knows where to
+	o.flags.Usage = func() {} // printed by the caller
 	o.flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress,
 		"IP address that serves /healthz, /readyz and /metrics. Default: --address if set, otherwise 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
 	o.flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
@@ -47,7 +47,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	return o.flags
 }
 
-// Validate tells everything that is wrong at once.
+// Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
 	errs := []error{o.MCServer.Validate(), daemon.CheckElection(o.LeaderElection)}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
@@ -65,12 +65,12 @@ func (o *Options) endpoint() string {
 	return daemon.Endpoint(o.BindAddress, o.Address, given, o.Port)
 }
 
-// hasTarget tells whether there is a cluster in which machines become nodes.
+// hasTarget reports whether there is a cluster in which machines become Nodes.
 func (o *Options) hasTarget() bool {
 	return o.TargetKubeconfig != constants.TargetKubeconfigDisabledValue
 }
 
-// PrintUsage explains the binary and its flags.
+// PrintUsage prints the help text.
 func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
 	fmt.Fprint(w, `Evenkeel's machine-controller runs machine-controller-manager's machine controller on the virtual provider: a machine is a
 Node object that registers after a boot delay and is kept alive by kwok. It takes the flags of a cloud provider's
@@ -85,5 +85,5 @@ Flags:
 	fmt.Fprint(w, flags.FlagUsagesWrapped(120))
 }
 
-// Version is one line for people.
+// Version returns the version on one line.
 func Version() string { return version.Line(name) }

@@ -25,15 +25,15 @@ import (
 	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
-// name of the lease, the user agent and the event source: those of every provider's machine-controller, so that two of
-// them never work in one namespace at the same time.
+// name of the lease, the user agent and the event source. They are the same for every provider's
+// machine-controller, so that two of them never work in one namespace at the same time.
 const name = "machine-controller"
 
 // process is one run of the binary.
 type process struct {
 	options   *Options
-	control   *rest.Config // as it was read: clients are made by behind and unlimited
-	target    *rest.Config // likewise, nil without a target cluster
+	control   *rest.Config // as it was read; behind and unlimited derive the clients' configs
+	target    *rest.Config // likewise; nil without a target cluster
 	recorder  record.EventRecorder
 	registry  *prometheus.Registry
 	gate      daemon.Gate
@@ -76,15 +76,16 @@ func newProcess(o *Options) (*process, error) {
 	return p, nil
 }
 
-// behind is a config for clients of MCM: its writes stop with the turn of this process, its rate is that of the flags.
+// behind returns a config for clients of MCM: their writes stop with the turn of this process, and
+// the flags limit their rate.
 func (p *process) behind(config *rest.Config) *rest.Config {
 	config = rest.AddUserAgent(p.gate.Behind(config), name)
 	config.QPS, config.Burst = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst)
 	return config
 }
 
-// unlimited is a config for clients of the virtual provider, which stands for any number of computers, each of which
-// would have a rate of its own.
+// unlimited returns a config for clients of the virtual provider, which represents any number of
+// computers, each of which would have a rate limit of its own.
 func (p *process) unlimited(config *rest.Config) *rest.Config {
 	config = rest.AddUserAgent(p.gate.Behind(config), "virtual-provider")
 	config.QPS = -1
@@ -98,8 +99,8 @@ func apiServerHost(config *rest.Config) string {
 	return config.Host
 }
 
-// record begins to write events, by a client that shares its rate with no other, and past the gate and the end of ctx,
-// since giving up the lease is an event too. Run shuts it down.
+// record starts writing events, with a rate limit of its own. It bypasses the gate and outlives
+// ctx, because giving up the lease is an event, too. Run shuts it down.
 func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	config := rest.AddUserAgent(rest.CopyConfig(p.control), name)
 	config.QPS, config.Burst = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst)
@@ -135,7 +136,7 @@ func (p *process) runElection(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("name myself: %w", err)
 	}
-	// A client of its own, past the gate, for the lease is renewed and released while the work ends.
+	// This client bypasses the gate, because the lease is renewed and released while the work ends.
 	config := rest.AddUserAgent(rest.CopyConfig(p.control), name+"-leader-election")
 	config.Timeout = election.RenewDeadline.Duration / 2
 	client, err := connect.Core(config)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain has reserves given up, one MachineDeployment after the other, and sees how far that is. What does it is the
-// machine-taint controller, through its gate: here only an annotation is written.
+// Package drain requests that reserves are given up, and follows the progress. The machine-taint
+// controller removes the reserves; this package only writes an annotation.
 package drain
 
 import (
@@ -22,7 +22,7 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 )
 
-// Drain looks after the MachineDeployments of one namespace, or of all where that is empty.
+// Drain requests and follows the drain of one namespace, or of all if the namespace is empty.
 type Drain struct {
 	client    machineclient.MachineV1alpha1Interface
 	namespace string
@@ -61,7 +61,7 @@ func (d *Drain) Annotate(ctx context.Context, pools Progress, drained bool) erro
 	return errors.Join(errs...)
 }
 
-// Progress reads how far the drain is.
+// Progress returns the progress of the drain.
 func (d *Drain) Progress(ctx context.Context) (Progress, error) {
 	deployments, err := d.client.MachineDeployments(d.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

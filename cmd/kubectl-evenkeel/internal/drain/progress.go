@@ -10,22 +10,22 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Progress is how far each MachineDeployment is.
+// Progress is the progress of each MachineDeployment.
 type Progress []Pool
 
 // Pool is one MachineDeployment.
 type Pool struct {
 	Namespace, Name string
-	// Told says that it is to have no reserve.
+	// Told reports whether it has the annotation to have no reserve.
 	Told bool
-	// Applied is the excess applied, Marked how many machines carry the reserve mark, those that leave included, and There how
-	// many machines there are in all.
+	// Applied is the applied excess, Marked the number of machines with the reserve mark, including
+	// leaving ones, and There the number of all machines.
 	Applied, Marked, There int
-	// Replicas are machines for workload.
+	// Replicas is the number of machines for workload.
 	Replicas int
 	// Reason and Message are those of the condition ReserveReady.
 	Reason, Message string
-	// Ready says that the condition is True, or that there is none.
+	// Ready reports whether the condition is True, or absent.
 	Ready bool
 }
 
@@ -42,7 +42,7 @@ func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
 	return p
 }
 
-// Machines are those in reserve.
+// Machines returns the machines in reserve.
 func (p Progress) Machines() (sum int) {
 	for _, pool := range p {
 		sum += pool.Marked
@@ -50,7 +50,7 @@ func (p Progress) Machines() (sum int) {
 	return sum
 }
 
-// Drained are those that are told to have no reserve.
+// Drained returns the MachineDeployments that have the annotation to have no reserve.
 func (p Progress) Drained() (told Progress) {
 	for _, pool := range p {
 		if pool.Told {
@@ -72,7 +72,7 @@ func (p Pool) isDone(undo bool) bool {
 // Done reports whether all pools are done.
 func (p Progress) Done(undo bool) bool { return p.Pending(undo) == "" }
 
-// Pending names the pools that are not done, and why.
+// Pending names the pools that are not done, with the reasons.
 func (p Progress) Pending(undo bool) string {
 	var names []string
 	for _, pool := range p {
@@ -107,7 +107,7 @@ func (p Pool) describe(undo bool) string {
 	return p.String()
 }
 
-// String says where it stands.
+// String describes the state of the pool.
 func (p Pool) String() string {
 	text := fmt.Sprintf("%s: applied excess %d, machines in reserve %d, machines in total %d, replicas %d", p.key(), p.Applied, p.Marked, p.There, p.Replicas)
 	if p.Reason != "" {

@@ -42,7 +42,7 @@ func (w *world) bindPods(d *machine.MachineDeployment) (moved bool) {
 	return moved
 }
 
-// homeless are the pods whose machine, one of the MachineDeployment's, is gone.
+// homeless returns the pods whose machine, one of the MachineDeployment's, is gone.
 func (w *world) homeless(d *machine.MachineDeployment) []*corev1.Pod {
 	sets := map[string]bool{}
 	for _, set := range w.sets.ownedBy(d.UID) {
@@ -71,14 +71,14 @@ func (w *world) bindPod(pod *corev1.Pod, node string) {
 	w.pods[keyOf(pod)] = pod
 }
 
-// spot is a machine that serves, with what it has left.
+// spot is a serving machine with the room that is left.
 type spot struct {
 	name string
 	pods int
 	free corev1.ResourceList
 }
 
-// places are the machines of a MachineDeployment that pods may come to.
+// places returns the machines of a MachineDeployment that pods can move to.
 func (w *world) places(d *machine.MachineDeployment) map[string]*spot {
 	all := map[string]*spot{}
 	for _, m := range w.snapshot(d).Machines {
@@ -110,7 +110,7 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
 
-// bestFor is the place with the fewest pods that has room; of equal ones the first by name.
+// bestFor returns the place with the fewest pods that has room; among equals, the first by name.
 func bestFor(pod *corev1.Pod, places map[string]*spot) (best *spot) {
 	wanted := requests(pod)
 	for _, name := range slices.Sorted(maps.Keys(places)) {

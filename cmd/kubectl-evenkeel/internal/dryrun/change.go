@@ -24,7 +24,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Change is one document: the fields of an object that are to be different, or a whole new object.
+// Change is one document: the fields of an object to change, or a whole new object.
 type Change struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
@@ -38,7 +38,7 @@ var (
 	kindFederated  = autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler")
 )
 
-// ParseChanges reads documents of YAML or JSON. Those that name no namespace are about the one given.
+// ParseChanges parses YAML or JSON documents. Documents without a namespace get the given one.
 func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
 	reader := utilyaml.NewYAMLReader(bufferOf(r))
 	var all []Change
@@ -83,7 +83,7 @@ func parseChange(raw []byte, namespace string) (Change, error) {
 	if c.Namespace == "" {
 		c.Namespace = namespace
 	}
-	// What a server would not take from here.
+	// The server would reject a request with these.
 	unstructured.RemoveNestedField(u.Object, "status")
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)

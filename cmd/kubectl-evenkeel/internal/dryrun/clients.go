@@ -17,13 +17,13 @@ import (
 type Clients struct {
 	Control   dynamic.Interface
 	Discovery discovery.DiscoveryInterface
-	// Target is nil where there is no target cluster. Same says that it is the control cluster.
+	// Target is nil if there is no target cluster. Same reports whether it is the control cluster.
 	Target dynamic.Interface
 	Same   bool
 }
 
-// NewClients makes clients that send nothing but reads. Target is nil where there is no target cluster, and the same as
-// control where that has the Nodes, too.
+// NewClients returns clients that send only reads. Target is nil if there is no target cluster, and
+// the same as control if that cluster also has the Nodes.
 func NewClients(control, target *rest.Config) (Clients, error) {
 	c := Clients{Same: target == control && target != nil}
 	var err error
@@ -49,15 +49,15 @@ func (c Clients) BalancerClients() balancer.Clients {
 	return balancer.Clients{Dynamic: c.Control, Discovery: c.Discovery}
 }
 
-// readOnly is a configuration whose clients refuse to send anything but reads.
+// readOnly returns a configuration whose clients refuse to send anything except reads.
 func readOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // all kinds are read at the same time, and the server has limits
+	config.QPS = -1 // all kinds are read concurrently, and the server has limits of its own
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return reader{inner} })
 	return config
 }
 
-// reader lets reads pass.
+// reader lets only reads pass.
 type reader struct{ inner http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

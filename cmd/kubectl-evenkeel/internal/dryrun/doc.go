@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dryrun foretells what the controllers will do, and what becomes of it. It writes nothing.
+// Package dryrun predicts what the controllers will do, and the result. It writes nothing.
 //
 //	clusters -> Objects --------------------------+
 //	changes  -> applied to these in memory -------+-> world: plans, carried out in memory
 //	                                              |          machine-controller-manager's answers
 //	            Forecast: steps now, and the end <+          machines that boot, pods that follow
 //
-// The plans are those of the controllers: each controller's preview looks at the objects with the very code with which it
-// looks at a cluster, and decides by its own NewPlan. What others do is a model:
+// The plans are the controllers' own: each controller's preview reads the objects with the same
+// code that reads a cluster, and decides by its own NewPlan. The rest is modeled:
 //
-//   - machine-controller-manager deletes in its own order, which is its own code. Machines that it cannot tell apart are a
-//     tie: how many of them go is foretold, not which.
-//   - Machines boot, and are gone when they are deleted. Where some cannot be made now, no more can be.
-//   - Pods of a machine that goes find a place on the emptiest machine of its MachineDeployment that serves.
-//   - Workloads start what they are asked for, but for targets that are blocked.
+//   - machine-controller-manager deletes in its own order, by its own code. Machines that the order
+//     does not distinguish are a tie: the prediction says how many of them are deleted, not which.
+//   - Machines boot, and disappear when they are deleted. If some cannot be created now, no more can
+//     be created.
+//   - Pods of a deleted machine move to the serving machine of its MachineDeployment with the fewest
+//     pods.
+//   - Workloads start the requested replicas, except for blocked targets.
 //
-// Nobody else changes anything: no autoscaler, no user, no failure.
+// Nothing else changes: there is no autoscaler, user or failure.
 package dryrun

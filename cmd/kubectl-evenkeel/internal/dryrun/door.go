@@ -25,8 +25,9 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Validator refuses what the API server would refuse: by the CustomResourceDefinitions that it has, and for annotations by the
-// grammar that its admission policy has, too. Where a definition could not be read it holds to the grammar alone.
+// Validator rejects what the API server would reject, by its CustomResourceDefinitions and, for
+// annotations, by the grammar of its admission policy. If a definition could not be read, only the
+// grammar applies.
 type Validator map[schema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
@@ -125,7 +126,7 @@ func validateSchema(definition *apiextensionsv1.CustomResourceDefinition, versio
 	return wrong.ToAggregate()
 }
 
-// grammar holds annotations of ours that are new or have changed against what can be read.
+// grammar checks annotations of ours that are new or have changed.
 func grammar(object, old map[string]any) []error {
 	var errs []error
 	for _, rule := range []struct {

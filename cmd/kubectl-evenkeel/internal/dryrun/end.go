@@ -14,9 +14,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// End is what there is when nothing happens any more.
+// End is the state when nothing happens any more.
 type End struct {
-	// Rest says that it comes to that. Else these are the objects when the forecast was given up.
+	// Rest reports whether the prediction reached that state. Otherwise, these are the objects when
+	// it was given up.
 	Rest      bool         `json:"rest"`
 	Pools     []PoolEnd    `json:"machineDeployments"`
 	Balancers []SharesEnd  `json:"balancers,omitempty"`
@@ -27,25 +28,25 @@ type End struct {
 type PoolEnd struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Replicas and the excess applied, as they will be.
+	// Replicas and the applied excess at the end.
 	Replicas int `json:"replicas"`
 	Applied  int `json:"applied"`
-	// Serve, Reserve and Leave are machines that are there now.
+	// Serve, Reserve and Leave are machines that exist now.
 	Serve   []string `json:"serve,omitempty"`
 	Reserve []string `json:"reserve,omitempty"`
 	Leave   []string `json:"leave,omitempty"`
-	// Ties are machines that nobody can tell apart. They are in none of the lists above.
+	// Ties are machines that the order does not distinguish. They are in none of the lists above.
 	Ties []Tie `json:"ties,omitempty"`
 	// New machines.
 	New Made `json:"new"`
-	// Reason and Message are those of the condition ReserveReady; empty where there is none.
+	// Reason and Message are those of the condition ReserveReady; empty if there is none.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Same says that nothing of this differs from what is there now.
+	// Same reports whether nothing differs from now.
 	Same bool `json:"same,omitempty"`
 }
 
-// Tie is machines of which some leave.
+// Tie is a set of machines of which some are deleted.
 type Tie struct {
 	Machines []string `json:"machines"`
 	Leave    int      `json:"leave"`
@@ -133,7 +134,7 @@ func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
 	return e
 }
 
-// beforehand are the machines that a MachineDeployment had, by name.
+// beforehand returns the machines that a MachineDeployment had, by name.
 func (w *world) beforehand(d *machine.MachineDeployment) []*mcm.Machine {
 	var all []*mcm.Machine
 	sets, machines := newShelf(w.still.Sets), newShelf(w.still.Machines)
@@ -143,7 +144,7 @@ func (w *world) beforehand(d *machine.MachineDeployment) []*mcm.Machine {
 	return sorted(all)
 }
 
-// tiesOf are the machines that are in a tie, which it adds to the end.
+// tiesOf returns the machines that are in a tie, and adds the ties to the end.
 func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *PoolEnd) map[string]bool {
 	in := map[string]bool{}
 	known := map[string]bool{}
@@ -158,7 +159,7 @@ func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *Po
 		tie := Tie{}
 		for _, name := range names {
 			if !known[name] {
-				continue // one that is made after all, and whose name nobody knows
+				continue // created after all, with an unknown name
 			}
 			in[name] = true
 			tie.Machines = append(tie.Machines, name)
@@ -185,7 +186,7 @@ func condition(d *machine.MachineDeployment) *mcm.MachineDeploymentCondition {
 	return nil
 }
 
-// Changes says what differs from now, in plain words; empty where nothing does.
+// Changes describes what differs from now; empty if nothing does.
 func (e SharesEnd) Changes() []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(e.Is)) {
@@ -196,7 +197,7 @@ func (e SharesEnd) Changes() []string {
 	return lines
 }
 
-// Changes says what differs from now, in plain words; empty where nothing does.
+// Changes describes what differs from now; empty if nothing does.
 func (e ClusterEnd) Changes() []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(e.Is)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
-// AddFederated puts plans of federated autoscalers into a forecast. Their end is what they aim at: the bounds that clusters
-// have when all of it has moved, if the load stays as it is.
+// AddFederated adds plans of federated autoscalers to a prediction. Their end is their goal: the
+// bounds of the clusters when all moves are complete, if the load stays the same.
 func (f *Forecast) AddFederated(previews []federatedhpa.Preview) {
 	for _, p := range previews {
 		f.Plans = append(f.Plans, explainFederated(p))
@@ -54,7 +54,7 @@ func explainFederated(f federatedhpa.Preview) Plan {
 	return p
 }
 
-// boundsText is none where there is no autoscaler.
+// boundsText returns "none" if there is no autoscaler.
 func boundsText(b federatedhpa.Bounds) string {
 	if b.Max == 0 {
 		return "none"

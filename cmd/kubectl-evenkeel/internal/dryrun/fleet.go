@@ -17,28 +17,30 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
-// answerTime is how long clusters have for their answers; who has not answered by then is out of reach.
+// answerTime is how long clusters may take to answer. Clusters that have not answered by then are
+// unreachable.
 const answerTime = 10 * time.Second
 
-// Fleet is where the hub was told to find the clusters of federated autoscalers.
+// Fleet describes where the hub finds the clusters of federated autoscalers.
 type Fleet struct {
 	// Namespace in the control cluster.
 	Namespace string
-	// Profiles says that clusters are its ClusterProfiles, and not its Secrets.
+	// Profiles reports whether clusters are ClusterProfiles, and not Secrets.
 	Profiles bool
-	// Access are the programs that give credentials for ClusterProfiles. No others are run, whatever a profile says.
+	// Access contains the programs that print credentials for ClusterProfiles. No other program is
+	// run, whatever a profile contains.
 	Access federatedhpa.Access
-	// Allowed is what kubeconfigs may ask for.
+	// Allowed is what kubeconfigs may contain.
 	Allowed federatedhpa.Allowed
 }
 
-// Federate plans for all federated autoscalers, with what their clusters say. It also returns, in a line each, what was left
-// out.
+// Federate plans for all federated autoscalers, using what their clusters report. It also returns,
+// one per line, what was left out.
 func (c Clients) Federate(ctx context.Context, control *rest.Config, fleet Fleet, objects []*autoscaling.FederatedHorizontalPodAutoscaler) ([]federatedhpa.Preview, []string, error) {
 	if len(objects) == 0 {
 		return nil, nil, nil
 	}
-	// What controllers log is for their operators.
+	// The controllers' logs are meant for their operators.
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), answerTime)
 	defer cancel()
 	registry, err := c.registry(ctx, control, fleet)
@@ -51,7 +53,8 @@ func (c Clients) Federate(ctx context.Context, control *rest.Config, fleet Fleet
 	return previews, c.passedOver(ctx, fleet), err
 }
 
-// registry is the one of the fleet. Whoever may not read it would wait for nothing, and is told so at once.
+// registry returns the registry of the fleet. A user who may not read it gets an error at once,
+// instead of waiting in vain.
 func (c Clients) registry(ctx context.Context, control *rest.Config, fleet Fleet) (federatedhpa.Registry, error) {
 	core, err := connect.Core(readOnly(control))
 	if err != nil {
@@ -73,7 +76,7 @@ func (c Clients) registry(ctx context.Context, control *rest.Config, fleet Fleet
 	return federatedhpa.NewSecrets(core, fleet.Namespace, fleet.Allowed), nil
 }
 
-// profiles are the names of all ClusterProfiles of a namespace.
+// profiles returns the names of all ClusterProfiles of a namespace.
 func (c Clients) profiles(ctx context.Context, namespace string) ([]string, error) {
 	list, err := c.Control.Resource(federatedhpa.ProfileResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -86,7 +89,8 @@ func (c Clients) profiles(ctx context.Context, namespace string) ([]string, erro
 	return names, nil
 }
 
-// passedOver names the ClusterProfiles that a fleet of Secrets leaves out. Where they cannot be read there are none to tell of.
+// passedOver names the ClusterProfiles that a fleet of Secrets leaves out; none if they cannot be
+// read.
 func (c Clients) passedOver(ctx context.Context, fleet Fleet) []string {
 	if fleet.Profiles {
 		return nil

@@ -15,15 +15,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Forecast is what is about to happen.
+// Forecast is a prediction.
 type Forecast struct {
 	// At is when the objects were read.
 	At time.Time `json:"at"`
 	// Plans are those of all objects, by kind, namespace and name.
 	Plans []Plan `json:"plans"`
-	// End is what comes of all that, if nothing else happens.
+	// End is the result if nothing else happens.
 	End End `json:"end"`
-	// Notes say what the forecast does not know, in a line each.
+	// Notes describe what the prediction does not consider, one per line.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type Plan struct {
 	Steps     []Step `json:"steps,omitempty"`
 }
 
-// State is where an object stands.
+// State is the state of an object.
 type State string
 
 // The states.
@@ -48,9 +48,9 @@ const (
 )
 
 const (
-	// tick is how much time passes with each step of everybody.
+	// tick is how much time passes with each pass.
 	tick = time.Second
-	// horizon is how far a forecast looks ahead, mostPasses how often everybody acts at most.
+	// horizon is how far a prediction looks ahead; mostPasses is the maximum number of passes.
 	horizon    = 2 * time.Hour
 	mostPasses = 2000
 )
@@ -75,7 +75,7 @@ func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Cl
 	return f, nil
 }
 
-// settle lets everybody act until nothing happens any more, and says whether it came to that.
+// settle runs passes until nothing changes any more, and reports whether that state was reached.
 func (w *world) settle(ctx context.Context) (rest bool, err error) {
 	end := w.now.Add(horizon)
 	for range mostPasses {
@@ -97,7 +97,7 @@ func (w *world) settle(ctx context.Context) (rest bool, err error) {
 	return false, nil
 }
 
-// explain puts all plans into words.
+// explain describes all plans in words.
 func (w *world) explain() []Plan {
 	var all []Plan
 	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
@@ -109,7 +109,7 @@ func (w *world) explain() []Plan {
 	return all
 }
 
-// explainMachines puts together what all controllers plan for a MachineDeployment.
+// explainMachines combines what all controllers plan for a MachineDeployment.
 func (w *world) explainMachines(key string) Plan {
 	d := w.deployments[key]
 	p := Plan{Kind: "MachineDeployment", Namespace: d.Namespace, Name: d.Name, State: AtRest}
@@ -145,7 +145,7 @@ func (w *world) explainMachines(key string) Plan {
 	return p
 }
 
-// unsettled says that machines come or go.
+// unsettled reports whether machines are being created or deleted.
 func (w *world) unsettled(key string) bool {
 	r, ok := w.plans.reserve[key]
 	if !ok {
@@ -162,10 +162,10 @@ func (w *world) unsettled(key string) bool {
 	return n != pool.Visible(d)
 }
 
-// Machines are those of the View; the Plan has changes of that name.
+// Machines are those of the View; the Plan has changes of the same name.
 func (r reservePlan) Machines() []machinetaint.Machine { return r.View.Machines }
 
-// stopped says that a reserve does not get where it is wanted by itself, or not soon.
+// stopped reports whether a reserve does not reach its desired size by itself, or not soon.
 func stopped(r machinetaint.Report) bool {
 	switch r.Reason {
 	case reserve.AboveMax, reserve.CannotBeMade, reserve.Kept, reserve.Outranked, reserve.Unhealthy, reserve.Crowded,
@@ -195,7 +195,7 @@ func explainBalancer(b balancerPlan) Plan {
 	return p
 }
 
-// waitsFor says that a target is on its way though nothing is written at this moment.
+// waitsFor reports whether a target is on its way although nothing is written at this moment.
 func (p *Plan) waitsFor(s balancer.Share) {
 	if p.State == AtRest && s.Desired != s.Next {
 		p.State, p.Why = Moving, "target "+s.Name+" is in progress: replicas must become ready first"

@@ -71,8 +71,9 @@ func (w *world) advanceMachine(d *machine.MachineDeployment, m *mcm.Machine, rea
 	return true
 }
 
-// register makes the Node of a machine that has booted, like the one that shows what machines of its MachineDeployment are like,
-// else as the MachineClass promises, else like any of them.
+// register creates the Node of a machine that has booted: like the Node that shows what machines of
+// its MachineDeployment offer, otherwise as the MachineClass describes it, otherwise like any of
+// them.
 func (w *world) register(m *mcm.Machine, read func() pool.Snapshot) {
 	name := m.Labels[mcm.NodeLabelKey]
 	if !w.still.Target || name == "" || w.nodes["/"+name] != nil {
@@ -93,7 +94,8 @@ func (w *world) register(m *mcm.Machine, read func() pool.Snapshot) {
 	w.nodes[keyOf(node)] = node
 }
 
-// example is a Node like that of a new machine, nil where the MachineClass tells, or nothing does.
+// example returns a Node like that of a new machine, nil if the MachineClass describes it, or
+// nothing does.
 func example(s pool.Snapshot) *corev1.Node {
 	if s.Sample != nil || s.Allocatable != nil {
 		return s.Sample
@@ -128,7 +130,7 @@ func (w *world) deleteMachine(m *mcm.Machine) {
 	}
 }
 
-// evictedFrom says, on a pod of a forecast, of which MachineSet its machine was.
+// evictedFrom, on a pod of a prediction, names the MachineSet of its former machine.
 const evictedFrom = "forecast/evicted-from"
 
 func owningSet(m *mcm.Machine) string {

@@ -23,9 +23,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// manage is one pass of machine-controller-manager's controllers over what they see of each MachineDeployment.
+// manage runs one pass of machine-controller-manager's controllers for each MachineDeployment.
 func (w *world) manage(context.Context) (moved bool, again time.Duration, err error) {
-	if err := w.showReserve(); err != nil { // births are decided on it
+	if err := w.showReserve(); err != nil { // creations are decided by it
 		return false, 0, err
 	}
 	for _, d := range w.deployments.sorted() {
@@ -87,7 +87,8 @@ func (w *world) setPriorities(d *machine.MachineDeployment) (moved bool) {
 	return moved
 }
 
-// setsOf finds the MachineSet of the template, which is made if need be, and others that are in use.
+// setsOf returns the MachineSet of the template, which it creates if necessary, and others that are
+// in use.
 func (w *world) setsOf(d *machine.MachineDeployment, shown *mcm.MachineDeployment) (current *mcm.MachineSet, others []*mcm.MachineSet) {
 	sets, staying := w.sets.ownedBy(d.UID), map[string]int{}
 	for _, set := range sets {
@@ -123,7 +124,8 @@ func (w *world) newSet(d *machine.MachineDeployment) *mcm.MachineSet {
 	return set
 }
 
-// present are what machine-controller-manager counts of a MachineSet, in the order in which it would delete them.
+// present returns the machines of a MachineSet that machine-controller-manager counts, in the order
+// in which it would delete them.
 func (w *world) present(set *mcm.MachineSet) []*mcm.Machine {
 	var all []*mcm.Machine
 	for _, m := range w.machines.ownedBy(set.UID) {
@@ -167,8 +169,8 @@ func (w *world) scaleSet(d *machine.MachineDeployment, set *mcm.MachineSet, repl
 	return moved
 }
 
-// doomed says that a machine goes however many are wanted: it has failed, or was named before whoever names machines changed
-// replicas last.
+// doomed reports whether a machine is deleted whatever the replicas are: it has failed, or was
+// named before the last change of replicas by a client that names machines.
 func (w *world) doomed(d *machine.MachineDeployment, m *mcm.Machine) bool {
 	expiry := m.Status.CurrentStatus.PreserveExpiryTime
 	if m.Status.CurrentStatus.Phase == mcm.MachineFailed && (expiry == nil || !expiry.After(w.now)) {
@@ -178,7 +180,8 @@ func (w *world) doomed(d *machine.MachineDeployment, m *mcm.Machine) bool {
 	return err == nil && m.Annotations[machineutils.MachinePriority] == "1" && !named.After(w.lastChange(d))
 }
 
-// lastChange is when whoever names machines changed replicas last; now where that is not said.
+// lastChange returns when a client that names machines last changed replicas; now if that is not
+// recorded.
 func (w *world) lastChange(d *machine.MachineDeployment) time.Time {
 	if at, err := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]); err == nil {
 		return at
@@ -190,11 +193,13 @@ func frozen(d *machine.MachineDeployment, set *mcm.MachineSet) bool {
 	return d.Labels["freeze"] == "True" || set.Labels["freeze"] == "True"
 }
 
-// safetyDown is machine-controller-manager's default: how far below the number that froze it a MachineSet has to come.
+// safetyDown is machine-controller-manager's default: how far below the number that froze it a
+// MachineSet must fall.
 const safetyDown = 1
 
-// unfreezes reports whether machine-controller-manager, which looks every minute, is about to let a frozen MachineSet create machines again: there may have
-// been too many for a moment, as when many leave at once.
+// unfreezes reports whether machine-controller-manager, which checks every minute, is about to let
+// a frozen MachineSet create machines again. There may have been too many for a moment only, for
+// example when many leave at once.
 func (w *world) unfreezes(d *machine.MachineDeployment, set *mcm.MachineSet, replicas int) bool {
 	surge, _ := rolloutLimits(d, replicas)
 	if len(w.machines.ownedBy(set.UID)) > replicas+surge+w.safetyUp-safetyDown {
@@ -264,7 +269,7 @@ func (w *world) remove(m *mcm.Machine) {
 	w.machines[keyOf(m)] = m
 }
 
-// create makes a machine of a set, which serves or is in reserve from birth.
+// create creates a machine of a set. It serves or is in reserve from the beginning.
 func (w *world) create(d *machine.MachineDeployment, set *mcm.MachineSet) {
 	template := set.Spec.Template.DeepCopy()
 	m := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{

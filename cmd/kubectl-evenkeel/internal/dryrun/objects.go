@@ -19,29 +19,30 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Objects are all that a forecast is made of. Nothing in them is changed.
+// Objects are everything that a prediction is based on. None of them is changed.
 type Objects struct {
 	// At is when they were read.
 	At time.Time
 
-	// Those of the control cluster.
+	// Objects of the control cluster.
 	Deployments []*machine.MachineDeployment
 	Sets        []*mcm.MachineSet
 	Machines    []*mcm.Machine
 	Classes     []*mcm.MachineClass
 	Balancers   []*balancerapi.Balancer
 	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
-	// Workloads are what Balancers scale, by resource; machine-controller-manager's kinds are in the fields above. Own
-	// are the pods that these run, Autoscalers those of the control cluster.
+	// Workloads are what Balancers scale, by resource; machine-controller-manager's kinds are in
+	// the fields above. Own are the pods of these workloads, Autoscalers the autoscalers of the
+	// control cluster.
 	Workloads   map[schema.GroupVersionResource][]*unstructured.Unstructured
 	Own         []*corev1.Pod
 	Autoscalers []*autoscalingv2.HorizontalPodAutoscaler
-	// Garden says that a Gardener's kinds are served.
+	// Garden reports whether Gardener's kinds are served.
 	Garden            bool
 	Workers, Clusters []*unstructured.Unstructured
 
-	// Target says that there is a target cluster; the rest is of it. Where it is the control cluster too, Own are the same
-	// pods as Pods.
+	// Target reports whether there is a target cluster, to which the fields below belong. If it is
+	// also the control cluster, Own are the same pods as Pods.
 	Target         bool
 	Nodes          []*corev1.Node
 	Pods           []*corev1.Pod
@@ -53,6 +54,6 @@ type Objects struct {
 	Daemons        []*appsv1.DaemonSet
 	ReplicaSets    []*appsv1.ReplicaSet
 
-	// Missing says what could not be read, in a line each.
+	// Missing describes what could not be read, one per line.
 	Missing []string
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/controller"
 )
 
-// inOrder are machines in the order in which machine-controller-manager would delete them; which is its own code.
+// inOrder returns machines in the order in which machine-controller-manager would delete them, by
+// its own code.
 func inOrder(machines []*mcm.Machine) []*mcm.Machine {
 	machines = slices.Clone(machines)
 	sort.Stable(controller.ActiveMachines(machines))
@@ -41,10 +42,10 @@ func tiedMachines(machines []*mcm.Machine, cut int) []string {
 	return names
 }
 
-// ties are sets of machines of which some go, and nobody can say which.
+// ties are sets of machines of which some are deleted, but it is open which.
 type ties []map[string]bool
 
-// merge adds a set, and joins all sets that have a machine in common.
+// merge adds a set, and joins all sets that share a machine.
 func (t ties) merge(names []string) ties {
 	if len(names) == 0 {
 		return t

@@ -29,11 +29,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
 
-// patience bounds how long reading may take.
+// patience limits how long reading may take.
 const patience = 30 * time.Second
 
-// Read reads all that a forecast is made of, of one namespace or of all. What cannot be read is said in Missing; an error
-// is that MachineDeployments and Balancers cannot be.
+// Read reads everything for a prediction, of one namespace or of all. Missing describes what cannot
+// be read; it is an error only if MachineDeployments and Balancers cannot be read.
 func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -119,7 +119,7 @@ func (c Clients) readWorkloads(r *reading, namespace string) error {
 	return nil
 }
 
-// reading is lists under way.
+// reading is a number of lists in progress.
 type reading struct {
 	ctx     context.Context
 	o       Objects
@@ -131,7 +131,7 @@ type reading struct {
 	lines  []string
 }
 
-// needed says whether what is listed from now on is missed where it cannot be read.
+// needed sets whether it matters if the following lists cannot be read.
 func (r *reading) needed(is bool) { r.missed = is }
 
 func (r *reading) wait() { r.running.Wait() }
@@ -161,7 +161,7 @@ func (r *reading) addFailure(name string, err error, missed bool) {
 	}
 }
 
-// pageSize is how many objects are asked for at once.
+// pageSize is how many objects are requested at once.
 const pageSize = 250
 
 // listInto lists a resource in the background.
@@ -181,7 +181,7 @@ func listInto[T any](r *reading, client dynamic.Interface, resource schema.Group
 			return err
 		})
 		if err != nil {
-			*into = nil // a forecast of a part would be wrong
+			*into = nil // a prediction from a part would be wrong
 			r.addFailure(resource.Resource, err, missed)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// shelf holds objects of one kind by namespace and name. Objects are never changed, only replaced.
+// shelf contains objects of one kind by namespace and name. Objects are never changed, only
+// replaced.
 type shelf[T metav1.Object] map[string]T
 
 func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }

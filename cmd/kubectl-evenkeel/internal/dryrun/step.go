@@ -19,17 +19,17 @@ import (
 // Step is one write that a controller would make now.
 type Step struct {
 	Do Operation `json:"do"`
-	// On is a machine, a Node, a target, a cluster, an annotation; empty where it is the object itself.
+	// On is a machine, a Node, a target, a cluster or an annotation; empty for the object itself.
 	On   string `json:"on,omitempty"`
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	Why  string `json:"why,omitempty"`
 }
 
-// Operation is what is done.
+// Operation is the kind of write.
 type Operation string
 
-// What there is to do.
+// The operations.
 const (
 	Release    Operation = "release"
 	Hold       Operation = "hold"
@@ -44,7 +44,7 @@ const (
 	Bound      Operation = "bound"
 )
 
-// String is the step in plain words.
+// String describes the step in words.
 func (s Step) String() string {
 	text := map[Operation]string{
 		Release:    "release machine " + s.On + ": it serves",
@@ -65,7 +65,7 @@ func (s Step) String() string {
 	return text
 }
 
-// reserveSteps are those of a reserve.
+// reserveSteps returns the steps of a reserve.
 func reserveSteps(r reservePlan) []Step {
 	var steps []Step
 	d, change := r.Deployment(), r.Plan.Deployment
@@ -144,7 +144,7 @@ func appliedText(a reserve.Applied) string {
 	return fmt.Sprintf("%d with max %d", a.Excess, a.Max)
 }
 
-// zoneSteps are those that keep zones together.
+// zoneSteps returns the steps that keep zones even.
 func zoneSteps(d *machine.MachineDeployment, w balance.Write) []Step {
 	var steps []Step
 	if w.Replicas != nil {
@@ -155,7 +155,7 @@ func zoneSteps(d *machine.MachineDeployment, w balance.Write) []Step {
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.Annotations)) {
 		if !strings.HasPrefix(key, machine.AnnotationPrefix) {
-			continue // those of machine-controller-manager name the machine that goes
+			continue // machine-controller-manager's own steps name the machine that is deleted
 		}
 		steps = append(steps, Step{Do: Annotate, On: strings.TrimPrefix(key, machine.AnnotationPrefix), From: d.Annotations[key], To: w.Annotations[key], Why: w.Why})
 	}
@@ -165,7 +165,7 @@ func zoneSteps(d *machine.MachineDeployment, w balance.Write) []Step {
 	return steps
 }
 
-// balancerSteps are those of a Balancer.
+// balancerSteps returns the steps of a Balancer.
 func balancerSteps(b balancerPlan) []Step {
 	var steps []Step
 	_, asks := b.After(b.Plan)
@@ -175,7 +175,7 @@ func balancerSteps(b balancerPlan) []Step {
 	return steps
 }
 
-// raiseStep releases machines to pods that wait.
+// raiseStep releases machines to waiting pods.
 func raiseStep(replicas, by int, pods []string) Step {
 	return Step{Do: Replicas, From: fmt.Sprint(replicas), To: fmt.Sprint(replicas + by), Why: fmt.Sprintf("%d pods wait that machines in reserve can hold: %s", len(pods), strings.Join(pods, ", "))}
 }

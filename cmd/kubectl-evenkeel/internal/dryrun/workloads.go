@@ -49,7 +49,7 @@ func (w *world) lookAtBalancers(ctx context.Context) error {
 	return nil
 }
 
-// balance carries out what Balancers ask of their targets.
+// balance carries out the writes of Balancers to their targets.
 func (w *world) balance(ctx context.Context) (moved bool, again time.Duration, err error) {
 	if err := w.lookAtBalancers(ctx); err != nil {
 		return false, 0, err
@@ -94,7 +94,7 @@ func (w *world) balancerObjects() (balancer.Objects, error) {
 	return o, nil
 }
 
-// untyped are machine-controller-manager's objects as a Balancer sees them.
+// untyped returns machine-controller-manager's objects as a Balancer sees them.
 func (w *world) untyped(resource schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	switch resource.Resource {
 	case "machinedeployments":
@@ -121,7 +121,7 @@ func untyped[T metav1.Object](kind string, objects []T) ([]*unstructured.Unstruc
 	return all, nil
 }
 
-// scaleWorkload gives a workload as many replicas as a Balancer asks for.
+// scaleWorkload gives a workload as many replicas as a Balancer requests.
 func (w *world) scaleWorkload(ask balancer.Ask, blocked bool) {
 	key := ask.Object.Namespace + "/" + ask.Object.Name
 	switch ask.Object.Resource.GroupResource() {
@@ -143,7 +143,7 @@ func (w *world) scaleWorkload(ask balancer.Ask, blocked bool) {
 		return
 	}
 	object = object.DeepCopy()
-	set := func(value int64, fields ...string) { _ = unstructured.SetNestedField(object.Object, value, fields...) } // a map all the way
+	set := func(value int64, fields ...string) { _ = unstructured.SetNestedField(object.Object, value, fields...) } // a map at every level
 	set(ask.To, "spec", "replicas")
 	set(ask.To, "status", "replicas")
 	if !blocked {
@@ -189,10 +189,11 @@ func (w *world) resizePods(object *unstructured.Unstructured, more int, blocked 
 	}
 }
 
-// maxMade bounds how many pods and machines a forecast makes in all: each takes a few KiB, and users write any number of replicas.
+// maxMade limits how many pods and machines a prediction creates in total: each takes a few KiB,
+// and users can write any number of replicas.
 const maxMade = 2_000
 
-// followed returns how many more of what an object asks for there is room to make.
+// followed returns how many more of the requested objects can be created within the limit.
 func (w *world) followed(kind, key string, more int) int {
 	room := max(0, maxMade-w.begun)
 	if more > room {
@@ -213,7 +214,7 @@ func deletionRank(pod *corev1.Pod) int {
 	return 0
 }
 
-// podsOf are the live pods that a workload selects.
+// podsOf returns the live pods that a workload selects.
 func (w *world) podsOf(object *unstructured.Unstructured) []*corev1.Pod {
 	raw, _, _ := unstructured.NestedMap(object.Object, "spec", "selector")
 	parsed := &metav1.LabelSelector{}
@@ -262,7 +263,7 @@ func (w *world) releaseForPods(context.Context) (moved bool, again time.Duration
 	return moved, 0, nil
 }
 
-// bindTo has the pods of a raise go to the machines that are released for them.
+// bindTo binds the pods of a raise to the machines that are released for them.
 func (w *world) bindTo(r release.Raise) {
 	for i, key := range r.For {
 		pod := w.pods[key]

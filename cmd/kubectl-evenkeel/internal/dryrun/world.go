@@ -27,30 +27,31 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Settings are what the controllers are told by flags.
+// Settings are the values of the controllers' flags.
 type Settings struct {
 	Reserve machinetaint.Settings
 	Zones   balance.Settings
-	// Instant says that reserve is released to pods that wait, by these rules.
+	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool
 	Release release.Settings
 }
 
-// world is what there is, and who acts in it. Nothing of it is anywhere else.
+// world contains all objects and all actors. It exists only in memory.
 type world struct {
 	still Objects
 	now   time.Time
 	made  int
-	// begun counts the pods and machines that were made here.
+	// begun counts the pods and machines that were created here.
 	begun int
-	// safetyUp is machine-controller-manager's.
+	// safetyUp is machine-controller-manager's flag.
 	safetyUp int
 
 	deployments shelf[*machine.MachineDeployment]
 	sets        shelf[*mcm.MachineSet]
 	machines    shelf[*mcm.Machine]
 	nodes       shelf[*corev1.Node]
-	// pods are the target cluster's, own the control cluster's; the same where that is one.
+	// pods are the target cluster's, own the control cluster's; they are the same if there is only
+	// one cluster.
 	pods, own shelf[*corev1.Pod]
 	balancers shelf[*balancerapi.Balancer]
 	workloads map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]
@@ -60,16 +61,17 @@ type world struct {
 	shares  *balancer.Preview
 	release *release.Preview
 
-	// unmade says how making machines fails, by MachineDeployment; born are those made here.
+	// unmade contains the error of creating machines, by MachineDeployment; born contains the
+	// machines created here.
 	unmade map[string]mcm.LastOperation
 	born   map[string]bool
 	ties   ties
 	notes  map[string]bool
-	// plans are what was decided the last time.
+	// plans are the last decisions.
 	plans plans
 }
 
-// plans are one of each controller's, for what there is now.
+// plans contains the plans of each controller for the present state.
 type plans struct {
 	reserve  map[string]reservePlan
 	zones    map[string]zonesPlan
@@ -92,7 +94,7 @@ type balancerPlan struct {
 	balancer.Plan
 }
 
-// newWorld begins with what was read.
+// newWorld returns the state that was read.
 func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	w := &world{
 		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: newShelf(o.Deployments), sets: newShelf(o.Sets), machines: newShelf(o.Machines), nodes: newShelf(o.Nodes),
@@ -144,7 +146,7 @@ func (w *world) findFailingPools() {
 
 func (w *world) addNote(format string, args ...any) { w.notes[fmt.Sprintf(format, args...)] = true }
 
-// machinesOf are the machines of a MachineDeployment.
+// machinesOf returns the machines of a MachineDeployment.
 func (w *world) machinesOf(d *machine.MachineDeployment) []*mcm.Machine {
 	var all []*mcm.Machine
 	for _, set := range w.sets.ownedBy(d.UID) {
@@ -160,7 +162,7 @@ func (w *world) snapshot(d *machine.MachineDeployment) pool.Snapshot {
 	}), w.now)
 }
 
-// version is a new resourceVersion: plans name things by them.
+// version returns a new resourceVersion, because plans refer to objects by version.
 func (w *world) version() string {
 	w.made++
 	return strconv.Itoa(1_000_000_000 + w.made)
@@ -187,7 +189,7 @@ func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, e
 	return moved, again, nil
 }
 
-// planAll plans for all controllers and carries out nothing.
+// planAll makes the plans of all controllers and carries out nothing.
 func (w *world) planAll(ctx context.Context) error {
 	return errors.Join(w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
 }
@@ -204,7 +206,7 @@ func (w *world) lookAtZones() error {
 	return nil
 }
 
-// spread carries out what keeps zones together.
+// spread carries out the plans that keep zones even.
 func (w *world) spread(context.Context) (moved bool, again time.Duration, err error) {
 	if err := w.lookAtZones(); err != nil {
 		return false, 0, err
@@ -260,7 +262,7 @@ func (w *world) lookAtReserves() error {
 	return nil
 }
 
-// reserve carries out what keeps the reserve of each MachineDeployment.
+// reserve carries out the plan for the reserve of each MachineDeployment.
 func (w *world) reserve(context.Context) (moved bool, again time.Duration, err error) {
 	if err := w.lookAtReserves(); err != nil {
 		return false, 0, err

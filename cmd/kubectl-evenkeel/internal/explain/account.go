@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says of one object why it is as it is: which numbers and which law lead there, and what happens next
-// and when. What comes next is asked of the controllers' own plans; it is not told from memory.
+// Package explain explains why an object is as it is: the numbers and the law that lead to its
+// state, and what happens next and when. What happens next comes from the controllers' own plans.
 package explain
 
 import (
@@ -19,19 +19,19 @@ import (
 
 // Account is an explanation.
 type Account struct {
-	// Title is the object and what it is doing.
+	// Title names the object and what it is doing.
 	Title string
 	Facts []Fact
-	// Why are sentences, Next what happens from here on; both in the order to read them.
+	// Why contains sentences about the state, Next about what happens next; both in reading order.
 	Why, Next []string
-	// See are pages with more.
+	// See lists pages with more information.
 	See []string
 }
 
 // Fact is one thing about the object.
 type Fact struct{ Name, Value string }
 
-// ErrNotFound says that there is no such object, ErrAmbiguous that several namespaces have one.
+// ErrNotFound means that there is no such object, ErrAmbiguous that several namespaces have one.
 var (
 	ErrNotFound  = errors.New("not found")
 	ErrAmbiguous = errors.New("choose a namespace with -n")

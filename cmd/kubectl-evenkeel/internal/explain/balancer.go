@@ -17,7 +17,7 @@ import (
 // recoveryDelay is the default of spec.policy.fallback.recoveryDelaySeconds.
 const recoveryDelay = 30 * time.Second
 
-// Balancer explains one.
+// Balancer explains a Balancer.
 func Balancer(o overview.Objects, name string) (Account, error) {
 	b, err := findObject(o.Balancers, "balancer", name, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func targetText(t overview.Target) string {
 	return text
 }
 
-// policy says in a sentence how replicas are split.
+// policy describes in a sentence how replicas are distributed.
 func policy(b *v1alpha1.Balancer) string {
 	p := b.Spec.Policy
 	switch {
@@ -82,7 +82,7 @@ func policy(b *v1alpha1.Balancer) string {
 	return "All targets get the same; the limits of targets take precedence."
 }
 
-// complain repeats what conditions say that are as they should not be.
+// complain repeats the messages of conditions that report a problem.
 func complain(a *Account, conditions []metav1.Condition, bad map[string]metav1.ConditionStatus) {
 	said := map[string]bool{}
 	for _, c := range conditions {
@@ -93,7 +93,7 @@ func complain(a *Account, conditions []metav1.Condition, bad map[string]metav1.C
 	}
 }
 
-// explainTarget says what a target waits for.
+// explainTarget describes what a target waits for.
 func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, now time.Time) {
 	switch {
 	case t.Message != "":
@@ -112,7 +112,7 @@ func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, no
 	}
 }
 
-// startup is how long a replica may take to start.
+// startup returns how long a replica may take to start.
 func startup(f *v1alpha1.Fallback) (time.Duration, bool) {
 	switch {
 	case f.StartupTimeoutSeconds != nil:
@@ -123,7 +123,8 @@ func startup(f *v1alpha1.Fallback) (time.Duration, bool) {
 	return 0, false
 }
 
-// recovery is how long replicas have to be ready before they count: it doubles with each block in a row, up to 32 times.
+// recovery returns how long replicas must be ready before they count. It doubles with each
+// consecutive block, up to 32 times.
 func recovery(f *v1alpha1.Fallback, blocks int32) time.Duration {
 	delay := recoveryDelay
 	if f != nil && f.RecoveryDelaySeconds != nil {

@@ -76,7 +76,7 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 	}
 }
 
-// deploymentWhy says where the excess comes from, and how the reserve stands.
+// deploymentWhy describes where the excess comes from, and the state of the reserve.
 func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	share, bounds := d.Annotations[v1alpha1.ShareAnnotation], d.Annotations[v1alpha1.BoundsAnnotation]
 	switch {
@@ -106,7 +106,7 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	}
 }
 
-// deploymentNext says what the controller is about to do.
+// deploymentNext describes what the controller is about to do.
 func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 	for _, move := range plan.Rule.Moves {
 		verb := "is about to serve"
@@ -144,7 +144,7 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 	}
 }
 
-// changes says what raising replicas and lowering the excess would do.
+// changes describes the effect of raising replicas, and of lowering the excess.
 func changes(a *Account, o *oracle, z overview.Zone) error {
 	if releases := o.releases(); len(releases) > 0 {
 		a.addNext("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows (law 2).", releases[0])

@@ -61,7 +61,7 @@ func clusterText(c v1alpha1.ClusterStatus) string {
 	return text
 }
 
-// explainCluster says what a cluster waits for, and until when.
+// explainCluster describes what a cluster waits for, and until when.
 func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSpec, c v1alpha1.ClusterStatus, now time.Time) {
 	rebalance, joining := v1alpha1.Rebalance{}, v1alpha1.Joining{}
 	if spec.Rebalance != nil {
@@ -104,7 +104,7 @@ func addSeconds(at *metav1.Time, seconds *int32, otherwise int32) time.Time {
 	return at.Add(time.Duration(*seconds) * time.Second)
 }
 
-// unreachable says what becomes of the share of a cluster out of reach.
+// unreachable describes what happens to the share of an unreachable cluster.
 func unreachable(u *v1alpha1.Unreachable, c v1alpha1.ClusterStatus, now time.Time) string {
 	since := ""
 	if c.UnreachableSince != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// machine is all that an explanation of one rests on.
+// machine is everything that an explanation of one machine is based on.
 type machine struct {
 	overview.Machine
 	object  *mcm.Machine
@@ -27,7 +27,7 @@ type machine struct {
 	objects overview.Objects
 }
 
-// Machine explains one.
+// Machine explains a Machine.
 func Machine(o overview.Objects, name string) (Account, error) {
 	object, err := findObject(o.Machines, "machine", name, o)
 	if err != nil {
@@ -48,7 +48,7 @@ func Machine(o overview.Objects, name string) (Account, error) {
 	return m.account()
 }
 
-// deploymentOf is the MachineDeployment of a machine, nil where there is none.
+// deploymentOf returns the MachineDeployment of a machine, nil if there is none.
 func deploymentOf(o overview.Objects, m *mcm.Machine) *v1alpha1.MachineDeployment {
 	set := metav1.GetControllerOfNoCopy(m)
 	if set == nil {
@@ -66,7 +66,7 @@ func deploymentOf(o overview.Objects, m *mcm.Machine) *v1alpha1.MachineDeploymen
 	return nil
 }
 
-// zoneOf is how a MachineDeployment is shown.
+// zoneOf returns a MachineDeployment as the overview shows it.
 func zoneOf(o overview.Objects, d *v1alpha1.MachineDeployment) overview.Zone {
 	for _, p := range overview.New(o).Pools {
 		for _, z := range p.Zones {
@@ -98,7 +98,7 @@ func (m machine) account() (Account, error) {
 	return a, nil
 }
 
-// because says what makes it what it is.
+// because describes what put it into its state.
 func (m machine) because(a *Account) {
 	marked := m.object.Annotations[v1alpha1.ReserveAnnotation] != ""
 	switch m.State {
@@ -124,7 +124,7 @@ func (m machine) because(a *Account) {
 	}
 }
 
-// leaving says who sent it.
+// leaving describes what caused its deletion.
 func (m machine) leaving() string {
 	o := m.object
 	switch {
@@ -140,7 +140,7 @@ func (m machine) leaving() string {
 	return "Its MachineDeployment names it in the annotation " + machineutils.TriggerDeletionByMCM + ", as cluster-autoscaler does."
 }
 
-// planned says what is about to happen to it.
+// planned describes what is about to happen to it.
 func (m machine) planned(a *Account, plan machinetaint.Plan) {
 	for _, move := range plan.Rule.Moves {
 		switch {
@@ -170,7 +170,8 @@ func (m machine) planned(a *Account, plan machinetaint.Plan) {
 	}
 }
 
-// inLine says which place it has among those that serve next, and among those that go.
+// inLine describes its position among the machines that are released next, and among those that are
+// deleted next.
 func (m machine) inLine(a *Account) error {
 	if m.State != overview.ReserveReady && m.State != overview.ReserveBooting {
 		if m.State == overview.Working {
@@ -188,7 +189,7 @@ func (m machine) inLine(a *Account) error {
 	return err
 }
 
-// numbers of a MachineDeployment in one line.
+// numbers returns the numbers of a MachineDeployment in one line.
 func numbers(z overview.Zone) string {
 	text := "R " + strconv.Itoa(z.Replicas) + ", X " + strconv.Itoa(z.Excess) + ", A " + strconv.Itoa(z.Applied)
 	if z.Bounds != nil {
@@ -197,7 +198,7 @@ func numbers(z overview.Zone) string {
 	return text
 }
 
-// priorities say what a deletion priority means.
+// priorities explain the values of the deletion priority.
 func priorities(n int) string {
 	switch n {
 	case 1:

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// oracle asks the controller of the reserve what it would do, now or if something were different.
+// oracle asks the reserve's controller what it would do, now or after a change.
 type oracle struct {
 	objects    overview.Objects
 	deployment *v1alpha1.MachineDeployment
@@ -61,17 +61,19 @@ func (o *oracle) currentPlan() (machinetaint.Plan, error) {
 	return o.planWith(func(*v1alpha1.MachineDeployment) {})
 }
 
-// releases are the machines in reserve in the order in which they would serve if replicas were raised.
+// releases returns the machines in reserve in the order in which they would be released if replicas
+// were raised.
 func (o *oracle) releases() []string {
 	all := o.objects
 	s := pool.Read(o.deployment, pool.NewList(pool.Objects{Sets: all.Sets, Machines: all.Machines, Nodes: all.Nodes, Pods: all.Pods}), all.At)
 	return reserve.ReleaseOrder(reserve.ViewOf(s), s.Workload+len(s.Machines))
 }
 
-// mostVictims bounds how far ahead one looks.
+// mostVictims limits how far ahead to look.
 const mostVictims = 8
 
-// victims are the machines in the order in which they would go if the excess fell.
+// victims returns the machines in the order in which they would be deleted if the excess were
+// lowered.
 func (o *oracle) victims(z overview.Zone) ([]string, error) {
 	var names []string
 	for n := 1; n <= min(z.Excess, mostVictims); n++ {

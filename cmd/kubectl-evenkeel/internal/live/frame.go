@@ -32,7 +32,7 @@ func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) 
 	return b.String(), offset
 }
 
-// What takes a terminal to its upper left corner, and empties the rest of a line and of the screen.
+// Escape sequences: to the upper left corner, and to clear the rest of a line and of the screen.
 const (
 	home       = "\x1b[H"
 	clearLine  = "\x1b[K"

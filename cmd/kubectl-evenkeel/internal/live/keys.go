@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// readKeys sends the keys that are typed, until ctx or the reader ends.
+// readKeys sends the keys that are pressed, until ctx or the reader ends.
 func readKeys(ctx context.Context, in io.Reader) <-chan string {
 	keys := make(chan string)
 	go func() {
@@ -54,5 +54,5 @@ func (v *View) handleKey(key string) (quit bool) {
 	return false
 }
 
-// end is further than anything reaches.
+// end is beyond any content.
 const end = 1 << 30

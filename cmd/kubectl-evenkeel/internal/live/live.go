@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live shows an overview on a terminal for as long as somebody looks, and leaves the terminal as it was.
+// Package live shows an overview on a terminal until the user quits, and then restores the
+// terminal.
 package live
 
 import (
@@ -16,23 +17,25 @@ import (
 )
 
 const (
-	// pace bounds how often is drawn because something has changed.
+	// pace is the minimum time between two frames after changes.
 	pace = 500 * time.Millisecond
-	// beat is how often is looked whether the screen has another size.
+	// beat is how often the size of the screen is checked.
 	beat = 250 * time.Millisecond
-	// rest is how often is drawn though nothing has changed: what takes too long shows by itself.
+	// rest is how often a frame is drawn without a change, so that durations are up to date.
 	rest = 5 * time.Second
 )
 
-// View is what is shown, and where.
+// View defines what is shown, and where.
 type View struct {
-	// Look makes an overview; Changed has something when the next would differ.
+	// Look returns an overview. Changed has a value when the next one would differ.
 	Look    func() overview.Overview
 	Changed <-chan struct{}
-	// Keys are what is typed. It is read until it ends or the process does: a read of a terminal cannot be called off.
+	// Keys is the input. It is read until it ends or the process does, because a read from a
+	// terminal cannot be canceled.
 	Keys io.Reader
 	Out  io.Writer
-	// Size of the screen in columns and lines; asked again and again, since it may change.
+	// Size returns the size of the screen in columns and lines. It is called repeatedly, because
+	// the size may change.
 	Size  func() (columns, lines int)
 	Style screen.Style
 	Clock clock.WithTicker
@@ -45,13 +48,13 @@ type View struct {
 	last    string
 }
 
-// What makes a terminal show a second screen without a cursor, and the first one again.
+// Escape sequences: to a second screen without a cursor, and back.
 const (
 	enter = "\x1b[?1049h\x1b[?25l"
 	leave = "\x1b[?25h\x1b[?1049l"
 )
 
-// Run draws the overview until q or Ctrl-C is typed, or ctx ends.
+// Run draws the overview until q or Ctrl-C is pressed, or ctx ends.
 func (v *View) Run(ctx context.Context) (err error) {
 	if _, err := io.WriteString(v.Out, enter); err != nil {
 		return fmt.Errorf("write to the terminal: %w", err)

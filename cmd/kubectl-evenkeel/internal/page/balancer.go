@@ -8,20 +8,21 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// balancer is a Balancer as it is drawn.
+// balancer is a Balancer as the page shows it.
 type balancer struct {
 	overview.Balancer
 	Rows []share
 }
 
-// share is one line of a Balancer or a federated autoscaler: what a target or a cluster has, out of what it may have.
+// share is one line of a Balancer or a federated autoscaler: what a target or a cluster has, of its
+// maximum.
 type share struct {
 	Name  string
 	Scale bar
-	// Numbers say in words what the bar shows, Range what it may have at least and at most.
+	// Numbers describes the bar in words, Range the minimum and the maximum.
 	Ready, Current, Wanted int
 	Range                  string
-	// Why says what is wrong; empty where nothing is.
+	// Why describes a problem; empty if there is none.
 	Why string
 }
 
@@ -64,7 +65,7 @@ func (s *share) drawBar() {
 	s.Scale.addMark("wanted", s.Wanted)
 }
 
-// federated is a federated autoscaler as it is drawn.
+// federated is a federated autoscaler as the page shows it.
 type federated struct {
 	overview.Federated
 	Rows []share

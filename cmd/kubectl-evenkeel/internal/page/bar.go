@@ -4,15 +4,15 @@ package page
 
 import "strconv"
 
-// bar is a horizontal scale from zero with filled parts and marks. Positions are percentages, so that it is as wide
-// as there is room.
+// bar is a horizontal scale from zero with filled parts and marks. Positions are percentages, so
+// that the bar can have any width.
 type bar struct {
 	end   int
 	Parts []part
 	Marks []mark
 }
 
-// part is a filled piece of a bar. Class says what it stands for.
+// part is a filled part of a bar. Class defines its meaning.
 type part struct{ Class, X, Width string }
 
 // mark is a line across a bar.

@@ -11,14 +11,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How often the timeline goes on where nothing changes: twice per step, so that no step is left out.
+// How often the timeline advances if nothing changes: twice per step, so that no step is left out.
 const beat = step / 2
 
-// sceneFeed holds the newest scene and wakes its readers when there is a newer one.
+// sceneFeed contains the newest scene and wakes its readers when there is a newer one.
 type sceneFeed struct {
 	source Source
 	clock  clock.WithTicker
-	// pace is the least time between two scenes.
+	// pace is the minimum time between two scenes.
 	pace time.Duration
 
 	mu sync.Mutex
@@ -53,7 +53,7 @@ func (b *sceneFeed) run(ctx context.Context) {
 	}
 }
 
-// waitPace waits for as long as the pace says, or until ctx ends; then it returns false.
+// waitPace waits for the pace, or until ctx ends; then it returns false.
 func (b *sceneFeed) waitPace(ctx context.Context) bool {
 	timer := b.clock.NewTimer(b.pace)
 	defer timer.Stop()
@@ -79,7 +79,8 @@ func (b *sceneFeed) newest() (*scene, <-chan struct{}) {
 	return b.now, b.newer
 }
 
-// scenes are the newest scene, then each one that is newest when the caller comes back for it, until ctx ends.
+// scenes yields the newest scene, then again the newest one each time the caller is ready, until
+// ctx ends.
 func (b *sceneFeed) scenes(ctx context.Context) iter.Seq[*scene] {
 	return func(yield func(*scene) bool) {
 		var last *scene

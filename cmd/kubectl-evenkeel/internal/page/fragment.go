@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// fragment is a section of the page: an element with this id, whose HTML is replaced where it differs.
+// fragment is a section of the page: an element with this id, whose HTML is replaced when it
+// changes.
 type fragment struct {
 	ID   string
 	HTML template.HTML
@@ -76,7 +77,7 @@ func (d *drawer) render(id, name string, shown any) {
 		d.err = fmt.Errorf("draw %s: %w", id, err)
 		return
 	}
-	// A template made this, which escaped everything it was given.
+	// A template produced this, and escaped all its input.
 	d.fragments = append(d.fragments, fragment{id, template.HTML(strings.TrimSpace(text.String()))})
 }
 

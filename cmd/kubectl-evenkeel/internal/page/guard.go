@@ -8,11 +8,12 @@ import (
 	"slices"
 )
 
-// policy lets a browser load what comes from this server and nothing else, and lets nobody frame the page.
+// policy lets a browser load only content from this server, and forbids framing the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guarded keeps laws 1 to 3: it answers GET alone, and alone to pages that this server sent or a person who opens one.
+// guarded enforces laws 1 to 3: it answers only GET, and only requests from pages of this server,
+// or from a user who opens a page.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -36,8 +37,8 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// loopback tells whether a Host names this machine and nothing that a name server decides. Its port is left open: a
-// tunnel may end at another one.
+// loopback reports whether a Host is an address of this machine that no name server decides. The
+// port may be different, because a tunnel may end at another one.
 func loopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -46,8 +47,8 @@ func loopback(host string) bool {
 	return slices.Contains([]string{"127.0.0.1", "localhost", "::1", "[::1]"}, name)
 }
 
-// foreign tells whether a page of another origin makes the request. A link to this page may be followed from anywhere:
-// who holds the link learns nothing by that.
+// foreign reports whether a page of another origin makes the request. A link to this page may be
+// followed from anywhere, because the site with the link learns nothing from that.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return true

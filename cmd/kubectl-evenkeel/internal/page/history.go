@@ -12,9 +12,9 @@ import (
 const (
 	// How far back the timeline goes.
 	span = time.Hour
-	// What one step of the timeline stands for.
+	// The duration of one step of the timeline.
 	step = 10 * time.Second
-	// How many steps the timeline has.
+	// The number of steps of the timeline.
 	steps = int(span / step)
 )
 
@@ -23,17 +23,18 @@ type sample struct {
 	// at is when the step begins.
 	at               time.Time
 	replicas, excess int
-	// ready is the fewest, waiting the most that were seen during the step: what lasted a moment shows. Waiting is -1
-	// where pods could not be read.
+	// ready is the lowest, waiting the highest number that was seen during the step, so that short
+	// events are visible. Waiting is -1 if pods could not be read.
 	ready, waiting int
 }
 
-// history is the last hour in steps, the oldest first. Steps during which nothing was read are left out.
+// history contains the last hour in steps, the oldest first. Steps in which nothing was read are
+// left out.
 type history struct {
 	// since is when the first overview was read.
 	since time.Time
 	past  []sample
-	// now is the newest overview alone, without the worst of its step.
+	// now is the newest overview itself, not the extreme values of its step.
 	now sample
 }
 

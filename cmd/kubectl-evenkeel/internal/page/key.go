@@ -11,8 +11,8 @@ import (
 	"net/http"
 )
 
-// key opens one server's page. Every user of this machine can connect to the port; only the one who started the server sees the
-// address with the key.
+// key opens one server's page. Every user of this machine can connect to the port; only the user
+// who started the server sees the address with the key.
 type key string
 
 // parameter carries the key in the address, the first time.
@@ -24,8 +24,8 @@ func newKey() key {
 	return key(base64.RawURLEncoding.EncodeToString(random))
 }
 
-// cookie returns the name of the cookie that holds the key. Browsers send a cookie to all ports of a host, so each server has a name
-// of its own. The name does not reveal the key.
+// cookie returns the name of the cookie with the key. Browsers send a cookie to all ports of a
+// host, so each server uses a different name. The name does not reveal the key.
 func (k key) cookie() string {
 	sum := sha256.Sum256([]byte(k))
 	return "evenkeel-" + hex.EncodeToString(sum[:6])
@@ -35,13 +35,14 @@ func (k key) matches(shown string) bool {
 	return subtle.ConstantTimeCompare([]byte(k), []byte(shown)) == 1
 }
 
-// before answers those who have the key, and moves it from the address to a cookie.
+// before admits only requests with the key, and moves the key from the address to a cookie.
 func (k key) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(k.cookie())
 		switch {
 		case r.URL.Path == "/" && k.matches(r.URL.Query().Get(parameter)):
-			// Lax: a strict cookie is not sent when the link was followed from another site or from a file.
+			// Lax: a strict cookie is not sent if the link was followed from another site or from a
+			// file.
 			http.SetCookie(w, &http.Cookie{Name: k.cookie(), Value: string(k), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 		case err == nil && k.matches(cookie.Value):

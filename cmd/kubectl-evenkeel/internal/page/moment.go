@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// moment shows a time in the zone of this machine, which is the reader's. An unknown time shows nothing.
+// moment formats a time in the time zone of this machine, which is also the user's. An unknown time
+// is empty.
 func moment(t time.Time) template.HTML { return shownTime(`<time`, t, time.DateTime) }
 
-// timeOfDay is enough for what was less than a day ago.
+// timeOfDay is enough for a time less than a day ago.
 func timeOfDay(t time.Time) template.HTML { return shownTime(`<time`, t, time.TimeOnly) }
 
 // timeAgo renders a time; the script of the page shows how long ago it is.

@@ -10,7 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// pool is a pool as it is drawn.
+// pool is a pool as the page shows it.
 type pool struct {
 	ID, Namespace, Name, Asked    string
 	Replicas, Excess, Ready, Skew int
@@ -34,11 +34,11 @@ func newPool(p overview.Pool) pool {
 	return shown
 }
 
-// zone is a MachineDeployment as it is drawn.
+// zone is a MachineDeployment as the page shows it.
 type zone struct {
 	overview.Zone
 	Namespace, Pool, Href, Place string
-	// Wish is the excess as it was written; empty where that is the number itself.
+	// Wish is the excess as it was written; empty if that is the number itself.
 	Wish   string
 	Counts []count
 	Scale  bar
@@ -51,8 +51,8 @@ type count struct {
 	N     int
 }
 
-// newZone draws a zone with tiles of the size that the largest zone beside it needs, on a scale with the end that the
-// widest needs, so that zones compare.
+// newZone returns a zone with tiles of the size that the largest zone beside it needs, on a common
+// scale, so that zones can be compared.
 func newZone(p overview.Pool, z overview.Zone, most, end int) zone {
 	shown := zone{
 		Zone: z, Namespace: p.Namespace, Pool: p.Name, Place: z.Zone, Href: zoneHref(p.Namespace, z.Name), Scale: zoneScale(z, end),
@@ -76,7 +76,7 @@ func zoneHref(namespace, name string) string {
 	return "/zone/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }
 
-// zoneEnd is the largest number that a zone's scale has to show.
+// zoneEnd returns the largest number that a zone's scale must show.
 func zoneEnd(z overview.Zone) int {
 	end := z.Replicas + max(z.Excess, z.Applied)
 	if z.Bounds != nil {
@@ -85,7 +85,7 @@ func zoneEnd(z overview.Zone) int {
 	return end
 }
 
-// zoneScale shows replicas and excess within bounds.
+// zoneScale returns a scale with replicas and excess within bounds.
 func zoneScale(z overview.Zone, end int) bar {
 	b := newBar(end)
 	b.addPart("replicas", 0, z.Replicas)

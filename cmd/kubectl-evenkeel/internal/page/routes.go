@@ -15,7 +15,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// handler answers what a browser may ask for.
+// handler serves all paths.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.everything)
@@ -33,9 +33,9 @@ func (s *Server) machines(w http.ResponseWriter, r *http.Request) {
 
 // document is a whole page.
 type document struct {
-	// Name is what the page shows of, Object what of it; empty for everything.
+	// Name is the name of what the page shows, Object the object; empty for everything.
 	Name, Object string
-	// Stream is where updates come from.
+	// Stream is the path of the updates.
 	Stream    string
 	Fragments []fragment
 }
@@ -65,12 +65,13 @@ func (s *Server) writePage(w http.ResponseWriter, r *http.Request, v view, fragm
 	if len(fragments) == 0 {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	// The page may have waited for its first overview; only the writing is limited. An error means that the browser went away.
+	// The page may have waited for its first overview, so only the write has a deadline. An error
+	// means that the browser has disconnected.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, _ = text.WriteTo(w)
 }
 
-// stream is where a view's updates come from.
+// stream returns the path of a view's updates.
 func (v view) stream() string {
 	if v == (view{}) {
 		return "/events"

@@ -8,12 +8,12 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// view is what a browser looks at: one MachineDeployment, or everything where it has no name.
+// view is what a browser shows: one MachineDeployment, or everything if the name is empty.
 type view struct {
 	namespace, name string
 }
 
-// scene is what there is to see at one instant. Each view of it is drawn once, when somebody looks.
+// scene is the state at one instant. Each of its views is drawn once, when a browser requests it.
 type scene struct {
 	overview overview.Overview
 	past     history
@@ -32,7 +32,7 @@ func newScene(o overview.Overview, past history) *scene {
 	return &scene{overview: o, past: past, drawn: map[view]drawing{}}
 }
 
-// fragments draws a view. It is nil where the view's object does not exist.
+// fragments draws a view. It returns nil if the view's object does not exist.
 func (s *scene) fragments(v view) ([]fragment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,23 +16,26 @@ import (
 )
 
 const (
-	// Pace is how often the page is drawn again at most: often enough to seem at once, seldom enough to cost little.
+	// Pace is the minimum time between two renderings of the page: short enough to seem immediate,
+	// long enough to be cheap.
 	Pace = 250 * time.Millisecond
-	// How long a client may take to send a request: a bound on what a slow one can hold.
+	// How long a client may take to send a request, which limits what a slow client can hold.
 	headerTimeout = 5 * time.Second
-	// How long a browser may take to accept an answer or an update. It asks again by itself where a stream has ended.
+	// How long a browser may take to receive a response or an update. It reconnects by itself when
+	// a stream has ended.
 	writeTimeout = 10 * time.Second
 	// How long a connection may be idle between two requests.
 	idleTimeout = 2 * time.Minute
-	// How long the headers of a request may be, in bytes: an address and some cookies of other servers of this host.
+	// The maximum size of the headers of a request, in bytes: an address and cookies of other
+	// servers on this host.
 	headerBytes = 32 << 10
-	// How long requests under way may take to end once the page stops.
+	// How long requests in flight may take once the page stops.
 	drainTimeout = time.Second
 )
 
 // Server serves the page.
 type Server struct {
-	// name is what the page shows of, such as a context of a kubeconfig.
+	// name is what the page shows, such as a context of a kubeconfig.
 	name  string
 	board *sceneFeed
 	key   key
@@ -43,12 +46,12 @@ func New(name string, source Source, clock clock.WithTicker, pace time.Duration)
 	return &Server{name: name, board: newBoard(source, clock, pace), key: newKey()}
 }
 
-// Address returns what to open in a browser. Whoever knows it sees the page.
+// Address returns the address to open in a browser. Everyone who knows it can see the page.
 func (s *Server) Address(listener net.Listener) string {
 	return "http://" + listener.Addr().String() + "/?" + parameter + "=" + string(s.key)
 }
 
-// Listen takes a port of this machine that no other machine can reach. Port 0 is a free one.
+// Listen opens a port that no other machine can reach. Port 0 means a free port.
 func Listen(ctx context.Context, port int) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -57,7 +60,7 @@ func Listen(ctx context.Context, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve answers on the listener until ctx ends, and closes it.
+// Serve serves on the listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -76,7 +79,7 @@ func (s *Server) server(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler: s.handler(), MaxHeaderBytes: headerBytes,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		// Streams end with ctx: a shutdown would wait for them.
+		// Streams end with ctx; otherwise, a shutdown would wait for them.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 }
@@ -88,7 +91,7 @@ func shutdownAfter(ctx context.Context, server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
-		// What is left is cut off: there is nothing to lose in a page that is read.
+		// The remaining requests are canceled, which is harmless for a read-only page.
 		_ = server.Close()
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// update is what a browser is told: which fragments there are, in their order, and those that it does not have yet.
+// update is sent to a browser: the names of all fragments in order, and the fragments that it does
+// not have yet.
 type update struct {
 	Order     []string                 `json:"order"`
 	Fragments map[string]template.HTML `json:"fragments"`
 }
 
-// stream sends a view's updates for as long as the browser looks.
+// stream sends a view's updates until the browser disconnects.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	v := view{r.URL.Query().Get("namespace"), r.URL.Query().Get("name")}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -38,7 +39,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newUpdate says what makes the old fragments the new ones.
+// newUpdate returns the update from the old fragments to the new ones.
 func newUpdate(before, after []fragment) update {
 	u := update{Order: make([]string, len(after)), Fragments: map[string]template.HTML{}}
 	for i, f := range after {
@@ -54,7 +55,8 @@ func newUpdate(before, after []fragment) update {
 // the last one.
 func sendEvent(w http.ResponseWriter, u update) error {
 	var data bytes.Buffer
-	// The page's script parses this as JSON, never as HTML: to escape it twice would only make it longer.
+	// The page's script parses this as JSON, never as HTML: escaping it again would only make it
+	// longer.
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(u); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// tiles are machines as squares, row by row. Their sizes are in CSS pixels.
+// tiles shows machines as squares, row by row. Sizes are in CSS pixels.
 type tiles struct {
 	Width, Height, Size int
-	// Label says in words what the picture shows.
+	// Label describes the picture in words.
 	Label string
 	Tiles []tile
 }
@@ -24,7 +24,7 @@ type tile struct {
 	X, Y                int
 }
 
-// grids are how tiles are laid out for up to so many machines; the last one serves for any number.
+// grids define the layout for up to this number of machines; the last one is for any number.
 var grids = []struct{ upTo, columns, pitch, size int }{
 	{16, 8, 35, 28},
 	{60, 12, 23, 19},
@@ -64,7 +64,7 @@ func countLabel(counts []count) string {
 	return strings.Join(words, ", ")
 }
 
-// tooltip returns the text that is shown while the pointer rests on a tile.
+// tooltip returns the text that is shown while the pointer is over a tile.
 func tooltip(m overview.Machine) string {
 	lines := []string{m.Name, string(m.State)}
 	if !m.Since.IsZero() {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// timeline is what was seen until now: an hour, or less where reading began later.
+// timeline shows the last hour, or less if reading started later.
 type timeline struct {
-	// Span is how far back it goes, in words.
+	// Span is its duration, in words.
 	Span string
-	// Since is when reading began; Short says that it was less than an hour ago.
+	// Since is when reading started. Short reports whether that was less than an hour ago.
 	Since time.Time
 	Short bool
-	// Axis are the words below the strips, from the left to the right.
+	// Axis contains the labels below the strips, from left to right.
 	Axis []string
 	// Steps is the width of each strip in its own units.
 	Steps  int
 	Strips []strip
-	// Table is the same in numbers, the newest first.
+	// Table contains the same data as numbers, the newest first.
 	Table []entry
 }
 
-// strip is one quantity over time, on a scale of its own that begins with zero.
+// strip is one quantity over time, on a scale of its own that begins at zero.
 type strip struct {
 	Name, Class string
-	// Now is the newest value in words, Top the largest that the scale holds.
+	// Now is the newest value in words, Top the largest value of the scale.
 	Now   string
 	Top   int
 	Lines []line
@@ -47,11 +47,12 @@ type entry struct {
 const (
 	// The height of a strip in its own units.
 	stripHeight = 100
-	// How far apart the rows of the table are.
+	// The distance between rows of the table.
 	tableStep = 5 * time.Minute
 )
 
-// spans are how much of the past is shown: no more than was seen, so that the first minutes are not a dot.
+// spans are the possible durations. The timeline shows no more than was seen, so that the first
+// minutes are not a dot.
 var spans = []struct {
 	length time.Duration
 	name   string
@@ -84,7 +85,7 @@ func newTimeline(h history, now time.Time) timeline {
 	}
 }
 
-// window is the last so many steps, nil where nothing was read.
+// window returns the last steps, nil where nothing was read.
 func window(h history, now time.Time, length int) []*sample {
 	all := make([]*sample, length)
 	first := now.Truncate(step).Add(-step * time.Duration(length-1))

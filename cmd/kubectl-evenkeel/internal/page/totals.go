@@ -6,13 +6,14 @@ import "github.com/evenkeel/evenkeel/internal/overview"
 
 // totals are the numbers at the top of the page.
 type totals struct {
-	// Serving is how many machines work, Replicas how many should; Ready and Excess the same of the reserve.
+	// Serving is the number of serving machines, Replicas the desired number; Ready and Excess are
+	// the same for the reserve.
 	Serving, Replicas, Ready, Excess int
-	// Coming are machines that boot, Leaving those that go.
+	// Coming is the number of booting machines, Leaving that of leaving ones.
 	Coming, Leaving, Failed int
-	// Waiting is -1 where pods could not be read.
+	// Waiting is -1 if pods could not be read.
 	Waiting int
-	// Wrong is how many troubles there are.
+	// Wrong is the number of problems.
 	Wrong int
 }
 
@@ -32,12 +33,12 @@ func newTotals(o overview.Overview) totals {
 	return t
 }
 
-// shownTroubles is how many troubles are shown before the rest are folded.
+// shownTroubles is how many problems are shown before the rest is folded.
 const shownTroubles = 4
 
-// troubles are what is wrong, the worst first.
+// troubles are the problems, the worst first.
 type troubles struct {
-	// All is how many there are, Next the number of the first that is folded.
+	// All is their number, Next the number of the first folded one.
 	All, Next    int
 	First, Later []overview.Trouble
 }

@@ -20,19 +20,19 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// Follower keeps what it has read up to date by watching.
+// Follower keeps objects up to date by watching.
 type Follower struct {
 	clusters Clusters
-	// missing is what could not be read when it began.
+	// missing describes what could not be read at the start.
 	missing overview.Objects
 	stores  map[string]cache.SharedIndexInformer
 	changed chan struct{}
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// lost are the kinds that are not up to date, since when and why.
+	// lost contains the kinds that are not up to date, since when and why.
 	lost map[string]loss
-	// left are the kinds that are left out, because there are too many objects.
+	// left contains the kinds that are left out because there are too many objects.
 	left map[string]bool
 }
 
@@ -42,8 +42,8 @@ type loss struct {
 	why   error
 }
 
-// Follow reads everything and then watches until ctx ends; [Follower.Wait] says when all of it has ended. What cannot be
-// read when it begins is not asked for again.
+// Follow reads everything and then watches until ctx ends. [Follower.Wait] waits until all of it
+// has ended. What cannot be read at the start is not requested again.
 func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{clusters: c, changed: make(chan struct{}, 1), stores: map[string]cache.SharedIndexInformer{}, lost: map[string]loss{}, left: map[string]bool{}}
 	kinds := c.kinds()
@@ -95,7 +95,7 @@ func (f *Follower) follow(ctx context.Context, k kind) (cache.DoneChecker, error
 	})
 	err = errors.Join(
 		err,
-		// What goes wrong is shown with the rest, and not logged over it.
+		// Errors are shown with the rest, and not logged over it.
 		informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}),
 		informer.SetTransform(func(item any) (any, error) {
 			if o, ok := item.(runtime.Object); ok {
@@ -116,7 +116,7 @@ func (f *Follower) follow(ctx context.Context, k kind) (cache.DoneChecker, error
 	return either{informer.HasSyncedChecker(), ctx}, nil
 }
 
-// either is done when a store is full, or when it is followed no more.
+// either is done when a store is full, or its kind is no longer followed.
 type either struct {
 	cache.DoneChecker
 	ctx context.Context
@@ -161,7 +161,7 @@ func (f *Follower) recordState(kind string, err error) {
 	f.signal()
 }
 
-// behind says what is not up to date, in a line each.
+// behind describes what is not up to date, one per line.
 func (f *Follower) behind() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,10 +194,10 @@ func (f *Follower) signal() {
 	}
 }
 
-// Changed has something when objects have changed since the last receive.
+// Changed has a value when objects have changed since the last receive.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Objects are those of this moment.
+// Objects returns the present objects.
 func (f *Follower) Objects() overview.Objects {
 	o := overview.Objects{At: f.clusters.Clock.Now(), PodsUnknown: f.missing.PodsUnknown || f.leaves(pods), Missing: append(f.behind(), f.missing.Missing...)}
 	for name, informer := range f.stores {

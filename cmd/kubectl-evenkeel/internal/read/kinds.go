@@ -17,21 +17,21 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// pods is the kind that one can best do without, and most often has to.
+// pods is the kind that is easiest to do without, and most often missing.
 const pods = "pods"
 
 // kind is one kind of objects to read.
 type kind struct {
 	// name is its plural, as in a URL.
 	name string
-	// control says that it is in the control cluster.
+	// control reports whether it is in the control cluster.
 	control bool
 	example runtime.Object
 	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// client is what all typed clients have.
+// client contains the methods that all typed clients have in common.
 type client[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -63,7 +63,7 @@ func (c Clusters) kinds() []kind {
 	return all
 }
 
-// collect puts an object where it belongs.
+// collect adds an object to the field for its kind.
 func collect(o *overview.Objects, item any) {
 	switch item := item.(type) {
 	case *v1alpha1.MachineDeployment:

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// limited reads a kind in pages, slims each page, and ends where there are more objects than most.
+// limited reads a kind in pages, trims each page, and stops if there are more objects than most.
 type limited struct {
 	kind
 	most int
-	// exceeded is called when there are more.
+	// exceeded is called if there are more.
 	exceeded func()
 
 	mu    sync.Mutex
@@ -46,7 +46,7 @@ func (l *limited) listPage(ctx context.Context, o metav1.ListOptions) (runtime.O
 	return list, meta.SetList(list, items)
 }
 
-// follow watches, and lets no object through that is one too many.
+// follow watches, and passes on no object beyond the limit.
 func (l *limited) follow(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := l.kind.watch(ctx, o)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *limited) follow(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	return c, nil
 }
 
-// allows counts the objects that come and go, and reports whether an event is let through.
+// allows counts objects as they are added and deleted, and reports whether to pass on an event.
 func (l *limited) allows(e watch.Event) bool {
 	switch e.Type {
 	case watch.Added:
@@ -69,7 +69,8 @@ func (l *limited) allows(e watch.Event) bool {
 	return true
 }
 
-// counting is a watch without the events that are not allowed. Other than that of watch.Filter, its goroutine ends with it.
+// counting is a watch without the events that are not allowed. Unlike watch.Filter's, its goroutine
+// ends with it.
 type counting struct {
 	watch.Interface
 	result  chan watch.Event

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read reads the objects that an overview is made of: once, all kinds at the same time and in pages, or
-// again and again by watching. It writes nothing.
+// Package read reads the objects for an overview: once, all kinds concurrently and in pages, or
+// continuously by watching. It writes nothing.
 //
-// What is not there, or may not be read, is left out and said in a line; the rest is shown. Of what is read only that
-// is kept which somebody looks at, so that thousands of pods cost little memory.
+// Objects that do not exist or must not be read are left out and reported in one line; the rest is
+// shown. Only the fields that are shown are kept, so that thousands of pods take little memory.
 package read
 
 import (
@@ -31,20 +31,20 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// Clusters are where to read.
+// Clusters are the clusters to read.
 type Clusters struct {
-	// Control has MachineDeployments, Balancers and federated autoscalers; Target has Nodes and pods. Target is nil
-	// where there is none.
+	// Control has MachineDeployments, Balancers and federated autoscalers; Target has Nodes and
+	// pods. Target is nil if there is none.
 	Control versioned.Interface
 	Target  kubernetes.Interface
-	// Namespace of the control cluster to look at; all of them where it is empty.
+	// Namespace of the control cluster to read; empty for all.
 	Namespace string
 	Clock     clock.PassiveClock
-	// most objects of a kind are read; MaxObjects where it is 0.
+	// most is the maximum number of objects of a kind; 0 means MaxObjects.
 	most int
 }
 
-// New makes the clients. Without a target configuration, it reads no Nodes and no pods.
+// New creates the clients. Without a target configuration, it reads no Nodes and no pods.
 func New(control, target *rest.Config, namespace string) (Clusters, error) {
 	c := Clusters{Namespace: namespace, Clock: clock.RealClock{}}
 	client, err := versioned.NewForConfig(withoutRateLimit(control))
@@ -70,11 +70,12 @@ func withoutRateLimit(config *rest.Config) *rest.Config {
 }
 
 const (
-	// pageSize is how many objects are asked for at once: a page of the largest pods takes some 100 MiB while it is read.
+	// pageSize is how many objects are requested at once: a page of the largest pods takes about
+	// 100 MiB while it is read.
 	pageSize = 250
-	// MaxObjects of a kind are read.
+	// MaxObjects is the maximum number of objects of a kind.
 	MaxObjects = 200_000
-	// patience bounds how long a single look may take: after that a cluster counts as one that does not answer.
+	// patience limits how long a single read may take. After that, a cluster counts as unreachable.
 	patience = 20 * time.Second
 )
 
@@ -98,7 +99,7 @@ func (c Clusters) ReadOnce(ctx context.Context) (overview.Objects, error) {
 	return o, c.absent(&o, kinds, errs)
 }
 
-// listAll lists at most as many objects of a kind as may be read, slimmed.
+// listAll lists at most the maximum number of objects of a kind, trimmed.
 func (k kind) listAll(ctx context.Context, most int) ([]runtime.Object, error) {
 	var all []runtime.Object
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return k.list(ctx, o) })
@@ -116,7 +117,8 @@ func (k kind) listAll(ctx context.Context, most int) ([]runtime.Object, error) {
 // ErrTooMany ends the reading of a kind.
 var ErrTooMany = errors.New("there are more than are read; the rest is left out")
 
-// absent says what is missing, and why. It is an error where the control cluster does not answer.
+// absent describes what is missing and why. It returns an error if the control cluster does not
+// answer.
 func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error {
 	lines := map[string][]string{}
 	for i, err := range errs {
@@ -154,7 +156,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// reason is why a kind cannot be read, as far as one can do without it; empty where nobody answers.
+// reason returns why a kind cannot be read, if the overview can be made without it; empty if the
+// cluster does not answer.
 func reason(k kind, err error) string {
 	var status apierrors.APIStatus
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// lastApplied is a whole object once more.
+// lastApplied contains the whole object once more.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // slimObject removes the fields that are not read. It changes the object, which was just read and
@@ -39,7 +39,7 @@ func slimObject(o runtime.Object) runtime.Object {
 	return o
 }
 
-// trimPod keeps the fields of a pod that a screen shows. Volumes matter for waiting pods.
+// trimPod keeps the fields of a pod that a screen shows. Volumes matter only for waiting pods.
 func trimPod(p *corev1.Pod) {
 	conditions := p.Status.Conditions
 	p.Status.Conditions = nil
@@ -53,11 +53,13 @@ func trimPod(p *corev1.Pod) {
 	}
 }
 
-// longest is the length of the longest annotation of a pod that is kept: those that are read say true or false, or a name.
+// longest is the length of the longest annotation value of a pod that is kept: the ones that are
+// read are true, false or a name.
 const longest = 253
 
-// Pod keeps of a pod what says where it may run, what it takes there, and its state. What remains takes at most [fit.MaxBytes] beside
-// its state: whoever may create pods decides how many there are and how large. The pod is changed.
+// Pod keeps what determines where a pod may run, what it uses there, and its state. The result
+// takes at most [fit.MaxBytes] besides its state, because users decide how many pods there are and
+// how large they are. It changes the pod.
 func Pod(p *corev1.Pod) *corev1.Pod {
 	p.ManagedFields, p.Finalizers = nil, nil
 	maps.DeleteFunc(p.Annotations, func(_, value string) bool { return len(value) > longest })

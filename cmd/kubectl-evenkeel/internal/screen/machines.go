@@ -28,7 +28,7 @@ func (s Style) machines(v overview.Overview, p overview.Pool) []string {
 	return lines
 }
 
-// machineTable is how wide its columns are; node is 0 where there is no room for it.
+// machineTable contains the widths of the columns; node is 0 if there is no room for it.
 type machineTable struct{ name, node int }
 
 func (s Style) machineTable(p overview.Pool) machineTable {
@@ -54,7 +54,7 @@ func (t machineTable) formatRow(name, state, since, pods, node string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// stateHue leaves most machines without a colour, so that those which matter stand out.
+// stateHue leaves most machines without a color, so that the important ones stand out.
 func stateHue(m overview.Machine) hue {
 	if m.State == overview.Working {
 		return plain

@@ -9,12 +9,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// columns are how wide those of the table of zones are; all pools have the same ones, so that they stand in line.
+// columns are the widths of the columns of the table of zones. All pools have the same ones, so
+// that they are aligned.
 type columns struct {
 	name, zone, number, bounds, blocks int
 }
 
-// roomForBlocks is what names leave at least: enough for each state with its number.
+// roomForBlocks is the minimum that names leave: enough for each state with its number.
 const roomForBlocks = 22
 
 func (s Style) columns(pools []overview.Pool) columns {
@@ -58,7 +59,7 @@ func (s Style) poolLines(v overview.Overview) []string {
 	return lines
 }
 
-// poolHead sums a pool up.
+// poolHead summarizes a pool.
 func (s Style) poolHead(p overview.Pool) string {
 	var total overview.Zone
 	states := map[overview.State]int{}
@@ -114,7 +115,8 @@ func boundsText(z overview.Zone) string {
 	return shortNumber(z.Bounds.Min) + ":" + shortNumber(z.Bounds.Max)
 }
 
-// blocks has one for each machine, or, where they do not fit, one for each state with its number.
+// blocks returns one block for each machine, or, if they do not fit, one for each state with its
+// number.
 func (s Style) blocks(z overview.Zone, room int) string {
 	var each []string
 	columns := -1
@@ -130,7 +132,7 @@ func (s Style) blocks(z overview.Zone, room int) string {
 	return strings.Join(each, " ")
 }
 
-// grouped is as many states with their numbers as there is room for.
+// grouped returns as many states with their numbers as fit.
 func (s Style) grouped(z overview.Zone, room int) string {
 	var groups []string
 	columns := -1

@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/plural"
 )
 
-// Status is everything, in lines.
+// Status returns everything as lines.
 func Status(v overview.Overview, s Style) []string {
 	s.Width = max(s.Width, Narrowest)
 	lines := []string{s.titleLine(v)}
@@ -67,7 +67,7 @@ type sign struct {
 	hue         hue
 }
 
-// legend explains what is drawn, in as few lines as it takes.
+// legend explains the symbols, in as few lines as possible.
 func (s Style) legend(v overview.Overview) []string {
 	var lines []string
 	if len(v.Pools) > 0 {
@@ -119,7 +119,7 @@ func shortNumber(n int) string {
 	return strconv.Itoa(n/1_000_000) + "M"
 }
 
-// widest is the width of the widest of some texts, but not more than most.
+// widest returns the width of the widest text, at most the given maximum.
 func widest(most int, texts ...string) int {
 	n := 0
 	for _, text := range texts {

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen draws overviews as text: machines as blocks, replicas as bars, and what is wrong in words. No line is
-// longer than the screen is wide, and nothing is said by colour alone.
+// Package screen draws overviews as text: machines as blocks, replicas as bars, and problems in
+// words. No line is longer than the screen is wide, and no information is conveyed by color alone.
 package screen
 
 import "github.com/evenkeel/evenkeel/internal/overview"
 
-// Style is how to draw.
+// Style defines how to draw.
 type Style struct {
 	// Width of the screen in columns; at least [Narrowest].
 	Width int
 	Color bool
-	// ASCII draws without characters that not every terminal has.
+	// ASCII uses only characters that every terminal supports.
 	ASCII bool
 	// Wide lists each machine.
 	Wide bool
-	// Spaces says that objects of more than one namespace are shown, so that each has to say of which it is.
+	// Spaces reports whether objects of more than one namespace are shown, so that each is shown
+	// with its namespace.
 	Spaces bool
 }
 
-// Narrowest is the least width that is drawn for.
+// Narrowest is the minimum supported width.
 const Narrowest = 60
 
-// hue is a colour of terminals.
+// hue is a color of terminals.
 type hue string
 
 const (
@@ -44,7 +45,7 @@ func (s Style) colorize(h hue, text string) string {
 	return "\x1b[" + string(h) + "m" + text + "\x1b[0m"
 }
 
-// look is how a state is drawn.
+// look defines how a state is drawn.
 type look struct {
 	block, ascii string
 	hue          hue

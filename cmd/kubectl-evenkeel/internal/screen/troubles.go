@@ -9,10 +9,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
-// mostTroubles is how many are shown: who has more than that begins with these.
+// mostTroubles is how many problems are shown, the worst first.
 const mostTroubles = 20
 
-// troubles says what is wrong and what to do, or that nothing is.
+// troubles describes the problems and what to do, or that there are none.
 func (s Style) troubles(v overview.Overview) []string {
 	switch {
 	case len(v.Troubles) > 0:
@@ -33,7 +33,7 @@ func (s Style) troubles(v overview.Overview) []string {
 	return lines
 }
 
-// trouble is one line where the screen is wide enough, else some more.
+// trouble returns one line if the screen is wide enough, otherwise several.
 func (s Style) trouble(t overview.Trouble) []string {
 	m := s.symbols()
 	head := s.object(t.Object) + ": " + sanitize(t.What)
@@ -59,7 +59,7 @@ func (s Style) trouble(t overview.Trouble) []string {
 	return lines
 }
 
-// object is what a trouble is about, without what is plain.
+// object returns the object of a problem, without what is obvious.
 func (s Style) object(text string) string {
 	parts := strings.SplitN(sanitize(text), "/", 3)
 	if len(parts) != 3 {

@@ -10,7 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/plural"
 )
 
-// barWidth is how many columns a bar has at 80 columns; it grows with the screen.
+// barWidth is the number of columns of a bar on a screen of 80 columns; it grows with the screen.
 func (s Style) barWidth() int { return min(40, 20+max(0, s.Width-80)/3) }
 
 // replicaBar draws ready replicas, other replicas, and missing ones, to a scale.
@@ -20,7 +20,7 @@ func (s Style) replicaBar(ready, there, wanted, scale int) string {
 		if scale <= 0 || n <= 0 {
 			return 0
 		}
-		// What there is shows, however little it is.
+		// Every part is visible, however small it is.
 		return min(columns, max(1, (n*columns+scale/2)/scale))
 	}
 	m := s.symbols()
@@ -64,7 +64,7 @@ func (s Style) target(t overview.Target, name, scale int) string {
 	return s.barred(t.Name, name, s.replicaBar(t.Ready, t.Current, t.Wanted, scale), text, t.Why)
 }
 
-// barred is one line with a name, a bar, numbers, and what is wrong as far as there is room.
+// barred returns one line with a name, a bar, numbers, and the problem as far as there is room.
 func (s Style) barred(name string, columns int, bar, text, why string) string {
 	head := "  " + padRight(s.cutMiddle(name, columns), columns) + "  "
 	room := s.Width - textWidth(head) - s.barWidth() - 2

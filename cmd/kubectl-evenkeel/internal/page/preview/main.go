@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command preview serves the plugin's page of overviews that it reads as JSON, one after the other. It prints the
-// page's address. Tests and those who work on the page see with it what no cluster at hand would show:
+// Command preview serves the plugin's page for overviews that it reads as JSON, one after the
+// other. It prints the page's address. Tests and developers of the page use it to show states that
+// no cluster at hand has:
 //
 //	kubectl evenkeel status -o json | go run ./cmd/kubectl-evenkeel/internal/page/preview
 package main
