@@ -11,12 +11,14 @@ import (
 type Admission struct {
 	Request
 	GVK schema.GroupVersionKind
-	// Object is what is to be stored, Old what is, nil for a new object. Neither may be changed.
+	// Object is what is to be stored, Old what is stored now, nil for a new object. Neither may be
+	// changed.
 	Object, Old *unstructured.Unstructured
 }
 
-// Admit adds a check of objects that are created or changed, under the rules of OnWrite: an error is the answer, and nothing is
-// stored. Package policy has the checks of the manifests.
+// Admit adds a check of objects that are created or changed, under the rules of OnWrite. If it
+// returns an error, that is the answer, and nothing is stored. Package policy contains the checks
+// of the manifests.
 func (s *Server) Admit(check func(Admission) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

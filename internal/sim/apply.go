@@ -59,7 +59,8 @@ func (s *Server) serverSideApply(r *request, was *version) (answer, error) {
 	return s.createObject(r, object)
 }
 
-// configuration is the object of an apply request, which names only the fields that its manager owns.
+// configuration returns the object of an apply request, which contains only the fields that its
+// manager owns.
 func (r *request) configuration() (*unstructured.Unstructured, error) {
 	raw, err := yaml.YAMLToJSON(r.body)
 	if err != nil {
@@ -85,8 +86,8 @@ func (r *request) liveObject(was *version) *unstructured.Unstructured {
 	return u
 }
 
-// manage records in the managed fields of a written object who wrote what. An object that was created without a record gets
-// none until it is applied.
+// manage records in the managed fields of a written object who wrote what. An object that was
+// created without a record gets none until it is applied.
 func (s *Server) manage(r *request, was *version, object map[string]any) (map[string]any, error) {
 	if r.applies() {
 		return object, nil // apply has done so
@@ -109,7 +110,8 @@ func (s *Server) manage(r *request, was *version, object map[string]any) (map[st
 // applies reports whether this is a server-side apply.
 func (r *request) applies() bool { return r.Verb == "patch" && r.patch == types.ApplyPatchType }
 
-// manager is the name under which a request writes: the one it gives, or what its User-Agent begins with.
+// manager returns the name under which a request writes: the given one, or the beginning of its
+// User-Agent.
 func (r *request) manager() string {
 	agent, _, _ := strings.Cut(r.agent, "/")
 	return cmp.Or(r.query.Get("fieldManager"), agent, "unknown")
@@ -123,7 +125,7 @@ func asStatus(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", err.Error(), 0, true)
 }
 
-// fields is what keeps the managed fields of a kind, through one of its subresources.
+// fields maintains the managed fields of a kind, through one of its subresources.
 func (t *table) fields(subresource string) (*managedfields.FieldManager, error) {
 	if known := t.managers[subresource]; known != nil {
 		return known, nil
@@ -144,7 +146,8 @@ func (t *table) fields(subresource string) (*managedfields.FieldManager, error) 
 	return made, nil
 }
 
-// ignored are the fields that a write through a subresource cannot change, so that it does not own them either.
+// ignored returns the fields that a write through a subresource cannot change, and therefore does
+// not own.
 func (t *table) ignored(subresource string) *fieldpath.Set {
 	switch {
 	case !t.Status || subresource == "scale":
@@ -157,7 +160,7 @@ func (t *table) ignored(subresource string) *fieldpath.Set {
 	return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
 }
 
-// builtIn knows how lists of the built-in kinds are merged.
+// builtIn defines how lists of the built-in kinds are merged.
 var builtIn = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
 // asIs converts nothing: each kind has one version here, and no defaults.

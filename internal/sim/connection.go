@@ -7,19 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// severed is a connection that ends once and for good.
+// severed is a connection that ends once and for all.
 type severed struct {
 	cut  atomic.Bool
 	once sync.Once
 	done chan struct{}
 
 	ice sync.Mutex
-	// thaw is closed when the connection moves again; nil while it does.
+	// thaw is closed when the connection continues; nil while it is not frozen.
 	thaw chan struct{}
 }
 
-// Freeze stops the connection until Thaw, as a process stands still that is stopped, or whose machine is: what it was about to send
-// is sent afterwards and takes effect, however long that took and whatever the caller's deadline.
+// Freeze stops the connection until Thaw, as if the process or its machine were stopped. What the
+// process was about to send is sent afterwards and takes effect, however long that took and
+// whatever the caller's deadline.
 func (s *severed) Freeze() {
 	s.ice.Lock()
 	defer s.ice.Unlock()
@@ -52,8 +53,8 @@ func (s *severed) stands() {
 	}
 }
 
-// Cut ends the connection for good: no request takes effect any more, and
-// watches break. Unlike the Server's methods it may be called from a hook.
+// Cut ends the connection for good: no request takes effect any more, and watches break. Unlike the
+// Server's methods, it may be called from a hook.
 func (s *severed) Cut() {
 	s.once.Do(func() {
 		s.cut.Store(true)

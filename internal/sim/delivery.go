@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deliverDue puts due events into rest, or returns when to look again.
+// deliverDue moves due events into rest, or returns when to look again.
 func (w *watch) deliverDue() (time.Duration, error) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -49,7 +49,7 @@ func (w *watch) deliverDue() (time.Duration, error) {
 	return w.deliver(now), nil
 }
 
-// deliver hands over the events that are due, or a bookmark where all are seen.
+// deliver delivers the events that are due, or a bookmark if all have been seen.
 func (w *watch) deliver(now time.Time) time.Duration {
 	for ; w.next < w.table.base+len(w.table.log); w.next++ {
 		e := w.table.log[w.next-w.table.base]
@@ -68,7 +68,7 @@ func (w *watch) deliver(now time.Time) time.Duration {
 	}
 	if !now.Before(w.remarks) {
 		w.remarks = now.Add(w.server.bookmarkEvery(w.client.user))
-		if w.seen < w.server.version { // otherwise the bookmark is no news to the client
+		if w.seen < w.server.version { // otherwise, the bookmark is no news for the client
 			w.seen = w.server.version
 			w.rest = w.bookmark("")
 		}
@@ -76,8 +76,8 @@ func (w *watch) deliver(now time.Time) time.Duration {
 	return untilFirst(now, w.ends, w.remarks)
 }
 
-// dueTime returns when an event may be delivered. It is drawn once. If the event before is late,
-// this one is later still, because it is not asked for earlier.
+// dueTime returns when an event may be delivered. The time is drawn once. If the previous event is
+// late, this one is later still, because it is not requested earlier.
 func (w *watch) dueTime(e *event) time.Time {
 	if !w.drawn {
 		w.drawn, w.due = true, e.at
@@ -107,7 +107,7 @@ func (w *watch) visibleEvent(e *event) (Effect, *version) {
 	return "", nil
 }
 
-// untilFirst returns the time left to the earliest of some moments; it ignores zero moments.
+// untilFirst returns the time until the earliest of some times; it ignores zero times.
 func untilFirst(now time.Time, moments ...time.Time) time.Duration {
 	var least time.Duration
 	for _, m := range moments {
@@ -126,7 +126,7 @@ func appendFrame(b []byte, effect Effect, v *version) []byte {
 	return append(b, "}\n"...)
 }
 
-// bookmark is an event that tells how far the watch is, marked with an annotation if given.
+// bookmark returns an event that shows how far the watch is, with an annotation if given.
 func (w *watch) bookmark(annotation string) []byte {
 	apiVersion, kind := w.table.gvk.ToAPIVersionAndKind()
 	extra := ""
@@ -137,7 +137,7 @@ func (w *watch) bookmark(annotation string) []byte {
 		kind, apiVersion, w.seen, extra)
 }
 
-// expired is the event that ends a watch whose history is forgotten.
+// expired returns the event that ends a watch whose history is forgotten.
 func expired() []byte {
 	raw, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,

@@ -11,7 +11,7 @@ import (
 	kubeversion "k8s.io/apimachinery/pkg/version"
 )
 
-// discover answers what a client asks before it knows any kind.
+// discover answers the requests that a client makes before it knows any kind.
 func (s *Server) discover(path []string) (answer, error) {
 	switch {
 	case path[0] == "version":

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Moment says when a failing write fails.
+// Moment is when a failing write fails.
 type Moment int
 
 // A write can fail before it takes effect, or after: then only its answer is lost.
@@ -23,7 +23,7 @@ const (
 	Either
 )
 
-// scope is whom and what a fault concerns; an empty part means all.
+// scope defines which users and resources a fault affects; an empty part means all.
 type scope struct{ user, resource string }
 
 type failure struct {
@@ -73,7 +73,7 @@ func mostSpecific[T any](entries map[scope]T, user, resource string) (T, bool) {
 	return none, false
 }
 
-// scopes are the scopes of a resource for some users, for all where none is named.
+// scopes returns the scopes of a resource for some users; for all if none is given.
 func scopes(resource string, users []string) []scope {
 	if len(users) == 0 {
 		return []scope{{"", resource}}
@@ -98,16 +98,15 @@ func (s *Server) change(alter func(*faults)) {
 // Constantly is a lag that never varies.
 func Constantly(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// Uniformly is a lag drawn anew for each event, from the seed, between two bounds.
+// Uniformly is a lag between two bounds that is drawn for each event from the seed.
 func Uniformly(seed uint64, from, to time.Duration) func() time.Duration {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return func() time.Duration { return from + time.Duration(random.Int64N(int64(to-from)+1)) }
 }
 
-// Lag makes watches of a resource ("" means every one) deliver each event that
-// much after it happened, and never out of order. It is asked once per event
-// and watch, and not concurrently; nil ends the lag, for events from then on.
-// Lists, and what a watch begins with, are always up to date.
+// Lag makes watches of a resource ("" means every one) deliver each event that much later, never
+// out of order. The function is called once per event and watch, and not concurrently; nil ends the
+// lag for later events. Lists, and the beginning of a watch, are always up to date.
 func (s *Server) Lag(resource string, lag func() time.Duration, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes(resource, users) {
@@ -118,7 +117,8 @@ func (s *Server) Lag(resource string, lag func() time.Duration, users ...string)
 	})
 }
 
-// BreakWatches ends all watches of some users, of all where none is named, as a proxy does that is restarted.
+// BreakWatches ends all watches of some users, or of all if none is given, as a proxy does that is
+// restarted.
 func (s *Server) BreakWatches(users ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +133,8 @@ func (s *Server) BreakWatches(users ...string) {
 	s.wakeAll()
 }
 
-// Skew sets the server's clock ahead of everybody else's, or behind it where d is negative. It shows in the times that the server
-// writes.
+// Skew sets the server's clock ahead of all other clocks, or behind if d is negative. It affects
+// the times that the server writes.
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,20 +160,20 @@ func (s *Server) Release(resource string, users ...string) {
 	})
 }
 
-// Latency makes every request wait that long before it takes effect, and as
-// long again before it is answered.
+// Latency makes every request wait for this time before it takes effect, and again before it is
+// answered.
 func (s *Server) Latency(d time.Duration) {
 	s.LatencyOf(func(Request) (before, after time.Duration) { return d, d })
 }
 
-// LatencyOf makes requests wait before they take effect and before they are
-// answered. It is not asked concurrently; nil makes all requests immediate.
+// LatencyOf makes requests wait before they take effect and before they are answered. The function
+// is not called concurrently; nil makes all requests immediate.
 func (s *Server) LatencyOf(slow func(Request) (before, after time.Duration)) {
 	s.change(func(f *faults) { f.slow = slow })
 }
 
-// FailWrites makes writes fail with that chance: before their effect with an
-// internal error, after it with a timeout. A chance of zero ends it.
+// FailWrites makes writes fail with this probability: with an internal error before they take
+// effect, or with a timeout afterwards. 0 ends it.
 func (s *Server) FailWrites(chance float64, moment Moment, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes("", users) {
@@ -182,8 +182,7 @@ func (s *Server) FailWrites(chance float64, moment Moment, users ...string) {
 	})
 }
 
-// Down makes the server unreachable, or reachable again: requests are refused
-// and watches break.
+// Down makes the server unreachable, or reachable again: requests are refused and watches break.
 func (s *Server) Down(down bool, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes("", users) {
@@ -192,25 +191,28 @@ func (s *Server) Down(down bool, users ...string) {
 	})
 }
 
-// OnWrite adds a hook that is called before each write. An error with an API status is the
-// answer; any other breaks the connection; the write has no effect then. It
-// is called one write at a time and must not call the Server, but it may cut
-// clients. Writes of a collection are announced without a name.
+// OnWrite adds a hook that is called before each write. If it returns an error with an API status,
+// that is the answer; any other error breaks the connection. The write then has no effect. Hooks
+// are called for one write at a time and must not call the Server, but may cut clients. Writes of a
+// collection are announced without a name.
 func (s *Server) OnWrite(hook func(Write) error) {
 	s.change(func(f *faults) { f.before = append(f.before, hook) })
 }
 
-// AfterWrite adds a hook that is called after each write that was accepted,
-// no-ops included, under the rules of OnWrite; with an error the write stands and only its answer is replaced.
+// AfterWrite adds a hook that is called after each accepted write, including those that change
+// nothing, under the rules of OnWrite. With an error, the write stands and only its answer is
+// replaced.
 func (s *Server) AfterWrite(hook func(Write) error) {
 	s.change(func(f *faults) { f.after = append(f.after, hook) })
 }
 
-// lost is how long client-go takes to give up a silent connection: 30 seconds until it pings, 15 until the ping is late.
+// lost is how long client-go takes to give up a silent connection: 30 seconds until it pings, 15
+// until the ping times out.
 const lost = 45 * time.Second
 
-// Silence makes the server take requests and never answer them, nor deliver events, or ends that: what a client sees of a network
-// that drops packets. A request that begins in it has no effect. Requests and watches end when the client gives the connection up.
+// Silence makes the server accept requests without ever answering them or delivering events, or
+// ends that. It is what a client sees if a network drops packets. A request that begins during a
+// silence has no effect. Requests and watches end when the client gives the connection up.
 func (s *Server) Silence(silent bool, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes("", users) {
@@ -219,7 +221,7 @@ func (s *Server) Silence(silent bool, users ...string) {
 	})
 }
 
-// waitOutSilence waits while the client is in silence.
+// waitOutSilence waits during a silence.
 func (s *Server) waitOutSilence(r *request) error {
 	var gaveUp <-chan time.Time
 	for {
@@ -261,7 +263,7 @@ func (s *Server) latency(r *request) (before, after time.Duration) {
 	return s.faults.slow(r.Request)
 }
 
-// reachable tells whether a client gets through now. The lock is held.
+// reachable reports whether a client can connect now. The caller holds the lock.
 func (s *Server) reachable(c *Client) error {
 	down, _ := mostSpecific(s.faults.down, c.user, "")
 	if down {

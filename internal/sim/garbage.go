@@ -14,15 +14,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Collector is the identity under which garbage is collected.
+// Collector is the identity of the garbage collector.
 const Collector = "garbage-collector"
 
-// CollectGarbage deletes objects all of whose owners are gone, that long after
-// the latest change, until ctx or the server ends. An owner is known by its
-// uid: another object of its name is not it. References to owners that are
-// gone stay on objects that have others. Of an owner that was deleted with the
-// policy Orphan the dependents forget it; one that was deleted with Foreground
-// stays until the dependents that block that are gone.
+// CollectGarbage deletes objects whose owners are all gone, after this delay from the latest
+// change, until ctx or the server ends. An owner is identified by its UID: another object with its
+// name does not count. References to deleted owners stay on objects that have other owners. If an
+// owner was deleted with the policy Orphan, its dependents lose the reference; if it was deleted
+// with Foreground, it stays until the dependents that block its deletion are gone.
 func (s *Server) CollectGarbage(ctx context.Context, delay time.Duration) {
 	c := s.Client(Collector)
 	for {
@@ -40,7 +39,7 @@ func (s *Server) CollectGarbage(ctx context.Context, delay time.Duration) {
 	}
 }
 
-// collect deletes what is garbage now. The channel tells of the next change.
+// collect deletes what is garbage now. The channel reports the next change.
 func (s *Server) collect(c *Client) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *Server) dependents(owner string, visit func(t *table, v *version, refer
 		for _, v := range t.sorted("") {
 			m, err := objectMeta(v.object)
 			if err != nil {
-				continue // it was stored, and so has been read
+				continue // it was stored, so it could be read
 			}
 			for _, reference := range m.OwnerReferences {
 				if string(reference.UID) == owner {
@@ -81,7 +80,7 @@ func (s *Server) dependents(owner string, visit func(t *table, v *version, refer
 	}
 }
 
-// abandon makes the dependents of an owner forget it.
+// abandon removes an owner from its dependents.
 func (s *Server) abandon(c *Client, owner string) {
 	s.dependents(owner, func(t *table, v *version, _ metav1.OwnerReference) {
 		s.rewrite(c, t, v, func(m *metav1.ObjectMeta) {
@@ -102,14 +101,14 @@ func (s *Server) deleteDependents(c *Client, owner string) (blocked bool) {
 	return blocked
 }
 
-// finish takes a finalizer away.
+// finish removes a finalizer.
 func (s *Server) finish(c *Client, t *table, v *version, finalizer string) {
 	s.rewrite(c, t, v, func(m *metav1.ObjectMeta) {
 		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == finalizer })
 	})
 }
 
-// rewrite changes the metadata of an object, which goes if nothing keeps it any more.
+// rewrite changes the metadata of an object. If nothing keeps the object any more, it is deleted.
 func (s *Server) rewrite(c *Client, t *table, v *version, change func(*metav1.ObjectMeta)) {
 	r := &request{
 		Request: Request{User: c.user, Verb: "update", Resource: t.Name, Namespace: v.key.namespace, Name: v.key.name},
@@ -127,7 +126,7 @@ func (s *Server) rewrite(c *Client, t *table, v *version, change func(*metav1.Ob
 		_, err = s.commit(r, http.StatusOK, v, object)
 	}
 	if err != nil {
-		panic(err) // the object was stored, and its metadata alone has changed
+		panic(err) // the object was stored, and only its metadata has changed
 	}
 }
 
@@ -151,6 +150,6 @@ func (s *Server) discard(c *Client, t *table, v *version) {
 		client:  c, table: t, query: url.Values{},
 	}
 	if _, err := s.deleteOne(r, v, &metav1.DeleteOptions{}); err != nil {
-		panic(err) // without preconditions nothing can be wrong with it
+		panic(err) // without preconditions, this cannot fail
 	}
 }

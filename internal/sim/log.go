@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Effect is what a write did to an object; empty where it changed nothing.
+// Effect is the effect of a write on an object; empty if it changed nothing.
 type Effect string
 
-// What a write can do.
+// The effects of a write.
 const (
 	Added    Effect = "ADDED"
 	Modified Effect = "MODIFIED"
@@ -21,25 +21,25 @@ const (
 // Write is a write as hooks and the log show it.
 type Write struct {
 	Request
-	// ResourceVersion is that of the object after the write, and of the event
-	// that took the object away.
+	// ResourceVersion is that of the object after the write, or of the event that removed the
+	// object.
 	ResourceVersion string
 	Effect          Effect
 	Time            time.Time
-	// Server is its name, for those that have one.
+	// Server is the server's name, if it has one.
 	Server string
-	// Object is what is stored after the write, and what was stored before a removal. Only hooks after a write get it; they must
-	// not change it.
+	// Object is what is stored after the write; for a removal, what was stored before. Only hooks
+	// after a write get it, and they must not change it.
 	Object map[string]any
 }
 
-// Journal is the writes of several servers, in the order of their effect.
+// Journal contains the writes of several servers, in the order in which they took effect.
 type Journal struct {
 	mu     sync.Mutex
 	writes []Write
 }
 
-// Writes are all writes accepted so far.
+// Writes returns all accepted writes so far.
 func (j *Journal) Writes() []Write {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Server) record(r *request, v *version, rv uint64, effect Effect) {
 	}
 }
 
-// announce tells the hooks of a write to come.
+// announce calls the hooks before a write.
 func (s *Server) announce(r *request) error {
 	if r.dryRun() {
 		return nil
@@ -82,7 +82,7 @@ func (s *Server) announce(r *request) error {
 	return nil
 }
 
-// Writes are all writes accepted so far, in the order of their effect.
+// Writes returns all accepted writes so far, in the order in which they took effect.
 func (s *Server) Writes() []Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,8 +57,8 @@ func (t *table) parseObject(raw []byte) (map[string]any, error) {
 	return normal, nil
 }
 
-// normalize gives a built-in kind the form its Go type has, and prunes a custom
-// one: nulls vanish, and fields that are not known.
+// normalize gives a built-in kind the form of its Go type, and prunes a custom one: nulls and
+// unknown fields are dropped.
 func (t *table) normalize(object map[string]any) (map[string]any, error) {
 	if t.Type == nil {
 		dropNulls(object)
@@ -106,7 +106,7 @@ func (t *table) pruneFields(object map[string]any) {
 	}
 }
 
-// objectMeta reads the metadata of an object; fields it does not know are dropped.
+// objectMeta reads the metadata of an object; unknown fields are dropped.
 func objectMeta(object map[string]any) (*metav1.ObjectMeta, error) {
 	m := &metav1.ObjectMeta{}
 	metadata, ok := object["metadata"].(map[string]any)
@@ -195,7 +195,7 @@ func (s *Server) newUID() types.UID {
 	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff))
 }
 
-// parseVersion reads a resourceVersion that a client gives.
+// parseVersion parses a resourceVersion from a client.
 func parseVersion(text string) (uint64, error) {
 	rv, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -22,7 +22,7 @@ type past struct {
 	older   bool // than the present state
 }
 
-// before returns the objects without the latest events, as long as undone returns true for these.
+// before returns the objects without the latest events for which undone returns true.
 func (t *table) before(latest uint64, undone func(*event) bool) past {
 	p := past{objects: maps.Clone(t.objects), rv: latest}
 	for _, e := range slices.Backward(t.log) {
@@ -39,21 +39,21 @@ func (t *table) before(latest uint64, undone func(*event) bool) past {
 	return p
 }
 
-// stateAt returns the objects as they were at a time, as far back as history reaches.
+// stateAt returns the objects as they were at a time, as far as history reaches.
 func (t *table) stateAt(when time.Time, latest uint64) past {
 	return t.before(latest, func(e *event) bool { return e.at.After(when) })
 }
 
-// paging is what one request of a list looks at.
+// paging is the state that one request of a list shows.
 type paging struct {
 	all    []*version
 	rv     uint64
 	limit  int
 	listed int
-	more   string // what metadata says of the next page
+	more   string // what metadata says about the next page
 }
 
-// token is where a list goes on: with the state of a version, or with the present one where that is 0.
+// token is where a list continues: in the state of a version, or in the present one if that is 0.
 type token struct {
 	Version         uint64
 	Namespace, Name string
@@ -101,13 +101,13 @@ func (s *Server) pageFor(r *request) (*paging, error) {
 	return p, nil
 }
 
-// staleness is the moment whose state a read from the cache may show.
+// staleness returns the time whose state a read from the cache may show.
 func (s *Server) staleness(r *request) time.Time {
 	behind, _ := mostSpecific(s.faults.stale, r.User, r.Resource)
 	return s.clock().Add(-behind)
 }
 
-// resume goes on with a list at the state that it began with.
+// resume continues a list in the state in which it began.
 func (s *Server) resume(r *request, p *paging, text string) error {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	from := token{}
@@ -147,7 +147,8 @@ func tooLarge(wanted, is uint64) error {
 	return err
 }
 
-// Stale makes lists and reads at resourceVersion 0 show a state as old as that, as far as history reaches. Zero ends it.
+// Stale makes lists and reads at resourceVersion 0 show a state of this age, as far as history
+// reaches. Zero ends it.
 func (s *Server) Stale(resource string, behind time.Duration, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes(resource, users) {
@@ -156,8 +157,8 @@ func (s *Server) Stale(resource string, behind time.Duration, users ...string) {
 	})
 }
 
-// WatchLists sets whether a watch may begin with all that is stored. Where it may not, as on an API server without that feature,
-// informers begin with a list at resourceVersion 0.
+// WatchLists sets whether a watch may begin with everything that is stored. If not, as on an API
+// server without that feature, informers begin with a list at resourceVersion 0.
 func (s *Server) WatchLists(allowed bool, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes("", users) {
@@ -166,7 +167,7 @@ func (s *Server) WatchLists(allowed bool, users ...string) {
 	})
 }
 
-// Bookmarks makes watches that are quiet tell how far they are only that often, instead of every minute. Zero ends it.
+// Bookmarks sets how often quiet watches get a bookmark, instead of every minute. Zero ends it.
 func (s *Server) Bookmarks(every time.Duration, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes("", users) {

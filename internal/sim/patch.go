@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// patched is a copy of an object with the request's patch applied.
+// patched returns a copy of an object with the request's patch applied.
 func (r *request) patched(was *version) (map[string]any, error) {
 	if r.patch == types.JSONPatchType {
 		return r.jsonPatched(was.encoded())
@@ -46,7 +46,7 @@ func (r *request) jsonPatched(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// merged applies a merge patch (RFC 7396) to an object, which it changes.
+// merged applies a merge patch (RFC 7396) to an object in place.
 func merged(object, patch map[string]any) map[string]any {
 	if object == nil {
 		object = map[string]any{}

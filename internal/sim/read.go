@@ -91,7 +91,7 @@ func (s *Server) listObjects(r *request) (answer, error) {
 	return answer{code: http.StatusOK, body: body}, nil
 }
 
-// selection is which objects a list, a watch or a delete of many concerns.
+// selection defines which objects a list, a watch or a collection delete affects.
 type selection struct {
 	labels labels.Selector
 	fields fields.Selector
@@ -131,10 +131,10 @@ func (c selection) matches(v *version) bool {
 // fieldsOf finds fields of an object by their path.
 type fieldsOf map[string]any
 
-// Has tells whether there is such a field; a missing one counts as empty.
+// Has reports whether a field exists; a missing one counts as empty.
 func (f fieldsOf) Has(string) bool { return true }
 
-// Get is the field's value as text, empty where there is none.
+// Get returns the field's value as text, empty if there is none.
 func (f fieldsOf) Get(path string) string {
 	value, found, _ := unstructured.NestedFieldNoCopy(f, strings.Split(path, ".")...)
 	if path == "spec.unschedulable" && !found {

@@ -41,7 +41,7 @@ func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// deleteOne removes an object, or marks it where finalizers keep it.
+// deleteOne removes an object, or marks it if finalizers keep it.
 func (s *Server) deleteOne(r *request, was *version, options *metav1.DeleteOptions) (answer, error) {
 	m, err := objectMeta(was.object)
 	if err != nil {
@@ -68,7 +68,8 @@ func (s *Server) deleteOne(r *request, was *version, options *metav1.DeleteOptio
 	return s.commit(r, http.StatusOK, was, object)
 }
 
-// propagated are the finalizers of a deleted object: Orphan and Foreground each are one, which the garbage collector takes away.
+// propagated returns the finalizers of a deleted object: Orphan and Foreground each add one, which
+// the garbage collector removes.
 func propagated(finalizers []string, o *metav1.DeleteOptions) []string {
 	policy := ptr.Deref(o.PropagationPolicy, "")
 	//lint:ignore SA1019 the API server still takes the deprecated field
@@ -103,8 +104,8 @@ func (r *request) preconditions(p *metav1.Preconditions, m *metav1.ObjectMeta) e
 	return nil
 }
 
-// remove takes an object away. The answer is the last state of the object,
-// where a write gave it one, and a Status otherwise.
+// remove removes an object. The answer is the last state of the object if a write gave it one,
+// otherwise a Status.
 func (s *Server) remove(r *request, was *version, last map[string]any) (answer, error) {
 	rv := was.rv
 	if !r.dryRun() {

@@ -25,27 +25,25 @@ type Resource struct {
 
 	// Type is the Go type of a built-in kind; a custom resource has none.
 	Type runtime.Object
-	// Status says that there is a status subresource. Status given at creation
-	// is dropped then, unless BornWithStatus.
+	// Status reports whether there is a status subresource. A status at creation is then dropped,
+	// unless BornWithStatus is set.
 	Status         bool
 	BornWithStatus bool
-	// Generation says that changes of anything but metadata and status are counted.
+	// Generation reports whether changes of anything except metadata and status are counted.
 	Generation bool
-	// Unconditional says that an update may come without a resourceVersion.
+	// Unconditional reports whether an update may omit the resourceVersion.
 	Unconditional bool
 	// Scale is where the scale subresource finds its numbers; nil means none.
 	Scale *Scale
-	// Fields can be selected by, besides metadata.name and metadata.namespace.
+	// Fields can be used in field selectors, besides metadata.name and metadata.namespace.
 	Fields []string
-	// Known are the only fields of spec and status that a custom resource
-	// keeps; nil keeps all.
+	// Known are the only fields of spec and status that a custom resource keeps; nil keeps all.
 	Known *Known
 	// Admit completes an object at creation.
 	Admit func(object map[string]any)
 }
 
-// Scale names fields by path, as a CustomResourceDefinition does but without
-// the leading dot.
+// Scale names fields by path, as a CustomResourceDefinition does, without the leading dot.
 type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
 
 // Known are names of top-level fields.
@@ -53,7 +51,7 @@ type Known struct{ Spec, Status []string }
 
 const machineGroup, machineVersion = "machine.sapcloud.io", "v1alpha1"
 
-// Machine are machine-controller-manager's kinds, as its own CRDs declare them.
+// Machine contains machine-controller-manager's kinds, as its own CRDs declare them.
 var Machine = []Resource{
 	{
 		Group: machineGroup, Version: machineVersion, Name: "machines", Kind: "Machine", ShortNames: []string{"mc"},
@@ -73,7 +71,7 @@ var Machine = []Resource{
 	},
 }
 
-// Core are the built-in kinds that machines and their controllers touch.
+// Core contains the built-in kinds that machines and their controllers use.
 var Core = []Resource{
 	{Version: "v1", Name: "namespaces", Kind: "Namespace", ShortNames: []string{"ns"}, Type: &corev1.Namespace{}, Status: true, Unconditional: true},
 	{
@@ -115,7 +113,7 @@ var Core = []Resource{
 	{Group: "storage.k8s.io", Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment", Type: &storagev1.VolumeAttachment{}, Status: true},
 }
 
-// Workloads are the built-in kinds that run replicas of pods.
+// Workloads contains the built-in kinds that run replicas of pods.
 var Workloads = []Resource{
 	{
 		Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", ShortNames: []string{"deploy"}, Type: &appsv1.Deployment{},
@@ -145,7 +143,7 @@ func initialPhase(name string) func(map[string]any) {
 	return func(object map[string]any) { object["status"] = map[string]any{"phase": name} }
 }
 
-// admitSecret moves stringData to where the server keeps it.
+// admitSecret moves stringData to the field where the server stores it.
 func admitSecret(object map[string]any) {
 	texts, ok := object["stringData"].(map[string]any)
 	if !ok {

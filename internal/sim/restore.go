@@ -4,7 +4,7 @@ package sim
 
 import "maps"
 
-// Snapshot is what a server stored at a moment, as a backup of etcd keeps it.
+// Snapshot is what a server stored at one time, as in a backup of etcd.
 type Snapshot struct {
 	version uint64
 	objects map[*table]map[key]*version
@@ -21,9 +21,9 @@ func (s *Server) Snapshot() *Snapshot {
 	return b
 }
 
-// Restore puts a backup in the place of all that is stored. As with a restore of etcd that bumps no revision, resourceVersions
-// go back, and are given a second time. Watches break; one that starts at a version which the server has not reached yet is
-// silent until it has.
+// Restore replaces everything that is stored by a backup. As with a restore of etcd without bumped
+// revisions, resourceVersions go back, and are assigned a second time. Watches break. A watch that
+// starts at a version that the server has not reached yet is silent until it has.
 func (s *Server) Restore(b *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ type Request struct {
 	Name        string
 }
 
-// Writes tells whether the request may change something.
+// Writes reports whether the request may change something.
 func (r Request) Writes() bool {
 	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
@@ -53,7 +53,7 @@ func (r *request) objectKey() key { return key{r.Namespace, r.Name} }
 
 func (r *request) dryRun() bool { return r.query.Get("dryRun") != "" }
 
-// parseRequest reads a request's address: /api/v1/... or /apis/<group>/<version>/...
+// parseRequest parses a request's path: /api/v1/... or /apis/<group>/<version>/...
 func (s *Server) parseRequest(c *Client, hr *http.Request, body []byte) (*request, error) {
 	r := &request{
 		Request: Request{User: c.user, Verb: "get"},
@@ -81,7 +81,8 @@ func (s *Server) parseRequest(c *Client, hr *http.Request, body []byte) (*reques
 	return r, r.setVerb(hr)
 }
 
-// located is the kind and the namespace that a path names, and its rest from the kind on; without a kind there is no rest.
+// located contains the kind and the namespace of a path, and the rest from the kind on; without a
+// kind there is no rest.
 func located(path []string) (gvr schema.GroupVersionResource, namespace string, rest []string) {
 	var gv schema.GroupVersion
 	switch p := path; {

@@ -18,29 +18,30 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	// Seed decides uids, generated names and which writes fail.
+	// Seed decides UIDs, generated names and which writes fail.
 	Seed uint64
 	// Resources are the kinds served; none means Core and Machine.
 	Resources []Resource
 	// Now is the server's clock, time.Now unless set.
 	Now func() time.Time
-	// History is how many events of one kind are kept for watches to start
-	// from, 10,000 unless set. A watch that falls behind it gets 410 Gone.
+	// History is how many events of one kind are kept for watches to start from, 10,000 unless set.
+	// A watch that falls behind it gets 410 Gone.
 	History int
-	// First is the resourceVersion of the empty server, 1 unless set: at 0 a client would ask for any version. Servers that count from
-	// numbers far apart show who mixes them up.
+	// First is the resourceVersion of the empty server, 1 unless set: at 0, a client would ask for
+	// any version. If several servers count from numbers far apart, code that mixes them up becomes
+	// visible.
 	First uint64
-	// ManagedFields says that managed fields are kept from creation on, as by a real server. Else they are kept from the first
-	// apply on, which names what was there before-first-apply: storms without any apply are cheaper so.
+	// ManagedFields reports whether managed fields are kept from creation on, as on a real server.
+	// Otherwise, they are kept from the first apply on, which names earlier fields
+	// before-first-apply; that makes storms without an apply cheaper.
 	ManagedFields bool
-	// Name is that of the server in Write.Server.
+	// Name is the server's name in Write.Server.
 	Name string
 	// Journal gets the writes of several servers in one order, if set.
 	Journal *Journal
 }
 
-// Server is the API server. Its methods may be called at any time, but not
-// from its own hooks.
+// Server is the API server. Its methods may be called at any time, but not from its own hooks.
 type Server struct {
 	seed    uint64
 	clock   func() time.Time
@@ -50,8 +51,7 @@ type Server struct {
 	journal *Journal
 	managed bool
 
-	// mu guards all that follows. It is held for the time of one effect and
-	// never while anything waits.
+	// mu guards all fields below. It is held for one effect and never while anything waits.
 	mu      sync.Mutex
 	random  *rand.Rand
 	version uint64
@@ -64,10 +64,10 @@ type Server struct {
 	changed chan struct{}
 	altered chan struct{} // closed with the next change of faults
 	faults  faults
-	// restores counts them: a watch does not outlive one.
+	// restores counts them: a watch ends with a restore.
 	restores int
 	struck   map[string]int
-	// checks are asked before an object is stored.
+	// checks are called before an object is stored.
 	checks []func(Admission) error
 	// skew is how far the server's clock is ahead.
 	skew time.Duration
@@ -110,11 +110,11 @@ func New(o Options) *Server {
 	return s
 }
 
-// Config is the configuration of an anonymous client.
+// Config returns the configuration of an anonymous client.
 func (s *Server) Config() *rest.Config { return s.ConfigFor("") }
 
-// ConfigFor is the configuration of a client with that identity. Writes are
-// logged with it, and faults can be limited to it.
+// ConfigFor returns the configuration of a client with this identity. Writes are logged with it,
+// and faults can be limited to it.
 func (s *Server) ConfigFor(user string) *rest.Config { return s.Client(user).Config() }
 
 // Close ends every watch and refuses every request from now on.
@@ -136,7 +136,7 @@ func (s *Server) Version() string {
 	return strconv.FormatUint(s.version, 10)
 }
 
-// Objects are the stored objects of one kind, by namespace and name.
+// Objects returns the stored objects of one kind, by namespace and name.
 func (s *Server) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstru
 	return found
 }
 
-// Get is one stored object, nil where there is none.
+// Get returns one stored object, nil if there is none.
 func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +181,7 @@ func (s *Server) Serves(path string) bool {
 	})
 }
 
-// Compact forgets all history: watches end with 410 Gone, and clients must
-// list again.
+// Compact forgets all history: watches end with 410 Gone, and clients must list again.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +198,7 @@ func (s *Server) Compact() {
 // serverTime returns what the server's clock shows. The caller holds the lock.
 func (s *Server) serverTime() time.Time { return s.clock().Add(s.skew) }
 
-// wakeAll makes every watch look at the state again. The lock is held.
+// wakeAll makes every watch check the state again. The caller holds the lock.
 func (s *Server) wakeAll() {
 	for _, t := range s.order {
 		t.wakeWatches()

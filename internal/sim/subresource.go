@@ -88,7 +88,7 @@ func success() (answer, error) {
 	return object(http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
 }
 
-// scaleOf shows an object through its scale subresource.
+// scaleOf returns an object as its scale subresource.
 func (t *table) scaleOf(v *version) (*autoscalingv1.Scale, error) {
 	m, err := objectMeta(v.object)
 	if err != nil {
@@ -109,7 +109,7 @@ func number(object map[string]any, path string) int32 {
 	return int32(n)
 }
 
-// selector is a selector as text: custom resources keep it so, built-in ones structured.
+// selector returns a selector as text: custom resources store it as text, built-in ones structured.
 func selector(object map[string]any, path string) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
 	structured, ok := value.(map[string]any)
@@ -148,7 +148,7 @@ func (s *Server) rescale(r *request, was *version) (answer, error) {
 	return s.readObject(r)
 }
 
-// scaled is the Scale that the request asks for.
+// scaled returns the Scale that the request asks for.
 func (r *request) scaled(is *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	body := r.body
 	if r.Verb == "patch" {

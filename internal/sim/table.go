@@ -32,7 +32,7 @@ type version struct {
 	raw    []byte
 }
 
-// encoded returns the object as JSON, encoded at most once.
+// encoded returns the object as JSON. It is encoded at most once.
 func (v *version) encoded() []byte {
 	v.encode.Do(func() {
 		raw, err := json.Marshal(v.object)
@@ -44,7 +44,7 @@ func (v *version) encoded() []byte {
 	return v.raw
 }
 
-// stamped is the version as it is shown in an event that took it away.
+// stamped is the version as it is shown in the event that removed it.
 func (v *version) stamped(rv uint64) *version {
 	object := maps.Clone(v.object)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -64,21 +64,21 @@ type event struct {
 	gone func() *version
 }
 
-// table holds the objects of one kind, and their recent changes.
+// table contains the objects of one kind, and their recent changes.
 type table struct {
 	Resource
 	gvr     schema.GroupVersionResource
 	gvk     schema.GroupVersionKind
 	objects map[key]*version
 
-	// log holds the events from number base on; those of resourceVersions up
-	// to forgotten are gone.
+	// log contains the events from number base on; those of resourceVersions up to forgotten are
+	// gone.
 	log       []*event
 	base      int
 	forgotten uint64
 	watches   map[*watch]struct{}
 
-	// managers keep the managed fields, by subresource.
+	// managers maintain the managed fields, by subresource.
 	managers map[string]*managedfields.FieldManager
 }
 
@@ -94,7 +94,7 @@ func newTable(r Resource) *table {
 	}
 }
 
-// sorted are the objects of a namespace, or of all, in the order of their keys.
+// sorted returns the objects of a namespace, or of all, sorted by key.
 func (t *table) sorted(namespace string) []*version {
 	return sortedIn(t.objects, namespace)
 }
@@ -150,7 +150,7 @@ func (t *table) wakeWatches() {
 	for w := range t.watches {
 		select {
 		case w.wake <- struct{}{}:
-		default: // it is awake already
+		default: // it has been woken already
 		}
 	}
 }

@@ -14,39 +14,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Answer is what a request gets in place of the server's own answer.
+// Answer is what a request gets instead of the server's own answer.
 type Answer string
 
 // The answers of an API server under load or in an upgrade, and of proxies in front of it.
 const (
-	// Throttled is 429, half of the time with Retry-After and the headers of API priority and fairness.
+	// Throttled is 429, half of the time with Retry-After and the headers of API priority and
+	// fairness.
 	Throttled Answer = "429"
-	// Unauthorized and Forbidden pass: the next request may be let through.
+	// Unauthorized and Forbidden are temporary: the next request may succeed.
 	Unauthorized Answer = "401"
 	Forbidden    Answer = "403"
 	// Failed is 500 with a Status.
 	Failed Answer = "500"
-	// BadGateway is 502 of a proxy, which is a page of HTML.
+	// BadGateway is 502 from a proxy, with an HTML page.
 	BadGateway Answer = "502"
-	// Unavailable is 503 of a proxy. Where the request had no effect, Retry-After makes client-go send it again.
+	// Unavailable is 503 from a proxy. If the request had no effect, Retry-After makes client-go
+	// send it again.
 	Unavailable Answer = "503"
-	// TimedOut is 504, as a Status of the server or a page of a proxy.
+	// TimedOut is 504, with a Status of the server or a page of a proxy.
 	TimedOut Answer = "504"
-	// Severed is a connection that is reset.
+	// Severed is a connection reset.
 	Severed Answer = "connection reset"
 )
 
-// Trouble says how often requests are answered otherwise, and how.
+// Trouble defines how often requests get other answers, and which ones.
 type Trouble struct {
-	// Reads and Writes are the chances, from 0 to 1. Discovery counts as reads. Until each answer was given once the chance is a
-	// half, if it is any.
+	// Reads and Writes are the probabilities, from 0 to 1. Discovery counts as reads. Until each
+	// answer was given once, a probability above 0 counts as one half.
 	Reads, Writes float64
-	// Only are the answers given; none means all. Each is given before any is given again.
+	// Only are the answers to give; none means all. Each is given before any is repeated.
 	Only []Answer
 }
 
-// Trouble makes requests of a resource ("" means every one) get answers that are not the server's own. Writes get those that
-// leave it open what happened both before and after they took effect. The zero Trouble ends it.
+// Trouble makes requests of a resource ("" means every one) get answers that do not come from the
+// server. For writes, answers that leave the outcome open are given both before and after they took
+// effect. The zero Trouble ends it.
 func (s *Server) Trouble(resource string, t Trouble, users ...string) {
 	s.change(func(f *faults) {
 		for _, at := range scopes(resource, users) {
@@ -55,14 +58,14 @@ func (s *Server) Trouble(resource string, t Trouble, users ...string) {
 	})
 }
 
-// Struck counts how often each kind of fault has struck so far.
+// Struck counts how often each kind of fault has occurred.
 func (s *Server) Struck() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.struck)
 }
 
-// troubles deal the answers of a Trouble out like cards, so that each comes in its turn.
+// troubles deal the answers of a Trouble like cards, so that each gets its turn.
 type troubles struct {
 	Trouble
 	reads, writes deck
@@ -76,11 +79,11 @@ type card struct {
 type deck struct {
 	cards []card
 	begun bool
-	// all says that each card was dealt once.
+	// all reports whether each card was dealt once.
 	all bool
 }
 
-// eager is the least chance as long as an answer has yet to be given for the first time.
+// eager is the minimum probability until each answer has been given once.
 const eager = 0.5
 
 // drawCard takes the next card. The first deck is only cut, so that different seeds begin with
@@ -100,7 +103,7 @@ func (d *deck) drawCard(random *rand.Rand, full []card, cut uint64) card {
 	return next
 }
 
-// fullDeck returns the answers of a Trouble, at each moment when they can occur for a write.
+// fullDeck returns the answers of a Trouble, for each moment at which they can occur for a write.
 func (t Trouble) fullDeck(write bool) []card {
 	answers := t.Only
 	if len(answers) == 0 {
@@ -119,7 +122,8 @@ func (t Trouble) fullDeck(write bool) []card {
 // ambiguous reports whether an answer leaves open if the request took effect.
 func (a Answer) ambiguous() bool { return a != Throttled && a != Unauthorized && a != Forbidden }
 
-// strike draws whether a request gets another answer than its own, and when. The lock is held.
+// strike draws whether a request gets another answer than its own, and when. The caller holds the
+// lock.
 func (s *Server) strike(r *request) (before, after error) {
 	t, found := mostSpecific(s.faults.troubles, r.User, r.Resource)
 	if !found || r.dryRun() {
@@ -156,7 +160,7 @@ func (c card) label(write bool) string {
 	}
 }
 
-// spoken is the answer on the wire.
+// spoken returns the answer as it is sent.
 func (s *Server) spoken(c card) error {
 	coin := s.faults.random.IntN(2) == 0
 	switch c.answer {
@@ -186,7 +190,8 @@ func (s *Server) spoken(c card) error {
 	}
 }
 
-// plainAnswer is an answer that is no Status, or one with headers of its own. As an error it goes where a refusal goes.
+// plainAnswer is an answer that is not a Status, or that has headers of its own. It is an error, so
+// that it is handled like a refusal.
 type plainAnswer struct {
 	code   int
 	header http.Header
@@ -195,7 +200,7 @@ type plainAnswer struct {
 
 func (p *plainAnswer) Error() string { return fmt.Sprintf("%d %s", p.code, http.StatusText(p.code)) }
 
-// proxyPage is what a proxy answers.
+// proxyPage is the body of a proxy's answer.
 func proxyPage(code int) *plainAnswer {
 	title := fmt.Sprintf("%d %s", code, http.StatusText(code))
 	return &plainAnswer{

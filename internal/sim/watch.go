@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// bookmarkEvery is how often a quiet watch that asks for it is told how far it is.
+// bookmarkEvery is how often a quiet watch that asks for bookmarks gets one.
 const bookmarkEvery = time.Minute
 
 // bookmarkEvery is how long it takes until the next bookmark. The lock is held.
@@ -26,14 +26,14 @@ func (s *Server) bookmarkEvery(user string) time.Duration {
 	return bookmarkEvery
 }
 
-// watch is the body of a watch's response. Whoever reads it does all the work.
+// watch is the body of a watch's response. The goroutine that reads it does all the work.
 type watch struct {
 	server  *Server
 	client  *Client
 	table   *table
 	ctx     context.Context
 	chosen  selection
-	only    string // namespace; empty for all
+	only    string // empty for all namespaces
 	epoch   int
 	broken  bool
 	restore int
@@ -44,13 +44,13 @@ type watch struct {
 	closed  chan struct{}
 	closing sync.Once
 
-	// The reader alone touches these.
+	// Only the reader uses these.
 	first  []byte // what the watch begins with
 	next   int    // number of the next event
-	seen   uint64 // resourceVersion that the reader knows of
-	drawn  bool   // whether due belongs to the event next
+	seen   uint64 // the resourceVersion up to which the reader knows
+	drawn  bool   // whether due belongs to the next event
 	due    time.Time
-	gaveUp time.Time // when a silent connection is given up; zero where it is not silent
+	gaveUp time.Time // when a silent connection is given up; zero if it is not silent
 	last   bool      // nothing follows what is in buffer
 	rest   []byte
 }
@@ -136,7 +136,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the watch; a Read under way returns.
+// Close ends the watch, and a Read in progress.
 func (w *watch) Close() error {
 	w.closing.Do(func() { close(w.closed) })
 	w.unregister()
@@ -149,7 +149,7 @@ func (w *watch) unregister() {
 	delete(w.table.watches, w)
 }
 
-// waitForEvent waits that long, without limit if it is zero, or until something happens.
+// waitForEvent waits for this time, without limit if it is zero, or until something happens.
 func (w *watch) waitForEvent(d time.Duration) error {
 	var alarm <-chan time.Time
 	if d > 0 {

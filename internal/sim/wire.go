@@ -22,19 +22,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client is one process's connection to the server, which can be cut for good.
+// Client is one process's connection to the server. It can be cut for good.
 type Client struct {
 	server *Server
 	user   string
 	severed
 }
 
-// Client returns a new connection of that identity.
+// Client returns a new connection with this identity.
 func (s *Server) Client(user string) *Client {
 	return &Client{server: s, user: user, severed: severed{done: make(chan struct{})}}
 }
 
-// Config is the client's configuration; there is no limit on its requests.
+// Config returns the client's configuration, without a rate limit.
 func (c *Client) Config() *rest.Config {
 	return &rest.Config{
 		Host: "http://sim", Transport: c, QPS: -1, UserAgent: cmp.Or(c.user, "anonymous") + "/sim",
@@ -77,7 +77,7 @@ func (c *Client) RoundTrip(hr *http.Request) (*http.Response, error) {
 	return respond(hr, a, err)
 }
 
-// delay waits as long as the network would.
+// delay waits as a network would.
 func (c *Client) delay(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
@@ -96,21 +96,21 @@ func (c *Client) delay(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer is what a request gets: an encoded object, or a watch.
+// answer is the result of a request: an encoded object, or a watch.
 type answer struct {
 	code   int
 	body   []byte
 	stream io.ReadCloser
 }
 
-// object is an answer with anything that can be encoded.
+// object returns an answer with anything that can be encoded.
 func object(code int, o any) (answer, error) {
 	raw, err := json.Marshal(o)
 	return answer{code: code, body: raw}, err
 }
 
-// respond turns an error that carries an API status into a response, and lets
-// every other error break the connection.
+// respond turns an error with an API status into a response. Every other error breaks the
+// connection.
 func respond(hr *http.Request, a answer, err error) (*http.Response, error) {
 	var plain *plainAnswer
 	if errors.As(err, &plain) {
@@ -147,7 +147,7 @@ func response(hr *http.Request, a answer, header http.Header) *http.Response {
 	return response
 }
 
-// refused is what a client sees of a server that is not there.
+// refused is what a client sees if there is no server.
 func refused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 }

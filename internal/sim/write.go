@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// writeObject carries a write out, with the faults around it. The caller holds the lock.
+// writeObject carries out a write, with its faults. The caller holds the lock.
 func (s *Server) writeObject(r *request) (answer, error) {
 	if err := s.announce(r); err != nil {
 		return answer{}, err
@@ -106,8 +106,8 @@ func (s *Server) createObject(r *request, object map[string]any) (answer, error)
 	return s.commit(r, http.StatusCreated, nil, object)
 }
 
-// update puts the object of the body, or the stored one with the patch
-// applied, in the place of the stored one.
+// update replaces the stored object by the object of the body, or by the stored one with the patch
+// applied.
 func (s *Server) update(r *request) (answer, error) {
 	was := r.table.objects[r.objectKey()]
 	if r.applies() {
@@ -168,7 +168,7 @@ func (s *Server) replace(r *request, was *version, object map[string]any) (answe
 	return s.commit(r, http.StatusOK, was, object)
 }
 
-// current refuses a change that was decided on another state of the object.
+// current rejects a change that was decided on another state of the object.
 func (r *request) current(m, was *metav1.ObjectMeta) error {
 	if m.Name == "" && r.Verb == "update" {
 		m.Name = was.Name
@@ -202,8 +202,8 @@ func (r *request) sameNamespace(m *metav1.ObjectMeta) error {
 	return nil
 }
 
-// isolate lets a write of the status change nothing else, and another write
-// everything but the status.
+// isolate keeps a write of the status from changing anything else, and another write from changing
+// the status.
 func (r *request) isolate(m, old *metav1.ObjectMeta, object, was map[string]any) (*metav1.ObjectMeta, map[string]any) {
 	if !r.table.Status {
 		return m, object
@@ -236,7 +236,7 @@ func (r *request) ignoredByGeneration() string {
 	return "metadata"
 }
 
-// sameBut tells whether two objects differ in nothing but the named fields.
+// sameBut reports whether two objects differ only in the named fields.
 func sameBut(a, b map[string]any, ignored ...string) bool {
 	strip := func(object map[string]any) map[string]any {
 		rest := make(map[string]any, len(object))

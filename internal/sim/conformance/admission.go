@@ -16,7 +16,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// bounded is a MachineDeployment with bounds, which is tried and not stored.
+// bounded returns a MachineDeployment with bounds, for a dry run.
 func (c *cluster) bounded(bounds string) error {
 	d := fixture.MachineDeployment("", 1)
 	d.GenerateName = "conformance-"

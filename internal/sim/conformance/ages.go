@@ -16,16 +16,17 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
-// Keeper is a server with somebody who looks after its storage.
+// Keeper is a server together with control over its storage.
 type Keeper struct {
 	Config *rest.Config
 	// Forget returns when the server has forgotten the history of all kinds until now.
 	Forget func()
-	// Backup keeps what is stored now. What it returns puts that in the place of what is stored then.
+	// Backup takes a backup. The function that it returns restores it.
 	Backup func() (restore func())
 }
 
-// Ages registers the specs about history that is forgotten and about backups. The function is called before each of them.
+// Ages registers the specs about forgotten history and about backups. The function is called before
+// each of them.
 func Ages(keeper func() Keeper) {
 	c, k := &cluster{}, Keeper{}
 	BeforeEach(func() {
@@ -36,13 +37,13 @@ func Ages(keeper func() Keeper) {
 	Describe("A restored backup", func() { c.restored(func() func() { return k.Backup() }) })
 }
 
-// gone reports whether an answer, or an event of a watch, is that history is forgotten.
+// gone reports whether an answer, or an event of a watch, means that history is forgotten.
 func gone(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == 410 && status.Status().Reason == metav1.StatusReasonExpired
 }
 
-// labelled makes machines that only a spec knows.
+// labelled creates machines that only one spec selects.
 func (c *cluster) labelled(n int) (all []*unstructured.Unstructured, of metav1.ListOptions) {
 	GinkgoHelper()
 	name := c.unused()
@@ -54,7 +55,7 @@ func (c *cluster) labelled(n int) (all []*unstructured.Unstructured, of metav1.L
 	return all, metav1.ListOptions{LabelSelector: "conformance=" + name}
 }
 
-// forgotten specifies what becomes of versions that the server does not remember.
+// forgotten specifies what happens to versions that the server does not remember.
 func (c *cluster) forgotten(forget func()) {
 	c.forgottenLists(forget)
 
@@ -87,7 +88,7 @@ func (c *cluster) forgotten(forget func()) {
 	})
 }
 
-// forgottenLists specifies it of lists that come in pages, or of an exact version.
+// forgottenLists specifies the same for lists in pages, and for lists of an exact version.
 func (c *cluster) forgottenLists(forget func()) {
 	It("ends lists that go on, and those of an exact version", func() {
 		all, of := c.labelled(3)
@@ -129,7 +130,7 @@ func (c *cluster) forgottenLists(forget func()) {
 	})
 }
 
-// restored specifies what clients see of a backup that was restored.
+// restored specifies what clients see after a backup was restored.
 func (c *cluster) restored(backup func() (restore func())) {
 	It("has the objects of its time, which are the same objects, and repeats generations", func() {
 		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))

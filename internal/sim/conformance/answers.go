@@ -20,7 +20,8 @@ import (
 // Codes are the answers of an API server that has not looked at the object.
 var Codes = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
-// Answers registers the specs about such answers. The function returns the configuration of a client that gets nothing else.
+// Answers registers the specs about such answers. The function returns the configuration of a
+// client that gets nothing else.
 func Answers(unlucky func(code int) *rest.Config) {
 	for _, code := range Codes {
 		Describe(http.StatusText(code), func() { answers(func() *rest.Config { return unlucky(code) }, code) })
@@ -33,7 +34,7 @@ func answers(unlucky func() *rest.Config, code int) {
 		client, err := rest.HTTPClientFor(config)
 		Expect(err).NotTo(HaveOccurred())
 		header, body := http.Header{}, ""
-		Eventually(func(g Gomega) { // a rule of a real API server is in force a moment later, and proxies leave the delay out
+		Eventually(func(g Gomega) { // a rule of a real API server applies a moment later, and proxies omit the delay
 			response, err := client.Get(config.Host + "/api/v1/namespaces/" + fixture.Namespace + "/configmaps")
 			g.Expect(err).NotTo(HaveOccurred())
 			defer response.Body.Close()

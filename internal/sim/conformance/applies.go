@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
-// configured is a ConfigMap as one manager applies it.
+// configured returns a ConfigMap as one manager applies it.
 func configured(name string, data map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"data": data}}
 	u.SetAPIVersion("v1")
@@ -26,7 +26,7 @@ func configured(name string, data map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// unused is a name that no object has.
+// unused returns a name that no object has.
 func (c *cluster) unused() string {
 	name := "conformance-" + string(uuid.NewUUID())[:8]
 	DeferCleanup(func() { c.remove(configMaps, name) })
@@ -44,7 +44,7 @@ func (c *cluster) applied(manager string, force bool, u *unstructured.Unstructur
 	return is
 }
 
-// owned is what the managed fields say, by manager, operation and subresource.
+// owned returns the content of the managed fields, by manager, operation and subresource.
 func owned(u *unstructured.Unstructured) map[string]string {
 	all := map[string]string{}
 	for _, f := range u.GetManagedFields() {
@@ -126,7 +126,7 @@ func (c *cluster) foreignFields() {
 	})
 }
 
-// applyRecords specifies what an apply has to state, and what the managed fields record.
+// applyRecords specifies what an apply must contain, and what the managed fields record.
 func (c *cluster) applyRecords() {
 	It("need a manager, and the version and object that they name", func() {
 		name := c.unused()

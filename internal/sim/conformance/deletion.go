@@ -15,7 +15,7 @@ import (
 
 const finalizer = "evenkeel.dev/conformance"
 
-// going is a deleted machine that its finalizer keeps.
+// going creates and deletes a machine that its finalizer keeps.
 func (c *cluster) going() *unstructured.Unstructured {
 	GinkgoHelper()
 	m := fixture.Machine("conformance")

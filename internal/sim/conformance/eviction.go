@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
-// runningPod is a pod that says of itself that it runs and is ready, with a label of its own.
+// runningPod creates a pod whose status says that it runs and is ready, with a label of its own.
 func (c *cluster) runningPod() *corev1.Pod {
 	GinkgoHelper()
 	name := c.pod().GetName()
@@ -32,7 +32,7 @@ func (c *cluster) runningPod() *corev1.Pod {
 	return p
 }
 
-// budget protects pods of a label. Its status is what a controller would have written.
+// budget protects pods with a label. Its status is what a controller would have written.
 func (c *cluster) budget(label string, allowed int32, observed bool) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
 	all := c.core.PolicyV1().PodDisruptionBudgets(fixture.Namespace)

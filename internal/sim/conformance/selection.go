@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
-// listed are the names of those objects that options select.
+// listed returns the names of the objects that options select.
 func (c *cluster) listed(gvr schema.GroupVersionResource, options metav1.ListOptions) []string {
 	GinkgoHelper()
 	list, err := c.of(gvr).List(ctx, options)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds what Evenkeel relies on in an API server, as specs
-// that run against any: the simulated one, where they prove that it behaves,
-// and a real one, where they prove that the specs are right.
+// Package conformance contains what Evenkeel relies on in an API server, as specs that run against
+// any server: the simulated one, to prove that it behaves correctly, and a real one, to prove that
+// the specs are right.
 //
-// The server needs the built-in kinds, and the CRDs and policies of kubernetes/.
-// Everything is made in the namespace "default", under generated names, and
-// removed afterwards. No controller may be running that touches Machines,
-// Nodes or unscheduled pods.
+// The server needs the built-in kinds, and the CRDs and policies of kubernetes/. The specs create
+// all objects in the namespace "default", under generated names, and remove them afterwards. No
+// controller may run that changes Machines, Nodes or unscheduled pods.
 package conformance
 
 import (
@@ -88,7 +87,7 @@ var (
 // patience is how long a spec waits for an event of a watch, in real time.
 const patience = 10 * time.Second
 
-// of is the client for a kind, in the namespace if it has one.
+// of returns the client for a kind, in the namespace if the kind has one.
 func (c *cluster) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	if gvr == nodes {
 		return c.any.Resource(gvr)
@@ -96,7 +95,7 @@ func (c *cluster) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface 
 	return c.any.Resource(gvr).Namespace(fixture.Namespace)
 }
 
-// made creates an object under a generated name, and has it removed afterwards.
+// made creates an object under a generated name, and removes it after the spec.
 func (c *cluster) made(gvr schema.GroupVersionResource, object runtime.Object) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -112,7 +111,7 @@ func (c *cluster) made(gvr schema.GroupVersionResource, object runtime.Object) *
 	return stored
 }
 
-// remove deletes an object whatever keeps it.
+// remove deletes an object even if finalizers keep it.
 func (c *cluster) remove(gvr schema.GroupVersionResource, name string) {
 	_, err := c.of(gvr).Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), patch)
 	if err == nil {
@@ -134,7 +133,7 @@ func (c *cluster) machine() *unstructured.Unstructured {
 	return c.made(machines, fixture.Machine("conformance"))
 }
 
-// pod makes the service account that an API server alone lacks.
+// pod creates the service account, because an API server alone does not.
 func (c *cluster) pod() *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
@@ -155,7 +154,7 @@ func set(u *unstructured.Unstructured, value any, path ...string) *unstructured.
 	return u
 }
 
-// field is a field of an object, nil where there is none.
+// field returns a field of an object, nil if there is none.
 func field(u *unstructured.Unstructured, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	return value

@@ -30,7 +30,7 @@ func (c *cluster) versions() {
 	c.versionConflicts()
 }
 
-// versionChanges specifies when versions grow.
+// versionChanges specifies when versions increase.
 func (c *cluster) versionChanges() {
 	It("grow with each change, over all kinds", func() {
 		first := c.configMap()
@@ -71,7 +71,7 @@ func (c *cluster) versionChanges() {
 	})
 }
 
-// versionConflicts specifies which versions a write has to state.
+// versionConflicts specifies which versions a write must state.
 func (c *cluster) versionConflicts() {
 	It("refuse a change of another version than the stored one", func() {
 		for gvr, u := range map[string]*unstructured.Unstructured{"configmaps": c.configMap(), "machines": c.machine()} {
@@ -172,7 +172,7 @@ func (c *cluster) namesInRequests() {
 	})
 }
 
-// identities specifies what the server stamps on an object, and what of it nobody changes.
+// identities specifies what the server sets on an object, and what clients cannot change.
 func (c *cluster) identities() {
 	It("are completed by the server, which also stamps the object", func() {
 		before := time.Now().Add(-2 * time.Second)

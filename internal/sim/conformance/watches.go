@@ -27,7 +27,7 @@ func (c *cluster) watch(gvr schema.GroupVersionResource, options metav1.ListOpti
 	return stream{w}
 }
 
-// next is the next event, and its object.
+// next returns the next event, and its object.
 func (s stream) next() (watch.EventType, *unstructured.Unstructured) {
 	GinkgoHelper()
 	select {
@@ -52,7 +52,7 @@ func (s stream) expect(want watch.EventType, object *unstructured.Unstructured) 
 	Expect(u.GetResourceVersion()).To(Equal(object.GetResourceVersion()))
 }
 
-// only selects one object, so that others of a shared cluster do not disturb.
+// only selects one object, so that others in a shared cluster do not interfere.
 func only(u *unstructured.Unstructured) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName(), ResourceVersion: u.GetResourceVersion()}
 }
@@ -122,7 +122,7 @@ func (c *cluster) watchedChanges() {
 	})
 }
 
-// watchBounds specifies where a watch begins and ends, and what it leaves out.
+// watchBounds specifies where a watch begins and ends, and what it omits.
 func (c *cluster) watchBounds() {
 	It("begin with what is there, and say when that is complete", func() {
 		u := c.machine()

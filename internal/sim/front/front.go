@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package front puts a simulated API server on a socket, for programs that connect by a kubeconfig, and has it hang.
+// Package front serves a simulated API server on a socket, for programs that connect by a
+// kubeconfig, and can make it hang.
 package front
 
 import (
@@ -18,13 +19,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// Manner is how a server behaves toward the requests that it takes.
+// Manner defines how a server treats the requests that it accepts.
 type Manner string
 
 const (
 	// Works answers.
 	Works Manner = "works"
-	// Silent answers nothing.
+	// Silent never answers.
 	Silent Manner = "is silent"
 	// Halfway sends the head of an answer and the first byte of its body.
 	Halfway Manner = "stops halfway"
@@ -32,7 +33,7 @@ const (
 	Overloaded Manner = "is overloaded"
 )
 
-// Front is a simulated API server on a socket of loopback.
+// Front is a simulated API server on a loopback socket.
 type Front struct {
 	transport http.RoundTripper
 	listener  *httptest.Server
@@ -45,7 +46,7 @@ type Front struct {
 	refused int
 }
 
-// Serve begins to serve as the API server that a user connects to, with a kubeconfig in the folder.
+// Serve starts serving the API server that a user connects to, with a kubeconfig in the folder.
 func Serve(server *sim.Server, user, folder string) (*Front, error) {
 	f := &Front{transport: server.Client(user), path: filepath.Join(folder, user), ended: make(chan struct{}), manner: Works}
 	f.listener = httptest.NewServer(f)
@@ -62,15 +63,15 @@ func Serve(server *sim.Server, user, folder string) (*Front, error) {
 // Kubeconfig is the path of a kubeconfig.
 func (f *Front) Kubeconfig() string { return f.path }
 
-// Hang has the server take requests and go on in that manner, except for the paths that are spared; nil spares none. Watches
-// deliver nothing any more.
+// Hang makes the server accept requests and treat them in that manner, except for spared paths; nil
+// spares none. Watches deliver nothing any more.
 func (f *Front) Hang(manner Manner, spared func(path string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.manner, f.spared = manner, spared
 }
 
-// Refused is how many requests were answered by that there are too many.
+// Refused is how many requests were answered with too many requests.
 func (f *Front) Refused() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +94,7 @@ func (f *Front) now(path string) Manner {
 	return f.manner
 }
 
-// ServeHTTP hands a request to the simulated server and its answer back, as the manner allows.
+// ServeHTTP passes a request to the simulated server and its answer back, as the manner allows.
 func (f *Front) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	switch f.now(request.URL.Path) {
 	case Silent:

@@ -26,15 +26,15 @@ const Namespace = "default"
 // workers per queue.
 const workers = 5
 
-// Lens is what the controllers can be made to look through: a clientset, and
-// the informers that were built on it.
+// Lens is what the controllers can look through: a clientset, and the informers that were built on
+// it.
 type Lens interface {
 	versioned.Interface
 	Bind(machineinformers.Interface) (machineinformers.Interface, error)
 }
 
-// RunControllers runs the three controllers until ctx ends, with the defaults
-// of their own binary. Without wrap they get plain clients.
+// RunControllers runs the three controllers until ctx ends, with the defaults of their own binary.
+// Without wrap, they get plain clients.
 func RunControllers(ctx context.Context, control, target *rest.Config, wrap func(context.Context, versioned.Interface) Lens) error {
 	machine, err := versioned.NewForConfig(control)
 	if err != nil {
@@ -84,7 +84,8 @@ func wrapClients(ctx context.Context, plain versioned.Interface, wrap func(conte
 	return lens, bound, nil
 }
 
-// startInformers runs the informers until ctx ends; the returned function waits for that end.
+// startInformers runs the informers until ctx ends. The returned function waits until they have
+// ended.
 func startInformers(ctx context.Context, nodes coreinformers.SharedInformerFactory, machines machineinformers.Interface) func() {
 	ended := make(chan struct{})
 	go func() {

@@ -12,11 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Dismantle ends what the controllers leave running: the queues, which Run
-// shuts down only after their workers have ended, which wait for just that;
-// and the broadcaster of their events, which nobody else can reach. Whatever
-// still runs in a bubble at its end is a deadlock, so it has to be reached
-// through fields that are not exported.
+// Dismantle ends what the controllers leave running. Run shuts the queues down only after the
+// workers have ended, which wait for exactly that; and the broadcaster of their events cannot be
+// reached from outside. Whatever still runs in a bubble at its end is a deadlock, so Dismantle
+// reaches both through unexported fields.
 func Dismantle(c controller.Controller) {
 	fields := reflect.ValueOf(c).Elem()
 	var broadcasters []*watch.Broadcaster
@@ -62,8 +61,8 @@ func exportField(field reflect.Value) reflect.Value {
 	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
 }
 
-// registerer takes the controllers' metrics to nowhere: a second instance in
-// one process would panic otherwise. All else is registered as ever.
+// registerer discards the controllers' metrics: otherwise, a second instance in one process would
+// panic. Everything else is registered as usual.
 type registerer struct{ prometheus.Registerer }
 
 func (r registerer) MustRegister(all ...prometheus.Collector) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcm brings machine-controller-manager to life on a simulated API
-// server: its own MachineDeployment, MachineSet and safety controllers,
-// unmodified, and beside them an actor that does what a machine-controller
-// with its provider does to Machines and Nodes, in a few lines and at once.
+// Package mcm runs machine-controller-manager on a simulated API server: its own MachineDeployment,
+// MachineSet and safety controllers, unmodified, and an actor that treats Machines and Nodes like a
+// machine-controller with its provider, in a few lines and without delay.
 //
-// Both end with their context and leave no goroutine, which the controllers by
-// themselves do not: see Dismantle.
+// Both end with their context and leave no goroutine behind. The controllers alone would not: see
+// Dismantle.
 //
-// The controllers write into objects that other goroutines of theirs read
-// (upstream's data race), so tests with them stay out of -race runs.
+// The controllers write into objects that their other goroutines read (a data race upstream), so
+// tests with them are not run with -race.
 package mcm

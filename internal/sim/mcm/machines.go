@@ -24,17 +24,17 @@ import (
 const (
 	finalizer = "machine.sapcloud.io/machine-controller-manager"
 	priority  = "machinepriority.machine.sapcloud.io"
-	// again is how soon a step that failed is repeated.
+	// again is the delay before a failed step is repeated.
 	again = time.Second
 )
 
-// Machines does for Machines what a machine-controller and its cloud do: they
-// boot, a Node of the same name appears, they run; deleted, they terminate and
-// go. It adopts every Machine of the namespace, and keeps no state of its own.
+// Machines acts on Machines as a machine-controller and its cloud do: they boot, a Node of the same
+// name appears, they run; when deleted, they terminate and disappear. It adopts every Machine of
+// the namespace, and keeps no state of its own.
 type Machines struct {
-	// Boot is how long a machine takes from its creation to a ready Node; at once if nil.
+	// Boot is how long a machine takes from its creation to a ready Node; nil means no time.
 	Boot func(*machinev1alpha1.Machine) time.Duration
-	// Drain is how long a machine is Terminating; at once if nil.
+	// Drain is how long a machine is Terminating; nil means no time.
 	Drain func(*machinev1alpha1.Machine) time.Duration
 
 	machines versioned.Interface
@@ -93,7 +93,7 @@ func (m Machines) runWorker(ctx context.Context) {
 	}
 }
 
-// nextStep takes a machine's next step, decided on its live state, and returns when to look again.
+// nextStep takes a machine's next step, based on its live state, and returns when to look again.
 func (m Machines) nextStep(ctx context.Context, name string) (time.Duration, error) {
 	machine, err := m.machines.MachineV1alpha1().Machines(Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -114,7 +114,7 @@ func (m Machines) nextStep(ctx context.Context, name string) (time.Duration, err
 	return 0, nil
 }
 
-// bootMachine lets the machine's Node appear when it is due, and then the machine run.
+// bootMachine creates the machine's Node when it is due, and then sets the machine Running.
 func (m Machines) bootMachine(ctx context.Context, machine *machinev1alpha1.Machine) (time.Duration, error) {
 	if left := remaining(machine.CreationTimestamp, m.Boot, machine); left > 0 {
 		return left, nil
@@ -184,7 +184,7 @@ func withEntry(m map[string]string, name, value string) map[string]string {
 	return m
 }
 
-// newNode returns a machine's Node, ready, with what the machine's template gives it.
+// newNode returns a machine's Node, ready, with the content of the machine's template.
 func newNode(machine *machinev1alpha1.Machine) *corev1.Node {
 	template := machine.Spec.NodeTemplateSpec
 	return &corev1.Node{

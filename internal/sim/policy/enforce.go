@@ -21,10 +21,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// Checks are what manifests ask of objects.
+// Checks contains what manifests require of objects.
 type Checks []func(sim.Admission) error
 
-// Enforce makes a server refuse objects that do not pass.
+// Enforce makes a server reject objects that do not pass.
 func (c Checks) Enforce(s *sim.Server) {
 	for _, check := range c {
 		s.Admit(check)
@@ -50,7 +50,7 @@ func Load(folder string) (Checks, error) {
 	return checks, nil
 }
 
-// checkOf is what a manifest checks; nil for one that checks nothing.
+// checkOf returns the check of a manifest; nil for one that checks nothing.
 func checkOf(m *unstructured.Unstructured, all []*unstructured.Unstructured) (func(sim.Admission) error, error) {
 	switch m.GetKind() {
 	case "CustomResourceDefinition":
@@ -72,7 +72,7 @@ func checkOf(m *unstructured.Unstructured, all []*unstructured.Unstructured) (fu
 	return nil, nil
 }
 
-// denies reports whether a binding makes a policy refuse objects.
+// denies reports whether a binding makes a policy reject objects.
 func denies(policy string, all []*unstructured.Unstructured) bool {
 	for _, m := range all {
 		name, _, _ := unstructured.NestedString(m.Object, "spec", "policyName")

@@ -65,7 +65,7 @@ func compiled(compiler *cel.CompositedCompiler, policy *admissionv1.ValidatingAd
 	return validating.NewValidator(compile(validations), always, compile(nil), compile(messages), policy.Spec.FailurePolicy, nil)
 }
 
-// matches reports whether a rule is about a write. Subresources are named in rules as in "pods/status".
+// matches reports whether a rule applies to a write. Rules name subresources as in "pods/status".
 func matches(rule admissionv1.NamedRuleWithOperations, a sim.Admission) bool {
 	has := func(all []string, one string) bool { return slices.Contains(all, one) || slices.Contains(all, "*") }
 	resource := a.Resource
@@ -83,7 +83,7 @@ func operation(a sim.Admission) admission.Operation {
 	return admission.Update
 }
 
-// refusal is the answer to a write that a policy denies.
+// refusal returns the answer to a write that a policy denies.
 func refusal(name string, validator validating.Validator, a sim.Admission) error {
 	gvr := a.GVK.GroupVersion().WithResource(a.Resource)
 	attributes := &admission.VersionedAttributes{VersionedKind: a.GVK, VersionedObject: a.Object}

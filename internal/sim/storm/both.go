@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// servers are those of the world, each once.
+// servers returns the servers of the world, each once.
 func (w *World) servers() []*sim.Server {
 	if w.Control == w.Target {
 		return []*sim.Server{w.Control}
@@ -31,10 +31,10 @@ func (w *World) connect(user string) *connection {
 	return &connection{control: w.Control.Client(user), target: w.Target.Client(user), servers: [2]*sim.Server{w.Control, w.Target}}
 }
 
-// Config is the configuration of an anonymous client of both clusters.
+// Config returns the configuration of an anonymous client of both clusters.
 func (w *World) Config() *rest.Config { return w.ConfigFor("") }
 
-// ConfigFor is the configuration of a client of both clusters with that identity.
+// ConfigFor returns the configuration of a client of both clusters with this identity.
 func (w *World) ConfigFor(user string) *rest.Config { return w.connect(user).Config() }
 
 // Version changes with each effective write.
@@ -44,10 +44,10 @@ func (w *World) Version() string {
 	return strings.Join(all, "/")
 }
 
-// Writes are all writes accepted so far, in the order of their effect.
+// Writes returns all accepted writes so far, in the order in which they took effect.
 func (w *World) Writes() []sim.Write { return w.journal.Writes() }
 
-// storing is the server that stores a kind.
+// storing returns the server that stores a kind.
 func (w *World) storing(gvr schema.GroupVersionResource) *sim.Server {
 	if !w.Control.Stores(gvr) {
 		return w.Target
@@ -55,12 +55,12 @@ func (w *World) storing(gvr schema.GroupVersionResource) *sim.Server {
 	return w.Control
 }
 
-// Objects are the stored objects of one kind, by namespace and name.
+// Objects returns the stored objects of one kind, by namespace and name.
 func (w *World) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
 	return w.storing(gvr).Objects(gvr)
 }
 
-// Get is one stored object, nil where there is none.
+// Get returns one stored object, nil if there is none.
 func (w *World) Get(gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	return w.storing(gvr).Get(gvr, namespace, name)
 }
@@ -70,7 +70,7 @@ func (w *World) OnWrite(hook func(sim.Write) error) {
 	w.eachServer(func(s *sim.Server) { s.OnWrite(w.serialized(hook)) })
 }
 
-// AfterWrite adds a hook that is called after each write that was accepted.
+// AfterWrite adds a hook that is called after each accepted write.
 func (w *World) AfterWrite(hook func(sim.Write) error) {
 	w.eachServer(func(s *sim.Server) { s.AfterWrite(w.serialized(hook)) })
 }
@@ -106,7 +106,8 @@ func (w *World) Release(resource string, users ...string) {
 	w.eachServer(func(s *sim.Server) { s.Release(resource, users...) })
 }
 
-// Latency makes every request wait that long before it takes effect, and as long again before it is answered.
+// Latency makes every request wait for this time before it takes effect, and again before it is
+// answered.
 func (w *World) Latency(d time.Duration) { w.eachServer(func(s *sim.Server) { s.Latency(d) }) }
 
 // LatencyOf makes requests wait before they take effect and before they are answered.
@@ -122,12 +123,12 @@ func (w *World) LatencyOf(slow func(sim.Request) (before, after time.Duration)) 
 	w.eachServer(func(s *sim.Server) { s.LatencyOf(drawn) })
 }
 
-// FailWrites makes writes fail with that chance.
+// FailWrites makes writes fail with this probability.
 func (w *World) FailWrites(chance float64, moment sim.Moment, users ...string) {
 	w.eachServer(func(s *sim.Server) { s.FailWrites(chance, moment, users...) })
 }
 
-// Trouble makes requests get answers that are not the server's own.
+// Trouble makes requests get answers that do not come from the server.
 func (w *World) Trouble(resource string, t sim.Trouble, users ...string) {
 	w.eachServer(func(s *sim.Server) { s.Trouble(resource, t, users...) })
 }
@@ -142,7 +143,8 @@ func (w *World) Silence(silent bool, users ...string) {
 	w.eachServer(func(s *sim.Server) { s.Silence(silent, users...) })
 }
 
-// WatchLists sets whether a watch may begin with all that is stored, as Server.WatchLists does.
+// WatchLists sets whether a watch may begin with everything that is stored, as Server.WatchLists
+// does.
 func (w *World) WatchLists(allowed bool, users ...string) {
 	w.eachServer(func(s *sim.Server) { s.WatchLists(allowed, users...) })
 }

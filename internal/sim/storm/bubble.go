@@ -14,9 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Bubble runs body in virtual time, which begins on 1 January 2000. A failed
-// expectation ends body and fails the spec. What body starts must have ended
-// when it returns.
+// Bubble runs body in virtual time, which begins on 1 January 2000. A failed expectation ends body
+// and fails the spec. Everything that body starts must have ended when it returns.
 func Bubble(t *testing.T, body func()) {
 	t.Helper()
 	prepare()
@@ -31,8 +30,8 @@ func Bubble(t *testing.T, body func()) {
 	}
 }
 
-// prepare makes client-go fit for virtual time: its error handler would see
-// that the last error was in the future, and sleep for the years between.
+// prepare makes client-go fit for virtual time: its error handler would find that the last error
+// was in the future, and sleep for the years in between.
 var prepare = sync.OnceFunc(func() {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs
 	log := io.Discard

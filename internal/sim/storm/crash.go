@@ -13,25 +13,25 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// pause is how long a killed process stays away.
+// pause is how long a killed process stays down.
 const pause = 10 * time.Second
 
-// Scenario is a story whose end must not depend on what befalls a process.
+// Scenario is a story whose end must not depend on what happens to a process.
 type Scenario struct {
 	Options sim.Options
 	// Apart makes it a world of two clusters.
 	Apart bool
-	// Story starts processes and lets things happen until they have settled.
+	// Story starts processes and makes things happen until they have settled.
 	Story func(*World)
-	// End is what must be the same however often the process was killed; it is
-	// compared with reflect.DeepEqual.
+	// End returns what must be the same however often the process was killed. It is compared with
+	// reflect.DeepEqual.
 	End func(*World) any
 }
 
-// CrashPoints runs a scenario undisturbed, and then once for each write that
-// the named process made and each moment, before and after: there the process
-// is killed, and started again a little later. It returns an error for each
-// run that ended differently. With CRASH set it disturbs at that point alone.
+// CrashPoints runs a scenario undisturbed, and then once for each write of the named process and
+// each moment, before and after: there, the process is killed, and restarted a little later. It
+// returns an error for each run that ended differently. With CRASH set, it kills only at that
+// point.
 func CrashPoints(t *testing.T, s Scenario, process string) error {
 	t.Helper()
 	usual, writes := s.playOnce(t, process, nil)
@@ -100,7 +100,7 @@ type crash struct {
 	done bool
 }
 
-// install makes the process die when its time comes. The hooks run one at a time.
+// install makes the process die at its point. The hooks run one at a time.
 func (c *crash) install(w *World, p *Process) {
 	w.OnWrite(func(write sim.Write) error {
 		if write.User == c.process && c.moment == sim.Before && c.seen == c.write-1 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storm runs processes against a simulated API server in virtual time,
-// kills them between any two of their writes, starts them again, and tells
-// with one line how a run that failed is repeated.
+// Package storm runs processes against a simulated API server in virtual time, kills them between
+// any two of their writes, restarts them, and prints one line that reproduces a failed run.
 //
 //	err := storm.CrashPoints(suite, storm.Scenario{
 //		Story: func(w *storm.World) {
@@ -14,10 +13,9 @@
 //	}, "balancer")
 //	Expect(err).NotTo(HaveOccurred())
 //
-// A process is killed as kill -9 does it: from that moment none of its requests
-// takes effect, whatever its goroutines still try.
+// A process is killed as by kill -9: from that moment on, none of its requests takes effect,
+// whatever its goroutines still try.
 //
-// Seeds decide what the simulated server does; the order in which goroutines
-// run is not theirs to decide. So a run that failed fails again often, not
-// always: try several times.
+// Seeds decide what the simulated server does, but not the order in which goroutines run. A failed
+// run therefore fails again often, but not always: try several times.
 package storm

@@ -9,16 +9,17 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// endless is how many changes of one object in one moment no controller has a use for.
+// endless is a number of changes of one object at one moment that no controller needs.
 const endless = 2000
 
-// livelock notices that one object is changed again and again while no time passes. Virtual time would stand still for good.
+// livelock detects that one object is changed again and again while no time passes. Virtual time
+// would stop forever.
 type livelock struct {
 	moment  time.Time
 	changes map[string]int
 }
 
-// observe counts a change, and describes the livelock that it is a part of, if there is one.
+// observe counts a change, and describes the livelock that it is part of, if any.
 func (l *livelock) observe(write sim.Write) string {
 	if write.Effect != sim.Modified {
 		return ""
@@ -34,11 +35,11 @@ func (l *livelock) observe(write sim.Write) string {
 		endless, object, write.Time.Format(time.RFC3339Nano), write.User, write.Verb, write.Subresource)
 }
 
-// hook ends the test binary at a livelock, since nothing in the bubble can.
+// hook ends the test binary at a livelock, because nothing in the bubble can.
 func (l *livelock) hook(seed uint64) func(sim.Write) error {
 	return func(write sim.Write) error {
 		if what := l.observe(write); what != "" {
-			go panic(fmt.Sprintf("seed %d: %s", seed, what)) // where no controller's recover gets hold of it
+			go panic(fmt.Sprintf("seed %d: %s", seed, what)) // where no controller's recover catches it
 			select {}
 		}
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 )
 
-// Probing runs a program beside a probe of its API server, as our daemons do: where resourceVersions go back, both end, so that the
-// process starts afresh.
+// Probing runs a program beside a probe of its API server, as our daemons do. If resourceVersions
+// go back, both end, so that the process starts again.
 func Probing(probe func(*rest.Config) reachability.Probe, program Program) Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		ctx, cancel := context.WithCancel(ctx)

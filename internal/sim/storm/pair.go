@@ -13,13 +13,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// ofTarget are the kinds that only a target cluster stores: workload and what it runs on.
+// ofTarget contains the kinds that only a target cluster stores: workload and what it runs on.
 var ofTarget = []string{
 	"nodes", "pods", "persistentvolumes", "persistentvolumeclaims", "poddisruptionbudgets", "volumeattachments", "storageclasses",
 	"csidrivers", "deployments", "replicasets", "statefulsets", "daemonsets", "horizontalpodautoscalers",
 }
 
-// ofBoth are the kinds that every cluster stores.
+// ofBoth contains the kinds that every cluster stores.
 var ofBoth = []string{"namespaces", "configmaps", "secrets", "serviceaccounts", "events", "leases"}
 
 // splitKinds returns which kinds the two clusters serve.
@@ -36,14 +36,14 @@ func splitKinds(all []sim.Resource) (control, target []sim.Resource) {
 	return control, target
 }
 
-// connection is one process's way to both clusters. A request goes to the one that serves its kind, to the control cluster
-// where both do.
+// connection is one process's connection to both clusters. A request goes to the cluster that
+// serves its kind, to the control cluster if both do.
 type connection struct {
 	control, target *sim.Client
 	servers         [2]*sim.Server
 
 	mu sync.Mutex
-	// others are the process's clients of further servers.
+	// others are the process's clients of additional servers.
 	others     []*sim.Client
 	still, cut bool
 }
@@ -65,7 +65,7 @@ func (c *connection) Cut() {
 	c.applyState(c.others...)
 }
 
-// freeze makes all connections of the process stand still, or move again.
+// freeze stops all connections of the process, or lets them continue.
 func (c *connection) freeze(still bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *connection) freeze(still bool) {
 	c.applyState(c.others...)
 }
 
-// applyState brings clients into the state of the connection. The caller holds the lock.
+// applyState sets clients to the state of the connection. The caller holds the lock.
 func (c *connection) applyState(clients ...*sim.Client) {
 	for _, one := range clients {
 		if c.cut {
@@ -88,17 +88,17 @@ func (c *connection) applyState(clients ...*sim.Client) {
 	}
 }
 
-// Attach makes a client of a further server one of the process that a configuration was given to: it is cut when that is killed, and
-// stands still when that does.
+// Attach makes a client of an additional server part of the process that a configuration was given
+// to: it is cut and frozen together with the process.
 func Attach(process *rest.Config, client *sim.Client) {
-	c := process.Transport.(*connection) // every process is given one of these
+	c := process.Transport.(*connection) // every process gets one of these
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.others = append(c.others, client)
 	c.applyState(client)
 }
 
-// Config reaches both clusters. Control and Target reach one of them.
+// Config reaches both clusters. Control and Target each reach one of them.
 func (c *connection) Config() *rest.Config {
 	return &rest.Config{
 		Host: "http://sim", Transport: c, QPS: -1, UserAgent: c.control.Config().UserAgent,
@@ -106,13 +106,14 @@ func (c *connection) Config() *rest.Config {
 	}
 }
 
-// Control is the configuration of a client that reaches nothing but the control cluster, from one of a World.
+// Control returns the configuration of a client that reaches only the control cluster, from one of
+// a World.
 func Control(config *rest.Config) *rest.Config {
 	return narrowed(config, func(c *connection) *sim.Client { return c.control })
 }
 
-// Target is the configuration of a client that reaches nothing but the target cluster, from one of a World. Where a World
-// has but one cluster, it is that.
+// Target returns the configuration of a client that reaches only the target cluster, from one of a
+// World. If a World has only one cluster, it is that one.
 func Target(config *rest.Config) *rest.Config {
 	return narrowed(config, func(c *connection) *sim.Client { return c.target })
 }

@@ -32,7 +32,7 @@ type life struct {
 	err    error // once done is closed
 }
 
-// Restart starts the program with a new client. One that still runs is killed first.
+// Restart starts the program with a new client. If it still runs, it is killed first.
 func (p *Process) Restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,8 +50,8 @@ func (p *Process) Restart() {
 	})
 }
 
-// Crash kills the process: none of its requests takes effect any more. It does
-// not wait for its goroutines, and may be called from a hook of the server.
+// Crash kills the process: none of its requests takes effect any more. It does not wait for its
+// goroutines, and may be called from a hook of the server.
 func (p *Process) Crash() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *Process) killLife() {
 	}
 }
 
-// CrashFor kills the process and starts it again after a while. It may be
-// called from a hook of the server.
+// CrashFor kills the process and restarts it after a while. It may be called from a hook of the
+// server.
 func (p *Process) CrashFor(pause time.Duration) {
 	p.Crash()
 	p.lives.Go(func() {
@@ -76,8 +76,8 @@ func (p *Process) CrashFor(pause time.Duration) {
 	})
 }
 
-// Freeze makes the process stand still until Thaw, as kill -STOP does: what it was about to send is sent afterwards, and takes
-// effect though its time to lead is over.
+// Freeze stops the process until Thaw, as kill -STOP does: what it was about to send is sent
+// afterwards, and takes effect although its time to lead is over.
 func (p *Process) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *Process) Thaw() {
 	}
 }
 
-// Stop ends the program in an orderly way, waits for all its goroutines, those
-// of killed lives included, and returns its error. It does not start again.
+// Stop ends the program gracefully, waits for all its goroutines, including those of killed runs,
+// and returns its error. It does not start again.
 func (p *Process) Stop() error {
 	p.mu.Lock()
 	l := p.life

@@ -17,18 +17,18 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// A run that failed is repeated by these variables of the environment.
+// These environment variables reproduce a failed run.
 const (
 	seedVariable  = "SEED"
 	crashVariable = "CRASH"
-	// stormsVariable is how many seeds there are.
+	// stormsVariable is the number of seeds.
 	stormsVariable = "STORMS"
 )
 
-// firstDrawn is the first of the seeds that are drawn; those that are fixed are below it.
+// firstDrawn is the first of the random seeds; fixed seeds are below it.
 const firstDrawn = 1_000_000
 
-// Repeating reports whether one run is repeated; then its logs are kept.
+// Repeating reports whether one run is reproduced; its logs are then kept.
 func Repeating() bool {
 	return os.Getenv(seedVariable) != "" || os.Getenv(crashVariable) != ""
 }
@@ -59,7 +59,7 @@ func parsePoint(text string) (point, error) {
 	return p, nil
 }
 
-// command is the line that repeats a run of the current spec.
+// command returns the command line that reproduces a run of the current spec.
 func command(t *testing.T, seed uint64, at *point) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s=%d ", seedVariable, seed)
@@ -71,7 +71,7 @@ func command(t *testing.T, seed uint64, at *point) string {
 	return b.String()
 }
 
-// folder is the package under test, from the root of its module.
+// folder returns the package under test, from the root of its module.
 func folder() string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -86,10 +86,9 @@ func folder() string {
 	return "..."
 }
 
-// Seeds runs body with the seeds 1 to n and with one that is drawn anew each
-// time, each in a bubble of its own; with STORMS set, with that many and half
-// as many drawn ones; with SEED set, with that seed alone. It reports which
-// faults struck, and of a failure how to repeat it.
+// Seeds runs body with the seeds 1 to n and with one new random seed, each in a bubble of its own.
+// With STORMS set, it uses that many seeds and half as many random ones; with SEED set, only that
+// seed. It reports which faults occurred, and how to reproduce a failure.
 func Seeds(t *testing.T, n int, body func(seed uint64)) {
 	t.Helper()
 	all := seedsToRun(n)
@@ -128,7 +127,7 @@ func seedsToRun(n int) []uint64 {
 	return all
 }
 
-// bubble is a Bubble whose failures come with the command that repeats them.
+// bubble is a Bubble whose failures include the command that reproduces them.
 func bubble(t *testing.T, command string, body func()) {
 	t.Helper()
 	Bubble(t, func() {

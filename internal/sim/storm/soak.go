@@ -11,11 +11,12 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// soakVariable is how many objects come and go in each soak.
+// soakVariable is how many objects are created and deleted in each soak.
 const soakVariable = "SOAK"
 
-// Soak returns how many rounds of a soak it takes until at least that many objects have come and gone, or as many as SOAK says. It
-// reports them, and how long the spec took.
+// Soak returns how many rounds of a soak are needed until at least this many objects, or as many as
+// SOAK defines, have been created and deleted. It reports their number, and the duration of the
+// spec.
 func Soak(usual, each int) (rounds int) {
 	objects := usual
 	if text := os.Getenv(soakVariable); text != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// struckByStorm are the faults that every run of storms has to see, over all of its seeds.
+// struckByStorm contains the faults that every run of storms must include, over all its seeds.
 var struckByStorm = func() []string {
 	kinds := []string{
 		"clock jump", "compaction", "late bookmark", "late event", "outage", "process killed", "process stood still", "silence", "stale list", "watch broken", "watch held",
@@ -28,23 +28,23 @@ var struckByStorm = func() []string {
 	return kinds
 }()
 
-// tally counts the faults that struck in the worlds of one run of seeds.
+// tally counts the faults that occurred in the worlds of one run of seeds.
 type tally struct {
 	mu     sync.Mutex
 	storms int
-	// required are kinds that have to strike beside those of all storms.
+	// required are kinds that must occur in addition to those of all storms.
 	required []string
-	// times is how often each kind struck, in how many worlds.
+	// times is how often each kind occurred, and in how many worlds.
 	times, in map[string]int
 }
 
-// counted is where worlds that end report to: the run of seeds that is under way, if any.
+// counted is the present run of seeds, if any. Worlds report to it when they end.
 var counted *tally
 
 func newTally() *tally { return &tally{times: map[string]int{}, in: map[string]int{}} }
 
-// Require makes a run of seeds fail in which some kinds of faults never strike, beside those of a Storm: "lease lost" of Twins,
-// "restore" of a backup.
+// Require makes a run of seeds fail if some kinds of faults never occur, in addition to those of a
+// Storm: "lease lost" of Twins, "restore" of a backup.
 func (w *World) Require(kinds ...string) { w.required = append(w.required, kinds...) }
 
 // addWorld counts the faults of a world that ends.
@@ -72,7 +72,8 @@ func (t *tally) addWorld(w *World) {
 	}
 }
 
-// report prints how often each fault struck. Where worlds had storms it fails for each kind that never did.
+// report prints how often each fault occurred. If worlds had storms, it fails for each kind that
+// never did.
 func (t *tally) report(seeds []uint64) {
 	var lines, never []string
 	for _, kind := range slices.Sorted(maps.Keys(t.times)) {

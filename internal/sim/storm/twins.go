@@ -14,11 +14,12 @@ import (
 	"github.com/evenkeel/evenkeel/internal/daemon"
 )
 
-// restart is how long a program that lost its lease stays away.
+// restart is how long a program that lost its lease stays down.
 const restart = 5 * time.Second
 
-// Twins starts two instances of a program, which take turns on a Lease as our daemons do. Who loses it ends, and waits for it
-// anew. Both have the same identity for the servers.
+// Twins starts two instances of a program, which take turns on a Lease as our daemons do. An
+// instance that loses the lease ends, and then waits for it again. Both have the same identity for
+// the servers.
 func (w *World) Twins(name string, program Program) (first, second *Process) {
 	lives := &atomic.Int64{}
 	instance := func(ctx context.Context, config *rest.Config) error {
@@ -35,7 +36,7 @@ func (w *World) Twins(name string, program Program) (first, second *Process) {
 	return w.Start(name, instance), w.Start(name, instance)
 }
 
-// elected runs the program while it holds the lease. However it ends, it is tried again.
+// elected runs the program while it holds the lease. However it ends, it tries again.
 func elected(ctx context.Context, config *rest.Config, name, identity string, program Program) {
 	lease := daemon.Lease{
 		Namespace: "kube-system", Name: name, Identity: identity,

@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// weather is all that goes wrong for some processes, until it is calmed.
+// weather is everything that goes wrong for some processes, until Calm.
 type weather struct {
 	world     *World
 	servers   []*sim.Server
@@ -21,9 +21,11 @@ type weather struct {
 	ended     sync.WaitGroup
 }
 
-// Storm makes everything go wrong for some processes that a cluster and its network can do, each cluster for itself, until Calm:
-// late watches, slow requests, answers that are not the server's own, stale lists, late bookmarks, and now and then an outage, a
-// silence, a compaction, watches that break or stand still, a jump of the server's clock, a process that stands still or is killed.
+// Storm makes everything go wrong for some processes that can go wrong in a cluster and its
+// network, in each cluster separately, until Calm: late watches, slow requests, answers that do not
+// come from the server, stale lists, late bookmarks, and now and then an outage, a silence, a
+// compaction, watches that break or stop, a jump of the server's clock, a process that is stopped
+// or killed.
 func (w *World) Storm(random *rand.Rand, processes ...*Process) {
 	v := &weather{world: w, servers: append(w.servers(), w.Others...), processes: processes, stop: make(chan struct{})}
 	for _, p := range processes {
@@ -38,7 +40,7 @@ func (w *World) Storm(random *rand.Rand, processes ...*Process) {
 	v.ended.Go(func() { v.dealGusts(rand.New(rand.NewPCG(random.Uint64(), 0))) })
 }
 
-// Calm ends a Storm. It returns when all that it began has ended.
+// Calm ends a Storm. It returns when everything that the Storm started has ended.
 func (w *World) Calm() {
 	v := w.storm
 	if v == nil {
@@ -57,7 +59,7 @@ func (w *World) Calm() {
 	}
 }
 
-// lasting is what is bad all the time.
+// lasting sets the faults that last all the time.
 func (v *weather) lasting(s *sim.Server, random *rand.Rand) {
 	s.Lag("", sim.Uniformly(random.Uint64(), 0, time.Duration(random.Int64N(int64(3*time.Second)))+1), v.users...)
 	s.Trouble("", sim.Trouble{Reads: 0.1 + 0.2*random.Float64(), Writes: 0.25 + 0.25*random.Float64()}, v.users...)
@@ -72,7 +74,7 @@ func (v *weather) lasting(s *sim.Server, random *rand.Rand) {
 	})
 }
 
-// gust is one thing that happens to one of the clusters, and how it ends.
+// gust is one fault in one of the clusters, and how it ends.
 type gust func(v *weather, s *sim.Server, random *rand.Rand) (end func())
 
 var gusts = []gust{
@@ -111,7 +113,7 @@ func (v *weather) randomProcess(random *rand.Rand) *Process {
 	return v.processes[random.IntN(len(v.processes))]
 }
 
-// dealGusts deals gusts to the clusters, each before any comes again.
+// dealGusts deals gusts to the clusters, each one before any is repeated.
 func (v *weather) dealGusts(random *rand.Rand) {
 	var dealt []int
 	for {

@@ -17,38 +17,37 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
-// lastBreath is how long what survived its process may take to end: an event
-// recorder tries each of its events for two minutes before it gives up.
+// lastBreath is how long the goroutines of a killed process may take to end: an event recorder
+// tries each of its events for two minutes before it gives up.
 const lastBreath = 48 * time.Hour
 
-// Program is what a process runs: until ctx ends, with a client of its own.
+// Program is what a process runs until ctx ends, with a client of its own.
 type Program func(ctx context.Context, config *rest.Config) error
 
-// World is one or two simulated servers and the processes that run on them. It
-// lives in a bubble and ends before it.
+// World is one or two simulated servers and the processes that use them. It lives in a bubble and
+// ends before it.
 //
-// What it has in common with a sim.Server concerns both of its servers, or the
-// one that stores the kind; Control and Target are each of them alone, with
-// lag, failures and outages of its own.
+// Methods that it shares with sim.Server apply to both servers, or to the one that stores the kind.
+// Control and Target are the single servers, each with its own lag, failures and outages.
 type World struct {
 	*sim.Server // the control cluster
 	Control     *sim.Server
-	// Target is the target cluster: where there is but one cluster, that.
+	// Target is the target cluster; if there is only one cluster, that one.
 	Target *sim.Server
-	// Others are further servers that a Storm concerns, which whoever made them closes.
+	// Others are additional servers that a Storm affects. Their creator closes them.
 	Others []*sim.Server
 	Seed   uint64
 
 	journal *sim.Journal
 	hooks   sync.Mutex // hooks of both servers run one at a time
-	draws   sync.Mutex // what is drawn for both servers is drawn one at a time
+	draws   sync.Mutex // random numbers for both servers are drawn one at a time
 
 	storm   *weather // under way
 	stormed bool
-	stills  int // how often a process stood still, and was killed
+	stills  int // how often a process was stopped, and killed
 	kills   int
 	turns   atomic.Int64 // how often a lease was lost
-	// required are kinds of faults that have to strike beside those of a Storm.
+	// required are kinds of faults that must occur in addition to those of a Storm.
 	required []string
 
 	mu        sync.Mutex
@@ -56,7 +55,7 @@ type World struct {
 	crash     *crash
 }
 
-// NewWorld returns a world of one cluster without processes. The caller ends it.
+// NewWorld returns a world of one cluster without processes. The caller must end it.
 func NewWorld(o sim.Options) *World {
 	o.Journal = &sim.Journal{}
 	s := sim.New(o)
@@ -68,8 +67,8 @@ func NewWorld(o sim.Options) *World {
 // farApart is where the target cluster's resourceVersions begin.
 const farApart = 1_000_000
 
-// NewApart returns a world of two clusters: Nodes, pods and what they run for are stored in the target cluster, all else in
-// the control cluster; events, Leases and configuration in both.
+// NewApart returns a world of two clusters: the target cluster stores Nodes, pods and related
+// kinds, the control cluster everything else; both store events, Leases and configuration.
 func NewApart(o sim.Options) *World {
 	if len(o.Resources) == 0 {
 		o.Resources = slices.Concat(sim.Core, sim.Machine)
@@ -99,9 +98,8 @@ func (w *World) Start(name string, program Program) *Process {
 	return p
 }
 
-// Settle waits until nothing has been written for as long as quiet, Leases and
-// Events apart. It is an error if that takes longer than limit, or if a process
-// has ended by itself meanwhile.
+// Settle waits until nothing has been written for this time, except Leases and Events. It returns
+// an error if that takes longer than limit, or if a process has ended by itself.
 func (w *World) Settle(quiet, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; {
 		since := len(w.Writes())
@@ -131,8 +129,8 @@ func (w *World) unexpectedEnds() error {
 	return errors.Join(errs...)
 }
 
-// Loud are those of some writes that tell that something goes on: all but
-// those of Leases and Events, and those that changed nothing.
+// Loud returns the writes that show activity: all except those of Leases and Events, and those that
+// changed nothing.
 func Loud(writes []sim.Write) []sim.Write {
 	var loud []sim.Write
 	for _, write := range writes {
@@ -143,8 +141,7 @@ func Loud(writes []sim.Write) []sim.Write {
 	return loud
 }
 
-// End stops every process in an orderly way, the youngest first, and closes the
-// server.
+// End stops every process gracefully, the youngest first, and closes the server.
 func (w *World) End() {
 	w.Calm()
 	counted.addWorld(w)
@@ -152,7 +149,7 @@ func (w *World) End() {
 	processes := w.processes
 	w.mu.Unlock()
 	for _, p := range slices.Backward(processes) {
-		_ = p.Stop() // what a program says when it is stopped is asked of Stop itself
+		_ = p.Stop() // errors of a stopped program are reported by Stop itself
 	}
 	for _, s := range w.servers() {
 		s.Close()
