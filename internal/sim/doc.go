@@ -37,7 +37,6 @@
 //     as without a schema.
 //  9. With the checks of package policy, objects must comply with the schemas, rules and admission
 //     policies of kubernetes/.
-//     and admission policies of kubernetes/, as those files have them.
 //
 // It omits defaulting, validation beyond metadata and these checks, RBAC, server-side apply of a
 // Scale (415), graceful deletion of pods, the existence of namespaces, and the common storage of
