@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package absent keeps track of tools that specs can do without: where one is not installed its specs pass without its verdict,
-// and `make test` says so in its closing lines.
+// Package absent keeps track of tools that specs can do without. If a tool is not installed, its
+// specs pass without a verdict, and `make test` says so in its closing lines.
 package absent
 
 import (
@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 )
 
-// Folder has one file for each tool that was missing when its specs ran last, from the root of the repository.
+// Folder is the path, from the root of the repository, of the folder with one file for each tool
+// that was missing when its specs last ran.
 const Folder = ".local/absent"
 
-// Tool finds a tool by one of its names, and notes under the first of them whether it is there. The root is that of the
-// repository.
+// Tool finds a tool by one of its names, and records under the first name whether it exists. The
+// root is that of the repository.
 func Tool(root string, names ...string) (path string, found bool, err error) {
 	note := filepath.Join(root, Folder, names[0])
 	for _, name := range names {
@@ -35,7 +36,7 @@ func Tool(root string, names ...string) (path string, found bool, err error) {
 	return "", false, nil
 }
 
-// Noted are the tools that were missing.
+// Noted returns the tools that were missing.
 func Noted(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, Folder))
 	if err != nil && !os.IsNotExist(err) {

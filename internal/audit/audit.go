@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit reads the audit log of an API server, for tests and benchmarks that ask who has written what.
+// Package audit reads the audit log of an API server, for tests and benchmarks that check who has
+// written what.
 package audit
 
 import (
@@ -16,32 +17,32 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Request is one that the API server has answered.
+// Request is a request that the API server has answered.
 type Request struct {
 	User, Verb                   string
 	Group, Resource, Subresource string
 	Namespace, Name              string
 	Code                         int
-	// URI has the selectors of a list.
+	// URI contains the selectors of a list.
 	URI string
-	// Answered is when the API server had answered it.
+	// Answered is when the API server answered it.
 	Answered time.Time
 }
 
-// Writes says whether it was to change anything that matters: Leases and Events do not.
+// Writes reports whether it would change anything that matters; Leases and Events do not.
 func (r Request) Writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) &&
 		r.Resource != "" && r.Resource != "leases" && r.Resource != "events"
 }
 
-// Refused says that it has changed nothing.
+// Refused reports whether it changed nothing.
 func (r Request) Refused() bool { return r.Code >= 400 }
 
-// Log is an audit log that may be growing.
+// Log is an audit log that may still grow.
 type Log struct {
 	file  *os.File
 	lines *bufio.Reader
-	begun []byte // a line without its end, so far
+	begun []byte // an incomplete line at the end
 }
 
 // Open opens a log of one JSON line per event.
@@ -56,7 +57,8 @@ func Open(path string) (*Log, error) {
 // Close closes the log.
 func (l *Log) Close() error { return l.file.Close() }
 
-// Read returns what has been answered since the last Read, or since the log began, that keep wants.
+// Read returns the requests that keep selects and that were answered since the last Read, or since
+// the log began.
 func (l *Log) Read(keep func(Request) bool) ([]Request, error) {
 	var kept []Request
 	for {
@@ -72,7 +74,8 @@ func (l *Log) Read(keep func(Request) bool) ([]Request, error) {
 	}
 }
 
-// next is nil for an event that answers nothing. What is half written is kept for the next time.
+// next returns nil for an event that is not an answer. An incomplete line is kept for the next
+// call.
 func (l *Log) next() (*Request, error) {
 	part, err := l.lines.ReadBytes('\n')
 	l.begun = append(l.begun, part...)

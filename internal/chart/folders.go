@@ -9,17 +9,17 @@ import (
 	"path/filepath"
 )
 
-// Part of the chart: a file in a folder of kubernetes/deploy, and the values that show it.
+// Part of the chart: a file in a folder of kubernetes/deploy, and the values that render it.
 type Part struct {
 	Folder, Name string
-	// Values are set, as in helm's --set.
+	// Values are set, as by helm's --set.
 	Values []string
-	// Templates of the chart that are shown.
+	// Templates of the chart to render.
 	Templates []string
 }
 
-// Parts are all of them. Access is accounts and what they may do; a process has what runs and what protects it. No object is
-// in two parts.
+// Parts lists all of them. Access contains accounts and their rights; a process contains what runs
+// and what protects it. No object is in two parts.
 var Parts = []Part{
 	{"manager", "access", nil, []string{"manager/account.yaml", "manager/roles.yaml", "manager/metrics.yaml"}},
 	{"manager", "process", nil, []string{"manager/process.yaml"}},
@@ -43,10 +43,10 @@ const heading = `# SPDX-License-Identifier: Apache-2.0
 # Rendered from charts/evenkeel: make manifests.
 `
 
-// File is where the objects of a part are, from the repository's root.
+// File is the path of the part's objects, from the root of the repository.
 func (p Part) File() string { return filepath.Join("kubernetes", "deploy", p.Folder, p.Name+".yaml") }
 
-// Render is what has to be in File.
+// Render returns the required content of File.
 func (p Part) Render(ctx context.Context, t Tools) ([]byte, error) {
 	var args []string
 	for _, value := range p.Values {
@@ -62,7 +62,7 @@ func (p Part) Render(ctx context.Context, t Tools) ([]byte, error) {
 	return append([]byte(heading), tidy(text)...), nil
 }
 
-// tidy drops the lines in which helm says where it has something from, and blank ones.
+// tidy removes blank lines, and helm's lines with the source of an object.
 func tidy(text []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(text) {

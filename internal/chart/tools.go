@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart renders what is installed into clusters: the Helm chart in charts/evenkeel, and the folders of
-// kubernetes/deploy, which are rendered from it for kustomize and kubectl, so that all three say the same.
+// Package chart renders what is installed into clusters: the Helm chart in charts/evenkeel, and the
+// folders of kubernetes/deploy, which are rendered from the chart for kustomize and kubectl, so
+// that all three agree.
 package chart
 
 import (
@@ -14,16 +15,17 @@ import (
 	"strings"
 )
 
-// Kubernetes is the version that charts are rendered for.
+// Kubernetes is the version for which charts are rendered.
 const Kubernetes = "1.36.0"
 
-// Namespace is where the rendered folders put accounts and processes.
+// Namespace contains the accounts and processes of the rendered folders.
 const Namespace = "kube-system"
 
-// Tools are helm and kustomize of the versions in hack/install, in .local/bin of the repository at root.
+// Tools are helm and kustomize, in the versions of hack/install, in .local/bin of the repository at
+// root.
 type Tools struct{ root string }
 
-// Build makes the tools unless they are there and up to date. Cold that takes minutes.
+// Build builds the tools unless they are up to date. Without a build cache, that takes minutes.
 func Build(ctx context.Context, root string) (Tools, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -44,7 +46,7 @@ func (t Tools) Template(ctx context.Context, args ...string) ([]byte, error) {
 	return t.run(ctx, "helm", append([]string{"template", "evenkeel", "charts/evenkeel", "--namespace", Namespace, "--kube-version", Kubernetes}, args...)...)
 }
 
-// Lint returns what helm has to say against the chart.
+// Lint returns helm's complaints about the chart.
 func (t Tools) Lint(ctx context.Context, args ...string) ([]byte, error) {
 	return t.run(ctx, "helm", append([]string{"lint", "charts/evenkeel", "--strict", "--kube-version", Kubernetes}, args...)...)
 }
@@ -54,7 +56,7 @@ func (t Tools) Kustomize(ctx context.Context, folder string) ([]byte, error) {
 	return t.run(ctx, "kustomize", "build", folder)
 }
 
-// run returns standard output, and what was said on standard error with the error.
+// run returns standard output. An error contains what was printed to standard error.
 func (t Tools) run(ctx context.Context, tool string, args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(t.root, ".local", "bin", tool), args...)

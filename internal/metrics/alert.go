@@ -8,26 +8,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// AlertsFile has the alerts, from the repository's root. It is a file of rules as Prometheus reads it.
+// AlertsFile is the path of the file with the alerts, from the root of the repository. It is a
+// Prometheus rule file.
 const AlertsFile = "dashboards/alerts.yaml"
 
 // Alert is a rule of Prometheus.
 type Alert struct {
 	Alert string `json:"alert"`
 	Expr  string `json:"expr"`
-	// For is how long it has to be so, in Prometheus' form.
+	// For is how long the condition must hold, in Prometheus' format.
 	For         string            `json:"for"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Group of alerts about one process.
+// Group contains the alerts about one process.
 type Group struct {
 	Name  string  `json:"name"`
 	Rules []Alert `json:"rules"`
 }
 
-// ReadAlerts reads a file of rules.
+// ReadAlerts reads a rule file.
 func ReadAlerts(text []byte) ([]Group, error) {
 	var file struct {
 		Groups []Group `json:"groups"`

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics knows the name, type, labels and meaning of every metric of ours. Dashboards, alerts and the page for
-// operators are held against it.
+// Package metrics knows the name, type, labels and meaning of every metric of ours. Tests compare
+// dashboards, alerts and the page for operators with it.
 //
-// metrics.yaml is the one list. A test makes it from what the controllers register; whoever adds or renames a metric writes the
-// list anew (go test ./internal/metrics -update) and sees in the difference what it breaks for others.
+// metrics.yaml is the only list. A test derives it from what the controllers register. If you add
+// or rename a metric, write the list again (go test ./internal/metrics -update); the diff shows
+// what breaks for users.
 package metrics
 
 import (
@@ -18,7 +19,7 @@ import (
 // Prefix of the names of all metrics of ours.
 const Prefix = "evenkeel_"
 
-// Metric is what a reader has to know of one.
+// Metric is what users need to know about one metric.
 type Metric struct {
 	Name string `json:"name"`
 	// Type is counter, gauge or histogram.
@@ -30,7 +31,7 @@ type Metric struct {
 //go:embed metrics.yaml
 var list []byte
 
-// All metrics, by name.
+// All returns all metrics, sorted by name.
 func All() ([]Metric, error) {
 	var all []Metric
 	if err := yaml.UnmarshalStrict(list, &all); err != nil {
@@ -39,7 +40,7 @@ func All() ([]Metric, error) {
 	return all, nil
 }
 
-// Find the metric that a name in a query stands for; a histogram has three.
+// Find returns the metric of a name in a query; a histogram has three names.
 func Find(all []Metric, name string) (Metric, bool) {
 	i := slices.IndexFunc(all, func(m Metric) bool {
 		if m.Type == "histogram" {

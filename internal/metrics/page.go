@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// PageFile is the page for operators, from the repository's root.
+// PageFile is the path of the page for operators, from the root of the repository.
 const PageFile = "docs/metrics.md"
 
-// part of Evenkeel, by the word that follows the prefix in the names of its metrics.
+// part of Evenkeel, identified by the word after the prefix in the names of its metrics.
 type part struct{ word, title, page string }
 
 var parts = []part{

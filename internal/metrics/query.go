@@ -26,8 +26,9 @@ var (
 	operators = []string{"and", "or", "unless", "bool"}
 )
 
-// Selectors are the metrics of a query in PromQL: every word that is no function, operator or label. What it does not
-// understand, as quotes and braces in the value of a label, it takes for a metric that nobody has rather than leave out.
+// Selectors returns the metrics in a PromQL query: every word that is not a function, operator or
+// label. Anything that it does not understand, such as quotes and braces in the value of a label,
+// it reports as an unknown metric instead of omitting it.
 func Selectors(query string) []Selector {
 	var all []Selector
 	query = period.ReplaceAllString(grouping.ReplaceAllString(query, " "), " ")
@@ -44,7 +45,7 @@ func Selectors(query string) []Selector {
 	return all
 }
 
-// Grouped are the labels that a query groups or joins by.
+// Grouped returns the labels that a query groups or joins by.
 func Grouped(query string) []string {
 	var all []string
 	for _, match := range grouping.FindAllStringSubmatch(query, -1) {

@@ -19,7 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
 )
 
-// reservesName names the controller that spreads the machines of Reserves over MachineDeployments.
+// reservesName is the name of the controller that spreads the machines of Reserves over
+// MachineDeployments.
 const reservesName = "reserves"
 
 // reservesRetry is how often the API server is asked for Reserves while it does not serve them: in many clusters that stays so.

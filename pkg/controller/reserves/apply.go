@@ -24,7 +24,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// Withdraw removes what Reserves requested of MachineDeployments, for where there can be no Reserves any more.
+// Withdraw removes what Reserves requested of MachineDeployments, if there can be no Reserves any
+// more.
 func Withdraw(ctx context.Context, client machineclient.MachineDeploymentsGetter, deployments cache.Indexer) error {
 	c := Controller{clients: Clients{Machines: client}, metrics: newMetrics(nil, nil), written: written.NewCache[*machine.MachineDeployment](deployments, nil)}
 	var v View
@@ -34,7 +35,8 @@ func Withdraw(ctx context.Context, client machineclient.MachineDeploymentsGetter
 	return c.apply(ctx, NewPlan(v))
 }
 
-// apply writes what is requested of MachineDeployments. One that cannot be written holds up no other.
+// apply writes what is requested of MachineDeployments. One that cannot be written does not delay
+// the others.
 func (c *Controller) apply(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, r := range p.Requests {
@@ -55,7 +57,7 @@ func (c *Controller) request(ctx context.Context, r Request) error {
 	return nil
 }
 
-// annotationPatch is a merge patch on the version that it was decided on.
+// annotationPatch returns a merge patch on the version that it was decided on.
 func annotationPatch(d *machine.MachineDeployment, text string) []byte {
 	value := any(text)
 	if text == "" {
@@ -97,10 +99,10 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 	return nil
 }
 
-// event is one to record.
+// event is an event to record.
 type event struct{ kind, reason, message string }
 
-// news is what is worth an event.
+// news returns the event for a change of the condition, if any.
 func news(was, is v1alpha1.ReserveStatus) (all []event) {
 	if was.DesiredReplicas != is.DesiredReplicas {
 		all = append(all, event{corev1.EventTypeNormal, "DesiredReplicasChanged",

@@ -27,7 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// gather is how long the events of a namespace are gathered into one look.
+// gather is how long the events of a namespace are gathered into one sync.
 const gather = 20 * time.Millisecond
 
 // Clients reach the control cluster.
@@ -36,7 +36,7 @@ type Clients struct {
 	Machines machineclient.MachineDeploymentsGetter
 }
 
-// Informers of the two clusters. Target is nil where there is no target cluster.
+// Informers of the two clusters. Target is nil if there is no target cluster.
 type Informers struct {
 	Reserves autoscalinginformers.ReserveInformer
 	Machines *stores.Informers
@@ -65,12 +65,13 @@ type Controller struct {
 	reserves, deployments cache.Indexer
 	source                stores.Source
 	filled                []cache.DoneChecker
-	// What was answered to our writes, so that nothing is decided on what is older.
+	// answered contains the API server's answers to our writes, so that no decision is based on
+	// older objects.
 	statuses *written.Cache[*v1alpha1.Reserve]
 	written  *written.Cache[*machine.MachineDeployment]
 }
 
-// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
+// New returns a controller. The caller must call Run. Start the informers after New.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -109,7 +110,7 @@ func (c *Controller) attach(i Informers) error {
 	return errors.Join(errs...)
 }
 
-// changed has a namespace looked at.
+// changed queues a namespace.
 func (c *Controller) changed(item any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(item)
 	if err != nil {
@@ -127,13 +128,14 @@ func (c *Controller) lookAtAll() {
 	}
 }
 
-// Filled are done when the caches are complete.
+// Filled returns the checks that the caches are complete.
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
-// sync decides about one namespace: what one Reserve requests can depend on all of it.
+// sync decides about one namespace, because what one Reserve requests can depend on all objects in
+// it.
 func (c *Controller) sync(ctx context.Context, namespace string) (time.Duration, error) {
 	if err := c.cluster.Err(c.reserves, c.deployments); err != nil {
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)

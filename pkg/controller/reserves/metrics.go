@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// metrics count writes, and show the status of every Reserve when they are read.
+// metrics counts writes, and exposes the status of every Reserve when it is scraped.
 type metrics struct {
 	writes   *prometheus.CounterVec
 	reserves cache.Indexer
@@ -37,10 +37,10 @@ func (m *metrics) wrote(what string, err error) {
 	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) { into <- machinesMetric }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, r := range stores.List[*v1alpha1.Reserve](m.reserves) {
 		s := r.Status

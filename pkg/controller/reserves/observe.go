@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// observe gathers the view of a namespace. Objects are taken as our writes were answered where a store is behind that.
+// observe collects the view of a namespace. If a store is behind the answers to our writes, the
+// answers are used.
 func (c *Controller) observe(namespace string) View {
 	v := View{Now: c.clock.Now(), Reserves: c.reservesIn(namespace)}
 	weighs := slices.ContainsFunc(v.Reserves, namesResources)
@@ -36,13 +37,14 @@ func (c *Controller) reservesIn(namespace string) []*v1alpha1.Reserve {
 	return all
 }
 
-// namesResources reports whether a Reserve asks for resources, so that the capacity of machines matters.
+// namesResources reports whether a Reserve requests resources, so that the capacity of machines
+// matters.
 func namesResources(r *v1alpha1.Reserve) bool {
 	return strings.Contains(string(r.Spec.Amount), "=") ||
 		slices.ContainsFunc(r.Spec.Schedules, func(s v1alpha1.ReserveSchedule) bool { return strings.Contains(string(s.Amount), "=") })
 }
 
-// in are the objects of a namespace.
+// in returns the objects of a namespace.
 func in[T any](store cache.Indexer, namespace string) []T {
 	return stores.Indexed[T](store, cache.NamespaceIndex, namespace)
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// lookAgain is the longest wait for a schedule, so that a clock that is set is noticed.
+	// lookAgain is the longest wait for a schedule, so that a change of the clock is noticed.
 	lookAgain = 10 * time.Minute
 	// capacityAgain is when to look again for the capacity of machines.
 	capacityAgain = 30 * time.Second
 )
 
-// NewPlan decides.
+// NewPlan makes the plan for a namespace.
 func NewPlan(v View) Plan {
 	var p Plan
 	for _, r := range v.Reserves {
@@ -41,7 +41,7 @@ func NewPlan(v View) Plan {
 	return p
 }
 
-// decide decides about one Reserve. It returns when to look again, 0 for never.
+// decide decides about one Reserve. It returns when to look again; 0 means never.
 func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	d := Decision{Reserve: r}
 	selects, err := selection(r.Spec.Pools)
@@ -75,7 +75,7 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	return d, until(soonest, v.Now)
 }
 
-// stand leaves a Reserve as it was (law 5).
+// stand leaves the request of a Reserve as it was (law 5).
 func (v View) stand(d Decision, selects func(*machine.MachineDeployment) bool, why string, err error) Decision {
 	for _, s := range v.sites(selects, d.Reserve.Status) {
 		d.Parts = append(d.Parts, s.part(s.current))
@@ -103,7 +103,7 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	}
 	goal, err := distribute.WithFallback(int64(desired), targets, ills, distribute.Options{})
 	if err != nil {
-		goal.Replicas = current // counts are bounded: there is no such input
+		goal.Replicas = current // counts are bounded, so this cannot happen
 	}
 	next := step(sites, current, ready, goal.Replicas, int64(desired))
 	for i, s := range sites {
@@ -112,7 +112,7 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	return int(goal.Overflow)
 }
 
-// step is how far to go now: a machine that is ready stays until the one that stands in for it is ready.
+// step returns the next step: a ready machine stays until its replacement is ready.
 func step(sites []site, current, ready, goal []int64, desired int64) []int64 {
 	var usable int64
 	for i, s := range sites {
@@ -127,12 +127,12 @@ func step(sites []site, current, ready, goal []int64, desired int64) []int64 {
 		return goal // as above
 	}
 	for i, s := range sites {
-		next[i] = min(next[i], int64(s.room)) // max is never passed, also not on the way
+		next[i] = min(next[i], int64(s.room)) // max is never exceeded, not even in between
 	}
 	return next
 }
 
-// ready is how many spare machines are ready there, whoever asks for them.
+// ready returns how many spare machines are ready there, whoever requests them.
 func (s *site) ready() int { return int(max(0, s.Deployment.Status.ReadyExcessReplicas)) }
 
 func (s *site) part(machines int) Part {
@@ -140,7 +140,8 @@ func (s *site) part(machines int) Part {
 	return Part{Deployment: s.Deployment, Machines: machines, Exist: min(machines, exist), Ready: min(machines, s.ready()), Blocked: s.blocked && machines > 0}
 }
 
-// requests are the annotations that differ from what is decided (laws 3 and 6). Parts learn what counts in their place.
+// requests returns the annotations that differ from the decisions (laws 3 and 6). It also records
+// in each part what counts instead.
 func (v View) requests(decisions []Decision) []Request {
 	most := map[string]machine.RequestedExcess{}
 	for _, d := range decisions {
@@ -170,7 +171,8 @@ func (v View) requests(decisions []Decision) []Request {
 	return all
 }
 
-// countedBy is what determines the number of spare machines of a MachineDeployment, if not the Reserve of that name.
+// countedBy returns what determines the number of spare machines of a MachineDeployment, if not the
+// Reserve of this name.
 func (v View) countedBy(name string, p Part, most machine.RequestedExcess) string {
 	if p.Machines == 0 {
 		return ""
@@ -190,7 +192,7 @@ func (v View) countedBy(name string, p Part, most machine.RequestedExcess) strin
 	return ""
 }
 
-// source is where a MachineDeployment's own excess comes from, in the order in which that counts.
+// source describes where a MachineDeployment's own excess comes from, by precedence.
 func source(w pool.Wishes) string {
 	switch {
 	case w.Share != nil:
@@ -201,7 +203,7 @@ func source(w pool.Wishes) string {
 	return "spec.excessReplicas"
 }
 
-// until is how long to wait for an instant, but never too long; 0 where there is none.
+// until returns how long to wait for a time, up to a limit; 0 if there is no time.
 func until(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0

@@ -22,10 +22,12 @@ import (
 type site struct {
 	Pool
 	replicas int
-	// room is how many spare machines it may have. lacks is why that is none, in the words of the condition; empty if it is not.
+	// room is how many spare machines it may have. lacks is why it may have none, as a reason of
+	// the condition; empty otherwise.
 	room  int
 	lacks string
-	// current is what the Reserve asked for there before, and blocked whether machines could not be created there.
+	// current is what the Reserve requested there before. blocked reports whether machines could
+	// not be created there.
 	current int
 	blocked bool
 }
@@ -45,7 +47,8 @@ func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, 
 	}, nil
 }
 
-// sites are the MachineDeployments of a view that are selected, by name, with what is known from a Reserve's status.
+// sites returns the selected MachineDeployments of a view, by name, with what a Reserve's status
+// contains about them.
 func (v View) sites(selects func(*machine.MachineDeployment) bool, s v1alpha1.ReserveStatus) []site {
 	before := map[string]v1alpha1.ReservePoolStatus{}
 	for _, p := range s.Pools {
@@ -67,12 +70,14 @@ func (v View) sites(selects func(*machine.MachineDeployment) bool, s v1alpha1.Re
 	return all
 }
 
-// asleep reports whether nothing in the namespace has replicas: a cluster of a Gardener hibernates then.
+// asleep reports whether nothing in the namespace has replicas, because a cluster of a Gardener
+// hibernates.
 func (v View) asleep() bool {
 	return !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
 }
 
-// limit is how many spare machines a MachineDeployment may have (law 8). Where its own settings are invalid, it is what it has.
+// limit returns how many spare machines a MachineDeployment may have (law 8). If its own settings
+// are invalid, it is the present number.
 func (s *site) limit(asleep bool) (room int, lacks string) {
 	d := s.Deployment
 	bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
@@ -96,8 +101,8 @@ func (s *site) limit(asleep bool) (room int, lacks string) {
 	return room, lacks
 }
 
-// fails reports whether machines cannot be created, as the machine-taint controller found out. That ends only when its reserve has been
-// ready once, since each try looks like growth.
+// fails reports whether machines cannot be created, according to the machine-taint controller. That
+// ends only once its reserve has been ready, because each try looks like growth.
 func (s *site) fails(before bool) bool {
 	for _, c := range s.Deployment.Status.Conditions {
 		if c.Type == machine.ReserveReady {
@@ -107,7 +112,8 @@ func (s *site) fails(before bool) bool {
 	return false
 }
 
-// workload is the replicas of all, and least is what each of their machines has for pods; nil if nothing is known.
+// workload returns the replicas of all, and the least that each of their machines offers to pods;
+// nil if nothing is known.
 func workload(all []site) (replicas int, least corev1.ResourceList) {
 	for _, s := range all {
 		replicas += s.replicas
@@ -122,7 +128,7 @@ func workload(all []site) (replicas int, least corev1.ResourceList) {
 	return replicas, least
 }
 
-// lower lowers amounts to those of another machine, and drops what that does not have.
+// lower lowers amounts to those of another machine, and drops resources that it lacks.
 func lower(least, other corev1.ResourceList) {
 	for name, has := range least {
 		switch q, known := other[name]; {

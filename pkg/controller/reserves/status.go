@@ -19,7 +19,7 @@ import (
 // selectorKey is a label that no pod has. Its value is the UID of the Reserve.
 const selectorKey = "reserve.autoscaling.evenkeel.dev/uid"
 
-// judge finds the reason of the condition Ready.
+// judge returns the reason of the condition Ready.
 func (d *Decision) judge(sites []site, short int) {
 	asked, ready := 0, 0
 	for _, p := range d.Parts {
@@ -61,7 +61,7 @@ func (d *Decision) because() string {
 	return "; active: " + strings.Join(d.Active, ", ")
 }
 
-// lacking are the names of MachineDeployments without room, by reason.
+// lacking returns the names of MachineDeployments without room, by reason.
 func lacking(sites []site) map[string][]string {
 	all := map[string][]string{}
 	for _, s := range sites {
@@ -81,7 +81,8 @@ func blocked(parts []Part) (names []string) {
 	return names
 }
 
-// NewStatus is what a decision comes to. The condition keeps its time where its status does not change.
+// NewStatus returns the status for a decision. The condition keeps its time if its status does not
+// change.
 func NewStatus(d Decision, now time.Time) v1alpha1.ReserveStatus {
 	s := v1alpha1.ReserveStatus{
 		ObservedGeneration: d.Reserve.Generation, DesiredReplicas: int32(d.Desired), ActiveSchedules: d.Active,

@@ -17,17 +17,18 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/schedule"
 )
 
-// maxChanges bounds how many beginnings and ends of schedules are looked at to find the next one that matters.
+// maxChanges limits how many starts and ends of schedules are examined to find the next one that
+// matters.
 const maxChanges = 200
 
-// term is one thing that a Reserve asks for.
+// term is one request of a Reserve.
 type term struct {
-	// schedule is its name, and window when it is active; empty and nil for what is asked for at any time.
+	// schedule is its name, and window when it is active; empty and nil for a permanent request.
 	schedule string
 	window   *schedule.Window
 	excess   []machine.Excess
 
-	// machines are what it comes to. err is why that is not known.
+	// machines is the number of machines that it results in. err is why that is unknown.
 	machines int
 	err      error
 	// active reports whether it is active, and until is when that may change; zero if never.
@@ -35,7 +36,7 @@ type term struct {
 	until  time.Time
 }
 
-// readTerms reads what a Reserve asks for.
+// readTerms reads the requests of a Reserve.
 func readTerms(s v1alpha1.ReserveSpec) ([]*term, error) {
 	always, err := excessOf(&s.Replicas, s.Amount)
 	if err != nil {
@@ -59,7 +60,7 @@ func readTerms(s v1alpha1.ReserveSpec) ([]*term, error) {
 	return terms, nil
 }
 
-// excessOf is a number of machines and an amount, each of which may be missing.
+// excessOf combines a number of machines and an amount, each of which may be missing.
 func excessOf(replicas *int32, amount v1alpha1.ReserveAmount) (all []machine.Excess, err error) {
 	if replicas != nil {
 		count := max(0, *replicas)
@@ -75,7 +76,7 @@ func excessOf(replicas *int32, amount v1alpha1.ReserveAmount) (all []machine.Exc
 	return all, nil
 }
 
-// count turns what a term asks for into machines.
+// count converts the request of a term to machines.
 func (t *term) count(replicas int, least corev1.ResourceList) {
 	for _, excess := range t.excess {
 		n, err := reserve.MachineCount(excess, replicas, least)
@@ -83,14 +84,15 @@ func (t *term) count(replicas int, least corev1.ResourceList) {
 	}
 }
 
-// look sees whether a term is active at an instant, unless that is known.
+// look determines whether a term is active at an instant, unless that is known.
 func (t *term) look(at time.Time) {
 	if t.window != nil && !at.Before(t.until) {
 		t.active, t.until = t.window.At(at)
 	}
 }
 
-// total is what terms come to at an instant, and the schedules that are active. Soonest is when that may change; zero if never.
+// total returns the number of machines that terms result in at an instant, and the active
+// schedules. soonest is when that may change; zero if never.
 func total(terms []*term, at time.Time) (machines int, active []string, soonest time.Time, err error) {
 	for _, t := range terms {
 		if t.look(at); t.active {
@@ -107,8 +109,8 @@ func total(terms []*term, at time.Time) (machines int, active []string, soonest 
 	return min(machines, math.MaxInt32), active, soonest, err
 }
 
-// nextChange is when terms come to another number of machines, nil if that is not in sight. The first term is the one that is always
-// active, so those that come to no more do not matter.
+// nextChange returns when terms result in another number of machines, nil if that is not in sight.
+// The first term is always active, so terms that result in no more do not matter.
 func nextChange(terms []*term, machines int, now time.Time) *Change {
 	always := terms[0].machines
 	matter := slices.DeleteFunc(slices.Clone(terms), func(t *term) bool { return t.window != nil && t.err == nil && t.machines <= always })

@@ -11,7 +11,8 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// View is all Reserves and MachineDeployments of a namespace at one instant. Nothing in it is changed.
+// View contains all Reserves and MachineDeployments of a namespace at one instant. Nothing in it is
+// changed.
 type View struct {
 	Now      time.Time
 	Reserves []*v1alpha1.Reserve
@@ -21,17 +22,18 @@ type View struct {
 // Pool is a MachineDeployment.
 type Pool struct {
 	Deployment *machine.MachineDeployment
-	// Allocatable is what one machine has for pods; nil where that is not known, or where nothing depends on it.
+	// Allocatable is what one machine offers to pods; nil if that is unknown, or if nothing depends
+	// on it.
 	Allocatable corev1.ResourceList
 }
 
 // Plan is what to do about a View.
 type Plan struct {
-	// Decisions are about Reserves, by name.
+	// Decisions are the decisions about Reserves, by name.
 	Decisions []Decision
 	// Requests are the annotations to change, by name of the MachineDeployment.
 	Requests []Request
-	// Again is when to look again though nothing happens; 0 is never.
+	// Again is when to look again without an event; 0 means never.
 	Again time.Duration
 }
 
@@ -42,10 +44,10 @@ type Request struct {
 	Text string
 }
 
-// Decision is about one Reserve.
+// Decision is the decision about one Reserve.
 type Decision struct {
 	Reserve *v1alpha1.Reserve
-	// Desired is how many machines it asks for, and Active are the schedules that are active.
+	// Desired is how many machines it requests, and Active are the active schedules.
 	Desired int
 	Active  []string
 	// Next is the next change by a schedule, nil if there is none.
@@ -62,13 +64,13 @@ type Change struct {
 	Desired int
 }
 
-// Part is what a Reserve asks for of one MachineDeployment.
+// Part is what a Reserve requests of one MachineDeployment.
 type Part struct {
 	Deployment *machine.MachineDeployment
-	// Machines is how many it asks for. Exist and Ready are how many of them exist, and are ready.
+	// Machines is how many it requests. Exist and Ready are how many of them exist and are ready.
 	Machines, Exist, Ready int
 	// Blocked reports whether machines cannot be created there.
 	Blocked bool
-	// CountedBy is what counts there instead; empty where this Reserve does.
+	// CountedBy is what counts there instead; empty if this Reserve counts.
 	CountedBy string
 }
