@@ -36,11 +36,15 @@ func tolerant(b *Buffer) {
 	b.Template.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
-func apart(b *Buffer) {
-	b.Template.Template.Labels = map[string]string{"app": "web"}
-	b.Template.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{TopologyKey: corev1.LabelHostname, LabelSelector: metav1.SetAsLabelSelector(map[string]string{"app": "web"})},
-	}}}
+func apart(b *Buffer) { apartBy(corev1.LabelHostname)(b) }
+
+func apartBy(key string) func(*Buffer) {
+	return func(b *Buffer) {
+		b.Template.Template.Labels = map[string]string{"app": "web"}
+		b.Template.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: key, LabelSelector: metav1.SetAsLabelSelector(map[string]string{"app": "web"})},
+		}}}
+	}
 }
 
 var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 and 8)",
@@ -74,6 +78,7 @@ var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 a
 	Entry("elsewhere, where max is reached", []Buffer{chunks("b", 8, "cpu=1")}, []Pool{site("a", "cpu=8", 3), site("b", "cpu=2", 9)}, "b=4", "8 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("where the node selector allows", []Buffer{chunks("b", 2, "cpu=1", selecting("b"))}, []Pool{site("a", "cpu=2", 9), site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("each on its own machine", []Buffer{chunks("b", 3, "cpu=1", apart)}, []Pool{site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("each in its own pool, where there are too few", []Buffer{chunks("b", 3, "cpu=1", apartBy("pool"))}, []Pool{site("a", "cpu=8", 9), site("b", "cpu=8", 9)}, "a=1 b=1", "3 Provisioning=DoesNotFit Ready=DoesNotFit"),
 	Entry("a chunk that tolerates everything", []Buffer{chunks("b", 5, "cpu=1", tolerant)}, []Pool{site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("in the pool that is named", []Buffer{chunks("b", 2, "cpu=1", inPool("b"))}, []Pool{site("a", "cpu=2", 9), site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("in the worker pool that is named", []Buffer{chunks("b", 4, "cpu=1", inPool("w"))}, []Pool{site("a", "cpu=8", 9), site("b", "cpu=2", 4, worker("w")), site("c", "cpu=2", 9, worker("w"))},

@@ -102,32 +102,47 @@ func (r *round) lack(d *Decision, chunk *fit.Pod, target packing, checks *int) *
 		return problem(reason.NoPools, "%s: no MachineDeployment has bounds with a maximum and machines whose size is known", missing)
 	case named != "" && !slices.ContainsFunc(r.sites, func(s site) bool { return s.Deployment.Name == named || workerPool(s.Deployment) == named }):
 		return problem(reason.PoolNotFound, "%s: no MachineDeployment or worker pool with the name %.80q can hold chunks", missing, named)
-	case d.Placed == 0 && *checks <= 0:
-		return problem(reason.NoRoom, "%s", missing)
+	case *checks <= 0:
+		return problem(reason.LimitReached, "%s: there are too many different chunks to tell why", missing)
 	}
 	*checks--
-	var homes, blocked, capped []string
+	h := r.homes(chunk, target)
+	switch {
+	case len(h.all) == 0:
+		return problem(reason.DoesNotFit, "%s: a chunk fits no empty machine", missing)
+	case len(h.blocked) > 0:
+		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, list(h.blocked))
+	case len(h.capped) > 0:
+		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(r.sites)))
+	case len(h.spare) > 0 && (chunk.Object.Spec.Affinity != nil || len(chunk.Object.Spec.TopologySpreadConstraints) > 0):
+		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, list(h.spare))
+	case len(h.spare) > 0:
+		return problem(reason.LimitReached, "%s: there are too many different chunks to find a place for each", missing)
+	}
+	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, list(h.all))
+}
+
+// homes are the MachineDeployments that a chunk fits: all, those where machines cannot be created, those with more machines than are
+// considered, and those that may have more machines than hold chunks.
+type homes struct{ all, blocked, capped, spare []string }
+
+func (r *round) homes(chunk *fit.Pod, target packing) (h homes) {
 	for i, s := range r.sites {
 		if !s.holds(chunk) {
 			continue
 		}
-		homes = append(homes, s.Deployment.Name)
-		if s.blocked {
-			blocked = append(blocked, s.Deployment.Name)
-		}
-		if s.capped && target.machines[i] >= s.room {
-			capped = append(capped, s.Deployment.Name)
+		name, full := s.Deployment.Name, target.machines[i] >= s.room
+		h.all = append(h.all, name)
+		switch {
+		case s.blocked:
+			h.blocked = append(h.blocked, name)
+		case s.capped && full:
+			h.capped = append(h.capped, name)
+		case !full:
+			h.spare = append(h.spare, name)
 		}
 	}
-	switch {
-	case len(homes) == 0:
-		return problem(reason.DoesNotFit, "%s: a chunk fits no empty machine", missing)
-	case len(blocked) > 0:
-		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, list(blocked))
-	case len(capped) > 0:
-		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(r.sites)))
-	}
-	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, list(homes))
+	return h
 }
 
 // holds reports whether a chunk fits an empty machine.
