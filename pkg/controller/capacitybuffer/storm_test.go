@@ -48,6 +48,32 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	DescribeTable("keeps what is requested while a cluster does not answer, also when it starts meanwhile",
+		func(server func(c *cluster) *sim.Server) {
+			storm.Bubble(suite, func() {
+				c := newCluster(sim.Options{Seed: 1})
+				defer c.End()
+				c.pool("a", 9)
+				c.deploy("web", 10)
+				c.create(percent("web", "web", 20))
+				process := c.Start("buffers", controller)
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				before := len(c.Writes())
+				server(c).Down(true)
+				time.Sleep(10 * time.Minute)
+				process.CrashFor(time.Second)
+				time.Sleep(time.Hour)
+				Expect(c.requested()).To(Equal("a=1"))
+				server(c).Down(false)
+				Expect(c.Settle(10*time.Minute, time.Hour)).To(Succeed())
+				Expect(c.requested()).To(Equal("a=1"))
+				Expect(c.writes(before)).To(BeEmpty())
+			})
+		},
+		Entry("control", func(c *cluster) *sim.Server { return c.Control }),
+		Entry("target", func(c *cluster) *sim.Server { return c.Target }),
+	)
+
 	It("leaves buffers of other strategies alone, and takes over one that becomes its own", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})
@@ -126,7 +152,7 @@ var _ = Describe("Storms", func() {
 
 	It("end the same wherever the controller is killed", func() {
 		scenario := storm.Scenario{
-			Options: sim.Options{Seed: 2, Resources: served},
+			Options: sim.Options{Seed: 2, Resources: served}, Apart: true,
 			Story: func(w *storm.World) {
 				c := adopt(w)
 				c.pool("a", 9)

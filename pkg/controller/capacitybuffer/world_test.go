@@ -55,21 +55,22 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
 	{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Type: &batchv1.Job{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
 })
 
-// clients are those of a process, and whether the cluster answers.
+// clients are those of a process, and whether the clusters answer.
 type clients struct {
-	ours    versioned.Interface
-	core    kubernetes.Interface
-	cluster *reachability.Cluster
+	ours            versioned.Interface
+	core            kubernetes.Interface
+	control, target *reachability.Cluster
 }
 
 func clientsOf(config *rest.Config) clients {
 	config.QPS = -1
 	c := clients{ours: versioned.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
-	c.cluster = reachability.New("both", reachability.MachineDeployments(c.ours.MachineV1alpha1(), ns), reachability.Options{})
+	c.control = reachability.New("control", reachability.MachineDeployments(c.ours.MachineV1alpha1(), ns), reachability.Options{})
+	c.target = reachability.New("target", reachability.Nodes(c.core), reachability.Options{})
 	return c
 }
 
-// run runs informers and a controller until ctx ends, or the cluster has gone back.
+// run runs informers and a controller until ctx ends, or a cluster has gone back.
 func (c clients) run(ctx context.Context, all []interface {
 	Start(context.Context)
 	Shutdown()
@@ -78,10 +79,12 @@ func (c clients) run(ctx context.Context, all []interface {
 	defer cancel()
 	var ended sync.WaitGroup
 	defer ended.Wait()
-	ended.Go(func() {
-		defer cancel()
-		_ = c.cluster.Run(ctx) // where resourceVersions go back, the process starts afresh
-	})
+	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
+		ended.Go(func() {
+			defer cancel()
+			_ = cluster.Run(ctx) // where resourceVersions go back, the process starts afresh
+		})
+	}
 	for _, each := range all {
 		each.Start(ctx)
 		defer each.Shutdown()
@@ -117,7 +120,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 	it, err := New(Clients{Buffers: c.ours.CapacityBufferV1beta1(), Reserves: c.ours.AutoscalingV1alpha1()},
 		Informers{Buffers: buffers.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes, Shapes: shapes},
-		Options{Namespace: ns, Control: c.cluster, Target: c.cluster})
+		Options{Namespace: ns, Control: c.control, Target: c.target})
 	if err != nil {
 		return err
 	}
@@ -132,7 +135,7 @@ func spreader(ctx context.Context, config *rest.Config) error {
 	objects := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithNamespace(ns))
 	it, err := reserves.New(reserves.Clients{Reserves: c.ours.AutoscalingV1alpha1(), Machines: c.ours.MachineV1alpha1()},
 		reserves.Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
-		&record.FakeRecorder{}, reserves.Options{Cluster: c.cluster})
+		&record.FakeRecorder{}, reserves.Options{Cluster: c.control})
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,8 @@ func spreader(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// cluster is a simulated cluster whose MachineDeployments get the machines that Reserves request.
+// cluster is two simulated clusters, of which one has pods and buffers, and the other MachineDeployments that get the machines that
+// Reserves request.
 type cluster struct {
 	*storm.World
 	clients
@@ -152,7 +156,7 @@ type cluster struct {
 
 func newCluster(o sim.Options) *cluster {
 	o.Resources = served
-	return adopt(storm.NewWorld(o))
+	return adopt(storm.NewApart(o))
 }
 
 func adopt(w *storm.World) *cluster {
