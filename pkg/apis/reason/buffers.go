@@ -37,7 +37,7 @@ var unprovided = Table{
 	{Name: PoolNotFound, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/pool` names no MachineDeployment and no worker pool that can hold chunks.", Remedy: "correct the annotation"},
 	{Name: DoesNotFit, Status: False, Meaning: "A chunk fits no empty machine, because of its requests, its node selector, its affinity or its tolerations.",
 		Remedy: "change the pod template, or add a MachineDeployment whose machines a chunk fits"},
-	{Name: LimitReached, Status: False, Meaning: "There are more chunks than are packed onto machines; see the limits in docs/capacity-buffers.md.", Remedy: "ask for fewer chunks"},
+	{Name: LimitReached, Status: False, Meaning: "There are more chunks than are packed onto machines; see docs/spec/capacitybuffer.md#limits.", Remedy: "ask for fewer chunks"},
 	{Name: NotReadyForProvisioning, Status: False, Meaning: "The shape or the number of chunks is not known.", Remedy: "see the condition ReadyForProvisioning"},
 }
 

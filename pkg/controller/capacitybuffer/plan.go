@@ -58,7 +58,7 @@ func (r *round) decide() {
 		d := Decision{Buffer: b.Object, Template: b.Template}
 		at := -1
 		if i >= maxBuffers {
-			d.Problem = problem(reason.TooManyBuffers, "%d buffers are looked at, and there are %d", maxBuffers, len(r.Buffers))
+			d.Problem = problem(reason.TooManyBuffers, "at most %d buffers have chunks, and namespaces take turns", maxBuffers)
 		} else {
 			at = r.decideOne(&d, b, left)
 		}
