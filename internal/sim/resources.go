@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -135,6 +136,17 @@ var Workloads = []Resource{
 		Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", ShortNames: []string{"hpa"},
 		Type: &autoscalingv2.HorizontalPodAutoscaler{}, Namespaced: true, Status: true, Unconditional: true,
 	},
+}
+
+// Shapes are built-in kinds with pods of one shape, beside Workloads, and what limits their number.
+var Shapes = []Resource{
+	{
+		Version: "v1", Name: "replicationcontrollers", Kind: "ReplicationController", ShortNames: []string{"rc"}, Type: &corev1.ReplicationController{},
+		Namespaced: true, Status: true, Generation: true, Unconditional: true,
+	},
+	{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Type: &batchv1.Job{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
+	{Version: "v1", Name: "podtemplates", Kind: "PodTemplate", Type: &corev1.PodTemplate{}, Namespaced: true, Generation: true, Unconditional: true},
+	{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", ShortNames: []string{"quota"}, Type: &corev1.ResourceQuota{}, Namespaced: true, Status: true, Unconditional: true},
 }
 
 var podScale = &Scale{SpecReplicas: "spec.replicas", StatusReplicas: "status.replicas", Selector: "spec.selector"}

@@ -12,7 +12,6 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,13 +27,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
-var bufferKinds = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
+var bufferKinds = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
 	{Group: autoscaling.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true},
 	{Group: v1beta1.GroupName, Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true, Generation: true},
-	{Version: "v1", Name: "podtemplates", Kind: "PodTemplate", Type: &corev1.PodTemplate{}, Namespaced: true, Generation: true, Unconditional: true},
-	{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Type: &corev1.ResourceQuota{}, Namespaced: true, Status: true, Unconditional: true},
-	{Version: "v1", Name: "replicationcontrollers", Kind: "ReplicationController", Type: &corev1.ReplicationController{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
-	{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Type: &batchv1.Job{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
 })
 
 // buffered has a MachineDeployment whose machines have four CPUs, and a PodTemplate for chunks with one CPU.
