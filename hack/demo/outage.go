@@ -14,7 +14,8 @@ import (
 
 const shopSize = 6
 
-// outage cuts one zone off. The shop's Balancer moves its replicas, and the reserve of the other zones has room for them at once.
+// outage cuts one zone off. The shop's Balancer moves its replicas, and the reserve of the other
+// zones has room for them at once.
 func (s *stage) outage(ctx context.Context) error {
 	if err := s.apply(ctx, "examples/demo/shop.yaml"); err != nil {
 		return err

@@ -24,9 +24,9 @@ type alias struct {
 	name, target, comment string
 }
 
-// expandAliases replaces each alias file of the staged API packages by the sources that its aliases stand for:
-// files of the other package, without the types that have no alias, and under the aliases' names. A marker in the
-// comment over an alias is added to the type.
+// expandAliases replaces each alias file of the staged API packages by the sources that its aliases
+// stand for: files of the other package, without the types that have no alias, and under the
+// aliases' names. A marker in the comment over an alias is added to the type.
 func expandAliases(staged string) error {
 	files, err := filepath.Glob(filepath.Join(staged, apis, "*", "*", aliasFile))
 	if err != nil {
@@ -150,7 +150,8 @@ func dropOthers(content []byte, aliases []alias) ([]byte, error) {
 	return content, nil
 }
 
-// commentedStart is where a declaration begins, its comment and the marker block right before that included.
+// commentedStart is where a declaration begins, its comment and the marker block right before that
+// included.
 func commentedStart(file *ast.File, decl *ast.GenDecl) token.Pos {
 	start := decl.Pos()
 	if decl.Doc != nil {

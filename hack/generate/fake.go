@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 )
 
-// simplifyFake takes NewClientset out of the fake clientset. It would track fields, for which the generator wants an OpenAPI schema
-// that this project does not have, and would fail at the first object. NewSimpleClientset remains.
+// simplifyFake takes NewClientset out of the fake clientset. It would track fields, for which the
+// generator wants an OpenAPI schema that this project does not have, and would fail at the first
+// object. NewSimpleClientset remains.
 func simplifyFake(staged string) error {
 	file := filepath.Join(staged, "pkg/client/clientset/versioned/fake/clientset_generated.go")
 	content, err := os.ReadFile(file)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes what is generated in this repository: deep copies, clientset, listers, informers, apply
-// configurations, CRDs, gRPC stubs, the page about metrics, and the tables of reasons in other pages.
+// Command generate makes what is generated in this repository: deep copies, clientset, listers,
+// informers, apply configurations, CRDs, gRPC stubs, the page about metrics, and the tables of
+// reasons in other pages.
 //
-// Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only gives them names.
-// Generators do not follow such aliases, so they run on a staged copy of the module in which each alias is replaced
-// by the type that it stands for. What they make there compiles here, where the two are the same type.
+// Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only
+// gives them names. Generators do not follow such aliases, so they run on a staged copy of the
+// module in which each alias is replaced by the type that it stands for. What they make there
+// compiles here, where the two are the same type.
 package main
 
 import (

@@ -21,8 +21,8 @@ import (
 // protocols are the files that gRPC stubs are made of, from the root of the repository.
 var protocols = []string{"pkg/provider/nodegroup/externalgrpc/cloudprovider.proto"}
 
-// generateStubs compiles each protocol file and has the plugins of protoc make stubs of it. protoc itself is a compiler in
-// C++ that cannot be pinned in go.mod; a compiler in Go takes its place.
+// generateStubs compiles each protocol file and has the plugins of protoc make stubs of it. protoc
+// itself is a compiler in C++ that cannot be pinned in go.mod; a compiler in Go takes its place.
 func generateStubs(out string) error {
 	for _, file := range protocols {
 		files, err := compile(file)

@@ -31,7 +31,8 @@ func (a archive) binary() string {
 	return "kubectl-evenkeel"
 }
 
-// write writes the archive into a folder and notes its sum. The same content has the same sum, whenever it is packed.
+// write writes the archive into a folder and notes its sum. The same content has the same sum,
+// whenever it is packed.
 func (a *archive) write(folder string, binary, license []byte) error {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)

@@ -82,8 +82,8 @@ type Binary struct {
 	Refused map[int]bool
 }
 
-// Build compiles the mutants of a package into one test binary below dir. Mutants that do not compile are left out: the
-// compiler names the line, and all mutants of that line go.
+// Build compiles the mutants of a package into one test binary below dir. Mutants that do not
+// compile are left out: the compiler names the line, and all mutants of that line go.
 func Build(p *Package, mutants []Mutant, insertions map[string][]insertion, dir string) (Binary, error) {
 	b := Binary{Path: filepath.Join(dir, "mutants.test"), Refused: map[int]bool{}}
 	for {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants measures what the tests of a package catch. It changes the package's code in one small place, runs the
-// tests, and expects them to fail; and so on for every place.
+// Command mutants measures what the tests of a package catch. It changes the package's code in one
+// small place, runs the tests, and expects them to fail; and so on for every place.
 //
-// All mutants of a package are compiled into one test binary, behind a switch that an environment variable sets. A mutant
-// therefore costs a test run and no build. The source on disk is never changed: the compiler reads the mutated files
-// through an overlay.
+// All mutants of a package are compiled into one test binary, behind a switch that an environment
+// variable sets. A mutant therefore costs a test run and no build. The source on disk is never
+// changed: the compiler reads the mutated files through an overlay.
 //
 //	source --Mutate--> mutants + source with switches --go test -c -overlay--> one binary --Run--> killed, lived
 //
-// A mutant that no test can kill because it changes nothing observable is equivalent. The file equivalent.txt lists
-// these with a reason each; an entry that matches no mutant any more is an error.
+// A mutant that no test can kill because it changes nothing observable is equivalent. The file
+// equivalent.txt lists these with a reason each; an entry that matches no mutant any more is an
+// error.
 //
 // The kinds, and the class that each belongs to. The first class is what common mutation tools offer.
 //

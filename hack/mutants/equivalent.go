@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// An equivalence is a line of equivalent.txt: a mutant that changes nothing anybody could observe, and why.
+// An equivalence is a line of equivalent.txt: a mutant that changes nothing anybody could observe,
+// and why.
 //
 //	pkg/fit/pack.go | boundary | free < need -> free <= need | an exact fit leaves nothing, and both branches then agree
 type equivalence struct {
@@ -38,8 +39,8 @@ func readEquivalences(name string) ([]equivalence, error) {
 	return all, nil
 }
 
-// known are the mutants of a package, in the folder of the repository, that are listed. An entry of this package that
-// matches none is an error: the code has changed, and with it perhaps the reason.
+// known are the mutants of a package, in the folder of the repository, that are listed. An entry of
+// this package that matches none is an error: the code has changed, and with it perhaps the reason.
 func known(all []equivalence, folder string, mutants []Mutant) (map[int]bool, error) {
 	ids := map[int]bool{}
 	for _, e := range all {

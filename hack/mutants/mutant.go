@@ -37,12 +37,13 @@ func oneLine(text string) string {
 	return text
 }
 
-// insertion is text that a mutant adds to a file. All mutants of a file are insertions around spans that nest, so that
-// every one of them is there at once and lines keep their numbers.
+// insertion is text that a mutant adds to a file. All mutants of a file are insertions around spans
+// that nest, so that every one of them is there at once and lines keep their numbers.
 type insertion struct {
 	mutant int
 	offset int
-	// span is the length of what is enclosed. At one offset openings of longer spans come first, and endings of shorter ones.
+	// span is the length of what is enclosed. At one offset openings of longer spans come first, and
+	// endings of shorter ones.
 	span   int
 	ending bool
 	// order tells insertions around the same span apart: the later one encloses the earlier.

@@ -27,7 +27,8 @@ type mutator struct {
 	source []byte // of the file that is being walked
 	path   string
 	file   *ast.File
-	// skipped are nodes that stay as they are with all below them: what the compiler must know as a constant.
+	// skipped are nodes that stay as they are with all below them: what the compiler must know as a
+	// constant.
 	skipped map[ast.Node]bool
 }
 
@@ -95,7 +96,8 @@ func (m *mutator) visit(n ast.Node) bool {
 	return true
 }
 
-// skipUnlessDefine leaves a statement alone that is part of another one's head, where no "if" can stand.
+// skipUnlessDefine leaves a statement alone that is part of another one's head, where no "if" can
+// stand.
 func (m *mutator) skipUnlessDefine(s ast.Stmt) {
 	if assignment, ok := s.(*ast.AssignStmt); s != nil && (!ok || assignment.Tok != token.DEFINE) {
 		m.skipped[s] = true
@@ -114,7 +116,8 @@ func (m *mutator) expression(e ast.Expr) bool {
 	return true
 }
 
-// end lets functions with results end in a panic, because a return that is switched off is no end to the compiler.
+// end lets functions with results end in a panic, because a return that is switched off is no end
+// to the compiler.
 func (m *mutator) end(f *ast.FuncType, body *ast.BlockStmt) {
 	if f.Results != nil {
 		at := m.offset(body.Rbrace)
@@ -188,7 +191,8 @@ func (m *mutator) importName(pkg *types.Package) string {
 	return ""
 }
 
-// plain reports whether an expression can be evaluated once more, and where it was not to be, without any effect.
+// plain reports whether an expression can be evaluated once more, and where it was not to be,
+// without any effect.
 func (m *mutator) plain(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:

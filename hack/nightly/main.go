@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nightly makes targets of the Makefile one after the other, whatever becomes of each, and prints one line of result for
-// each as it ends. What a target prints is kept in .local/nightly. It fails if one of them does.
+// Command nightly makes targets of the Makefile one after the other, whatever becomes of each, and
+// prints one line of result for each as it ends. What a target prints is kept in .local/nightly. It
+// fails if one of them does.
 package main
 
 import (
@@ -69,7 +70,8 @@ func play(cmd *exec.Cmd, log string) error {
 	return errors.Join(cmd.Run(), file.Close())
 }
 
-// target is a target of the Makefile here. Its processes are a group of their own, which is told to end as Ctrl-C would.
+// target is a target of the Makefile here. Its processes are a group of their own, which is told to
+// end as Ctrl-C would.
 func target(ctx context.Context, name string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command parts makes several targets of the Makefile side by side. What a target prints comes in one piece when it has
-// ended; what failed comes last. It fails if one of them does.
+// Command parts makes several targets of the Makefile side by side. What a target prints comes in
+// one piece when it has ended; what failed comes last. It fails if one of them does.
 //
-// While they run it says only which have ended, so that the end of what it prints is all that has to be read: the closing
-// lines of each target, and the whole of those that failed.
+// While they run it says only which have ended, so that the end of what it prints is all that has
+// to be read: the closing lines of each target, and the whole of those that failed.
 package main
 
 import (
@@ -58,8 +58,9 @@ func run(ctx context.Context, out io.Writer, command func(context.Context, strin
 	return report(out, all, time.Since(begin), missing)
 }
 
-// target is a target of the Makefile here. Its processes are a group of their own, which is told to end. SIGINT would not do: what
-// a shell starts in the background ignores it, and so do all processes below.
+// target is a target of the Makefile here. Its processes are a group of their own, which is told to
+// end. SIGINT would not do: what a shell starts in the background ignores it, and so do all
+// processes below.
 func target(ctx context.Context, name string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -13,7 +13,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// chart packs the chart with the release's version and the digest of its image: what is installed is what was released.
+// chart packs the chart with the release's version and the digest of its image: what is installed
+// is what was released.
 func (r *release) chart(ctx context.Context, image v1.ImageIndex) error {
 	digest, err := image.Digest()
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 
 const platforms = "linux/amd64,linux/arm64"
 
-// images builds an image of each command as an OCI layout, packs it, and returns the images' indexes by name.
+// images builds an image of each command as an OCI layout, packs it, and returns the images'
+// indexes by name.
 func (r *release) images(ctx context.Context) (map[string]v1.ImageIndex, error) {
 	ko := filepath.Join(r.Tools, ".local", "bin", "ko")
 	if _, err := r.output(ctx, filepath.Join(r.Tools, "hack", "release"), "go", "build", "-o", ko, "github.com/google/ko"); err != nil {

@@ -26,7 +26,8 @@ type release struct {
 	Out     string // absolute
 	Push    string // repository of the images; empty: they are not pushed
 	Commit  string
-	// Date of the commit in seconds since 1970: files in images carry it, so that the same commit has the same digests.
+	// Date of the commit in seconds since 1970: files in images carry it, so that the same commit
+	// has the same digests.
 	Date string
 	// Commands are the images' names, each a folder of cmd.
 	Commands []string

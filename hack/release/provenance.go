@@ -49,7 +49,8 @@ type predicate struct {
 	} `json:"runDetails"`
 }
 
-// provenance writes what was built, from which commit, and with what. It is not signed: who publishes it signs it.
+// provenance writes what was built, from which commit, and with what. It is not signed: who
+// publishes it signs it.
 func (r *release) provenance(images map[string]v1.ImageIndex) error {
 	sums, err := r.files()
 	if err != nil {
@@ -104,7 +105,8 @@ func (r *release) sums() error {
 	return os.WriteFile(filepath.Join(r.Out, sumsFile), []byte(text.String()), 0o644)
 }
 
-// files returns the checksum of each file to publish, by its path in the release's folder. The images' unpacked layouts are not published.
+// files returns the checksum of each file to publish, by its path in the release's folder. The
+// images' unpacked layouts are not published.
 func (r *release) files() (map[string]string, error) {
 	sums := map[string]string{}
 	err := filepath.WalkDir(r.Out, func(path string, entry fs.DirEntry, err error) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push uploads the images as they are in the release's folder, with the credentials of the docker configuration. A version that
-// the registry has with another digest is not replaced.
+// push uploads the images as they are in the release's folder, with the credentials of the docker
+// configuration. A version that the registry has with another digest is not replaced.
 func (r *release) push(ctx context.Context, images map[string]v1.ImageIndex) error {
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 	for _, command := range slices.Sorted(maps.Keys(images)) {

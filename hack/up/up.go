@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 )
 
-// up leaves a cluster that ran before as it is, if it fails or is interrupted, and stops one that did not.
+// up leaves a cluster that ran before as it is, if it fails or is interrupted, and stops one that
+// did not.
 func up(ctx context.Context, o options) error {
 	begin := time.Now()
 	clusterOptions := localcluster.Options{Name: o.name, Audit: o.audit, Detached: true, Out: os.Stdout}

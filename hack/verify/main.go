@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command verify checks what no compiler checks: that generated code is what the generators make, that the code is
-// formatted and free of what vet and staticcheck know, and that the rules of the house hold (see rules.go).
+// Command verify checks what no compiler checks: that generated code is what the generators make,
+// that the code is formatted and free of what vet and staticcheck know, and that the rules of the
+// house hold (see rules.go).
 package main
 
 import (
@@ -13,7 +14,8 @@ import (
 	"time"
 )
 
-// check is one thing to verify: it returns what is wrong, in lines for a person, or an error where it could not look.
+// check is one thing to verify: it returns what is wrong, in lines for a person, or an error where
+// it could not look.
 type check struct {
 	name  string
 	fix   string
@@ -70,7 +72,8 @@ func output(name string, args ...string) ([]string, error) {
 	return nil, err
 }
 
-// generatedDiff generates into a folder of its own and compares, so that the working tree stays as it is.
+// generatedDiff generates into a folder of its own and compares, so that the working tree stays as
+// it is.
 func generatedDiff() ([]string, error) {
 	const fresh = ".local/verify"
 	if err := os.RemoveAll(fresh); err != nil {

@@ -18,7 +18,8 @@ type notMade string
 
 func (s notMade) Error() string { return string(s) }
 
-// vulnerabilityIndex is small, and there where the database is. It is the file that govulncheck asks for first.
+// vulnerabilityIndex is small, and there where the database is. It is the file that govulncheck
+// asks for first.
 const vulnerabilityIndex = "/index/db.json"
 
 // vulnerable are known faults in modules that our code calls into.

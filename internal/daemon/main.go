@@ -27,8 +27,8 @@ type Program struct {
 	Run func(ctx context.Context) error
 }
 
-// Main runs a program with the arguments of the process until a signal ends it, and returns the exit code of the process. If the
-// program fails, Main prints the error.
+// Main runs a program with the arguments of the process until a signal ends it, and returns the
+// exit code of the process. If the program fails, Main prints the error.
 func Main(p Program) (exitCode int) {
 	err := p.execute(Signals(), os.Args[1:])
 	klog.Flush()

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// Signals returns a context that ends with the first SIGTERM or interrupt. A second one ends the process at once.
+// Signals returns a context that ends with the first SIGTERM or interrupt. A second one ends the
+// process at once.
 func Signals() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	told := make(chan os.Signal, 1)

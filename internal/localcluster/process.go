@@ -123,7 +123,8 @@ func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 // Resume continues a paused process.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
-// WaitReady waits until the process serves. It fails early, with the end of the log, if the process ends.
+// WaitReady waits until the process serves. It fails early, with the end of the log, if the process
+// ends.
 func (p *Process) WaitReady(ctx context.Context) error { return p.WaitUntil(ctx, p.ready) }
 
 // WaitUntil waits, like WaitReady, until the process runs and ready returns nil. If ready is nil,

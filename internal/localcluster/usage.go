@@ -13,7 +13,8 @@ import (
 
 // Usage is what a process takes. Memory is in MiB.
 type Usage struct {
-	// Private memory is the process' own, Resident is all that it has in memory, and Peak the most that Resident has been.
+	// Private memory is the process' own, Resident is all that it has in memory, and Peak the most
+	// that Resident has been.
 	Private, Resident, Peak float64
 	// CPU is the user and system time so far.
 	CPU time.Duration
@@ -39,7 +40,8 @@ func ReadUsage(pid int) (u Usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	// The second field is the name in parentheses and may hold anything; user and system time are the 14th and 15th.
+	// The second field is the name in parentheses and may hold anything; user and system time are
+	// the 14th and 15th.
 	for _, field := range bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[11:13] {
 		ticks, err := strconv.ParseInt(string(field), 10, 64)
 		if err != nil {

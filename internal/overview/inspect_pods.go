@@ -66,7 +66,8 @@ func (r *reading) inspectWaiting() {
 	}
 }
 
-// outlook is what the reserve is to a pod: the MachineDeployment that could hold it, or the first obstacle.
+// outlook is what the reserve is to a pod: the MachineDeployment that could hold it, or the first
+// obstacle.
 type outlook struct {
 	at       string
 	obstacle fit.Obstacle

@@ -30,7 +30,8 @@ const (
 	accountPrefix = "system:serviceaccount:"
 )
 
-// Read reads an audit log, one JSON object per line: what these accounts asked for, given as namespace/name.
+// Read reads an audit log, one JSON object per line: what these accounts asked for, given as
+// namespace/name.
 func Read(log io.Reader, accounts ...string) (Log, error) {
 	users := map[string]string{}
 	for _, account := range accounts {

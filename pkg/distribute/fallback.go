@@ -19,9 +19,10 @@ type Health struct {
 	Probe int64
 }
 
-// WithFallback distributes total as Distribute does, and gives what blocked targets cannot run to others: first to the healthy
-// ones of the same tier, then to later tiers. What no target has room for is Overflow; it can occur together with a Deficit.
-// MaxShareError is computed before the fallback of each tier, because fallback deviates from the shares on purpose.
+// WithFallback distributes total as Distribute does, and gives what blocked targets cannot run to
+// others: first to the healthy ones of the same tier, then to later tiers. What no target has room
+// for is Overflow; it can occur together with a Deficit. MaxShareError is computed before the
+// fallback of each tier, because fallback deviates from the shares on purpose.
 //
 // Laws, for a Probe below 0 unless stated otherwise:
 //

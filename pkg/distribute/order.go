@@ -73,7 +73,8 @@ func cutTier(lanes []*lane) (tier, later []*lane) {
 // compareUnits reports whether unit k of a stands ahead of (below 0) or behind (above 0) unit m of
 // b, of the same tier. It is 0 only for a unit and itself.
 func compareUnits(a *lane, k int64, b *lane, m int64) int {
-	// weight/(2k-1) of both, over their common denominator; a product of two 64-bit numbers has 128 bits.
+	// weight/(2k-1) of both, over their common denominator; a product of two 64-bit numbers has 128
+	// bits.
 	aHigh, aLow := bits.Mul64(a.weight, 2*uint64(m)-1)
 	bHigh, bLow := bits.Mul64(b.weight, 2*uint64(k)-1)
 	if c := cmp.Or(cmp.Compare(bHigh, aHigh), cmp.Compare(bLow, aLow)); c != 0 {

@@ -31,8 +31,9 @@ type Options struct {
 	Clock clock.Clock
 	// Registerer takes the metrics. Without it, they are counted but not exported.
 	Registerer prometheus.Registerer
-	// First reports whether a Machine comes before others in the lists that machine-controller-manager selects from: an in-place
-	// update takes machines in the order of such a list. It is first called when an informer of [Consistent.Bind] is read.
+	// First reports whether a Machine comes before others in the lists that
+	// machine-controller-manager selects from: an in-place update takes machines in the order of
+	// such a list. It is first called when an informer of [Consistent.Bind] is read.
 	First func(*v1alpha1.Machine) bool
 }
 

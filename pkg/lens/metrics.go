@@ -13,7 +13,8 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	labels := []string{"resource"}
-	// From 1 ms to a minute: a healthy watch takes milliseconds, a write waits for 2 s at most, a list without bound.
+	// From 1 ms to a minute: a healthy watch takes milliseconds, a write waits for 2 s at most, a
+	// list without bound.
 	buckets := []float64{.001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60}
 	m := &metrics{
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -16,7 +16,8 @@ type Accounting = machine.Accounting
 const (
 	// Additive counts the reserve beyond spec.replicas: R is spec.replicas.
 	Additive = machine.AccountingAdditive
-	// Inclusive counts reserve machines that have a Node within spec.replicas: R is spec.replicas without them.
+	// Inclusive counts reserve machines that have a Node within spec.replicas: R is spec.replicas
+	// without them.
 	Inclusive = machine.AccountingInclusive
 )
 
@@ -27,7 +28,8 @@ const Unbounded = math.MaxInt32
 // that it was computed for. In both accountings, machine-controller-manager is shown R + A.
 type Applied struct {
 	Excess, Max int
-	// Counted is how many machines of the excess spec.replicas includes; always 0 in additive accounting.
+	// Counted is how many machines of the excess spec.replicas includes; always 0 in additive
+	// accounting.
 	Counted int
 	// Absorbed is by how much another client has lowered spec.replicas since Counted was recorded,
 	// as far as the reserve can cover that. The reserve takes this reduction, so that R and the

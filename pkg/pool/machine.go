@@ -19,7 +19,8 @@ type Machine struct {
 	Set string
 	// Node is nil until it has registered; see [NodeOf].
 	Node *corev1.Node
-	// Named reports whether it is named for deletion, by its MachineDeployment or by priority 1 with a deletion time.
+	// Named reports whether it is named for deletion, by its MachineDeployment or by priority 1 with
+	// a deletion time.
 	Named bool
 	// Preserved reports whether its preserve expiry time is in the future.
 	Preserved bool

@@ -137,7 +137,8 @@ func newRound(v View) *round {
 
 // counts are numbers of machines that are not leaving, except for the last two.
 type counts struct {
-	// serving is S, and running is how many of them are ready. Unhealthy machines without a mark count in neither.
+	// serving is S, and running is how many of them are ready. Unhealthy machines without a mark
+	// count in neither.
 	serving, running, sick int
 	// reserve is V, of which ready could serve at once.
 	reserve, ready int

@@ -55,7 +55,8 @@ type Machine struct {
 	Pinned bool
 }
 
-// Applied is the excess that machine-controller-manager is being asked to run, with the max it was computed for.
+// Applied is the excess that machine-controller-manager is being asked to run, with the max it was
+// computed for.
 type Applied = pool.Applied
 
 // Retry records reserve machines that could not be created.
@@ -99,7 +100,8 @@ type View struct {
 	// AllLeaving reports whether all machines are to be deleted, including the reserve: the cluster
 	// hibernates or is being deleted.
 	AllLeaving bool
-	// Unhealthy reports whether so many Nodes of the cluster are not ready that no machine is drained (law 5).
+	// Unhealthy reports whether so many Nodes of the cluster are not ready that no machine is
+	// drained (law 5).
 	Unhealthy bool
 	// FreezeMargin is how far above its replicas machine-controller-manager freezes a
 	// MachineDeployment: surge plus its --safety-up. With 0 or less, it does not limit anything.

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SafeToEvict is the annotation of pods by which cluster-autoscaler decides whether it may evict them: "true" or "false".
+// SafeToEvict is the annotation of pods by which cluster-autoscaler decides whether it may evict
+// them: "true" or "false".
 const SafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 // Pin is why a pod must not be evicted, whatever its PodDisruptionBudget allows.

@@ -70,8 +70,8 @@ func byBalancingLabels(templates []Template, o Options) [][]int {
 	return parts
 }
 
-// joinPools joins two parts if a member of one and a member of the other are in the same pool and have the same taints. All members of a
-// part have the same taints.
+// joinPools joins two parts if a member of one and a member of the other are in the same pool and
+// have the same taints. All members of a part have the same taints.
 func joinPools(templates []Template, parts [][]int, o Options) [][]int {
 	if len(o.PoolLabels) == 0 {
 		return parts

@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// SampleNode returns what the Node of a new machine would look like: like an existing Node, otherwise as the MachineClass describes it,
-// or nil.
+// SampleNode returns what the Node of a new machine would look like: like an existing Node,
+// otherwise as the MachineClass describes it, or nil.
 func SampleNode(s pool.Snapshot) *corev1.Node {
 	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
 		return s.Sample

@@ -16,11 +16,12 @@ type Result string
 const (
 	// Done: the API server stored the write.
 	Done Result = "Done"
-	// Refused: the API server read the request and rejected it. Nothing was stored, and the same request fails again
-	// while rights, policies and stored objects stay as they are.
+	// Refused: the API server read the request and rejected it. Nothing was stored, and the same
+	// request fails again while rights, policies and stored objects stay as they are.
 	Refused Result = "Refused"
-	// Conflict: the API server found another object or another version than the write requires. The stored object
-	// may be the result of an earlier attempt of the same request, so read it and decide again.
+	// Conflict: the API server found another object or another version than the write requires. The
+	// stored object may be the result of an earlier attempt of the same request, so read it and
+	// decide again.
 	Conflict Result = "Conflict"
 	// Unknown: the write may have taken effect, or may still do so. Read the object to find out.
 	Unknown Result = "Unknown"
@@ -61,8 +62,9 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// answerOf returns the HTTP status of an answer and whether an API server wrote it. An API server describes its
-// errors by a Status object; client-go marks everything else, such as the error page of a proxy, as unexpected.
+// answerOf returns the HTTP status of an answer and whether an API server wrote it. An API server
+// describes its errors by a Status object; client-go marks everything else, such as the error page
+// of a proxy, as unexpected.
 func answerOf(err error) (code int32, spoke bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command scale brings machines up and down again on a local cluster, once with our machine-controller-manager and once
-// with the stock one, and prints what each took. It is a benchmark: it judges nothing.
+// Command scale brings machines up and down again on a local cluster, once with our
+// machine-controller-manager and once with the stock one, and prints what each took. It is a
+// benchmark: it judges nothing.
 package main
 
 import (

@@ -17,7 +17,8 @@ import (
 // ErrNoChromium says that there is no browser to look with.
 var ErrNoChromium = errors.New("no Chromium in PATH: apt-get install chromium")
 
-// Browser is a Chromium of its own, without a window. It speaks the DevTools protocol over a pipe: no port is open.
+// Browser is a Chromium of its own, without a window. It speaks the DevTools protocol over a pipe:
+// no port is open.
 type Browser struct {
 	process *exec.Cmd
 	profile string

@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// faint finds text with less contrast to what is behind it than WCAG's level AA asks: 4.5, or 3 where it is large.
+// faint finds text with less contrast to what is behind it than WCAG's level AA asks: 4.5, or 3
+// where it is large.
 const faint = `(() => {
 	const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d", {willReadFrequently: true});
 	const rgba = color => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return canvas.getImageData(0, 0, 1, 1).data; };
@@ -32,7 +33,8 @@ func (t *Tab) Faint(ctx context.Context) (found []string, err error) {
 	return found, t.Evaluate(ctx, faint, &found)
 }
 
-// Nameless finds what a screen reader would come to and could not name: links, buttons, pictures, regions, tables' cells.
+// Nameless finds what a screen reader would come to and could not name: links, buttons, pictures,
+// regions, tables' cells.
 func (t *Tab) Nameless(ctx context.Context) ([]string, error) {
 	var tree struct {
 		Nodes []struct {

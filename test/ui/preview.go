@@ -36,7 +36,8 @@ func BuildPreview(folder string) (string, error) {
 	return path, nil
 }
 
-// StartPreview serves the page of the first overviews, of which the last is what it shows; the others are its past.
+// StartPreview serves the page of the first overviews, of which the last is what it shows; the
+// others are its past.
 func StartPreview(program string, first ...overview.Overview) (*Preview, error) {
 	p := &Preview{process: exec.Command(program)}
 	p.process.Stderr = os.Stderr

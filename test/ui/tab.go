@@ -91,7 +91,8 @@ func (t *Tab) told(method string, params json.RawMessage) {
 	}
 }
 
-// Problems are what the browser complained of: errors in the console, exceptions, violations of the page's policy.
+// Problems are what the browser complained of: errors in the console, exceptions, violations of the
+// page's policy.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,7 +128,8 @@ func (t *Tab) Evaluate(ctx context.Context, expression string, result any) error
 	return json.Unmarshal(answer.Result.Value, result)
 }
 
-// Leave does what leads to another document, and waits until the tab has come to an address that contains a text.
+// Leave does what leads to another document, and waits until the tab has come to an address that
+// contains a text.
 func (t *Tab) Leave(ctx context.Context, expression, text string) error {
 	if err := t.Evaluate(ctx, expression, nil); err != nil {
 		return err

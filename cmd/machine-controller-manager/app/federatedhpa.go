@@ -24,7 +24,8 @@ import (
 // federatedName is the name of the controller, and of its lease if it runs alone.
 const federatedName = "federatedhpa"
 
-// federatedRetry is how often the API server is asked for federated autoscalers while it does not serve them.
+// federatedRetry is how often the API server is asked for federated autoscalers while it does not
+// serve them.
 const federatedRetry = 30 * time.Second
 
 // FederatedOptions are the flags of the federated autoscaler's controller.

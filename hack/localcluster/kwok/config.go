@@ -20,7 +20,8 @@ import (
 var nodeReady string
 
 const (
-	// identity holds the node leases. It is constant: the next process takes its predecessor's leases over.
+	// identity holds the node leases. It is constant: the next process takes its predecessor's
+	// leases over.
 	identity = "evenkeel-kwok"
 	// workers of each kind; kwok's own default.
 	workers = 4

@@ -13,8 +13,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// onlyFakeNodes is a client that shows fake nodes and no others, as a server would if annotations could be selected by:
-// a node that stops being fake is reported as deleted.
+// onlyFakeNodes is a client that shows fake nodes and no others, as a server would if annotations
+// could be selected by: a node that stops being fake is reported as deleted.
 type onlyFakeNodes struct{ kubernetes.Interface }
 
 func (c onlyFakeNodes) CoreV1() typedcorev1.CoreV1Interface { return coreV1{c.Interface.CoreV1()} }
@@ -42,8 +42,8 @@ func (n fakeNodes) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return watch.Filter(watcher, asSelected), nil
 }
 
-// asSelected turns an event of a node into what a watch with a selector would say. Of a node that was never fake it may
-// say "deleted" too, which informers ignore.
+// asSelected turns an event of a node into what a watch with a selector would say. Of a node that
+// was never fake it may say "deleted" too, which informers ignore.
 func asSelected(event watch.Event) (watch.Event, bool) {
 	node, ok := event.Object.(*corev1.Node)
 	if !ok || event.Type == watch.Bookmark || isFake(node) {

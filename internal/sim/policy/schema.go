@@ -71,7 +71,8 @@ func newKind(outside *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	return &kind{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// judge returns the violations of an object. A violation that existed before and has not changed is allowed.
+// judge returns the violations of an object. A violation that existed before and has not changed is
+// allowed.
 func (k *kind) judge(a sim.Admission) field.ErrorList {
 	object := k.defaulted(a.Object.Object)
 	if a.Old == nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// apply writes what the plan changes, member by member. A member that cannot be written does not delay the others.
+// apply writes what the plan changes, member by member. A member that cannot be written does not
+// delay the others.
 func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 	var errs []error
 	for i, o := range p.Outcomes {
@@ -112,7 +113,8 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	return nil
 }
 
-// newlyBlocked returns the message of the condition if replicas have become uneven and blocked since the last status.
+// newlyBlocked returns the message of the condition if replicas have become uneven and blocked
+// since the last status.
 func newlyBlocked(was []v1alpha1.MachineDeploymentCondition, wanted []Condition) string {
 	for _, w := range wanted {
 		if w.Type != ConditionBalanced || w.Status {

@@ -26,8 +26,8 @@ func (r *round) offeredBounds(z *zone) (v1alpha1.Bounds, bool) {
 	return b, ok
 }
 
-// readBounds uses bounds from another source if a user wrote none. They count before they are written, and before bounds that were
-// written for an older offer.
+// readBounds uses bounds from another source if a user wrote none. They count before they are
+// written, and before bounds that were written for an older offer.
 func (r *round) readBounds() {
 	r.readPortions()
 	for _, z := range r.zones {
@@ -44,8 +44,8 @@ func (r *round) readBounds() {
 // keepsShare reports whether a member's share stays as it is, since its max is not known yet.
 func (r *round) keepsShare(z *zone) bool { return z.maxUnknown && (z.unsettled || !r.Garden.Known) }
 
-// giveBounds writes bounds from another source if a user wrote none. Their third part is the member's share of its pool's excess,
-// so that bounds and share agree.
+// giveBounds writes bounds from another source if a user wrote none. Their third part is the
+// member's share of its pool's excess, so that bounds and share agree.
 func (r *round) giveBounds() {
 	if !r.Garden.Known {
 		return

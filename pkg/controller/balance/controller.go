@@ -36,13 +36,14 @@ const (
 // Clients reach the control cluster.
 type Clients struct {
 	Machines machineclient.MachineV1alpha1Interface
-	// Garden reads Gardener's Worker and Cluster if Discovery finds these kinds. It is nil if there is never a Gardener.
+	// Garden reads Gardener's Worker and Cluster if Discovery finds these kinds. It is nil if there
+	// is never a Gardener.
 	Garden    dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
 }
 
-// Informers of the two clusters. Target is nil if there is no target cluster: then nothing is known of pods, and replicas are left
-// alone.
+// Informers of the two clusters. Target is nil if there is no target cluster: then nothing is known
+// of pods, and replicas are left alone.
 type Informers struct {
 	Machines *stores.Informers
 	Target   *target.Informers
@@ -58,7 +59,8 @@ type Options struct {
 	Control, Target *reachability.Cluster
 	// Rights that the process may lack. Unless set, the controller has its own.
 	Rights *access.Rights
-	// WorkersRead is called once Gardener's Workers have been read, whose bounds concern all MachineDeployments; optional.
+	// WorkersRead is called once Gardener's Workers have been read, whose bounds concern all
+	// MachineDeployments; optional.
 	WorkersRead func()
 	// Registerer takes the metrics, if set.
 	Registerer prometheus.Registerer
@@ -85,7 +87,8 @@ type Controller struct {
 	templates templates
 }
 
-// New returns a controller. The informers may run already. Start them after New, and then call Run, always.
+// New returns a controller. The informers may run already. Start them after New, and then call Run,
+// always.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -31,8 +31,8 @@ var (
 	clusters      = gardenVersion.WithResource("clusters")
 )
 
-// gardenRetry is how often to look for Gardener's kinds while the API server does not serve them. Most clusters never do, and with
-// Gardener, they exist before this process.
+// gardenRetry is how often to look for Gardener's kinds while the API server does not serve them.
+// Most clusters never do, and with Gardener, they exist before this process.
 const gardenRetry = 5 * time.Minute
 
 // garden watches Gardener's objects of a namespace, once their kinds are served.
@@ -40,7 +40,8 @@ type garden struct {
 	clients   Clients
 	namespace string
 	clock     clock.WithTicker
-	// changed is called when there is something new to look at, and workersRead once all Workers have been read.
+	// changed is called when there is something new to look at, and workersRead once all Workers
+	// have been read.
 	changed, workersRead func()
 	running              sync.WaitGroup
 

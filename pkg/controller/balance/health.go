@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// How long a member that fails to create machines gets no requests. It doubles with each consecutive failure.
+	// How long a member that fails to create machines gets no requests. It doubles with each
+	// consecutive failure.
 	firstRetry = time.Minute
 	lastRetry  = 16 * time.Minute
 	// temporaryFor is how long a failure to create a machine counts as temporary, unless capacity
@@ -24,7 +25,8 @@ const (
 type health struct {
 	// blocked: the member fails to create machines. probing: one may be tried all the same.
 	blocked, probing bool
-	// serving and reserve are the ready machines; working are all that serve, ready or not, except stuck ones.
+	// serving and reserve are the ready machines; working are all that serve, ready or not, except
+	// stuck ones.
 	serving, reserve, working, stuck int
 	// leaving are being deleted.
 	leaving int

@@ -153,7 +153,8 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	return ""
 }
 
-// askReserve requests a machine where a replica is to go. If that would exceed its bounds, its present reserve is used.
+// askReserve requests a machine where a replica is to go. If that would exceed its bounds, its
+// present reserve is used.
 func (r *round) askReserve(from, to *zone) {
 	has := to.ownExcess()
 	if to.share != nil {

@@ -59,7 +59,8 @@ func (r *round) continuePromise(z *zone) {
 	}
 }
 
-// stall leaves a move as it is until a machine can be deleted, which can take days. Meanwhile, growth stays where it is requested.
+// stall leaves a move as it is until a machine can be deleted, which can take days. Meanwhile,
+// growth stays where it is requested.
 func (z *zone) stall(reason, why string) {
 	z.verdict, z.stalled = falseVerdict(reason, why), true
 	z.next.applied = z.next.replicas
@@ -98,8 +99,9 @@ func (r *round) continueGiving(z *zone) {
 	}
 }
 
-// waitsFor reports whether a member must wait for the one of that name before it can take, directly or through others: for those that
-// it gives to, and for the one that it took from. If two members waited for each other, neither would ever take.
+// waitsFor reports whether a member must wait for the one of that name before it can take, directly
+// or through others: for those that it gives to, and for the one that it took from. If two members
+// waited for each other, neither would ever take.
 func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 	if z == nil || z.move == nil || z.moveNotBegun() || asked[z.name] {
 		return false

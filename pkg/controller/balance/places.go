@@ -18,11 +18,13 @@ import (
 
 // Bounds of one decision, since users of the target cluster create pods and budgets.
 const (
-	// maxShapes is how many kinds of waiting pods are considered. If there are more, growth stays where it was requested.
+	// maxShapes is how many kinds of waiting pods are considered. If there are more, growth stays
+	// where it was requested.
 	maxShapes = 500
 	// maxCandidates is how many machines are considered for deletion.
 	maxCandidates = 100
-	// maxBudgets is how many PodDisruptionBudgets of a namespace are considered. If there are more, its pods stay.
+	// maxBudgets is how many PodDisruptionBudgets of a namespace are considered. If there are more,
+	// its pods stay.
 	maxBudgets = 1000
 )
 
@@ -119,9 +121,9 @@ func obstacleText(o fit.Obstacle) string {
 	return string(o)
 }
 
-// victim chooses the machine of one member to delete, such that its pods can run on a fresh machine of another: the one that was
-// promised before, otherwise the emptiest, then the one whose pods have run longest, so that no pod moves twice. If there is none,
-// why describes the obstacle.
+// victim chooses the machine of one member to delete, such that its pods can run on a fresh machine
+// of another: the one that was promised before, otherwise the emptiest, then the one whose pods
+// have run longest, so that no pod moves twice. If there is none, why describes the obstacle.
 func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
 		ranked := signs.Priority(m.Object) > 3

@@ -12,7 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// Plan contains the changes to the MachineDeployments of a namespace. It is at rest if no outcome has a Write.
+// Plan contains the changes to the MachineDeployments of a namespace. It is at rest if no outcome
+// has a Write.
 type Plan struct {
 	// Outcomes has one entry per member, in the same order.
 	Outcomes []Outcome
@@ -174,7 +175,8 @@ func (r *round) holdGrowth() {
 	}
 }
 
-// balance splits growth over a group, or evens the group out. No move begins before the last one has ended.
+// balance splits growth over a group, or evens the group out. No move begins before the last one
+// has ended.
 func (r *round) balance(group []*zone) {
 	if slices.ContainsFunc(group, (*zone).inMove) {
 		r.awaitMove(group)
@@ -213,7 +215,8 @@ func (r *round) awaitMove(group []*zone) {
 	}
 }
 
-// stalled reports whether the move of a member, or the one that it has taken from, waits until a machine can be deleted.
+// stalled reports whether the move of a member, or the one that it has taken from, waits until a
+// machine can be deleted.
 func (r *round) stalled(z *zone) bool {
 	if z.move == nil {
 		return false

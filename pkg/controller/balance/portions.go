@@ -13,12 +13,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// settleTime is how old the newest MachineDeployment of a pool must be before the pool's bounds are split. Gardener creates those of one
-// pool within a second, and a split with only the first one would give it the max of all.
+// settleTime is how old the newest MachineDeployment of a pool must be before the pool's bounds are
+// split. Gardener creates those of one pool within a second, and a split with only the first one
+// would give it the max of all.
 const settleTime = 10 * time.Second
 
-// readPortions splits the bounds of a whole pool, from its worker's annotation, over its zones. If the Worker can be read, it counts
-// instead.
+// readPortions splits the bounds of a whole pool, from its worker's annotation, over its zones. If
+// the Worker can be read, it counts instead.
 func (r *round) readPortions() {
 	r.portions = map[string]v1alpha1.Bounds{}
 	if r.Garden.Here && !r.Garden.Forbidden {

@@ -22,8 +22,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
-// Preview is a controller over given objects that writes nothing. The caller applies its plans: see [View.After]. It assumes that no
-// machine has left the reserve recently.
+// Preview is a controller over given objects that writes nothing. The caller applies its plans: see
+// [View.After]. It assumes that no machine has left the reserve recently.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
@@ -99,7 +99,8 @@ func (p *Preview) Plan() (View, Plan) {
 	return v, plan
 }
 
-// After returns the MachineDeployments that a plan changes, as they are afterwards, with their conditions.
+// After returns the MachineDeployments that a plan changes, as they are afterwards, with their
+// conditions.
 func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
 	var all []*v1alpha1.MachineDeployment
 	for i, o := range p.Outcomes {

@@ -23,8 +23,8 @@ type zone struct {
 	mode v1alpha1.BalanceMode
 	// pool is the name of its pool, if any.
 	pool string
-	// replicas are those that are asked for as workload, applied those that may serve; see [pool.Requested] and [pool.Workload]. Held reports whether the
-	// latter are written down.
+	// replicas are those that are asked for as workload, applied those that may serve; see
+	// [pool.Requested] and [pool.Workload]. Held reports whether the latter are written down.
 	replicas, applied int
 	held              bool
 	share             *int
@@ -34,27 +34,31 @@ type zone struct {
 	bounds *v1alpha1.Bounds
 	// given is the text of bounds that this controller wrote.
 	given string
-	// derived reports whether the field for excess shows the result of a share or of bounds; kept is its former value.
+	// derived reports whether the field for excess shows the result of a share or of bounds; kept is
+	// its former value.
 	derived bool
 	kept    int
 	// excess is the excess of its pool by its own settings, nil if it has none.
 	excess *v1alpha1.Excess
 	// whole are the bounds of its whole pool, by an annotation of its worker; nil without a valid one.
 	whole *v1alpha1.Bounds
-	// unsettled reports whether its share of these is not known yet, so that its bounds stay as they are. Without bounds, its max is
-	// unknown: Gardener created it, and nothing that may be read contains its max.
+	// unsettled reports whether its share of these is not known yet, so that its bounds stay as they
+	// are. Without bounds, its max is unknown: Gardener created it, and nothing that may be read
+	// contains its max.
 	unsettled, maxUnknown bool
 	// pooled reports whether its pool has an excess, valid or not.
 	pooled bool
 	health health
 	// next is what to write.
 	next draft
-	// reminder repeats the deletion of named machines that still exist; overdue is when the next one is due.
+	// reminder repeats the deletion of named machines that still exist; overdue is when the next one
+	// is due.
 	reminder map[string]string
 	overdue  time.Time
 	// stalled reports whether its part of a move waits until a machine can be deleted.
 	stalled bool
-	// troubles are errors in its bounds and its pool's excess; verdict is the state of its replicas, and spread that of its pool's excess.
+	// troubles are errors in its bounds and its pool's excess; verdict is the state of its replicas,
+	// and spread that of its pool's excess.
 	errors  []string
 	verdict verdict
 	spread  verdict
@@ -148,7 +152,8 @@ func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
 	return ""
 }
 
-// derived reports whether a share, or bounds with a third part, take precedence over the field for excess.
+// derived reports whether a share, or bounds with a third part, take precedence over the field for
+// excess.
 func derived(share *int, bounds string) bool {
 	b, err := v1alpha1.ParseBounds(bounds)
 	return share != nil || err == nil && b.Excess != nil
@@ -180,8 +185,9 @@ func (z *zone) excluded() bool {
 	return z.Object.DeletionTimestamp != nil || z.halted() != verdict{}
 }
 
-// halted returns why machine-controller-manager may create no machines for a member, or the zero verdict. A pause alone holds up
-// rollouts, not scaling: the only MachineSet in use follows replicas.
+// halted returns why machine-controller-manager may create no machines for a member, or the zero
+// verdict. A pause alone holds up rollouts, not scaling: the only MachineSet in use follows
+// replicas.
 func (z *zone) halted() verdict {
 	switch paused := z.Object.Spec.Paused; {
 	case frozen(z.Object):

@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// spreadShares gives each member its share of its pool's excess. Without one, a member has a share only while the cluster is
-// hibernated, which is 0, or while a machine is created for a move to it.
+// spreadShares gives each member its share of its pool's excess. Without one, a member has a share
+// only while the cluster is hibernated, which is 0, or while a machine is created for a move to it.
 func (r *round) spreadShares() {
 	asleep := r.hibernated()
 	for _, pool := range r.pools {
@@ -60,8 +60,9 @@ func (z *zone) reserves() bool { return z.pooled || z.share != nil || z.ownExces
 
 func (z *zone) setShare(n int) { z.next.share = &n }
 
-// poolExcess returns how many machines a pool wants in reserve. If its members differ, while they are changed one after the other, the
-// largest counts. trouble is why the excess cannot be determined.
+// poolExcess returns how many machines a pool wants in reserve. If its members differ, while they
+// are changed one after the other, the largest counts. trouble is why the excess cannot be
+// determined.
 func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 	replicas := 0
 	for _, z := range pool {
@@ -110,8 +111,8 @@ func leastOf(pool []*zone) corev1.ResourceList {
 	return least
 }
 
-// spread spreads this number of machines over a pool. Shares grow at once. If a share moves to another member, no ready machine is
-// deleted before its replacement is ready.
+// spread spreads this number of machines over a pool. Shares grow at once. If a share moves to
+// another member, no ready machine is deleted before its replacement is ready.
 func (r *round) spread(pool []*zone, total int) {
 	goal, short := r.shareGoals(pool, int64(total))
 	current, ready := make([]int64, len(pool)), make([]int64, len(pool))

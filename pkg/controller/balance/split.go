@@ -16,8 +16,9 @@ type Group struct {
 	Max int
 }
 
-// SplitEvenly adds machines to groups so that they become as even as possible: the smallest grow first, none exceeds its max, and none
-// loses any. Ties go to favoured groups, then to the first by name. The second result is the number without room.
+// SplitEvenly adds machines to groups so that they become as even as possible: the smallest grow
+// first, none exceeds its max, and none loses any. Ties go to favoured groups, then to the first by
+// name. The second result is the number without room.
 func SplitEvenly(groups []Group, more int, favoured string) (sizes []int, left int) {
 	targets := make([]distribute.Target, len(groups))
 	total := int64(more)

@@ -14,7 +14,8 @@ import (
 
 // Conditions of a MachineDeployment that this controller writes.
 const (
-	// ConditionBalanced reports whether replicas are balanced across similar MachineDeployments. It exists only with a mode.
+	// ConditionBalanced reports whether replicas are balanced across similar MachineDeployments. It
+	// exists only with a mode.
 	ConditionBalanced mcm.MachineDeploymentConditionType = "ZonesBalanced"
 	// ConditionShare reports how the excess of the pool is spread. It exists only if the pool has one.
 	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
@@ -75,7 +76,8 @@ func (r *round) conditions(z *zone) []Condition {
 	return all
 }
 
-// NewConditions returns the conditions of a status with ours, and whether they differ. It does not change others.
+// NewConditions returns the conditions of a status with ours, and whether they differ. It does not
+// change others.
 func NewConditions(was []v1alpha1.MachineDeploymentCondition, wanted []Condition, now metav1.Time) ([]v1alpha1.MachineDeploymentCondition, bool) {
 	is, differs := []v1alpha1.MachineDeploymentCondition{}, false
 	for _, c := range was {

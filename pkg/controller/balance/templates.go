@@ -18,7 +18,8 @@ type templates struct {
 	began time.Time
 	// held is when a Machine was last seen in reserve, by name.
 	held map[string]time.Time
-	// last is the last known template from a Node of a MachineDeployment, with the class of its machines.
+	// last is the last known template from a Node of a MachineDeployment, with the class of its
+	// machines.
 	last map[string]remembered
 }
 
@@ -86,7 +87,8 @@ func (t *templates) templateOf(m Member, source pool.Source, now time.Time) (sim
 	return similar.FromClass(name, c.NodeTemplate, m.Object.Spec.Template.Spec.NodeTemplateSpec.Labels)
 }
 
-// candidates returns the Nodes of the MachineSet whose machines stay the longest: others may have another template.
+// candidates returns the Nodes of the MachineSet whose machines stay the longest: others may have
+// another template.
 func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate {
 	var all []similar.Candidate
 	for _, machine := range m.Machines {

@@ -14,13 +14,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// View is everything that is known about the MachineDeployments of a namespace. Nothing in it is changed.
+// View is everything that is known about the MachineDeployments of a namespace. Nothing in it is
+// changed.
 type View struct {
 	Now      time.Time
 	Settings Settings
 	// Members are sorted by name.
 	Members []Member
-	// Waiting are the unschedulable pods. Nodes are all Nodes with their pods. Both are empty if no pods are needed.
+	// Waiting are the unschedulable pods. Nodes are all Nodes with their pods. Both are empty if no
+	// pods are needed.
 	Waiting []*fit.Pod
 	Nodes   []fit.Node
 	Budgets []Budget
@@ -61,8 +63,8 @@ type Budget struct {
 
 // Garden is what is known from Gardener about this namespace.
 type Garden struct {
-	// Known is false until it is known whether there is a Gardener and which bounds its Worker contains. Bounds stay as they are
-	// until then.
+	// Known is false until it is known whether there is a Gardener and which bounds its Worker
+	// contains. Bounds stay as they are until then.
 	Known bool
 	// Here reports whether the control cluster serves Gardener's kinds.
 	Here bool
@@ -70,7 +72,8 @@ type Garden struct {
 	Forbidden bool
 	// Bounds have no excess; by the name of the MachineDeployment.
 	Bounds map[string]v1alpha1.Bounds
-	// Hibernated reports whether the Cluster resource requests hibernation, and ClusterKnown whether that has been read.
+	// Hibernated reports whether the Cluster resource requests hibernation, and ClusterKnown whether
+	// that has been read.
 	Hibernated, ClusterKnown bool
 }
 
@@ -85,7 +88,8 @@ type Settings struct {
 	BootPatience time.Duration
 	// Bounds by name, for MachineDeployments that have no others.
 	Bounds map[string]v1alpha1.Bounds
-	// PoolLabels are labels with the name of the pool. The first one that a MachineDeployment has counts.
+	// PoolLabels are labels with the name of the pool. The first one that a MachineDeployment has
+	// counts.
 	PoolLabels []string
 }
 

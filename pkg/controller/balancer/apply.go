@@ -13,7 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// errRefused ends a sync: the API server did not accept a write. The next sync leaves that target alone.
+// errRefused ends a sync: the API server did not accept a write. The next sync leaves that target
+// alone.
 var errRefused = errors.New("a write was refused")
 
 // apply writes what the plan asks for: raises first, then lowerings.

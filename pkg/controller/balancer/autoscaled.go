@@ -51,7 +51,8 @@ func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) Autos
 	return a
 }
 
-// usesUtilization reports whether an autoscaler scales by how much of what pods request of a resource they use.
+// usesUtilization reports whether an autoscaler scales by how much of what pods request of a
+// resource they use.
 func usesUtilization(hpa *autoscalingv2.HorizontalPodAutoscaler, name corev1.ResourceName) bool {
 	return slices.ContainsFunc(hpa.Spec.Metrics, func(m autoscalingv2.MetricSpec) bool {
 		return m.Resource != nil && m.Resource.Target.Type == autoscalingv2.UtilizationMetricType && m.Resource.Name == name

@@ -33,7 +33,8 @@ var (
 	errNoScale = errors.New("this kind has no scale subresource")
 )
 
-// kinds finds the resource of a kind. It asks the API server once per group version, and again from time to time.
+// kinds finds the resource of a kind. It asks the API server once per group version, and again from
+// time to time.
 type kinds struct {
 	discovery discovery.ServerResourcesInterface
 	clock     clock.PassiveClock

@@ -16,17 +16,19 @@ import (
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Any user of a namespace decides how many pods, workloads and autoscalers there are, and how large they are. The caches keep only
-// what this package reads, up to these limits.
+// Any user of a namespace decides how many pods, workloads and autoscalers there are, and how large
+// they are. The caches keep only what this package reads, up to these limits.
 const (
-	// maxLabels and maxLabelBytes limit the labels of one object. An object with more is kept without labels: no selector finds it.
+	// maxLabels and maxLabelBytes limit the labels of one object. An object with more is kept
+	// without labels: no selector finds it.
 	maxLabels, maxLabelBytes = 64, 4 << 10
-	// maxSelectorBytes limits the selector of a workload. A workload with a larger selector is cached without one, and its status
-	// provides the number of replicas.
+	// maxSelectorBytes limits the selector of a workload. A workload with a larger selector is
+	// cached without one, and its status provides the number of replicas.
 	maxSelectorBytes = 8 << 10
 	// maxRefBytes limits the length of an autoscaler's scale target. No object has a longer name.
 	maxRefBytes = 1 << 10
-	// maxSharers is how many owners of pods are remembered at most. Where there are more, all are forgotten.
+	// maxSharers is how many owners of pods are remembered at most. Where there are more, all are
+	// forgotten.
 	maxSharers = 2_000
 )
 
@@ -62,7 +64,8 @@ func (s *podStripper) keep(pod *corev1.Pod) *cachedPod {
 	return kept
 }
 
-// share returns the labels of a pod, in one copy for all pods of an owner that have the same. Nobody changes them.
+// share returns the labels of a pod, in one copy for all pods of an owner that have the same.
+// Nobody changes them.
 func (s *podStripper) share(pod *corev1.Pod) map[string]string {
 	own := boundedLabels(pod.Labels)
 	owner := metav1.GetControllerOfNoCopy(pod)
@@ -93,7 +96,8 @@ func boundedLabels(labels map[string]string) map[string]string {
 	return labels
 }
 
-// stripBalancer drops what the schema of Balancers does not limit. Only the status is ever written back.
+// stripBalancer drops what the schema of Balancers does not limit. Only the status is ever written
+// back.
 func stripBalancer(item any) (any, error) {
 	if b, ok := item.(*v1alpha1.Balancer); ok {
 		slim := *b
@@ -103,7 +107,8 @@ func stripBalancer(item any) (any, error) {
 	return item, nil
 }
 
-// stripAutoscaler keeps what an autoscaler scales, and whether it does so by the utilization of CPU and of memory.
+// stripAutoscaler keeps what an autoscaler scales, and whether it does so by the utilization of CPU
+// and of memory.
 func stripAutoscaler(item any) (any, error) {
 	hpa, ok := item.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok {
@@ -124,7 +129,8 @@ func stripAutoscaler(item any) (any, error) {
 	return slim, nil
 }
 
-// readFields are the fields that this package reads of workloads and Machines, besides metadata and conditions.
+// readFields are the fields that this package reads of workloads and Machines, besides metadata and
+// conditions.
 var readFields = [][]string{
 	{"apiVersion"}, {"kind"}, {"spec", "replicas"}, {"spec", "selector"},
 	{"status", "observedGeneration"}, {"status", "replicas"}, {"status", "readyReplicas"}, {"status", "availableReplicas"},

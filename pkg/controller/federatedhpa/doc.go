@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package federatedhpa partitions the bounds of FederatedHorizontalPodAutoscalers over the autoscalers of many clusters.
+// Package federatedhpa partitions the bounds of FederatedHorizontalPodAutoscalers over the
+// autoscalers of many clusters.
 //
 //	object, ledger -+                 +-> ledger and status, then
 //	registry -------+-> View -> NewPlan -> orders -> one loop per cluster -> its autoscaler, its workload

@@ -20,7 +20,8 @@ const (
 	secretKey   = "kubeconfig"
 )
 
-// Secrets is a registry: each Secret with SecretLabel=true is a cluster, with the Secret's name and labels.
+// Secrets is a registry: each Secret with SecretLabel=true is a cluster, with the Secret's name and
+// labels.
 type Secrets struct {
 	informer cache.SharedIndexInformer
 	allowed  Allowed

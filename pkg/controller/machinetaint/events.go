@@ -23,7 +23,8 @@ const (
 // namesShown is how many machines an event of a MachineDeployment names.
 const namesShown = 10
 
-// announce records a new state of a Machine as an event about it, where kubectl describe machine shows it.
+// announce records a new state of a Machine as an event about it, where kubectl describe machine
+// shows it.
 func (c *Controller) announce(m *mcm.Machine, change MachineChange) {
 	if change.Mark == Free && change.Why != "" {
 		c.metrics.released.WithLabelValues(string(change.Why)).Inc()

@@ -132,10 +132,11 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 }
 
 // isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
-// than workload needs, without those that are deleted anyway. In a rollout, machine-controller-manager deletes machines of each MachineSet
-// when it is shown a smaller total, for example after a client removed the record of the excess.
-// Without a reserve, that is left to machine-controller-manager, and a frozen MachineSet must lose
-// machines, whatever runs on them. The caller holds the lock.
+// than workload needs, without those that are deleted anyway. In a rollout,
+// machine-controller-manager deletes machines of each MachineSet when it is shown a smaller total,
+// for example after a client removed the record of the excess. Without a reserve, that is left to
+// machine-controller-manager, and a frozen MachineSet must lose machines, whatever runs on them.
+// The caller holds the lock.
 func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
 	if c.isMarked(m) || set.Labels[frozen] == "True" || !followsDeployment(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
 		return false

@@ -18,8 +18,8 @@ import (
 
 // Plan is what to do about a View. applyPlan carries it out, possibly in part.
 type Plan struct {
-	// Idle reports whether the MachineDeployment has no reserve and none is desired, or whether that is not known yet. Nothing is
-	// written then.
+	// Idle reports whether the MachineDeployment has no reserve and none is desired, or whether that
+	// is not known yet. Nothing is written then.
 	Idle bool
 	// Rule is the plan of the reserve rule.
 	Rule reserve.Plan

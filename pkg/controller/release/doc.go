@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release gives machines of the reserve to pods that wait for room, before other components have noticed these pods.
+// Package release gives machines of the reserve to pods that wait for room, before other components
+// have noticed these pods.
 //
 //	waiting pods -----+
 //	their ReplicaSets +
@@ -8,32 +9,38 @@
 //	Nodes, volumes ---+      (reserve.NewPlan decides which machine is next, fit.Pack how many are needed)
 //	MachineDeployments, Machines
 //
-// It only raises spec.replicas. The machine-taint controller then finds that fewer machines serve than replicas require, and
-// removes the marks of as many reserve machines, from the Node first.
+// It only raises spec.replicas. The machine-taint controller then finds that fewer machines serve
+// than replicas require, and removes the marks of as many reserve machines, from the Node first.
 //
-// Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of the target cluster; MachineDeployments,
-// MachineSets, Machines and MachineClasses of the control cluster.
+// Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of
+// the target cluster; MachineDeployments, MachineSets, Machines and MachineClasses of the control
+// cluster.
 //
-// Writes: spec.replicas of MachineDeployments with bounds, together with the annotation applied-replicas if that is set; events.
+// Writes: spec.replicas of MachineDeployments with bounds, together with the annotation
+// applied-replicas if that is set; events.
 //
-// Never: a MachineDeployment without bounds, because no autoscaler would lower its replicas again; replicas above max; any
-// field of a pod, a Node or a Machine.
+// Never: a MachineDeployment without bounds, because no autoscaler would lower its replicas again;
+// replicas above max; any field of a pod, a Node or a Machine.
 //
 // Laws:
 //
-//  1. Replicas are raised by the number of machines that the waiting pods need, packed, and for which there is no other room. If
-//     the scheduler has refused a pod, the pods that its ReplicaSet has yet to create count, too. Serving machines count as room,
-//     and so do those that are about to be released, and those that boot for replicas that are already requested.
-//  2. A raise is bounded by max and by the ready machines in reserve, and each released machine has a pod to run.
-//  3. Each pod counts once, however often it is considered, until it is bound: a machine that was raised for it counts as room from
-//     then on, also before any cache shows it, and after a restart.
-//  4. A pod does not cause a raise if it fits a serving machine, if preemption made room for it, if it has scheduling gates, if it
-//     fits a reserve machine with its taint, or if no reserve machine has room for it. If this cannot be decided, the pod is left to
-//     the autoscaler.
-//  5. A pod that keeps waiting although there has been room is not understood. It is left to the autoscaler, too.
-//  6. Each write tests what it was decided on: the spec by its generation and its replicas, and the annotations. At rest, and while
-//     no pod waits, nothing is written.
-//  7. The cost of one decision is bounded, however many pods wait: see bounds.go. What exceeds the bounds is left to the
-//     autoscaler, and counted.
+//  1. Replicas are raised by the number of machines that the waiting pods need, packed, and for
+//     which there is no other room. If the scheduler has refused a pod, the pods that its
+//     ReplicaSet has yet to create count, too. Serving machines count as room, and so do those that
+//     are about to be released, and those that boot for replicas that are already requested.
+//  2. A raise is bounded by max and by the ready machines in reserve, and each released machine has
+//     a pod to run.
+//  3. Each pod counts once, however often it is considered, until it is bound: a machine that was
+//     raised for it counts as room from then on, also before any cache shows it, and after a
+//     restart.
+//  4. A pod does not cause a raise if it fits a serving machine, if preemption made room for it, if
+//     it has scheduling gates, if it fits a reserve machine with its taint, or if no reserve
+//     machine has room for it. If this cannot be decided, the pod is left to the autoscaler.
+//  5. A pod that keeps waiting although there has been room is not understood. It is left to the
+//     autoscaler, too.
+//  6. Each write tests what it was decided on: the spec by its generation and its replicas, and the
+//     annotations. At rest, and while no pod waits, nothing is written.
+//  7. The cost of one decision is bounded, however many pods wait: see bounds.go. What exceeds the
+//     bounds is left to the autoscaler, and counted.
 //  8. Nothing is decided while a cluster does not answer.
 package release

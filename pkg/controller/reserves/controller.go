@@ -65,8 +65,8 @@ type Controller struct {
 	reserves, deployments cache.Indexer
 	source                stores.Source
 	filled                []cache.DoneChecker
-	// answered contains the API server's answers to our writes, so that no decision is based on
-	// older objects.
+	// statuses and written contain the API server's answers to our writes, so that no decision is
+	// based on older objects.
 	statuses *written.Cache[*v1alpha1.Reserve]
 	written  *written.Cache[*machine.MachineDeployment]
 }

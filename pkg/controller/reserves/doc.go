@@ -9,7 +9,8 @@
 // It only requests machines: the machine-taint controller reads the annotation, in addition to the
 // other places where an excess is requested, and keeps the machines (law 13 of package reserve).
 //
-// Watches: Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the control cluster; Nodes of the target cluster.
+// Watches: Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the control
+// cluster; Nodes of the target cluster.
 //
 // Writes: the annotation requested-excess of MachineDeployments; status and events of Reserves.
 //

@@ -13,8 +13,9 @@ type bracket struct {
 	promille int64
 }
 
-// What kubelets of managed clusters usually reserve: much of a small machine, little of a large one. If a template promises too much,
-// the caller raises a group for pods that do not fit. In doubt, it promises too little.
+// What kubelets of managed clusters usually reserve: much of a small machine, little of a large
+// one. If a template promises too much, the caller raises a group for pods that do not fit. In
+// doubt, it promises too little.
 var (
 	cpuBrackets    = []bracket{{1000, 60}, {1000, 10}, {2000, 5}, {1 << 40, 2}} // millicores
 	memoryBrackets = []bracket{{4 << 30, 250}, {4 << 30, 200}, {8 << 30, 100}, {112 << 30, 60}, {1 << 60, 20}}
@@ -24,7 +25,8 @@ var (
 // evictionMemory is what a kubelet keeps free by evicting pods, by default.
 const evictionMemory = 100 << 20
 
-// allocatable returns what pods can use of a capacity: all except what is reserved, or what is usually reserved.
+// allocatable returns what pods can use of a capacity: all except what is reserved, or what is
+// usually reserved.
 func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	all := capacity.DeepCopy()
 	for name, q := range all {

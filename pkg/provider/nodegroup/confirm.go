@@ -19,11 +19,13 @@ import (
 // maxReads limits how many machines are read concurrently.
 const maxReads = 10
 
-// confirmed returns the members, with those to delete as the API server has them now. The watch of Machines may be late by any time,
-// also after a restart. If it still shows a machine that terminates and whose name machine-controller-manager has removed, replicas
-// would be lowered for it a second time, and another machine would be deleted.
+// confirmed returns the members, with those to delete as the API server has them now. The watch of
+// Machines may be late by any time, also after a restart. If it still shows a machine that
+// terminates and whose name machine-controller-manager has removed, replicas would be lowered for
+// it a second time, and another machine would be deleted.
 //
-// What is read here is no older than the MachineDeployment of the decision, so one of the two shows each removal.
+// What is read here is no older than the MachineDeployment of the decision, so one of the two shows
+// each removal.
 func (s *Server) confirmed(ctx context.Context, members []Member, going map[string]bool) ([]Member, error) {
 	errs := make([]error, len(members))
 	slots := make(chan struct{}, maxReads)

@@ -35,11 +35,12 @@ func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 	return Group{Deployment: d, Bounds: bounds}, nil
 }
 
-// Replicas is the target size: machines for workload, including growth that is still to be split over zones.
+// Replicas is the target size: machines for workload, including growth that is still to be split
+// over zones.
 func (g Group) Replicas() int32 { return pool.Requested(g.Deployment) }
 
-// message returns the group for the protocol. It always has both bounds, since the caller takes them from any answer, and could empty a
-// group without a min.
+// message returns the group for the protocol. It always has both bounds, since the caller takes
+// them from any answer, and could empty a group without a min.
 func (g Group) message() *pb.NodeGroup {
 	return &pb.NodeGroup{
 		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Bounds.Max,

@@ -11,13 +11,16 @@ import (
 )
 
 const (
-	// namedFor is how long a machine counts as named after its name was removed from the annotation. machine-controller-manager removes it
-	// when it sees the machine terminate, and our store of Machines may lag behind.
+	// namedFor is how long a machine counts as named after its name was removed from the annotation.
+	// machine-controller-manager removes it when it sees the machine terminate, and our store of
+	// Machines may lag behind.
 	namedFor = time.Minute
-	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it. Then it counts as a member all the same: for a
-	// Node that is never a member, the caller shrinks the group in every loop after 15 minutes, and does nothing else.
+	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it. Then it
+	// counts as a member all the same: for a Node that is never a member, the caller shrinks the
+	// group in every loop after 15 minutes, and does nothing else.
 	stuckAfter = 10 * time.Minute
-	// unseenFor is how long our own write may be missing from the informer until its watch counts as broken.
+	// unseenFor is how long our own write may be missing from the informer until its watch counts as
+	// broken.
 	unseenFor = 30 * time.Second
 )
 

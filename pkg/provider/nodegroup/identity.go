@@ -68,7 +68,8 @@ func (m *memory) withID(id string) []*v1alpha1.Machine {
 	return all
 }
 
-// withName returns the Machines with this Node name, without those that the Node's provider id excludes.
+// withName returns the Machines with this Node name, without those that the Node's provider id
+// excludes.
 func (m *memory) withName(name string) []*v1alpha1.Machine {
 	if name, ok := strings.CutPrefix(name, placeholder); ok {
 		return m.machineNamed(name)

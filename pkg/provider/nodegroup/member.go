@@ -13,7 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// placeholder is the prefix of the id of an instance whose Node has not registered. The name of its Machine follows.
+// placeholder is the prefix of the id of an instance whose Node has not registered. The name of its
+// Machine follows.
 const placeholder = "requested://"
 
 // Classes of errors that cluster-autoscaler distinguishes.
@@ -40,8 +41,9 @@ func (m Member) ID() string {
 	return placeholder + m.Name()
 }
 
-// Leaving reports whether replicas no longer count the machine: it is being deleted, or has failed. Unless it is preserved,
-// machine-controller-manager replaces a failed machine, whatever replicas are.
+// Leaving reports whether replicas no longer count the machine: it is being deleted, or has failed.
+// Unless it is preserved, machine-controller-manager replaces a failed machine, whatever replicas
+// are.
 func (m Member) Leaving() bool {
 	return m.Gone || m.Machine.Leaving() || m.Phase() == mcm.MachineFailed && !m.Preserved
 }
@@ -75,8 +77,8 @@ func (m Member) instance() *pb.Instance {
 	return &pb.Instance{Id: m.ID(), Status: status}
 }
 
-// failure returns why the machine cannot be created. It is nil if machine-controller-manager tries again within seconds, because the
-// caller would give up the group.
+// failure returns why the machine cannot be created. It is nil if machine-controller-manager tries
+// again within seconds, because the caller would give up the group.
 func (m Member) failure() *pb.InstanceErrorInfo {
 	code, failed := signs.Failure(m.Object)
 	if !failed {

@@ -80,8 +80,8 @@ func (m *memory) recordWrite(d *v1alpha1.MachineDeployment) {
 	m.recentNames.addNames(signs.Named(d), m.clock.Now())
 }
 
-// forget removes what is known about objects that no longer exist. It runs repeatedly, so the next run removes what a concurrent call
-// noted.
+// forget removes what is known about objects that no longer exist. It runs repeatedly, so the next
+// run removes what a concurrent call noted.
 func (m *memory) forget() {
 	missing := func(store cache.Indexer) func(string) bool {
 		return func(name string) bool {

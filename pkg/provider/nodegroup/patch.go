@@ -42,19 +42,22 @@ func annotationsOf(set map[string]string) map[string]any {
 	return annotations
 }
 
-// resolveOutcome determines the outcome of a patch from the stored object, which is no longer the version that it was decided on:
-// either it took effect, or it never will and may be decided again. Lost reports whether an answer to it was lost; otherwise, a
-// conflict means that it did not take effect.
+// resolveOutcome determines the outcome of a patch from the stored object, which is no longer the
+// version that it was decided on: either it took effect, or it never will and may be decided again.
+// Lost reports whether an answer to it was lost; otherwise, a conflict means that it did not take
+// effect.
 //
-// Each write of the spec increments the generation by one. If it has not changed, our write did not take effect. If it is one higher, our
-// write took effect if the object shows it. If it is higher still and the object shows something else, the outcome is unknown, and
-// trying again could change the group twice.
+// Each write of the spec increments the generation by one. If it has not changed, our write did not
+// take effect. If it is one higher, our write took effect if the object shows it. If it is higher
+// still and the object shows something else, the outcome is unknown, and trying again could change
+// the group twice.
 func (c Change) resolveOutcome(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
 	switch {
 	case !lost, live.UID != base.UID:
 		return false, nil
 	case c.From != c.To && c.Replicas == base.Spec.Replicas:
-		// Workload takes reserve machines that replicas include. Where that is not stored, it is decided anew: on what the caller has seen.
+		// Workload takes reserve machines that replicas include. Where that is not stored, it is
+		// decided anew: on what the caller has seen.
 		return live.Annotations[v1alpha1.AppliedExcessAnnotation] == c.Annotations[v1alpha1.AppliedExcessAnnotation], nil
 	case c.From == c.To, live.Generation == base.Generation:
 		return false, nil // names that have arrived are seen when deciding anew

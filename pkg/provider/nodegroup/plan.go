@@ -15,9 +15,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// Change is one patch of a MachineDeployment. The functions that return one return errors with gRPC codes.
+// Change is one patch of a MachineDeployment. The functions that return one return errors with gRPC
+// codes.
 type Change struct {
-	// From and To are the target size before and after, and Replicas is spec.replicas then: it may include reserve machines.
+	// From and To are the target size before and after, and Replicas is spec.replicas then: it may
+	// include reserve machines.
 	From, To, Replicas int32
 	// Names are machines that are newly named for deletion.
 	Names []string
@@ -30,8 +32,8 @@ type Change struct {
 // IsEmpty reports whether there is nothing to write.
 func (c Change) IsEmpty() bool { return c.From == c.To && len(c.Annotations) == 0 }
 
-// NewRaise gives a group this number of machines more than the caller saw when its loop began. It includes what others have raised
-// since, because they act on the same pods.
+// NewRaise gives a group this number of machines more than the caller saw when its loop began. It
+// includes what others have raised since, because they act on the same pods.
 func NewRaise(g Group, seen, delta int32) (Change, error) {
 	replicas := g.Replicas()
 	if delta <= 0 {
@@ -49,8 +51,9 @@ func NewRaise(g Group, seen, delta int32) (Change, error) {
 	return c, nil
 }
 
-// NewRemoval names machines of a group for deletion. Machines that are already leaving, or are no longer members, change nothing. Spread
-// reports whether the machines belong to more than one MachineSet; see [pool.Rollout].
+// NewRemoval names machines of a group for deletion. Machines that are already leaving, or are no
+// longer members, change nothing. Spread reports whether the machines belong to more than one
+// MachineSet; see [pool.Rollout].
 func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, now time.Time) (Change, error) {
 	var leave []string
 	serving := int32(0)
@@ -70,8 +73,9 @@ func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, n
 	case len(leave) == 0:
 		return Change{From: replicas, To: replicas}, nil
 	case spread:
-		// machine-controller-manager would spread the smaller number over its MachineSets, and delete a machine that was not named. During an
-		// in-place update, it would neither delete a machine nor continue the update.
+		// machine-controller-manager would spread the smaller number over its MachineSets, and delete
+		// a machine that was not named. During an in-place update, it would neither delete a machine
+		// nor continue the update.
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove machines of %s: a rollout is in progress", g.Deployment.Name)
 	case serving > 0 && replicas-serving < g.Bounds.Min:
 		return Change{}, status.Errorf(codes.FailedPrecondition, "remove %d of the %[3]d machines of %[2]s: min is %[4]d", serving, g.Deployment.Name, replicas, g.Bounds.Min)
@@ -84,7 +88,8 @@ func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, n
 	return c, nil
 }
 
-// NewWithdrawal withdraws requested machines that do not exist yet. It never fails: the caller would fail repeatedly, for all groups.
+// NewWithdrawal withdraws requested machines that do not exist yet. It never fails: the caller
+// would fail repeatedly, for all groups.
 func NewWithdrawal(g Group, members []Member, delta int32) Change {
 	counted, serving := 0, 0
 	for _, m := range members {
@@ -96,8 +101,9 @@ func NewWithdrawal(g Group, members []Member, delta int32) Change {
 		}
 	}
 	replicas, r := int(g.Replicas()), int(workload(g))
-	// The first condition prevents that a placeholder is withdrawn here and deleted later. The second one leaves machine-controller-manager
-	// no excess machine: it would delete one that serves. Growth that is still to be split has no machines.
+	// The first condition prevents that a placeholder is withdrawn here and deleted later. The
+	// second one leaves machine-controller-manager no excess machine: it would delete one that
+	// serves. Growth that is still to be split has no machines.
 	missing := max(0, min(r-serving, pool.Visible(g.Deployment)-counted))
 	back := max(0, min(-int(delta), missing+replicas-r, replicas-int(g.Bounds.Min)))
 	return newChange(g, resized(g, int32(replicas-back), int32(r-min(back, missing))))
@@ -127,8 +133,8 @@ func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
 	return c
 }
 
-// NewReminder updates the time of the change if machines that were named before it are overdue: replicas have been raised since, so
-// that none are in excess.
+// NewReminder updates the time of the change if machines that were named before it are overdue:
+// replicas have been raised since, so that none are in excess.
 func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
 	c := Change{From: g.Replicas(), To: g.Replicas()}
 	c.Annotations, _ = signs.Remind(g.Deployment, func(name string) bool { return machines[name] }, now)

@@ -23,7 +23,8 @@ const (
 	// that writes as fast as it can wins most attempts, but not all of these. The duration of the
 	// call is bounded, too.
 	maxAttempts = 200
-	// usualBudget is how long a call without a deadline may take; longestBudget applies to a call with a distant one.
+	// usualBudget is how long a call without a deadline may take; longestBudget applies to a call
+	// with a distant one.
 	usualBudget, longestBudget = 4 * time.Second, 10 * time.Second
 	// requestTimeout is how long one request to the API server may take. After that, the outcome is
 	// read.
@@ -77,8 +78,8 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 	return &pb.NodeGroupDecreaseTargetSizeResponse{}, nil
 }
 
-// change decides and writes until a write has been answered. It continues after the caller has given up, so that the outcome is known
-// here.
+// change decides and writes until a write has been answered. It continues after the caller has
+// given up, so that the outcome is known here.
 func (s *Server) change(caller context.Context, id string, decide func(context.Context, Group) (Change, error)) error {
 	if _, err := s.memory.findGroup(id); err != nil {
 		return err
@@ -151,7 +152,8 @@ func (s *Server) writeChange(ctx context.Context, base *v1alpha1.MachineDeployme
 		case unread != nil && written.Answered(unread): // it is gone
 			return false, grpcError(base.Name, unread)
 		}
-		// The outcome is unknown, or nothing has happened yet. The same patch takes effect once, however often it is sent.
+		// The outcome is unknown, or nothing has happened yet. The same patch takes effect once,
+		// however often it is sent.
 		if s.waitToRetry(ctx) != nil {
 			return false, status.Errorf(codes.Unavailable, "change %s: %v; it may still take effect", base.Name, err)
 		}

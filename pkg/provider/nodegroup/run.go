@@ -36,8 +36,8 @@ const (
 	maxStreams = 100
 )
 
-// Run serves on the listener from when the caches are filled until ctx ends; then it closes every connection. Without credentials, it
-// serves in clear text.
+// Run serves on the listener from when the caches are filled until ctx ends; then it closes every
+// connection. Without credentials, it serves in clear text.
 func (s *Server) Run(ctx context.Context, listener net.Listener, secure credentials.TransportCredentials) error {
 	defer listener.Close()
 	ctx, cancel := context.WithCancel(ctx)

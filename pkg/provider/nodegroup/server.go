@@ -42,7 +42,8 @@ type Options struct {
 	Namespace string
 	// GPULabel is the label of Nodes with GPUs for cluster-autoscaler.
 	GPULabel string
-	// Reserved is what a machine reserves, for groups that have had no Node yet. For other resources, an estimate is used.
+	// Reserved is what a machine reserves, for groups that have had no Node yet. For other
+	// resources, an estimate is used.
 	Reserved corev1.ResourceList
 	// Control and Target report whether the two clusters answer. If nil, they are assumed to answer.
 	Control, Target *reachability.Cluster
@@ -142,8 +143,8 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 	return response, nil
 }
 
-// NodeGroupTemplateNodeInfo returns Unimplemented if no node template is known: with an empty answer, the caller would crash, and any
-// other error ends its loop.
+// NodeGroupTemplateNodeInfo returns Unimplemented if no node template is known: with an empty
+// answer, the caller would crash, and any other error ends its loop.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, request *pb.NodeGroupTemplateNodeInfoRequest) (*pb.NodeGroupTemplateNodeInfoResponse, error) {
 	g, err := s.memory.findGroup(request.GetId())
 	if err != nil {
@@ -175,8 +176,8 @@ func (s *Server) Cleanup(context.Context, *pb.CleanupRequest) (*pb.CleanupRespon
 	return &pb.CleanupResponse{}, nil
 }
 
-// NodeGroupGetOptions is intentionally unimplemented. The caller takes options as a whole, and the protocol lacks one of them. It would
-// be 0, and every booting Node would count as broken.
+// NodeGroupGetOptions is intentionally unimplemented. The caller takes options as a whole, and the
+// protocol lacks one of them. It would be 0, and every booting Node would count as broken.
 func (s *Server) NodeGroupGetOptions(context.Context, *pb.NodeGroupAutoscalingOptionsRequest) (*pb.NodeGroupAutoscalingOptionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "options are set by the flags of cluster-autoscaler")
 }

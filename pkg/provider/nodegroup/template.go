@@ -27,9 +27,10 @@ type Model struct {
 	Node *corev1.Node
 }
 
-// NewTemplate returns a fresh Node of a group: like one of its own Nodes, otherwise like one of a group that differs only in the zone,
-// otherwise from its class. It is false if none of these exists. The caller compares templates of different groups, whether they come
-// from Nodes or from here, so the second way is better than the third.
+// NewTemplate returns a fresh Node of a group: like one of its own Nodes, otherwise like one of a
+// group that differs only in the zone, otherwise from its class. It is false if none of these
+// exists. The caller compares templates of different groups, whether they come from Nodes or from
+// here, so the second way is better than the third.
 func NewTemplate(m Model, others []Model, reserved corev1.ResourceList) (*corev1.Node, bool) {
 	if m.Node != nil {
 		return m.nodeLike(m.Node, m.zoneName()), true
@@ -89,8 +90,8 @@ func machineSpecific(label string) bool {
 	return label == "node.gardener.cloud/machine-name" || label == "alpha.eksctl.io/instance-id" || strings.HasPrefix(label, "node.machine.sapcloud.io/")
 }
 
-// withFormerNames adds two labels under their former names: kube-controller-manager does so on every Node, and pods may select by them.
-// The caller adds the third one, of the instance type.
+// withFormerNames adds two labels under their former names: kube-controller-manager does so on
+// every Node, and pods may select by them. The caller adds the third one, of the instance type.
 func withFormerNames(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	for former, label := range map[string]string{"beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable} {
@@ -124,8 +125,8 @@ func healthyConditions() []corev1.NodeCondition {
 	return all
 }
 
-// withHugePages adds what a Node of that architecture reports if it has no huge pages: the caller considers two groups similar only if
-// they have the same resources.
+// withHugePages adds what a Node of that architecture reports if it has no huge pages: the caller
+// considers two groups similar only if they have the same resources.
 func withHugePages(capacity corev1.ResourceList, arch string) corev1.ResourceList {
 	all := capacity.DeepCopy()
 	if arch != "amd64" {

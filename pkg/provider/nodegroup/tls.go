@@ -26,8 +26,8 @@ func (t TLS) IsSet() bool { return t != TLS{} }
 // IsComplete reports whether all of the files are set.
 func (t TLS) IsComplete() bool { return t.CertFile != "" && t.KeyFile != "" && t.ClientCAFile != "" }
 
-// Credentials returns those of a server that requires a certificate from clients. It reads the files again for each connection, so that
-// renewed certificates need no restart.
+// Credentials returns those of a server that requires a certificate from clients. It reads the
+// files again for each connection, so that renewed certificates need no restart.
 func (t TLS) Credentials() (credentials.TransportCredentials, error) {
 	if _, err := t.loadConfig(); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (t TLS) loadConfig() (*tls.Config, error) {
 
 var errNoCertificate = errors.New("no certificate")
 
-// CheckAddress returns an error if a server must not listen there. Without certificates, it must be loopback, since clients can add and
-// remove machines.
+// CheckAddress returns an error if a server must not listen there. Without certificates, it must be
+// loopback, since clients can add and remove machines.
 func CheckAddress(address string, t TLS) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

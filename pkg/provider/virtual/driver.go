@@ -56,8 +56,8 @@ func New(o Options) *Driver {
 	return d
 }
 
-// LoadRecords reads the records and the faults. Until then, every request fails with Unavailable, so that
-// no machine is lost or created twice.
+// LoadRecords reads the records and the faults. Until then, every request fails with Unavailable,
+// so that no machine is lost or created twice.
 func (d *Driver) LoadRecords(ctx context.Context) error {
 	records, err := d.Control.CoreV1().ConfigMaps(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: RecordLabel})
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 
 const (
 	namespace = "default"
-	// bare is the name of what the bare client writes to: a Deployment in the place of a Balancer, and its targets.
+	// bare is the name of what the bare client writes to: a Deployment in the place of a Balancer,
+	// and its targets.
 	bare = "bare"
 	// writers make objects at the same time.
 	writers = 32

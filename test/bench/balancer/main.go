@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command balancer measures how soon a Balancer's replicas are written to its targets, on an API server with tens of
-// thousands of pods, beside a bare client that does the same writes in the same run. It is a benchmark: it judges
-// nothing.
+// Command balancer measures how soon a Balancer's replicas are written to its targets, on an API
+// server with tens of thousands of pods, beside a bare client that does the same writes in the same
+// run. It is a benchmark: it judges nothing.
 //
-// Nothing but etcd, the API server and the controller runs: pods are made here and stay as they are made.
+// Nothing but etcd, the API server and the controller runs: pods are made here and stay as they are
+// made.
 package main
 
 import (

@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// breath is the time between two measurements: for the status and the events that follow a change, which the next one
-// must not wait for.
+// breath is the time between two measurements: for the status and the events that follow a change,
+// which the next one must not wait for.
 const breath = 50 * time.Millisecond
 
-// compare changes the replicas of one Balancer after the other, so that each of its targets gets one more or one less,
-// and in between has the bare client do the same writes. It returns how long each took, until a watch showed it.
+// compare changes the replicas of one Balancer after the other, so that each of its targets gets
+// one more or one less, and in between has the bare client do the same writes. It returns how long
+// each took, until a watch showed it.
 func compare(ctx context.Context, f *fleet, w *watcher, changes int) (ours, floor []time.Duration, err error) {
 	for i := range changes {
 		each := int32(f.each() + 1 - i/f.balancers%2)
@@ -53,7 +54,8 @@ func changeBalancer(ctx context.Context, f *fleet, w *watcher, name string, each
 	return end.Sub(begin), err
 }
 
-// changeByHand is the floor: the same number of writes, of the same kinds, by a client that knows what to write.
+// changeByHand is the floor: the same number of writes, of the same kinds, by a client that knows
+// what to write.
 func changeByHand(ctx context.Context, f *fleet, w *watcher, each int32) (time.Duration, error) {
 	begin := time.Now()
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, each)
@@ -71,8 +73,8 @@ func changeByHand(ctx context.Context, f *fleet, w *watcher, each int32) (time.D
 	return end.Sub(begin), err
 }
 
-// atRest counts what is written for a while in which nobody wants anything: what the controller says it wrote, and what
-// is seen to change.
+// atRest counts what is written for a while in which nobody wants anything: what the controller
+// says it wrote, and what is seen to change.
 func atRest(ctx context.Context, w *watcher, c *controller, d time.Duration) (int, error) {
 	before, err := c.writes(ctx)
 	if err != nil {

@@ -71,7 +71,8 @@ func (w *watcher) note(item any) {
 	w.changed = make(chan struct{})
 }
 
-// until waits until a look at what is there, done under lock, says that it is so. It returns when that was.
+// until waits until a look at what is there, done under lock, says that it is so. It returns when
+// that was.
 func (w *watcher) until(ctx context.Context, what string, so func() bool) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command footprint measures what machine-controller-manager costs, ours beside stock: memory, CPU time, goroutines and API requests,
-// at rest and while machines come, go and are replaced. It is a benchmark: it judges nothing.
+// Command footprint measures what machine-controller-manager costs, ours beside stock: memory, CPU
+// time, goroutines and API requests, at rest and while machines come, go and are replaced. It is a
+// benchmark: it judges nothing.
 //
-// Each contestant has a local cluster of its own, and all of them live through the same story at the same time, so that other work on
-// the computer disturbs them alike. There are three: stock, ours without any excess, and ours with a reserve.
+// Each contestant has a local cluster of its own, and all of them live through the same story at
+// the same time, so that other work on the computer disturbs them alike. There are three: stock,
+// ours without any excess, and ours with a reserve.
 package main
 
 import (

@@ -64,7 +64,8 @@ func (m *meter) measure(ctx context.Context, do func() error) (p phase, err erro
 	return p, errors.Join(m.memory(ctx, &p), m.count(ctx, &p))
 }
 
-// watchMemory looks at the process until the function that it returns is called, which returns the most that was seen.
+// watchMemory looks at the process until the function that it returns is called, which returns the
+// most that was seen.
 func (m *meter) watchMemory() (peaks func() (private, resident float64)) {
 	type both struct{ private, resident float64 }
 	stop, result := make(chan struct{}), make(chan both)

@@ -10,7 +10,8 @@ import (
 
 // figures are what one contestant took in one turn.
 type figures struct {
-	// start: the fleet has come up. scale: half as many machines more, and back. rollout: all machines are replaced.
+	// start: the fleet has come up. scale: half as many machines more, and back. rollout: all
+	// machines are replaced.
 	start, rest, scale, rollout phase
 }
 

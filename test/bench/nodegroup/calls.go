@@ -82,7 +82,8 @@ func (c caller) reading(ctx context.Context) error {
 	return c.loop(ctx, readers)
 }
 
-// loop makes the calls of one loop: four GetOptions and one NodeGroupForNode for each Node, three TargetSize for each group.
+// loop makes the calls of one loop: four GetOptions and one NodeGroupForNode for each Node, three
+// TargetSize for each group.
 func (c caller) loop(ctx context.Context, readers []method) error {
 	times := map[string]int{"Refresh": 1, "NodeGroups": 1, "NodeGroupForNode": c.nodes, "GetOptions": 4 * c.nodes, "TargetSize": 3 * c.groups, "Nodes": c.groups}
 	calls, begun := 0, time.Now()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plugin measures how long kubectl evenkeel takes to show what there is, and how much memory, beside many
-// machines and pods, and beside a kubectl that only prints the same machines. It is a benchmark: it judges nothing.
+// Command plugin measures how long kubectl evenkeel takes to show what there is, and how much
+// memory, beside many machines and pods, and beside a kubectl that only prints the same machines.
+// It is a benchmark: it judges nothing.
 //
 // Nothing but etcd and the API server runs: objects are made here and stay as they are made.
 package main

@@ -38,7 +38,8 @@ func measure(ctx context.Context, cluster *localcluster.Cluster, plugin string, 
 	return nil
 }
 
-// repeat runs a command, and returns how long that took, the shortest first, and its memory at most, in MiB.
+// repeat runs a command, and returns how long that took, the shortest first, and its memory at
+// most, in MiB.
 func repeat(ctx context.Context, args []string, runs int) (times []time.Duration, peak float64, err error) {
 	for range runs {
 		command := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -25,8 +25,8 @@ const (
 	tooLong = time.Minute
 )
 
-// burst has pods made at once and returns how long each took from when it was first seen until it was bound. At the first that is
-// found unschedulable something may be done about it.
+// burst has pods made at once and returns how long each took from when it was first seen until it
+// was bound. At the first that is found unschedulable something may be done about it.
 func (b *bench) burst(ctx context.Context, pods int, s start, w way) ([]time.Duration, error) {
 	b.bursts++
 	label := fmt.Sprintf("burst=%d", b.bursts)
@@ -106,7 +106,8 @@ func (b *bench) createBare(ctx context.Context, pods int, s start) error {
 	return nil
 }
 
-// createSet makes a ReplicaSet, as whoever needs many pods does, and has kube-controller-manager make them.
+// createSet makes a ReplicaSet, as whoever needs many pods does, and has kube-controller-manager
+// make them.
 func (b *bench) createSet(ctx context.Context, pods int, s start) error {
 	name := fmt.Sprintf("burst-%d", b.bursts)
 	pod := workload(name, s.zone, s.priority, fmt.Sprint(b.bursts))
@@ -135,7 +136,8 @@ func workload(name, zone, priority, burst string) *corev1.Pod {
 	}
 }
 
-// clear removes the pods of a burst, and first who would make them again, and waits until they are gone.
+// clear removes the pods of a burst, and first who would make them again, and waits until they are
+// gone.
 func (b *bench) clear(ctx context.Context, label string, bare bool) error {
 	pods := b.kube.CoreV1().Pods(namespace)
 	if !bare {

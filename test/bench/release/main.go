@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release measures how long pods wait that find no place, on a local cluster with a real scheduler: from when they
-// are first seen until they are bound.
+// Command release measures how long pods wait that find no place, on a local cluster with a real
+// scheduler: from when they are first seen until they are bound.
 //
 // Pods are those of a ReplicaSet, except where it says that they have no owner. It compares
 //
@@ -11,7 +11,8 @@
 //	preemption     pause pods of low priority make room
 //	no reserve     replicas are raised by hand when the first pod is found unschedulable, and machines boot
 //
-// It is a benchmark: it judges nothing. The autoscaler takes part where CLUSTER_AUTOSCALER is the path of its binary.
+// It is a benchmark: it judges nothing. The autoscaler takes part where CLUSTER_AUTOSCALER is the
+// path of its binary.
 package main
 
 import (
@@ -136,8 +137,8 @@ func (b *bench) manage(ctx context.Context, flags ...string) error {
 	return err
 }
 
-// compare measures one way after the other, and prints a table. What is measured first would pay for all that is done for
-// the first time, so something is that does not count.
+// compare measures one way after the other, and prints a table. What is measured first would pay
+// for all that is done for the first time, so something is that does not count.
 func (b *bench) compare(ctx context.Context) error {
 	if err := b.measure(ctx, new(table), b.floor()); err != nil {
 		return err
@@ -159,7 +160,8 @@ func (b *bench) compare(ctx context.Context) error {
 	return nil
 }
 
-// measure takes turns between ways that are to be held against each other: what a machine can do changes from minute to minute.
+// measure takes turns between ways that are to be held against each other: what a machine can do
+// changes from minute to minute.
 func (b *bench) measure(ctx context.Context, t *table, ways ...way) error {
 	for _, size := range sizes {
 		rows := make([]row, len(ways))

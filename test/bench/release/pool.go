@@ -22,7 +22,8 @@ const (
 	barePool                                 = "unreserved"
 )
 
-// reserves are those of the pools that have one: what all rounds take, since nothing goes back between them.
+// reserves are those of the pools that have one: what all rounds take, since nothing goes back
+// between them.
 var reserves = map[string]int{ownedPool: 70, ownerlessPool: 70, autoscaledPool: 40}
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
@@ -34,7 +35,8 @@ func (b *bench) prepare(ctx context.Context, boot time.Duration) error {
 	if _, err := b.kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	// With no room above replicas and excess, no machine is made when one is released: that would be in the way of others.
+	// With no room above replicas and excess, no machine is made when one is released: that would be
+	// in the way of others.
 	for name, spare := range reserves {
 		if err := b.pool(ctx, name, 1, fmt.Sprintf("1:%d:%d", 1+spare, spare), time.Second); err != nil {
 			return err

@@ -85,7 +85,8 @@ func (l *lab) views(ctx context.Context, in place) (machines, nodes view, err er
 	return machines, nodes, nil
 }
 
-// until looks until it is done. An API server that is busy drops watches: it goes on at once where one ended.
+// until looks until it is done. An API server that is busy drops watches: it goes on at once where
+// one ended.
 func (v view) until(ctx context.Context, done func(watch.Event, metav1.Object) bool) error {
 	for {
 		w, err := v.open(ctx, v.version)
@@ -129,7 +130,8 @@ func (l *lab) raise(ctx context.Context, fleet []pool, field string, value func(
 	return parallel.Each(len(fleet), len(fleet), func(i int) error { return l.patch(ctx, fleet[i].Name, field, value(fleet[i])) })
 }
 
-// growBare is the floor: as many Machines created and Nodes marked, by a client with the same limits that knows what to write.
+// growBare is the floor: as many Machines created and Nodes marked, by a client with the same
+// limits that knows what to write.
 func (l *lab) growBare(ctx context.Context) (growth, error) {
 	names := bareNodes()
 	return l.watched(ctx, nowhere, isMarked, func(ctx context.Context) error {

@@ -47,7 +47,8 @@ var (
 //go:embed *.yaml
 var manifests embed.FS
 
-// lab is a cluster with a machine controller, one of the contestants, and clients: some to watch, and a bare one.
+// lab is a cluster with a machine controller, one of the contestants, and clients: some to watch,
+// and a bare one.
 type lab struct {
 	cluster *localcluster.Cluster
 	manager *localcluster.Process

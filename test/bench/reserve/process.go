@@ -25,7 +25,8 @@ func footprintOf(pid int) (footprint, error) {
 	return footprint{usage.Peak, usage.CPU}, err
 }
 
-// silence is a time in which nobody wanted anything, and what our identity wrote in it, by verb and resource.
+// silence is a time in which nobody wanted anything, and what our identity wrote in it, by verb and
+// resource.
 type silence struct {
 	settled, lasted time.Duration
 	writes          map[string]int
@@ -44,7 +45,8 @@ func (s silence) String() string {
 // breath is how long nothing is to be written before a rest begins.
 const breath = 10 * time.Second
 
-// listen waits until our identity has stopped writing, for three minutes at most, and then counts what it writes.
+// listen waits until our identity has stopped writing, for three minutes at most, and then counts
+// what it writes.
 func (l *lab) listen(ctx context.Context, rest time.Duration) (s silence, err error) {
 	log, err := audit.Open(l.cluster.AuditLog())
 	if err != nil {

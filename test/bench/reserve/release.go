@@ -58,7 +58,8 @@ func benchRelease(ctx context.Context, rounds int) error {
 	return compareReleases(floor, releases)
 }
 
-// heldNodes are the tainted Nodes of a region, and a watch that shows all that happens to its Nodes afterwards.
+// heldNodes are the tainted Nodes of a region, and a watch that shows all that happens to its Nodes
+// afterwards.
 func (l *lab) heldNodes(ctx context.Context, region string) (map[string]bool, watch.Interface, error) {
 	nodes, of := l.kube.CoreV1().Nodes(), metav1.ListOptions{LabelSelector: corev1.LabelTopologyRegion + "=" + region}
 	list, err := nodes.List(ctx, of)
@@ -105,7 +106,8 @@ func (l *lab) release(ctx context.Context, p pool) (time.Duration, error) {
 	return end.Sub(begin), err
 }
 
-// byHand measures the floor: a write of a MachineDeployment, seen by a watch, answered by a write of a Node, seen by a watch.
+// byHand measures the floor: a write of a MachineDeployment, seen by a watch, answered by a write
+// of a Node, seen by a watch.
 func (l *lab) byHand(ctx context.Context) (time.Duration, error) {
 	if err := l.bare.write(ctx, bareNode, hold); err != nil {
 		return 0, err

@@ -53,7 +53,8 @@ func benchGrowth(ctx context.Context, n int, rest time.Duration) error {
 	return compareGrowth(n, of, peer, quiet)
 }
 
-// grow makes a fleet, has the bare client do its part, and then the contestant; more is what each pool has more afterwards.
+// grow makes a fleet, has the bare client do its part, and then the contestant; more is what each
+// pool has more afterwards.
 func (l *lab) grow(ctx context.Context, n int, do func(context.Context, []pool) (growth, error), more pool) (f figures, err error) {
 	var all []pool
 	for i := range pools {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ui measures how soon the plugin's page shows what changed, in a real browser, beside many machines and pods,
-// and what memory the plugin takes for it. It is a benchmark: it judges nothing.
+// Command ui measures how soon the plugin's page shows what changed, in a real browser, beside many
+// machines and pods, and what memory the plugin takes for it. It is a benchmark: it judges nothing.
 //
 // Nothing but etcd and the API server runs: objects are made here and stay as they are made.
 package main

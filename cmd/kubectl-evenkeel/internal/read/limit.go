@@ -99,8 +99,8 @@ func (c *counting) filter(allows func(watch.Event) bool) {
 	}
 }
 
-// countObjects adds to the number of objects, or restarts it if anew is set, and reports whether the limit
-// allows it.
+// countObjects adds to the number of objects, or restarts it if anew is set, and reports whether
+// the limit allows it.
 func (l *limited) countObjects(n int, anew bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

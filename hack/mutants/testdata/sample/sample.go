@@ -25,7 +25,8 @@ func Loose(n, limit int) bool {
 // Unreached is never called.
 func Unreached(a, b int) int { return a - b }
 
-// Total is tested with numbers that tell a sum from a difference, and with none that tells how the first is weighted.
+// Total is tested with numbers that tell a sum from a difference, and with none that tells how the
+// first is weighted.
 func Total(values []int) int {
 	sum := 0
 	for i, v := range values {

@@ -4,8 +4,9 @@ package loop
 
 import "k8s.io/client-go/tools/cache"
 
-// fair is a queue that serves namespaces in turn, so that one with thousands of keys does not delay the others. Within a namespace,
-// keys come out in the order in which they were added. The workqueue around it calls it under its lock.
+// fair is a queue that serves namespaces in turn, so that one with thousands of keys does not delay
+// the others. Within a namespace, keys come out in the order in which they were added. The
+// workqueue around it calls it under its lock.
 type fair struct {
 	waiting map[string][]string
 	// turns are the namespaces with waiting keys, in the order in which they are served.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet makes many machines with their Nodes and pods, as objects alone: nothing has to run but an API server.
+// Package fleet makes many machines with their Nodes and pods, as objects alone: nothing has to run
+// but an API server.
 package fleet
 
 import (
@@ -25,8 +26,8 @@ import (
 // writers make objects at the same time.
 const writers = 32
 
-// Size is what there is to show: machines with a Node each, the MachineDeployments that they belong to, three of which are a pool, and
-// the pods on all machines. One machine in ten is in reserve.
+// Size is what there is to show: machines with a Node each, the MachineDeployments that they belong
+// to, three of which are a pool, and the pods on all machines. One machine in ten is in reserve.
 type Size struct {
 	Machines, Deployments, Pods int
 }
