@@ -82,6 +82,10 @@ var _ = Describe("Storms", func() {
 				c.balance("shop", 4, even(), "a", "b")
 				w.Start("balancer", controller(Options{}))
 				c.settle()
+				Expect(c.condition("shop", "FallbackActive")).To(HavePrefix("True "))
+				a := c.balancer("shop").Status.Targets[0]
+				Expect(a.BlockedSince).NotTo(BeNil())
+				Expect(a.Blocks).To(BeEquivalentTo(1), "it never recovered")
 			},
 			End: func(w *storm.World) any {
 				c := &cluster{World: w}
