@@ -94,11 +94,14 @@ var _ = Describe("Storms", func() {
 				c.grow("b", 1, 4, "1:10")
 				w.Start("release", controller(usual))
 				c.settle()
+				c.keeper.CrashFor(20 * time.Second) // a new process meets what was raised and is not released yet
 				c.create(fresh(6, "p", 1000, inZone("a"))...)
 				time.Sleep(time.Second)
 				c.create(fresh(3, "q", 4000, inZone("b"))...)
 				c.create(fresh(5, "r", 1000, inZone("a"))...)
 				c.settle()
+				Expect(c.replicas()).To(Equal("a=4 b=4"), "four small pods to a machine, or one large one")
+				Expect(c.waiting()).To(BeZero())
 			},
 			End: func(w *storm.World) any {
 				c := &cluster{World: w}
