@@ -137,8 +137,7 @@ func (r *round) buildGroups() {
 	}
 }
 
-// similarMembers groups members by similarity. A member without a known template is similar to
-// none.
+// similarMembers groups similar members. A member without a known template is similar to none.
 func (r *round) similarMembers(members []*zone) [][]*zone {
 	var templates []similar.Template
 	var all [][]*zone
