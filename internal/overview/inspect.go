@@ -48,7 +48,7 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 	}
 }
 
-// inspectReserve reads the condition of the reserve, or finds that nobody writes one.
+// inspectReserve reads the condition of the reserve, or reports that it is not written.
 func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z Zone) {
 	c := z.ReserveReady
 	if err := r.snapshots[d].WishesErr; err != nil && c.Reason != "BoundsInvalid" {

@@ -56,7 +56,7 @@ func NewPlan(v View) Plan {
 		p.placeWorkloads(r)
 	}
 	if len(p.Orders) > 0 {
-		p.Again = requeue.Sooner(p.Again, awhile) // who has not answered by then is planned without
+		p.Again = requeue.Sooner(p.Again, awhile) // clusters that have not answered by then are left out
 	}
 	return p
 }

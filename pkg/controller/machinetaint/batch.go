@@ -145,7 +145,7 @@ func (c *Controller) notify(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
-	case c.listening[key] <- struct{}{}: // blocks for ever, and is not chosen, where nobody listens
+	case c.listening[key] <- struct{}{}: // blocks forever, so it is not chosen, if there is no listener
 	default:
 	}
 }

@@ -28,7 +28,7 @@
 //  4. While machines cannot be created in one MachineDeployment, others stand in, and it keeps one
 //     machine for the next try. No ready machine is given up before its replacement is ready.
 //  5. An invalid Reserve requests what it requested before.
-//  6. A MachineDeployment of which no Reserve requests machines has no annotation.
+//  6. A MachineDeployment without a request has no annotation.
 //  7. Nothing is remembered: each sync decides from the objects and the time. The status of a
 //     Reserve contains how its machines are spread.
 //  8. MachineDeployments that cannot have a reserve get none: those whose reserve is drained, those
