@@ -61,6 +61,18 @@ var _ = Describe("A Machine in reserve", func() {
 		Expect(view.Unmark(marked)).To(Equal(own))
 	})
 
+	It("keeps the order of its taints, also where another client has changed that of ours", func() {
+		strict := corev1.Taint{Key: taintKey, Effect: corev1.TaintEffectNoExecute}
+		both := reserve
+		both.Taints = []corev1.Taint{taint, strict}
+		for _, order := range [][]corev1.Taint{{strict, taint, foreignTaint}, {taint, strict, foreignTaint}, {foreignTaint, strict, taint}} {
+			marked := view.Mark(plain, both)
+			template(marked).Spec.Taints = order
+			after := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
+			Expect(template(after).Spec.Taints).To(Equal(order))
+		}
+	})
+
 	It("shows what has been changed since it was added", func() {
 		marked := view.Mark(plain, reserve)
 		template(marked).Spec.Taints[1].Value = "other"
