@@ -38,8 +38,10 @@ func (r *round) settleReduction() {
 		r.plan.Lowered.Until = r.Now
 	}
 	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
-		// Serving machines that were named have left by now, so R falls by them.
-		gone := clamp(r.Replicas-r.countMachines().serving, a.Absorbed)
+		// Serving machines that were named have left by now, so R falls by them. An unhealthy one
+		// has not: it is replaced.
+		t := r.countMachines()
+		gone := clamp(r.Replicas-t.serving-t.sick, a.Absorbed)
 		r.Replicas -= gone
 		a.Counted += gone
 		if a.Absorbed > gone {

@@ -165,6 +165,19 @@ var _ = DescribeTable("A reserve of two of three, though replicas that include i
 	Entry("about to grow, when the client's reduction is over", Growing, 9, -time.Minute),
 )
 
+var _ = DescribeTable("A reduction by two of replicas that include the reserve (17) leaves workload",
+	func(want int, change func(*View)) {
+		v := reduced()
+		v.Applied.Counted, v.Applied.Absorbed, v.Lowered = 0, 2, Lowered{}
+		change(&v)
+		Expect(NewPlan(v).Replicas).To(Equal(want))
+	},
+	Entry("as it is while all machines serve", 5, func(*View) {}),
+	Entry("one fewer if one is gone", 4, func(v *View) { v.Machines = v.Machines[1:] }),
+	Entry("as it is if one is unhealthy, which is replaced", 5, func(v *View) { v.Machines[0].Phase = mcm.MachineUnknown }),
+	Entry("as it is if one has failed", 5, func(v *View) { v.Machines[0].Phase = mcm.MachineFailed }),
+)
+
 // reduced is a pool of five machines that serve and two in reserve, which replicas include. Three were desired, until a client reduced them.
 func reduced() View {
 	v := View{
