@@ -442,6 +442,20 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		Entry("workload beyond max waits for none", 5, 1, 1, 7, false),
 	)
 
+	It("no machine is created beyond what machine-controller-manager is shown, also before the controller sees that", func() {
+		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			a.Hold("machinedeployments", controllerUser)
+			a.patch(`{"spec":{"replicas":6}}`) // nothing adds the excess to what is shown here
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			a.patch(`{"spec":{"replicas":7}}`)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
+		})
+	})
+
 	It("a machine that leaves holds nothing back where there is no reserve", func() {
 		onItsOwn(5, 0, machinetaint.Options{}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)

@@ -68,7 +68,10 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	_, reduced := c.reductionOf(key, visible)
 	excess := c.memories[key].applied(d).Excess > 0 || reduced
 	c.mu.Unlock()
-	enough := excess && n.staying >= visible && !c.behindSeen(key, d)
+	if seen := c.laterSeen(key, d); seen != nil {
+		visible = int(seen.Spec.Replicas)
+	}
+	enough := excess && n.staying >= visible
 	full := (excess || n.leavingReserve > 0) && n.fill(workload, maxOf(d))
 	if !enough && !full || pool.Spread(s.Sets, n.bySet) {
 		return nil

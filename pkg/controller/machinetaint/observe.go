@@ -62,12 +62,20 @@ func withoutPriorities(machines []pool.Machine) []Machine {
 // MachineDeployment: it may have acted on that, and the machines that it deletes for lower replicas
 // must not be replaced. The event of that version causes the next sync.
 func (c *Controller) behindSeen(key string, d *v1alpha1.MachineDeployment) bool {
+	return c.laterSeen(key, d) != nil
+}
+
+// laterSeen returns the later version of a MachineDeployment that machine-controller-manager has
+// seen, nil if there is none.
+func (c *Controller) laterSeen(key string, d *v1alpha1.MachineDeployment) *mcm.MachineDeployment {
 	seen := stores.Find[mcm.MachineDeployment](c.stores.seenDeployments, key)
 	if seen == nil {
-		return false
+		return nil
 	}
-	order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, seen.ResourceVersion)
-	return err == nil && order < 0
+	if order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, seen.ResourceVersion); err != nil || order >= 0 {
+		return nil
+	}
+	return seen
 }
 
 // withPriorities adds the priorities that machine-controller-manager's store shows.

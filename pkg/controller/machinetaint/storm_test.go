@@ -46,6 +46,8 @@ type guard struct {
 	// that.
 	unbounded time.Time
 	spilled   map[string]bool
+	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
+	reduced time.Time
 
 	// mu guards what follows, which the story sets.
 	mu sync.Mutex
@@ -82,6 +84,7 @@ func (g *guard) follow(w sim.Write) error {
 		if _, bounded, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.BoundsAnnotation); !bounded {
 			g.unbounded = w.Time
 		}
+		g.noteExcess(w)
 	case w.Resource != "machines":
 	case w.Effect == sim.Added:
 		g.class[w.Name] = class()
@@ -146,7 +149,7 @@ func (g *guard) rolling() bool {
 // that wrote the MachineDeployment without what is recorded there, while the process was away, ends the patience with a surplus: nothing
 // else tells how many machines there were to be.
 func (g *guard) spared(w sim.Write) {
-	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() {
+	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() || g.isStock(w.Time) {
 		return
 	}
 	if w.Time.Sub(g.unbounded) < longestAbsence && g.serving() > g.places.least(w.Time) {
@@ -157,6 +160,23 @@ func (g *guard) spared(w sim.Write) {
 	if !g.forgiven[w.Name] && slices.Contains(g.c.pulse.busy(), w.Name) {
 		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
 	}
+}
+
+// noteExcess follows the excess that the process applies.
+func (g *guard) noteExcess(w sim.Write) {
+	_, applied, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.AppliedExcessAnnotation)
+	switch {
+	case applied:
+		g.reduced = time.Time{}
+	case w.User == evenkeel && g.reduced.IsZero():
+		g.reduced = w.Time
+	}
+}
+
+// isStock reports whether machine-controller-manager does as it does without a reserve, for a minute at least: it may replace a named
+// machine before its MachineSet is smaller, and then delete another one.
+func (g *guard) isStock(now time.Time) bool {
+	return !g.reduced.IsZero() && now.Sub(g.reduced) > time.Minute && !g.inReserve()
 }
 
 // serving counts the machines that are not in reserve and stay, with one whose deletion is requested now.
