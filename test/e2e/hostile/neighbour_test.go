@@ -110,7 +110,7 @@ func bind(ctx context.Context, name, zone string, refused func(context.Context) 
 	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: pod.ResourceVersion})
 	Expect(err).NotTo(HaveOccurred())
 	defer events.Stop()
-	for deadline := time.After(soon); ; {
+	for deadline := time.After(patience); ; {
 		select {
 		case e := <-events.ResultChan():
 			pod, ok := e.Object.(*corev1.Pod)

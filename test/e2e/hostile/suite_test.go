@@ -46,6 +46,8 @@ const (
 	// namespace is that of the neighbour, and of the machines.
 	namespace = "default"
 	soon      = 2 * time.Minute
+	// patience is for pods beside an attack: the API server and the scheduler may take minutes then, whoever takes the taint off.
+	patience = 10 * time.Minute
 )
 
 var (
