@@ -275,6 +275,21 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("keeps no excess of former bounds where the API server drops the field", func() {
+		onServer(pruning(), 2, 0, none, func(a *alone) {
+			excess := func() map[string]string {
+				a.wrote(0)
+				d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				return d.Annotations
+			}
+			a.patch(`{"metadata":{"annotations":{%q:"1:5:2"}}}`, api.BoundsAnnotation)
+			Expect(excess()).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2,max=5"))
+			a.patch(`{"metadata":{"annotations":{%q:null}}}`, api.BoundsAnnotation)
+			Expect(excess()).NotTo(Or(HaveKey(api.AppliedExcessAnnotation), HaveKey(api.WantedExcessAnnotation)))
+		})
+	})
+
 	It("lets a machine serve that workload runs on, whatever its mark says", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)

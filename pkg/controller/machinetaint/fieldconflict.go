@@ -34,7 +34,7 @@ func (w *desired) showDerived(v View) {
 		w.writeField(v, effective)
 	}
 	w.recorded, w.owners = nil, nil
-	if effective > 0 {
+	if effective > 0 && !v.Pruned { // nobody could give up a value that no field shows
 		w.recorded = &effective
 	}
 }
