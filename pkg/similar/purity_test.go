@@ -26,7 +26,7 @@ var _ = It("imports nothing that could look outside", func() {
 		for _, i := range file.Imports {
 			Expect(i.Path.Value).To(BeElementOf(
 				`"cmp"`, `"encoding/binary"`, `"errors"`, `"fmt"`, `"maps"`, `"math"`, `"slices"`, `"strings"`, `"time"`,
-				`"k8s.io/api/core/v1"`, `"k8s.io/apimachinery/pkg/api/resource"`, `"k8s.io/apimachinery/pkg/apis/meta/v1"`,
+				`"k8s.io/api/core/v1"`, `"k8s.io/apimachinery/pkg/api/resource"`,
 				`"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"`,
 			), name)
 		}

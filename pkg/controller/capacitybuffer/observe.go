@@ -16,7 +16,6 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // maxDaemons is how many DaemonSets are considered for the part of a machine that they need.
@@ -51,7 +50,7 @@ func (c *Controller) observe() View {
 	for _, d := range stores.List[*machine.MachineDeployment](c.deployments) {
 		p := Pool{Deployment: d, Taken: taken[ReserveName(d.Name)]}
 		if d.Annotations[machine.BoundsAnnotation] != "" {
-			p.Node = similar.SampleNode(pool.Read(d, &c.source, c.options.Clock.Now()))
+			p.Node = pool.SampleNode(pool.Read(d, &c.source, c.options.Clock.Now()))
 		}
 		v.Pools = append(v.Pools, p)
 	}

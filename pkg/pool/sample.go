@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package similar
+package pool
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // SampleNode returns what the Node of a new machine would look like: like an existing Node,
 // otherwise as the MachineClass describes it, or nil.
-func SampleNode(s pool.Snapshot) *corev1.Node {
+func SampleNode(s Snapshot) *corev1.Node {
 	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
 		return s.Sample
 	}
@@ -19,7 +19,7 @@ func SampleNode(s pool.Snapshot) *corev1.Node {
 		return nil
 	}
 	template := s.Deployment.Spec.Template.Spec.NodeTemplateSpec
-	t, ok := FromClass(s.Deployment.Name, s.Class.NodeTemplate, template.Labels)
+	t, ok := similar.FromClass(s.Deployment.Name, s.Class.NodeTemplate, template.Labels)
 	if !ok {
 		return nil
 	}
