@@ -60,8 +60,8 @@ func (s *stage) report(what string, waits []time.Duration) {
 	s.measured.add(what, text)
 }
 
-// started has somebody ask for pods, and returns how long each took from being created to running,
-// as a watch sees it.
+// started calls ask, which creates pods, and returns how long each pod took to start, as a watch
+// sees it.
 func (s *stage) started(ctx context.Context, app string, ask func(context.Context) error) ([]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -5,8 +5,8 @@ package connect
 import "context"
 
 // Within calls a function that takes no context, such as client-go's discovery, and returns when
-// ctx ends: client-go repeats a request for as long as the server tells it to. A call that is given
-// up ends by itself, later.
+// ctx ends: client-go repeats a request for as long as the server tells it to. The abandoned
+// call goes on in the background until it ends.
 func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	type reply struct {
 		value T

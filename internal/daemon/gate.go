@@ -56,8 +56,8 @@ func (g *Gate) Behind(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Run closes the gate as soon as ctx ends. Run it with Together beside the work: if a part of the
-// work ends by itself, the gate closes for the other parts, too.
+// Run closes the gate as soon as ctx ends. Run it with Together beside the work: when one part
+// of the work ends, the gate closes for all parts.
 func (g *Gate) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return g.Close()

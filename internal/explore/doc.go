@@ -7,9 +7,11 @@
 // leads to another state. Every step keeps the invariants. From every state, the steps that are not
 // faults end, in any order, in a state with the requested numbers of serving and reserve machines.
 //
-// [Reserve] is the first model. The plans of package reserve, the decision how a machine is created
-// and the order in which machine-controller-manager deletes are the code that ships. The writes,
-// the guards, the stores and the cloud are modeled, each write as a step of its own.
+// [Reserve] models one MachineDeployment. The plans of the machine-taint controller, how it reads
+// objects, the decision how a machine is created, the numbers that the lens shows, and what removes
+// named machines are the code that ships; so are machine-controller-manager's order of deletion and
+// its arithmetic of rollouts. The writes, the guards, the stores and the cloud are modeled, each
+// write as a step of its own. [Distribution] models package distribute.
 //
 // A search shows nothing about states beyond its bound: more machines, more faults in one story, or
 // actors that the model lacks.

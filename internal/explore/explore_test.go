@@ -3,8 +3,10 @@
 package explore
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,37 +24,73 @@ func TestExplore(t *testing.T) {
 	RunSpecs(t, "Explore")
 }
 
+// processorTime returns how long this process has used processors.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	Expect(syscall.Getrusage(syscall.RUSAGE_SELF, &usage)).To(Succeed())
+	return (time.Duration(usage.Utime.Nano()) + time.Duration(usage.Stime.Nano())).Round(time.Second)
+}
+
 // report prints what was searched.
 func report(what string, r Result[World], began time.Time) {
-	text := fmt.Sprintf("%d states and %d steps in %s", r.States, r.Edges, time.Since(began).Round(time.Millisecond))
+	text := fmt.Sprintf("%d states and %d steps in %s, %s of processors so far", r.States, r.Edges, time.Since(began).Round(time.Millisecond), processorTime())
 	AddReportEntry(what, text, ReportEntryVisibilityAlways)
 }
 
 var _ = Describe("Every interleaving", func() {
 	DescribeTable("keeps the laws and comes to rest", func(m Reserve) {
-		m.Faults = *faults
+		m.Faults = min(*faults, cmp.Or(m.Faults, *faults))
 		began := time.Now()
-		r := Search[World](m, *most)
+		r := Search[World](New(m), *most)
 		report("searched", r, began)
-		Expect(r.Story).To(BeNil(), "%s", r.Story)
+		if r.Story != nil {
+			Fail(r.Story.String())
+		}
 		Expect(r.Exhausted).To(BeTrue(), "more states than -explore.states")
 	},
 		Entry("beyond replicas, without a maximum", Reserve{}),
 		Entry("beyond replicas, with a maximum of 3", Reserve{Max: 3}),
 		Entry("within replicas, without a maximum", Reserve{Inclusive: true}),
 		Entry("within replicas, with a maximum of 3", Reserve{Inclusive: true, Max: 3}),
+		Entry("in rollouts, beyond replicas", Reserve{Rollouts: true, Faults: 1, Sizes: [2]int{1, 1}}),
+		Entry("in rollouts, beyond replicas, with a maximum of 2", Reserve{Rollouts: true, Faults: 1, Bounds: true, Sizes: [2]int{1, 1}, Max: 2}),
+		Entry("in rollouts, within replicas", Reserve{Rollouts: true, Faults: 1, Inclusive: true, Sizes: [2]int{1, 1}, Max: 2}),
+		Entry("with named machines, beyond replicas", Reserve{Names: true, Sizes: [2]int{2, 1}, Max: 3}),
+		Entry("with named machines, within replicas", Reserve{Names: true, Inclusive: true, Sizes: [2]int{2, 1}, Max: 3}),
+		Entry("with preserved machines", Reserve{Preserve: true, Sizes: [2]int{1, 2}}),
+		Entry("with bounds that change", Reserve{Bounds: true, Sizes: [2]int{1, 2}, Max: 3}),
+		Entry("with bounds that change, within replicas", Reserve{Bounds: true, Inclusive: true, Sizes: [2]int{1, 2}, Max: 3}),
 	)
 
-	DescribeTable("breaks a law without each of the guards", func(without Guard, replicas, excess, busy, faults int, law string) {
+	DescribeTable("breaks a law without each guard and promise", func(m Reserve, faults int, law string) {
+		m.Faults = faults
 		began := time.Now()
-		r := Search[World](Reserve{From: []World{settled(replicas, excess, busy, faults, false)}, Unguarded: without}, *most)
+		r := Search[World](New(m), *most)
 		report("searched", r, began)
 		Expect(r.Story).NotTo(BeNil())
 		Expect(r.Story.Wrong).To(HavePrefix(law), "%s", r.Story)
 		AddReportEntry("story", r.Story.String())
 	},
-		Entry("of deletions", GuardRemove, 1, 1, 1, 2, "I3"),
-		Entry("of machines that are needed", GuardNeeded, 1, 1, 1, 2, "I3"),
-		Entry("of pods that come late", GuardEmpty, 2, 0, 1, 3, "I2"),
+		Entry("of creations", Reserve{Unguarded: GuardCreate, Sizes: [2]int{1, 1}, Max: 2}, 2, "I1"),
+		Entry("of pods that come late", Reserve{Unguarded: GuardEmpty, From: []World{settled(2, 0, 1, 3, 0, false)}}, 3, "I2"),
+		Entry("of deletions", Reserve{Unguarded: GuardRemove, From: []World{settled(1, 1, 1, 2, 0, false)}}, 2, "I3"),
+		Entry("of machines that are needed", Reserve{Unguarded: GuardNeeded, From: []World{settled(1, 1, 1, 2, 0, false)}}, 2, "I3"),
+		Entry("of what plans remember", Reserve{Unguarded: KeepMemory, From: []World{settled(1, 1, 1, 1, 0, false)}}, 1, "I4"),
+		Entry("of Nodes' marks", Reserve{Unguarded: RepairNodes, From: []World{settled(1, 1, 0, 2, 0, false)}}, 2, "I5"),
+		Entry("of settings that cannot be parsed", Reserve{Unguarded: KeepUnparsed, Sizes: [2]int{1, 1}, Max: 3, Bounds: true}, 1, "I6"),
+		Entry("of versions", Reserve{Unguarded: GuardVersion, Sizes: [2]int{1, 1}}, 2, "I9"),
 	)
+
+	It("gives no target fewer replicas when there is one more to distribute (I8)", func() {
+		r := Search[share](Distribution{Most: 9}, *most)
+		AddReportEntry("searched", fmt.Sprintf("%d states and %d steps", r.States, r.Edges))
+		Expect(r.Exhausted).To(BeTrue())
+		if r.Story != nil {
+			Fail(r.Story.String())
+		}
+		planted := Search[share](Distribution{Most: 9, Unsteady: true}, *most)
+		Expect(planted.Story).NotTo(BeNil())
+		Expect(planted.Story.Wrong).To(HavePrefix("I8"))
+		AddReportEntry("story", planted.Story.String())
+	})
 })

@@ -20,7 +20,7 @@ type Step[S comparable] struct {
 	Fault bool
 }
 
-// Model is what a search explores.
+// Model is what a search explores. Its methods are called from several goroutines.
 type Model[S comparable] interface {
 	// Begin returns the initial states.
 	Begin() []S
@@ -61,17 +61,13 @@ func (s *Story[S]) String() string {
 // there are more than most states. Then it considers the steps that are not faults: in any order,
 // they must end in a state at rest.
 func Search[S comparable](m Model[S], most int) Result[S] {
-	g := &graph[S]{model: m, index: map[S]int32{}}
+	g := newGraph(m)
 	for _, s := range m.Begin() {
 		g.addState(s, -1)
 	}
-	for i := 0; i < len(g.states) && len(g.states) <= most; i++ {
-		if wrong := g.expand(int32(i)); wrong != nil {
-			return Result[S]{States: len(g.states), Edges: g.edges, Story: wrong}
-		}
-	}
-	r := Result[S]{States: len(g.states), Edges: g.edges, Exhausted: len(g.states) <= most}
-	if r.Exhausted {
+	story := g.visit(most)
+	r := Result[S]{States: len(g.states), Edges: g.edges, Exhausted: len(g.states) <= most, Story: story}
+	if r.Exhausted && story == nil {
 		r.Story = g.endless()
 	}
 	return r
@@ -82,45 +78,72 @@ type graph[S comparable] struct {
 	model  Model[S]
 	states []S
 	parent []int32
-	index  map[S]int32
-	// next contains the states that the steps of each state lead to, without faults.
-	next  [][]int32
+	index  table[S]
+	// next contains the states that the steps of each state lead to, without faults; those of state
+	// i end at ends[i].
+	next  []int32
+	ends  []int
 	edges int
 }
 
+func newGraph[S comparable](m Model[S]) *graph[S] {
+	return &graph[S]{model: m, index: newTable[S]()}
+}
+
 func (g *graph[S]) addState(s S, parent int32) int32 {
-	if i, known := g.index[s]; known {
+	i, known := g.index.find(s, g.states)
+	if known {
 		return i
 	}
-	i := int32(len(g.states))
-	g.index[s] = i
 	g.states, g.parent = append(g.states, s), append(g.parent, parent)
 	return i
 }
 
-// expand takes all steps of a state, and returns a story if one of them breaks a law.
-func (g *graph[S]) expand(i int32) *Story[S] {
-	s := g.states[i]
-	var next []int32
-	for _, step := range g.model.Steps(s) {
+// nextOf returns the states that the steps of a state lead to, without faults.
+func (g *graph[S]) nextOf(i int32) []int32 {
+	begin := 0
+	if i > 0 {
+		begin = g.ends[i-1]
+	}
+	return g.next[begin:g.ends[i]]
+}
+
+// visit takes all steps of all states, and returns a story if one of them breaks a law.
+func (g *graph[S]) visit(most int) *Story[S] {
+	var ahead []<-chan []expansion[S]
+	begun, done := 0, 0
+	for done < len(g.states) && len(g.states) <= most {
+		for len(ahead) < workers && begun < len(g.states) {
+			block := g.states[begun:min(begun+blockSize, len(g.states))]
+			ahead, begun = append(ahead, expandBlock(g.model, block)), begun+len(block)
+		}
+		for _, e := range <-ahead[0] {
+			if story := g.add(int32(done), e); story != nil {
+				return story
+			}
+			done++
+		}
+		ahead = ahead[1:]
+	}
+	return nil
+}
+
+// add adds the steps of a state, and returns a story if one of them breaks a law.
+func (g *graph[S]) add(i int32, e expansion[S]) *Story[S] {
+	for _, step := range e.steps {
 		if step.Broken != "" {
 			story := g.storyOf(i, step.Broken)
 			story.Steps = append(story.Steps, step)
 			return story
 		}
-		if step.To == s {
-			continue
-		}
 		g.edges++
 		if j := g.addState(step.To, i); !step.Fault {
-			next = append(next, j)
+			g.next = append(g.next, j)
 		}
 	}
-	g.next = append(g.next, next)
-	if len(next) == 0 {
-		if wrong := g.model.Rest(s); wrong != "" {
-			return g.storyOf(i, wrong)
-		}
+	g.ends = append(g.ends, len(g.next))
+	if e.wrong != "" {
+		return g.storyOf(i, e.wrong)
 	}
 	return nil
 }
@@ -147,21 +170,17 @@ func (g *graph[S]) stepTo(from, to int32) Step[S] {
 // endless returns a story of steps that repeat forever without a fault; nil if all paths end. It
 // removes final states until only cycles and the paths to them remain.
 func (g *graph[S]) endless() *Story[S] {
-	left, before := make([]int32, len(g.states)), make([][]int32, len(g.states))
+	left, before := g.countNext(), g.previous()
 	var ended []int32
-	for i, next := range g.next {
-		left[i] = int32(len(next))
-		if len(next) == 0 {
+	for i, n := range left {
+		if n == 0 {
 			ended = append(ended, int32(i))
-		}
-		for _, j := range next {
-			before[j] = append(before[j], int32(i))
 		}
 	}
 	for len(ended) > 0 {
 		i := ended[len(ended)-1]
 		ended = ended[:len(ended)-1]
-		for _, j := range before[i] {
+		for _, j := range before(i) {
 			if left[j]--; left[j] == 0 {
 				ended = append(ended, j)
 			}
@@ -174,13 +193,41 @@ func (g *graph[S]) endless() *Story[S] {
 	return g.cycleFrom(int32(first), left)
 }
 
+// countNext returns how many steps each state has, without faults.
+func (g *graph[S]) countNext() []int32 {
+	n := make([]int32, len(g.states))
+	for i := range n {
+		n[i] = int32(len(g.nextOf(int32(i))))
+	}
+	return n
+}
+
+// previous returns a function that returns the states from which steps lead to a state.
+func (g *graph[S]) previous() func(int32) []int32 {
+	ends := make([]int, len(g.states)+1)
+	for _, j := range g.next {
+		ends[j+1]++
+	}
+	for i := range g.states {
+		ends[i+1] += ends[i]
+	}
+	all, free := make([]int32, len(g.next)), slices.Clone(ends)
+	for i := range g.states {
+		for _, j := range g.nextOf(int32(i)) {
+			all[free[j]] = int32(i)
+			free[j]++
+		}
+	}
+	return func(i int32) []int32 { return all[ends[i]:ends[i+1]] }
+}
+
 // cycleFrom continues from a state that leads to a cycle until a state repeats.
 func (g *graph[S]) cycleFrom(i int32, left []int32) *Story[S] {
 	seen, way := map[int32]int{}, []int32{}
 	for {
 		if at, known := seen[i]; known {
 			story := g.storyOf(way[at], "")
-			story.Wrong = fmt.Sprintf("the last %d steps repeat for ever, though nothing fails", len(way)-at)
+			story.Wrong = fmt.Sprintf("I4: The last %d steps repeat forever, though nothing fails.", len(way)-at)
 			for k := at; k < len(way); k++ {
 				to := i
 				if k+1 < len(way) {
@@ -192,6 +239,7 @@ func (g *graph[S]) cycleFrom(i int32, left []int32) *Story[S] {
 		}
 		seen[i] = len(way)
 		way = append(way, i)
-		i = g.next[i][slices.IndexFunc(g.next[i], func(j int32) bool { return left[j] > 0 })]
+		next := g.nextOf(i)
+		i = next[slices.IndexFunc(next, func(j int32) bool { return left[j] > 0 })]
 	}
 }

@@ -3,78 +3,27 @@
 package explore
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// walk collects the steps from one world.
-type walk struct {
-	Reserve
-	from  World
-	steps []Step[World]
-}
-
-// Steps returns everything that can happen next. Steps that wait for time to pass happen only if
-// nothing else is left.
-func (r Reserve) Steps(w World) []Step[World] {
-	k := &walk{Reserve: r, from: w}
-	k.controllerSteps()
-	k.stores()
-	k.manager()
-	k.cloudSteps()
-	if k.onlyFaultsLeft() {
-		k.timeSteps()
-	}
-	if w.faults > 0 {
-		k.disturb()
-	}
-	return k.steps
-}
-
-// onlyFaultsLeft reports whether only faults are left to happen.
-func (k *walk) onlyFaultsLeft() bool {
-	for _, step := range k.steps {
-		if step.To != k.from {
-			return false
-		}
-	}
-	return true
-}
-
-// addStep adds a step that happens sooner or later. do returns the law that it breaks.
-func (k *walk) addStep(what string, do func(w *World) (broken string)) {
-	w := k.from
-	broken := do(&w)
-	k.steps = append(k.steps, Step[World]{What: what, To: w, Broken: broken})
-}
-
-// addFault adds a step that need not happen.
-func (k *walk) addFault(what string, do func(w *World)) {
-	w := k.from
-	w.faults--
-	do(&w)
-	k.steps = append(k.steps, Step[World]{What: what, To: w, Fault: true})
-}
-
-// machines calls f with each machine that meets a condition.
-func (k *walk) machines(is func(m *machine) bool, f func(i int)) {
-	for i := range k.from.machines {
-		if m := &k.from.machines[i]; m.there && is(m) {
-			f(i)
-		}
-	}
-}
-
 // controllerSteps adds the steps of the machine-taint controller: it plans, makes the writes of the
 // plan, the machines' in any order, and ends it.
 func (k *walk) controllerSteps() {
-	if !k.from.plan.pending {
+	p := k.from.plan
+	if !p.pending {
 		k.addStep("The controller plans.", func(w *World) string { k.makePlan(w); return "" })
-		k.machines(func(m *machine) bool { return m.closed != m.marked && m.hasProviderID() && !m.leaving() && !m.busy }, func(i int) {
-			k.addStep("The controller gives the Node of "+name(i)+" the mark of its Machine.", func(w *World) string { w.machines[i].closed = w.machines[i].marked; return "" })
+		if k.Unguarded == RepairNodes {
+			return
+		}
+		k.machines(func(m *machine) bool { return m.closed != m.inReserve() && m.phase > pending && !m.leaving() }, func(i int) {
+			k.addStep("The controller gives the Node of "+name(i)+" the mark of its Machine.", func(w *World) string { w.machines[i].closed = w.machines[i].inReserve(); return "" })
 		})
+		return
+	}
+	if p.returns {
+		k.addStep("The controller restores replicas.", func(w *World) string { return k.restore(w) })
 		return
 	}
 	written := true
@@ -89,48 +38,52 @@ func (k *walk) controllerSteps() {
 
 // makePlan decides, and records the writes to do.
 func (k *walk) makePlan(w *World) {
-	p := reserve.NewPlan(k.viewOf(w))
-	next := plan{pending: true, asked: max(w.asks, w.asksShown), memory: memory{
-		surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), try: uint8(p.Retry.Try),
-		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)),
-	}}
-	next.replicas, next.record = k.applyNumbers(w, p)
+	d := k.decision(w)
+	next := plan{pending: true, replicas: d.replicas, record: d.record, returned: d.returned, returns: d.returns, memory: d.memory}
+	for s := range w.sets {
+		next.asked += max(w.sets[s].asks, w.sets[s].asksSeen)
+	}
 	changed := next.replicas != w.replicas || next.record != w.record || next.memory != w.memory
-	of := func(i int) *change { changed = true; w.machines[i].change.pending = true; return &w.machines[i].change }
-	for i := range w.machines {
-		if m := &w.machines[i]; m.there && m.marked && m.busy && !m.leaving() {
-			of(i).free, next.frees = true, true
+	for i, c := range d.changes {
+		if c.pending {
+			w.machines[i].change, changed = c, true
+			next.frees = next.frees || c.free
 		}
-	}
-	for _, move := range p.Moves {
-		c := of(index(move.Name))
-		c.hold, c.free = move.Reserve, !move.Reserve
-		next.frees = next.frees || c.free
-	}
-	for _, priority := range p.Priorities {
-		of(index(priority.Name)).priority = uint8(priority.Priority)
+		changed = changed || d.returned[i] != w.machines[i].returned
 	}
 	if changed {
 		w.plan = next
 	}
 }
 
-func index(name string) int { return int(name[0] - 'a') }
+// decision returns the plan for a world.
+func (k *walk) decision(w *World) *decision {
+	if k.Unguarded == KeepUnparsed && w.unparsed {
+		without := *w
+		without.unparsed, without.excess = false, 0
+		return k.plans.of(&without)
+	}
+	return k.plans.of(w)
+}
 
 // writeMachine does the next write of a machine's change.
 func (k *walk) writeMachine(w *World, i int) (broken string) {
 	m := &w.machines[i]
+	registered := m.phase > pending
 	switch c := &m.change; {
-	case c.free && m.closed && !(m.priority <= reserve.PriorityVictim || m.leaving()):
+	case c.free && registered && m.closed && !(m.priority <= reserve.PriorityVictim || m.leaving()):
 		m.closed, c.begun = false, true
-	case c.hold && !m.closed:
+	case c.hold && registered && !m.closed:
 		m.closed, c.begun = true, true
-	case c.hold && m.busy && k.Unguarded != GuardEmpty, c.outdated, m.leaving():
+	case c.hold && m.busy && k.Unguarded != GuardEmpty, c.outdated && k.Unguarded != GuardVersion, m.leaving():
 		w.plan.failed = true
 		m.change = change{}
 	default:
-		if c.hold && m.busy {
+		switch {
+		case c.hold && m.busy:
 			return "I2: " + name(i) + " is busy and is put into reserve."
+		case c.outdated:
+			return "I9: " + name(i) + " is written though it has changed since."
 		}
 		m.record()
 	}
@@ -154,24 +107,75 @@ func (m *machine) record() {
 	m.newVersion()
 }
 
+// restore writes the MachineDeployment before the machines.
+func (k *walk) restore(w *World) string {
+	w.plan.returns = false
+	broken, done := k.writeDeployment(w)
+	if !done {
+		k.abandon(w)
+	}
+	return broken
+}
+
+// abandon forgets a plan and its writes.
+func (k *walk) abandon(w *World) {
+	w.plan = plan{}
+	for i := range w.machines {
+		w.machines[i].change = change{}
+	}
+}
+
 // complete writes the MachineDeployment, unless machines were released: then the next plan does
 // that.
-func (k *walk) complete(w *World) string {
+func (k *walk) complete(w *World) (broken string) {
 	p := w.plan
-	w.plan = plan{}
-	if (p.replicas != w.replicas || p.record != w.record) && (!p.frees || p.failed) {
-		next := *w
-		next.replicas, next.record = p.replicas, p.record
-		shrinks := k.visible(&next) < k.visible(w)
-		if p.outdated || shrinks && max(w.asks, w.asksShown) > p.asked {
-			return ""
-		}
-		w.replicas, w.record, w.reduced = p.replicas, p.record, w.reduced || shrinks
+	if !p.frees || p.failed {
+		broken, _ = k.writeDeployment(w)
 	}
-	if w.replicas == p.replicas && w.record == p.record {
+	w.plan = plan{}
+	if w.replicas == p.replicas && w.record == p.record && k.Unguarded != KeepMemory {
 		w.memory = p.memory
 	}
-	return ""
+	return broken
+}
+
+// writeDeployment writes the numbers of the plan, and reports whether the MachineDeployment has
+// them.
+func (k *walk) writeDeployment(w *World) (broken string, done bool) {
+	p := &w.plan
+	next := *w
+	next.replicas, next.record = p.replicas, p.record
+	for i := range next.machines {
+		next.machines[i].returned = p.returned[i]
+	}
+	if next.replicas == w.replicas && next.record == w.record && next.machines == w.machines {
+		return "", true
+	}
+	shrinks, asked := next.visible() < w.visible(), uint8(0)
+	for s := range w.sets {
+		asked += max(w.sets[s].asks, w.sets[s].asksSeen)
+	}
+	switch {
+	case p.outdated && k.Unguarded == GuardVersion:
+		return "I9: The MachineDeployment is written though it has changed since.", false
+	case p.outdated || shrinks && asked > p.asked:
+		return "", false
+	case w.unparsed && next.record.excess < w.record.excess && w.isQuiet():
+		return fmt.Sprintf("I6: The bounds cannot be parsed, and the excess falls to %d.", next.record.excess), true
+	}
+	next.reduced = w.reduced || shrinks
+	*w = next
+	return "", true
+}
+
+// isQuiet reports whether nothing but its settings would change the reserve.
+func (w *World) isQuiet() bool {
+	for i := range w.machines {
+		if w.machines[i].failing {
+			return false
+		}
+	}
+	return w.plan.memory.failures == 0 && w.plan.memory.surplus == never && w.plan.memory.lowered == never && w.workload()+int(w.record.excess) <= int(w.record.max)
 }
 
 // stores adds the steps of machine-controller-manager's stores: each object there is updated some
@@ -180,108 +184,35 @@ func (k *walk) stores() {
 	k.machines(func(m *machine) bool { return !m.shown.latest }, func(i int) {
 		k.addStep("machine-controller-manager sees "+name(i)+".", func(w *World) string { w.machines[i].updateStore(); return "" })
 	})
-	k.addStep("machine-controller-manager sees the MachineDeployment.", func(w *World) string { w.deploymentShown = k.visible(w); return "" })
-	k.addStep("machine-controller-manager sees the MachineSet.", func(w *World) string { w.asksShown = w.asks; return "" })
-}
-
-// cloudSteps adds the steps of the cloud: it creates machines, boots them, gives up unhealthy ones,
-// and removes those that are leaving.
-func (k *walk) cloudSteps() {
-	k.machines(func(m *machine) bool { return m.phase == unmade }, func(i int) {
-		k.addStep(name(i)+" is made.", func(w *World) string {
-			m := &w.machines[i]
-			m.phase, m.failing, m.closed = pending, false, m.marked
-			m.newVersion()
-			return ""
-		})
-	})
-	become := func(from, to phase, what string) {
-		k.machines(func(m *machine) bool { return m.phase == from }, func(i int) {
-			k.addStep(name(i)+what, func(w *World) string { w.machines[i].phase = to; w.machines[i].newVersion(); return "" })
-		})
-	}
-	become(pending, running, " is ready.")
-	become(unknown, failed, " has been unhealthy for too long.")
-	k.machines((*machine).leaving, func(i int) {
-		k.addStep(name(i)+" is gone.", func(w *World) string { w.remove(i); return "" })
-	})
-}
-
-// remove closes the gap that a machine leaves.
-func (w *World) remove(i int) {
-	copy(w.machines[i:], w.machines[i+1:])
-	w.machines[slots-1] = machine{}
-}
-
-// timeSteps adds the times that plans wait for.
-func (k *walk) timeSteps() {
-	if k.from.memory.surplus == ahead {
-		k.addStep("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
-	}
-	if k.from.memory.retry == ahead {
-		k.addStep("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
-	}
-	if k.from.memory.lowered == ahead {
-		k.addStep("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })
-	}
-	if k.from.reduced {
-		k.addStep("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
-	}
-}
-
-// disturb adds what users, pods, the cloud and the process itself may do, but need not.
-func (k *walk) disturb() {
-	most := 2
-	if k.from.record.counted > 0 {
-		most = cmp.Or(k.Max, 4)
-	}
-	k.resize("A user changes replicas", most, func(w *World) *uint8 { return &w.replicas })
-	k.resize("A user changes the excess", 2, func(w *World) *uint8 { return &w.excess })
-	k.addFault("A user changes the accounting.", func(w *World) { w.inclusive, w.plan.outdated = !w.inclusive, w.plan.pending })
-	k.machines(func(m *machine) bool { return m.phase == running && !m.closed && !m.busy }, func(i int) {
-		k.addFault("A pod is bound to "+name(i)+".", func(w *World) { w.machines[i].busy = true })
-	})
-	k.machines(func(m *machine) bool { return m.busy && !m.leaving() }, func(i int) {
-		k.addFault("The pods of "+name(i)+" end.", func(w *World) { w.machines[i].busy = false })
-	})
-	k.machines(func(m *machine) bool { return m.phase == running }, func(i int) {
-		k.addFault("The Node of "+name(i)+" is not ready.", func(w *World) { w.machines[i].phase = unknown; w.machines[i].newVersion() })
-	})
-	k.machines(func(m *machine) bool { return m.phase == unmade && !m.failing }, func(i int) {
-		k.addFault(name(i)+" cannot be made.", func(w *World) { w.machines[i].failing = true; w.machines[i].newVersion() })
-	})
-	k.machines(func(m *machine) bool { return m.change.pending }, func(i int) {
-		k.addFault("A write of "+name(i)+" fails.", func(w *World) { w.machines[i].change = change{}; w.plan.failed = true })
-	})
-	if k.from.plan.pending {
-		k.addFault("The write of the MachineDeployment fails.", func(w *World) { w.plan.outdated = true })
-	}
-	k.addFault("The process is killed, and starts again.", func(w *World) { w.restart(k.visible(w), k.workload(w)) })
-}
-
-// resize changes a number of the MachineDeployment by one, within the bounds of the search.
-func (k *walk) resize(what string, most int, of func(w *World) *uint8) {
-	for _, by := range []int{-1, 1} {
-		n := int(*of(&k.from)) + by
-		if n < 0 || n > most {
-			continue
+	k.addStep("machine-controller-manager sees the MachineDeployment.", func(w *World) string { w.seeDeployment(); return "" })
+	for s := range k.from.sets {
+		if !k.from.sets[s].latest() {
+			k.addStep("machine-controller-manager sees "+setName(uint8(s))+".", func(w *World) string { w.sets[s].updateStore(); return "" })
 		}
-		k.addFault(fmt.Sprintf("%s to %d.", what, n), func(w *World) {
-			*of(w) = uint8(n)
-			w.lowest = min(w.lowest, uint8(k.workload(w)))
-			w.plan.outdated = w.plan.pending
-		})
+	}
+}
+
+func (w *World) seeDeployment() {
+	w.deploymentSeen, w.templateSeen = w.visible(), w.template
+	for i := range w.machines {
+		m := &w.machines[i]
+		m.shown.named, m.shown.due = m.named, m.due
 	}
 }
 
 // restart forgets the writes in progress and the memory of the process, and lists everything again.
-func (w *World) restart(visible uint8, workload int) {
-	w.plan, w.memory, w.reduced, w.resizing, w.creating = plan{}, memory{}, false, 0, 0
-	w.deploymentShown, w.asksShown, w.lowest = visible, w.asks, uint8(workload)
+func (w *World) restart() {
+	w.plan, w.memory, w.reduced, w.resizes = plan{}, memory{}, false, [2]resize{}
+	for s := range w.sets {
+		w.sets[s].creating = 0
+		w.sets[s].updateStore()
+	}
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there {
 			m.change, m.chosen, m.excused = change{}, false, false
 			m.updateStore()
 		}
 	}
+	w.seeDeployment()
+	w.settleLowest()
 }

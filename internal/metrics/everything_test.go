@@ -135,7 +135,7 @@ func (h *house) buffers() {
 	c, err := capacitybuffer.New(capacitybuffer.Clients{Buffers: h.client.CapacityBufferV1beta1(), Reserves: h.client.AutoscalingV1alpha1()},
 		capacitybuffer.Informers{
 			Buffers: h.ours.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: h.ours.Autoscaling().V1alpha1().Reserves().Informer(),
-			Machines: h.machines, Target: h.target, Shapes: h.control,
+			Machines: h.machines, Target: h.target, Shapes: capacitybuffer.NewShapes(nil, nil),
 		}, capacitybuffer.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)

@@ -33,6 +33,9 @@ func (r *reading) machines(s pool.Snapshot) []Machine {
 func (r *reading) machine(m pool.Machine) Machine {
 	o, state := m.Object, stateOf(m)
 	shown := Machine{Name: o.Name, Node: o.Labels[mcm.NodeLabelKey], State: state, Pods: m.Pods, Since: stateStart(o, state), Why: r.machineProblem(o, state)}
+	if m.Reserve() {
+		shown.Dedicated = o.Annotations[v1alpha1.DedicatedAnnotation]
+	}
 	if r.PodsUnknown || m.Unseen {
 		shown.Pods = -1
 	}

@@ -13,6 +13,7 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -31,8 +32,9 @@ type Objects struct {
 	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
 
 	// Objects of the target cluster.
-	Nodes []*corev1.Node
-	Pods  []*corev1.Pod
+	Buffers []*v1beta1.CapacityBuffer
+	Nodes   []*corev1.Node
+	Pods    []*corev1.Pod
 	// PodsUnknown reports whether pods could not be read.
 	PodsUnknown bool
 
@@ -59,6 +61,7 @@ func New(o Objects) Overview {
 	r := newReading(o)
 	v := Overview{
 		At: o.At, Pools: r.pools(), Balancers: r.balancers(), Federated: r.federated(),
+		Buffers:     r.buffers(),
 		PodsWaiting: r.waitingPods(), Missing: slices.Clone(o.Missing),
 	}
 	v.Troubles = r.troubles()

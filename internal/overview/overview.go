@@ -19,6 +19,8 @@ type Overview struct {
 	Balancers []Balancer `json:"balancers"`
 	// Federated are the federated autoscalers, sorted by namespace and name.
 	Federated []Federated `json:"federated"`
+	// Buffers are the CapacityBuffers with Evenkeel's strategy, sorted by namespace and name.
+	Buffers []Buffer `json:"buffers,omitempty"`
 	// PodsWaiting is how many pods the scheduler found no node for; -1 if pods could not be read.
 	PodsWaiting int `json:"podsWaiting"`
 	// Troubles are the problems, the worst first.
@@ -55,6 +57,8 @@ type Zone struct {
 	// Reserve is the name of the Reserve that requests the excess; empty if none does, or not more
 	// than is requested anyway.
 	Reserve string `json:"reserve,omitempty"`
+	// Dedicated is how many machines in reserve are kept for whom, as in "shop/Deployment/web=2".
+	Dedicated string `json:"dedicated,omitempty"`
 	// Applied is A: what machine-controller-manager is asked to run on top of replicas now.
 	Applied int `json:"applied"`
 	// Counted is how many machines of the reserve spec.replicas includes.
@@ -112,6 +116,8 @@ type Machine struct {
 	Since time.Time `json:"since"`
 	// Pods is how many of its pods would have to move; -1 if pods could not be read.
 	Pods int `json:"pods"`
+	// Dedicated is the owner whose pods alone may use it; empty if all may.
+	Dedicated string `json:"dedicated,omitempty"`
 	// Why describes a problem; empty if there is none.
 	Why string `json:"why,omitempty"`
 }
@@ -168,6 +174,20 @@ type Cluster struct {
 	Reachable bool `json:"reachable"`
 	// Limited reports whether it would scale further without its max.
 	Limited bool `json:"limited"`
+}
+
+// Buffer is one CapacityBuffer.
+type Buffer struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Shape is what a chunk is like, as in "Deployment/web".
+	Shape string `json:"shape,omitempty"`
+	// Chunks is how many it asks room for, as far as quotas allow; -1 if that is not known.
+	Chunks int `json:"chunks"`
+	// Dedicated is whose pods alone may use its machines, as it was written; empty if all may.
+	Dedicated string `json:"dedicated,omitempty"`
+	// Ready is the condition of that name.
+	Ready Condition `json:"ready"`
 }
 
 // Trouble is one problem.

@@ -24,6 +24,7 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 		z.Bounds = &Bounds{Min: int(b.Min), Max: int(b.Max)}
 	}
 	z.Excess = excess(s)
+	z.Dedicated = v1alpha1.DedicationsText(pool.Dedications(d, s.Requested))
 	if r := requested(s); r != nil {
 		z.Reserve = r.Reserve
 	}

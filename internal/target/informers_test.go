@@ -79,6 +79,7 @@ var _ = Describe("Informers", func() {
 			}))).To(Succeed())
 		}
 		Expect(pods.IndexKeys(target.ByPlacement, target.Waiting)).To(ConsistOf("default/waits"))
+		Expect(pods.IndexKeys(target.ByPlacement, target.Nominated)).To(ConsistOf("default/nominated"))
 		Expect(pods.IndexKeys(stores.ByNode, "n")).To(ConsistOf("default/runs"))
 		Expect(nodes.IndexKeys(target.ByReadiness, target.Unready)).To(ConsistOf("silent"))
 		Expect(nodes.IndexKeys(target.ByProviderID, "id-ready")).To(ConsistOf("ready"))

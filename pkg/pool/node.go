@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -14,6 +15,12 @@ import (
 
 // WorkerPoolLabel is Gardener's label of MachineDeployments with the name of their worker pool.
 const WorkerPoolLabel = "worker.gardener.cloud/pool"
+
+// WorkerPoolOf returns the Gardener worker pool of a MachineDeployment, by its own label or by that
+// of its Nodes; empty if there is none.
+func WorkerPoolOf(d *machine.MachineDeployment) string {
+	return cmp.Or(d.Labels[WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[WorkerPoolLabel])
+}
 
 // NodeOf returns the Node of a Machine, nil until it has registered; see [signs.IsNodeOf].
 func NodeOf(m *mcm.Machine, source Source) *corev1.Node {

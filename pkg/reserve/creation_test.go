@@ -14,7 +14,8 @@ import (
 var _ = DescribeTable("A machine is born (1)",
 	func(inFlight, replicas int, serving bool) {
 		w := settled(2, 1, Unbounded)
-		Expect(ServesOnCreation(w.view.Machines, inFlight, replicas)).To(Equal(serving))
+		w.view.Replicas = replicas
+		Expect(ServesOnCreation(w.view, inFlight)).To(Equal(serving))
 	},
 	Entry("in reserve where R serve", 0, 2, false),
 	Entry("in reserve where a ready one will serve", 0, 3, false),
@@ -32,7 +33,8 @@ var _ = It("A machine is born serving though some cannot: sick, leaving or victi
 	} {
 		w := settled(2, 1, Unbounded)
 		do(w.machine("c"))
-		Expect(ServesOnCreation(w.view.Machines, 0, 3)).To(BeTrue())
+		w.view.Replicas = 3
+		Expect(ServesOnCreation(w.view, 0)).To(BeTrue())
 	}
 })
 

@@ -9,6 +9,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"pgregory.net/rapid"
 
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -63,11 +64,16 @@ func drawView(t *rapid.T) View {
 		v.Retry = Retry{Failures: rapid.IntRange(1, 9).Draw(t, "failures"), Until: start.Add(rapid.SampledFrom([]time.Duration{-time.Minute, time.Minute}).Draw(t, "until")),
 			Try: rapid.IntRange(0, 2).Draw(t, "try")}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "dedicates") == 0 {
+		shop := rapid.IntRange(0, v.Excess).Draw(t, "for shop")
+		v.Dedicated = []machine.Dedication{{Owner: "shop", Machines: int32(shop)}, {Owner: "ci", Machines: int32(v.Excess - shop)}}
+	}
 	for i := range rapid.IntRange(0, 6).Draw(t, "number") {
 		m := drawMachine(t, string(rune('a'+i)))
 		if v.Rollout && rapid.Bool().Draw(t, "old") {
 			m.Set = old
 		}
+		m.Owner, m.Claimed = rapid.SampledFrom([]machine.Owner{"", "", "shop", "ci"}).Draw(t, "owner"), rapid.IntRange(0, 4).Draw(t, "claimed") == 0
 		v.Machines = append(v.Machines, m)
 	}
 	return v

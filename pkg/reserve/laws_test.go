@@ -91,8 +91,9 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	law("2: fewer than R serve only if nothing can be released", func(t *rapid.T, v View, p Plan) {
+	law("2: fewer than R serve only if nothing can be released that is not dedicated", func(t *rapid.T, v View, p Plan) {
 		after := carriedOut(v, p)
+		kept := kept(after)
 		serving, live, _ := count(after)
 		if p.Applied != v.Applied {
 			// A victim may be on its way back, which the next plan knows.
@@ -100,17 +101,18 @@ var _ = Describe("laws", func() {
 		}
 		for _, m := range after.Machines {
 			able := m.Reserve && m.HasProviderID && !m.Leaving() && !m.Unhealthy() && min(m.Priority, m.SeenPriority) > PriorityVictim
-			if serving < p.Replicas && able {
+			if serving < p.Replicas && able && !kept[m.Name] {
 				t.Fatalf("%d of %d serve, %+v stays in reserve, %d live: %+v", serving, p.Replicas, m, live, p)
 			}
 		}
 	})
 
-	law("3: a ready machine waits only if R machines run", func(t *rapid.T, v View, p Plan) {
+	law("3: a ready machine that is not dedicated waits only if R machines run", func(t *rapid.T, v View, p Plan) {
 		if p.Applied != v.Applied {
 			return
 		}
 		after := carriedOut(v, p)
+		kept := kept(after)
 		var run int
 		for _, m := range after.Machines {
 			if !m.Reserve && m.Ready() && !m.Leaving() {
@@ -118,7 +120,7 @@ var _ = Describe("laws", func() {
 			}
 		}
 		for _, m := range after.Machines {
-			if run < p.Replicas && m.Reserve && m.Ready() && !m.Leaving() && min(m.Priority, m.SeenPriority) > PriorityVictim {
+			if run < p.Replicas && m.Reserve && m.Ready() && !m.Leaving() && !kept[m.Name] && min(m.Priority, m.SeenPriority) > PriorityVictim {
 				t.Fatalf("%d of %d run, %+v waits: %+v", run, p.Replicas, m, p)
 			}
 		}

@@ -38,7 +38,7 @@ func (w *world) manage() bool {
 
 // create makes a machine as MCM does behind the lens.
 func (w *world) create() {
-	serves := ServesOnCreation(w.view.Machines, 0, w.view.Replicas)
+	serves := ServesOnCreation(w.view, 0)
 	m := w.add(Machine{Reserve: !serves, Set: current, Priority: PriorityServing, SeenPriority: PriorityServing})
 	w.note("%s born, serves %t", m.Name, serves)
 }

@@ -35,9 +35,7 @@ func (r *round) releaseMachines() {
 		return
 	}
 	t := r.countMachines()
-	ready := r.selectMachines(func(m Machine) bool {
-		return m.Reserve && m.Ready() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
-	}, r.releaseOrder)
+	ready := r.selectMachines(func(m Machine) bool { return r.releasable(m) && !m.kept }, r.releaseOrder)
 	for _, i := range ready[:clamp(r.Replicas-t.running, len(ready))] {
 		why := Released
 		if t.serving >= r.Replicas {
@@ -47,17 +45,23 @@ func (r *round) releaseMachines() {
 		r.changeMark(i, false, why)
 	}
 	booting := r.selectMachines(func(m Machine) bool {
-		return m.Reserve && m.booting() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
+		return m.Reserve && m.booting() && !m.kept && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
 	}, r.releaseOrder)
 	for _, i := range booting[:clamp(r.Replicas-t.serving, len(booting))] {
 		r.changeMark(i, false, Released)
 	}
 }
 
-// releaseOrder prefers machines that are not about to be deleted, then the current revision, then
+// releasable reports whether a machine can leave the reserve and serve at once.
+func (r *round) releasable(m Machine) bool {
+	return m.Reserve && m.Ready() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
+}
+
+// releaseOrder prefers machines that are claimed, then those that are not about to be deleted, then the current revision, then
 // those that are not stuck, then the oldest, which is the order of r.machines.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
+		compareFalseFirst(!a.Claimed, !b.Claimed),
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
 		compareFalseFirst(a.Set != r.CurrentSet, b.Set != r.CurrentSet),
 		compareFalseFirst(r.isStuck(a), r.isStuck(b)),

@@ -30,6 +30,8 @@ type Plan struct {
 	// Victims are the machines to delete, whether or not they have their priority yet, sorted by
 	// name.
 	Victims []Victim
+	// Owners are changes of whom machines are dedicated to, sorted by name.
+	Owners []Ownership
 	// SurplusSince, Retry and Lowered are kept for the next view.
 	SurplusSince time.Time
 	Retry        Retry
@@ -80,7 +82,7 @@ const (
 
 // AtRest reports whether the plan writes nothing.
 func (p Plan) AtRest(v View) bool {
-	return len(p.Returned)+len(p.Moves)+len(p.Priorities) == 0 && p.Applied == v.Applied && p.Replicas == v.Replicas
+	return len(p.Returned)+len(p.Moves)+len(p.Priorities)+len(p.Owners) == 0 && p.Applied == v.Applied && p.Replicas == v.Replicas
 }
 
 // NewPlan makes a plan. See the laws in the package comment.
@@ -95,6 +97,7 @@ func NewPlan(v View) Plan {
 	r.setApplied()
 	r.countRegistered()
 	r.setPriorities()
+	r.setOwners()
 	r.summarize()
 	return r.plan
 }
@@ -129,6 +132,7 @@ func newRound(v View) *round {
 			r.machines[i].Pods, r.machines[i].Pinned = 0, false // nothing below may depend on them
 		}
 	}
+	r.dedicate()
 	r.victim = make([]bool, len(r.machines))
 	r.plan = Plan{Replicas: v.Replicas, Applied: v.Applied, Retry: v.Retry}
 	r.present = r.countMachines().present

@@ -3,6 +3,7 @@
 package reserve
 
 import (
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
@@ -14,11 +15,17 @@ func ViewOf(s pool.Snapshot) View {
 		Replicas: s.Workload, Max: Unbounded, Applied: s.Applied, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing,
 		SetReplicas: len(s.Machines), Now: s.Now,
 	}
+	claims := machine.Claims{}
+	if s.Deployment != nil {
+		v.Dedicated, claims = pool.Dedications(s.Deployment, s.Requested), pool.ClaimsOf(s.Deployment)
+	}
 	if s.Wishes.Bounds != nil {
 		v.Min, v.Max = int(s.Wishes.Bounds.Min), int(s.Wishes.Bounds.Max)
 	}
 	for _, m := range s.Machines {
-		v.Machines = append(v.Machines, MachineOf(m))
+		one := MachineOf(m)
+		one.Claimed = claims.Has(one.Name, v.Replicas)
+		v.Machines = append(v.Machines, one)
 	}
 	return v
 }
@@ -31,6 +38,7 @@ func MachineOf(m pool.Machine) Machine {
 		Name: o.Name, Created: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), HasProviderID: o.Spec.ProviderID != "",
 		Failing: failing, Priority: priority, SeenPriority: priority, Named: m.Named, Deleted: o.DeletionTimestamp != nil,
 		Preserved: m.Preserved, Pods: m.Pods, Pinned: m.Pinned, Registered: m.Registered(),
+		Owner: machine.Owner(m.Object.Annotations[machine.DedicatedAnnotation]),
 	}
 	if m.Unseen {
 		one.Pods = 1 // for all that is known

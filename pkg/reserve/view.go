@@ -7,6 +7,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -53,6 +54,12 @@ type Machine struct {
 	Pods int
 	// Pinned reports whether one of these must not be evicted.
 	Pinned bool
+	// Owner is whom the machine is dedicated to, as far as that is written; empty if to nobody.
+	// Claimed reports whether a pod of its owner needs it.
+	Owner   machine.Owner
+	Claimed bool
+	// kept reports whether it is dedicated and not claimed, so that it is not released.
+	kept bool
 }
 
 // Applied is the excess that machine-controller-manager is being asked to run, with the max it was
@@ -78,6 +85,8 @@ type View struct {
 	Wish, Excess int
 	// Min and Max are those of the bounds, or 0 and Unbounded.
 	Min, Max int
+	// Dedicated are the spare machines that are kept for pods of an owner.
+	Dedicated []machine.Dedication
 	// Accounting is where the reserve is counted; the zero value means additive.
 	Accounting pool.Accounting
 	// Applied is what the lens shows now.

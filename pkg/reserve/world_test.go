@@ -125,6 +125,9 @@ func (w *world) carryOut(p Plan) {
 		w.check(m.HasProviderID && !m.Leaving() && m.Priority >= PriorityVictim, "law 14, 11: %s gets priority %d", m.Name, q.Priority)
 		m.Priority, m.SeenPriority = q.Priority, q.Priority
 	}
+	for _, o := range p.Owners {
+		w.machine(o.Name).Owner = o.Owner
+	}
 	for _, name := range p.Returned {
 		w.machine(name).Returned = true
 		w.note("%s gives R back", name)

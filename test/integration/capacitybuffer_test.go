@@ -35,7 +35,7 @@ func runBuffers(config *rest.Config) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
-	machines, nodes, shapes := stores.New(ours, "default"), target.New(core, nil), capacitybuffer.NewShapes(core)
+	machines, nodes, shapes := stores.New(ours, "default"), target.New(core, nil), capacitybuffer.NewShapes(core, nil)
 	buffers := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithTransform(capacitybuffer.StripBuffer))
 	asked := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace("default"))
 	c, err := capacitybuffer.New(capacitybuffer.Clients{Buffers: ours.CapacityBufferV1beta1(), Reserves: ours.AutoscalingV1alpha1()},

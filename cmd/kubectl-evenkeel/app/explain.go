@@ -30,14 +30,15 @@ var subjects = []subject{
 	{[]string{"balancer", "balancers"}, explain.Balancer, func(o overview.Objects) []string { return namesOf(o.Balancers) }},
 	{[]string{"fhpa", "federatedhorizontalpodautoscaler", "federatedhorizontalpodautoscalers"}, explain.Federated,
 		func(o overview.Objects) []string { return namesOf(o.Federated) }},
+	{[]string{"capacitybuffer", "capacitybuffers", "cb"}, explain.Buffer, func(o overview.Objects) []string { return namesOf(o.Buffers) }},
 }
 
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain machine|machinedeployment|balancer|fhpa NAME",
+		Use:   "explain machine|machinedeployment|balancer|fhpa|capacitybuffer NAME",
 		Short: "Explain the state of an object, and what happens next",
-		Long: `Explain the state of a machine, a MachineDeployment, a Balancer or a FederatedHorizontalPodAutoscaler: the numbers and the
-law behind it, and what happens next and when.
+		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler or a CapacityBuffer: the
+numbers and the law behind it, and what happens next and when.
 
 The command applies the controllers' own rules to the present objects, with default flags.`,
 		Example: `  # why is this machine in reserve, and when does it serve?
@@ -76,7 +77,7 @@ func subjectOf(name string) (subject, error) {
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
 	i := slices.IndexFunc(subjects, func(s subject) bool { return slices.Contains(s.names, name) })
 	if i < 0 {
-		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer or fhpa", name)
+		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer, fhpa or capacitybuffer", name)
 	}
 	return subjects[i], nil
 }

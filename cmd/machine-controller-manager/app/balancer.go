@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	coreinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -107,26 +106,13 @@ func (p *process) runBalancer(ctx context.Context) error {
 	}
 	balancers.StartWithContext(ctx)
 	defer balancers.Shutdown()
-	if err := awaitFirst(ctx, balancers.Balancer().V1alpha1().Balancers().Informer()); err != nil {
+	// Without a Balancer, pods and HorizontalPodAutoscalers need not be read.
+	if err := awaitFirst(ctx, "Balancer", anything, balancers.Balancer().V1alpha1().Balancers().Informer()); err != nil {
 		return err
 	}
 	core.StartWithContext(ctx)
 	defer core.Shutdown()
 	c.Run(ctx)
-	return nil
-}
-
-// awaitFirst waits until an informer has an object, or ctx ends. Without a Balancer, pods and
-// HorizontalPodAutoscalers need not be read.
-func awaitFirst(ctx context.Context, informer cache.SharedIndexInformer) error {
-	found, cancel := context.WithCancel(ctx)
-	defer cancel()
-	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { cancel() }})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("wait for the first object: %w", err)
-	}
-	<-found.Done()
-	_ = informer.RemoveEventHandler(handle) // fails only without one
 	return nil
 }
 

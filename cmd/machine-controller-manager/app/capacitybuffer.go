@@ -4,11 +4,9 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
@@ -73,20 +71,24 @@ func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interf
 	defer objects.Shutdown()
 	asked.StartWithContext(ctx)
 	defer asked.Shutdown()
-	if err := awaitBuffer(ctx, buffers, reserves); err != nil || ctx.Err() != nil {
+	if err := awaitFirst(ctx, "CapacityBuffer", isBuffer, buffers, reserves); err != nil || ctx.Err() != nil {
 		return err
 	}
 	core, err := connect.Core(p.target)
 	if err != nil {
 		return fmt.Errorf("make client for workloads: %w", err)
 	}
-	shapes := capacitybuffer.NewShapes(core)
+	scales, err := capacitybuffer.NewScaleReader(p.target, core)
+	if err != nil {
+		return unlessEnding(ctx, err)
+	}
+	shapes := capacitybuffer.NewShapes(core, p.rights)
 	c, err := capacitybuffer.New(
 		capacitybuffer.Clients{Buffers: targets.CapacityBufferV1beta1(), Reserves: control.AutoscalingV1alpha1()},
 		capacitybuffer.Informers{Buffers: buffers, Reserves: reserves, Machines: p.caches.machines, Target: p.caches.target, Shapes: shapes},
-		capacitybuffer.Options{Namespace: p.options.Namespace, Control: p.clusters.control, Target: p.clusters.target, Registerer: p.registry})
+		capacitybuffer.Options{Namespace: p.options.Namespace, Scales: scales, Control: p.clusters.control, Target: p.clusters.target, Registerer: p.registry})
 	if err != nil {
-		return err
+		return unlessEnding(ctx, err)
 	}
 	shapes.StartWithContext(ctx)
 	defer shapes.Shutdown()
@@ -96,32 +98,14 @@ func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interf
 	return nil
 }
 
-// awaitBuffer waits until there is a buffer of Evenkeel's strategy, or a Reserve that is left of one, or ctx ends.
-func awaitBuffer(ctx context.Context, buffers, reserves cache.SharedIndexInformer) error {
-	found, cancel := context.WithCancel(ctx)
-	defer cancel()
-	look := func(item any) {
-		switch o := item.(type) {
-		case *bufferv1beta1.CapacityBuffer:
-			if !capacitybuffer.Ours(o) {
-				return
-			}
-		case *autoscalingv1alpha1.Reserve:
-			if o.Labels[capacitybuffer.OwnLabel] == "" {
-				return
-			}
-		}
-		cancel()
+// isBuffer reports whether an object is a buffer of Evenkeel's strategy, or a Reserve that is left of
+// one.
+func isBuffer(item any) bool {
+	switch o := item.(type) {
+	case *bufferv1beta1.CapacityBuffer:
+		return capacitybuffer.Ours(o)
+	case *autoscalingv1alpha1.Reserve:
+		return o.Labels[capacitybuffer.OwnLabel] != ""
 	}
-	var errs []error
-	for _, informer := range []cache.SharedIndexInformer{buffers, reserves} {
-		handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }})
-		errs = append(errs, err)
-		defer func() { _ = informer.RemoveEventHandler(handle) }() // fails only where there is none
-	}
-	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("wait for the first CapacityBuffer: %w", err)
-	}
-	<-found.Done()
-	return nil
+	return false
 }

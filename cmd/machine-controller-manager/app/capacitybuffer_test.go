@@ -87,7 +87,7 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 		server := sim.New(sim.Options{Resources: slices.DeleteFunc(slices.Clone(bufferKinds), func(r sim.Resource) bool { return r.Name == "capacitybuffers" })})
 		reserves := buffered(server).AutoscalingV1alpha1().Reserves(fixture.Namespace)
 		ctx := context.Background()
-		for _, r := range []*autoscaling.Reserve{capacitybuffer.NewReserve(fixture.Namespace, "pool", 2), {ObjectMeta: metav1.ObjectMeta{Name: "mine"}}} {
+		for _, r := range []*autoscaling.Reserve{capacitybuffer.NewReserve(fixture.Namespace, capacitybuffer.Request{Pool: "pool", Machines: 2}), {ObjectMeta: metav1.ObjectMeta{Name: "mine"}}} {
 			_, err := reserves.Create(ctx, r, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}

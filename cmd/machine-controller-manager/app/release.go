@@ -10,7 +10,9 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/pflag"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -65,8 +67,12 @@ func (p *process) runRelease(ctx context.Context) error {
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
+	core, err := connect.Core(p.target)
+	if err != nil {
+		return fmt.Errorf("make target client: %w", err)
+	}
 	informers := release.Informers{Machines: p.caches.machines, Target: p.caches.target}
-	c, err := release.New(ours.MachineV1alpha1(), informers, p.recorder, p.options.Release.options(p))
+	c, err := release.New(ours.MachineV1alpha1(), informers, p.recorder, p.options.Release.options(p, core.CoreV1()))
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
@@ -75,7 +81,7 @@ func (p *process) runRelease(ctx context.Context) error {
 	return nil
 }
 
-func (o *ReleaseOptions) options(p *process) release.Options {
+func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) release.Options {
 	return release.Options{
 		Settings: release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
 		Raised: func(d *v1alpha1.MachineDeployment) {
@@ -83,6 +89,7 @@ func (o *ReleaseOptions) options(p *process) release.Options {
 				k.controller.ObserveUpdate(d)
 			}
 		},
+		Pods:    pods,
 		Control: p.clusters.control, Target: p.clusters.target,
 		Registerer: p.registry,
 	}

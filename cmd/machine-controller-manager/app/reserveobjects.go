@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,7 +50,7 @@ func (p *process) runReserves(ctx context.Context) error {
 	informer.Informer()
 	objects.StartWithContext(ctx)
 	defer objects.Shutdown()
-	if err := awaitReserve(ctx, informer.Informer(), deployments); err != nil || ctx.Err() != nil {
+	if err := awaitFirst(ctx, "Reserve", isReserve, informer.Informer(), deployments); err != nil || ctx.Err() != nil {
 		return err
 	}
 	c, err := reserves.New(
@@ -73,27 +72,12 @@ func (p *process) withdraw(ctx context.Context, ours evenkeel.Interface, deploym
 	}
 }
 
-// awaitReserve waits until there is a Reserve, or a MachineDeployment that one has requested machines of, or ctx ends.
-func awaitReserve(ctx context.Context, objects, deployments cache.SharedIndexInformer) error {
-	found, cancel := context.WithCancel(ctx)
-	defer cancel()
-	look := func(item any) {
-		if d, is := item.(*api.MachineDeployment); is {
-			if _, requested := d.Annotations[api.RequestedExcessAnnotation]; !requested {
-				return
-			}
-		}
-		cancel()
+// isReserve reports whether an object is a Reserve, or a MachineDeployment that one has requested
+// machines of.
+func isReserve(item any) bool {
+	if d, is := item.(*api.MachineDeployment); is {
+		_, requested := d.Annotations[api.RequestedExcessAnnotation]
+		return requested
 	}
-	var errs []error
-	for _, informer := range []cache.SharedIndexInformer{objects, deployments} {
-		handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }})
-		errs = append(errs, err)
-		defer func() { _ = informer.RemoveEventHandler(handle) }() // fails only where there is none
-	}
-	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("wait for the first Reserve: %w", err)
-	}
-	<-found.Done()
-	return nil
+	return true
 }

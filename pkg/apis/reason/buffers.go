@@ -14,6 +14,10 @@ const (
 	LimitsDoNotMatch          = "LimitsDoNotMatch"
 	ShapeUnclear              = "ShapeUnclear"
 	TooManyBuffers            = "TooManyBuffers"
+	DedicationInvalid         = "DedicationInvalid"
+	RightMissing              = "RightMissing"
+	WorkloadUnread            = "WorkloadUnread"
+	PodNotFound               = "PodNotFound"
 
 	MachinesRequested       = "MachinesRequested"
 	NotReadyForProvisioning = "NotReadyForProvisioning"
@@ -48,11 +52,16 @@ var CapacityBuffer = Conditions{
 		{Name: ReferenceInvalid, Status: False, Meaning: "The buffer has no reference, or two.", Remedy: "set either `spec.podTemplateRef` or `spec.scalableRef`"},
 		{Name: PodTemplateNotFound, Status: False, Meaning: "The PodTemplate does not exist in the namespace of the buffer.", Remedy: "create it, or correct `spec.podTemplateRef`"},
 		{Name: WorkloadNotFound, Status: False, Meaning: "The workload does not exist in the namespace of the buffer, or has ended.", Remedy: "create it, or correct `spec.scalableRef`"},
-		{Name: KindNotSupported, Status: False, Meaning: "The shape of a chunk cannot be read from a workload of this kind.", Remedy: "use `spec.podTemplateRef` and `spec.replicas`"},
-		{Name: NumberMissing, Status: False, Meaning: "Nothing in the buffer says how many chunks there are.", Remedy: "set `spec.replicas`, `spec.percentage` or `spec.limits`"},
+		{Name: RightMissing, Status: False, Meaning: "The controller must not read what the buffer needs: workloads, PodTemplates or ResourceQuotas. As many machines as there were chunks stay meanwhile.",
+			Remedy: "add the rule that the message names to the ClusterRole `evenkeel-capacitybuffer-target`"},
+		{Name: KindNotSupported, Status: False, Meaning: "The cluster does not serve a kind of this name and group.", Remedy: "correct `spec.scalableRef`, or use `spec.podTemplateRef` and `spec.replicas`"},
+		{Name: PodNotFound, Status: False, Meaning: "The workload is of a kind whose template is not known, and has no pod.", Remedy: "start a pod of it, or use `spec.podTemplateRef` and `spec.replicas`"},
+		{Name: WorkloadUnread, Status: False, Meaning: "The scale of the workload has not been read yet, or could not be read. As many machines as there were chunks stay meanwhile.", Remedy: "wait; if it lasts, see the message"},
+		{Name: NumberMissing, Status: False, Meaning: "The buffer does not specify the number of chunks.", Remedy: "set `spec.replicas`, `spec.percentage` or `spec.limits`"},
 		{Name: LimitsDoNotMatch, Status: False, Meaning: "`spec.limits` names no resource that a chunk requests.", Remedy: "limit a resource that the pod template requests"},
 		{Name: ShapeUnclear, Status: False, Meaning: "It cannot be decided where a pod of this shape can run.", Remedy: "change what the message names in the pod template"},
-		{Name: TooManyBuffers, Status: False, Meaning: "There are more buffers than are looked at.", Remedy: "delete buffers"},
+		{Name: TooManyBuffers, Status: False, Meaning: "There are more buffers, or more owners of dedicated machines, than are looked at.", Remedy: "delete buffers"},
+		{Name: DedicationInvalid, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/dedicated` cannot be read.", Remedy: "correct the annotation"},
 	},
 	"Provisioning": append(Table{
 		{Name: MachinesRequested, Status: True, Meaning: "Machines are requested for all chunks."},

@@ -28,8 +28,8 @@
 //  6. At rest, nothing is written: the same view gives the same plan, a plan that was carried out
 //     leaves nothing to do, and the status is written only if it changes.
 //  7. The Balancer's status contains all history that decisions depend on, so a restart loses
-//     nothing. The status says that a target is blocked, or no longer is, before targets are scaled
-//     for that reason.
+//     nothing. The status records that a target has become blocked or unblocked before targets are
+//     scaled for that reason.
 //  8. Only one Balancer scales a workload: the oldest one, unless it must itself stand back for an
 //     older one because of another target. The others report this and write nothing.
 //  9. When a Balancer is deleted, its targets stay as they are.

@@ -14,6 +14,7 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Withdraw deletes what this controller has created, for where there can be no buffers any more.
@@ -47,17 +48,17 @@ func (c *Controller) request(ctx context.Context, r Request) (err error) {
 	case r.Machines == 0:
 		return remove(ctx, reserves, r.Reserve)
 	case r.Reserve == nil:
-		answer, err = reserves.Create(ctx, NewReserve(c.options.Namespace, r.Pool, r.Machines), metav1.CreateOptions{})
+		answer, err = reserves.Create(ctx, NewReserve(c.options.Namespace, r), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the cache does not show it yet, and will
 		}
 	default:
 		changed := r.Reserve.DeepCopy()
-		changed.Spec = specOf(r.Pool, r.Machines)
+		r.fill(changed)
 		answer, err = reserves.Update(ctx, changed, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("write reserve %s: %w", r.name(), err))
+		return written.IgnoreNotFound(fmt.Errorf("write reserve %s: %w", r.name(), err))
 	}
 	c.written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Requested machines for chunks", "machineDeployment", r.Pool, "reserve", answer.Name, "machines", r.Machines)
@@ -67,7 +68,7 @@ func (c *Controller) request(ctx context.Context, r Request) (err error) {
 func remove(ctx context.Context, reserves autoscalingclient.ReserveInterface, r *autoscaling.Reserve) error {
 	err := reserves.Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion}})
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("delete reserve %s: %w", r.Name, err))
+		return written.IgnoreNotFound(fmt.Errorf("delete reserve %s: %w", r.Name, err))
 	}
 	klog.FromContext(ctx).V(2).Info("No chunk needs a Reserve any more", "reserve", r.Name)
 	return nil
@@ -90,15 +91,8 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 	answer, err := c.clients.Buffers.CapacityBuffers(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
 	c.metrics.wrote("status", err)
 	if err != nil {
-		return ignoreNotFound(fmt.Errorf("write status of buffer %s/%s: %w", after.Namespace, after.Name, err))
+		return written.IgnoreNotFound(fmt.Errorf("write status of buffer %s/%s: %w", after.Namespace, after.Name, err))
 	}
 	c.statuses.Record(slimBuffer(answer))
 	return nil
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -3,12 +3,14 @@
 package capacitybuffer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	requests "k8s.io/component-helpers/resource"
@@ -34,18 +36,56 @@ func (b *Buffer) shape() (*corev1.Pod, *Problem) {
 	switch {
 	case s.PodTemplateRef != nil && s.ScalableRef != nil:
 		return nil, problem(reason.ReferenceInvalid, "the buffer has both podTemplateRef and scalableRef: remove one")
+	case b.Lacks != "":
+		return nil, unread(reason.RightMissing, b.Lacks)
 	case s.PodTemplateRef != nil && b.Template == nil:
 		return nil, problem(reason.PodTemplateNotFound, "PodTemplate %s does not exist in namespace %s", s.PodTemplateRef.Name, b.Object.Namespace)
 	case s.PodTemplateRef != nil:
 		return chunkOf(b.Object, &b.Template.Template), nil
 	case s.ScalableRef == nil:
 		return nil, problem(reason.ReferenceInvalid, "the buffer has no reference: set podTemplateRef or scalableRef")
-	case !slices.Contains(kinds[s.ScalableRef.APIGroup], s.ScalableRef.Kind):
-		return nil, problem(reason.KindNotSupported, "the shape of a chunk cannot be read from kind %s of group %q: use podTemplateRef", s.ScalableRef.Kind, s.ScalableRef.APIGroup)
+	case !watched(s.ScalableRef):
+		return b.liveShape(s.ScalableRef)
 	case b.Workload == nil:
 		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has ended", s.ScalableRef.Kind, s.ScalableRef.Name, b.Object.Namespace)
 	}
 	return chunkOf(b.Object, b.Workload.Template), nil
+}
+
+// liveShape returns the newest pod of a workload whose kind has no template that is known.
+func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
+	var right *missingRight
+	switch {
+	case b.Scale == nil:
+		return nil, unread(reason.WorkloadUnread, fmt.Sprintf("the scale of %s %s has not been read yet", ref.Kind, ref.Name))
+	case errors.As(b.Scale.err, &right):
+		return nil, unread(reason.RightMissing, right.rule())
+	case apierrors.IsNotFound(b.Scale.err):
+		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has no scale", ref.Kind, ref.Name, b.Object.Namespace)
+	case meta.IsNoMatchError(b.Scale.err):
+		return nil, problem(reason.KindNotSupported, "the cluster does not serve kind %s of group %q", ref.Kind, ref.APIGroup)
+	case b.Scale.err != nil:
+		return nil, unread(reason.WorkloadUnread, b.Scale.err.Error())
+	case b.Newest == nil:
+		return nil, problem(reason.PodNotFound, "no pod of %s %s shows what a chunk is like", ref.Kind, ref.Name)
+	}
+	return chunkOf(b.Object, &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: b.Newest.Labels}, Spec: b.Newest.Spec}), nil
+}
+
+// unread is a problem that something could not be read.
+func unread(why, message string) *Problem {
+	return &Problem{Reason: why, Message: message, unread: true}
+}
+
+// replicas is how many replicas the workload has, if there is one.
+func (b *Buffer) replicas() (n int32, known bool) {
+	switch {
+	case b.Workload != nil:
+		return b.Workload.Replicas, true
+	case b.Scale != nil && b.Scale.err == nil:
+		return b.Scale.Replicas, true
+	}
+	return 0, false
 }
 
 // chunkOf returns a pod of a template. It goes to the pool that the buffer names, if it names one.
@@ -94,8 +134,8 @@ func (b *Buffer) count(chunk *corev1.Pod) (int, *Problem) {
 	if s.Replicas != nil {
 		most, known = int64(*s.Replicas), true
 	}
-	if s.Percentage != nil && b.Workload != nil {
-		most, known = max(most, percentOf(int64(*s.Percentage), int64(b.Workload.Replicas))), true
+	if replicas, has := b.replicas(); has && s.Percentage != nil {
+		most, known = max(most, percentOf(int64(*s.Percentage), int64(replicas))), true
 	}
 	if s.Limits != nil {
 		limit, matched := within(s.Limits, requests.PodRequests(chunk, requests.PodResourcesOptions{}))

@@ -100,8 +100,8 @@ var _ = DescribeTable("How many chunks a buffer has (laws 1 and 2)",
 	Entry("a ReplicaSet", "scalableRef: {apiGroup: apps, kind: ReplicaSet, name: web}, percentage: 20", "2", workload(10, one)),
 	Entry("a ReplicationController", "scalableRef: {kind: ReplicationController, name: web}, percentage: 20", "2", workload(10, one)),
 	Entry("a Job", "scalableRef: {apiGroup: batch, kind: Job, name: web}, percentage: 20", "2", workload(10, one)),
-	Entry("another kind", "scalableRef: {apiGroup: argoproj.io, kind: Rollout, name: web}, percentage: 20", reason.KindNotSupported),
-	Entry("a kind of another group", "scalableRef: {apiGroup: example.com, kind: Deployment, name: web}, percentage: 20", reason.KindNotSupported),
+	Entry("another kind", "scalableRef: {apiGroup: argoproj.io, kind: Rollout, name: web}, percentage: 20", reason.WorkloadUnread),
+	Entry("a kind of another group", "scalableRef: {apiGroup: example.com, kind: Deployment, name: web}, percentage: 20", reason.WorkloadUnread),
 )
 
 func scope(scopes ...corev1.ResourceQuotaScope) func(*corev1.ResourceQuota) {

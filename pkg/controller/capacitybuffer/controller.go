@@ -6,11 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -44,7 +45,7 @@ type Informers struct {
 	Buffers, Reserves cache.SharedIndexInformer
 	Machines          *stores.Informers
 	Target            *target.Informers
-	Shapes            informers.SharedInformerFactory
+	Shapes            Shapes
 }
 
 // Options of a Controller.
@@ -53,6 +54,8 @@ type Options struct {
 	Namespace string
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
+	// Scales reads the scale subresources of workloads of other kinds; nil reads none.
+	Scales *ScaleReader
 	// Control and Target report whether a cluster answers; nil means that it always does.
 	Control, Target *reachability.Cluster
 	// Registerer takes the metrics, if set.
@@ -69,9 +72,13 @@ type Controller struct {
 	// took is how long the last look took.
 	took atomic.Int64
 
-	buffers, reserves, deployments, templates, quotas, daemons cache.Indexer
-	workloads                                                  map[string]cache.Indexer
-	source                                                     stores.Source
+	buffers, reserves, deployments, daemons, pods cache.Indexer
+	// scales are of workloads of other kinds.
+	scales scaleCache
+	// shapes are what buffers refer to, and ResourceQuotas, by kind.
+	shapes Shapes
+	kinds  map[string]cache.Indexer
+	source stores.Source
 	// What was answered to our writes, so that nothing is decided on what is older.
 	statuses *written.Cache[*v1beta1.CapacityBuffer]
 	written  *written.Cache[*autoscaling.Reserve]
@@ -82,9 +89,10 @@ func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Controller{clients: clients, options: o, workloads: map[string]cache.Indexer{}}
+	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, kinds: map[string]cache.Indexer{}, scales: scaleCache{wake: make(chan struct{}, 1)}}
 	c.loop = loop.New("capacitybuffer", c.sync, loop.Options{Clock: o.Clock})
 	if err := c.attach(informers); err != nil {
+		c.loop.Discard()
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, c.buffers)
@@ -101,7 +109,7 @@ func (c *Controller) attach(i Informers) error {
 		return informer.GetIndexer()
 	}
 	var errs []error
-	watch := func(informer cache.SharedIndexInformer) cache.Indexer {
+	listen := func(informer cache.SharedIndexInformer) {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { c.look() }, DeleteFunc: func(any) { c.look() },
 			UpdateFunc: func(was, is any) {
@@ -111,17 +119,24 @@ func (c *Controller) attach(i Informers) error {
 			},
 		})
 		errs = append(errs, err)
+	}
+	watch := func(informer cache.SharedIndexInformer) cache.Indexer {
+		listen(informer)
 		return read(informer)
 	}
 	c.buffers, c.reserves, c.deployments = watch(i.Buffers), watch(i.Reserves), watch(i.Machines.Deployments())
-	c.templates, c.quotas = watch(i.Shapes.Core().V1().PodTemplates().Informer()), watch(i.Shapes.Core().V1().ResourceQuotas().Informer())
-	for kind, informer := range workloads(i.Shapes) {
-		c.workloads[kind] = watch(informer)
+	for kind, informer := range i.Shapes.byKind {
+		c.kinds[kind] = informer.GetIndexer()
+		listen(informer)
 	}
+	i.Shapes.rights.Subscribe(c.look)
 	c.source.Kinds = stores.Kinds{
 		Sets: read(i.Machines.Sets()), Machines: read(i.Machines.Machines()), Classes: watch(i.Machines.Classes()), Nodes: read(i.Target.Nodes()),
 	}
 	c.daemons = read(i.Target.DaemonSets())
+	if c.options.Scales != nil {
+		c.pods = read(i.Target.Pods())
+	}
 	c.statuses = written.NewCache[*v1beta1.CapacityBuffer](c.buffers, c.options.Clock)
 	c.written = written.NewCache[*autoscaling.Reserve](c.reserves, c.options.Clock)
 	return errors.Join(errs...)
@@ -137,7 +152,18 @@ func (c *Controller) look() {
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+func (c *Controller) Run(ctx context.Context) {
+	filled := slices.Clone(c.filled)
+	for kind, informer := range c.shapes.byKind {
+		filled = append(filled, read{informer.HasSyncedChecker(), ctx, c.shapes, kind})
+	}
+	var polling sync.WaitGroup
+	defer polling.Wait()
+	if c.options.Scales != nil {
+		polling.Go(func() { c.pollScales(ctx) })
+	}
+	c.loop.Run(ctx, filled...)
+}
 
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
 	err := errors.Join(c.options.Control.Err(c.reserves, c.deployments), c.options.Target.Err(c.buffers, c.source.Kinds.Nodes))

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -31,6 +32,7 @@ func (c *Controller) observe() View {
 			namespaces[b.Namespace] = true
 		}
 	}
+	c.findNewest(v.Buffers)
 	taken := map[string]bool{}
 	for _, r := range stores.List[*autoscaling.Reserve](c.reserves) {
 		if r = c.written.Newest(r); r.Labels[OwnLabel] == "" {
@@ -42,7 +44,7 @@ func (c *Controller) observe() View {
 	if len(v.Buffers) == 0 {
 		return v
 	}
-	for _, q := range stores.List[*corev1.ResourceQuota](c.quotas) {
+	for _, q := range stores.List[*corev1.ResourceQuota](c.kinds[resourceQuotas]) {
 		if namespaces[q.Namespace] {
 			v.Quotas = append(v.Quotas, q)
 		}
@@ -60,16 +62,48 @@ func (c *Controller) observe() View {
 
 // buffer finds what a buffer refers to.
 func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
-	all := Buffer{Object: b}
+	all := Buffer{Object: b, Lacks: c.shapes.lacks(resourceQuotas)}
 	if ref := b.Spec.PodTemplateRef; ref != nil {
-		all.Template = stores.Find[corev1.PodTemplate](c.templates, b.Namespace+"/"+ref.Name)
+		all.Lacks = cmp.Or(all.Lacks, c.shapes.lacks(podTemplates))
+		all.Template = stores.Find[corev1.PodTemplate](c.kinds[podTemplates], b.Namespace+"/"+ref.Name)
 	}
-	if ref := b.Spec.ScalableRef; ref != nil && slices.Contains(kinds[ref.APIGroup], ref.Kind) {
-		if w := stores.Find[workload](c.workloads[ref.Kind], b.Namespace+"/"+ref.Name); w != nil && w.Template != nil {
+	if ref := b.Spec.ScalableRef; ref != nil && !watched(ref) && c.options.Scales != nil {
+		all.Scale = c.scales.find(b)
+	} else if ref != nil && watched(ref) {
+		all.Lacks = cmp.Or(all.Lacks, c.shapes.lacks(ref.Kind))
+		if w := stores.Find[workload](c.kinds[ref.Kind], b.Namespace+"/"+ref.Name); w != nil && w.Template != nil {
 			all.Workload = &w.Workload
 		}
 	}
 	return all
+}
+
+// findNewest finds the newest pod of each workload that is known by its scale alone.
+func (c *Controller) findNewest(buffers []Buffer) {
+	byNamespace := map[string][]*Buffer{}
+	for i := range buffers {
+		if b := &buffers[i]; b.Scale != nil && b.Scale.err == nil {
+			byNamespace[b.Object.Namespace] = append(byNamespace[b.Object.Namespace], b)
+		}
+	}
+	if len(byNamespace) == 0 {
+		return
+	}
+	for _, pod := range stores.List[*corev1.Pod](c.pods) {
+		if pod.DeletionTimestamp != nil || pool.Finished(pod) {
+			continue
+		}
+		for _, b := range byNamespace[pod.Namespace] {
+			if newer(pod, b.Newest) && b.Scale.Selector.Matches(labels.Set(pod.Labels)) {
+				b.Newest = pod
+			}
+		}
+	}
+}
+
+// newer reports whether a pod is newer than another one, which may be nil.
+func newer(a, b *corev1.Pod) bool {
+	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // daemonPods are what DaemonSets run on a machine: system components first, then the oldest.

@@ -9,7 +9,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// packWork bounds the work of one packing; see [fit.MaxWork].
+// packWork bounds the work of one packing of all classes; see [fit.MaxWork].
 const packWork = 4 * fit.MaxWork
 
 // shape is chunks that are alike, of one or more buffers.
@@ -28,7 +28,7 @@ type packing struct {
 }
 
 // pack packs chunks onto machines, at most so many of each site.
-func pack(sites []site, limits []int, shapes []shape) packing {
+func pack(sites []site, limits []int, shapes []shape, work int) packing {
 	p := packing{machines: make([]int, len(sites)), placed: make([]int, len(shapes)), sites: make([]map[int]bool, len(shapes))}
 	var d fit.Demand
 	total := 0
@@ -36,7 +36,7 @@ func pack(sites []site, limits []int, shapes []shape) packing {
 		d.Uncreated = append(d.Uncreated, fit.Uncreated{Like: s.chunk, Count: s.count})
 		total = min(total+s.count, math.MaxInt32)
 	}
-	d.Budget = packWork
+	d.Budget = work
 	var nodes []fit.Node
 	siteOf, groups := map[string]int{}, make([]fit.Group, len(sites))
 	for i := range sites {
@@ -79,7 +79,7 @@ func (p *packing) cost() []int64 {
 }
 
 // best packs chunks on what is requested already, unless another packing is better (law 6).
-func best(sites []site, shapes []shape) packing {
+func best(sites []site, shapes []shape, work int) packing {
 	limits, current := make([]int, len(sites)), make([]int, len(sites))
 	kept := 0
 	for i, s := range sites {
@@ -90,11 +90,11 @@ func best(sites []site, shapes []shape) packing {
 		current[i] = min(limits[i], s.current)
 		kept += current[i]
 	}
-	fresh := pack(sites, limits, shapes)
+	fresh := pack(sites, limits, shapes, work)
 	if kept == 0 {
 		return fresh
 	}
-	if before := pack(sites, current, shapes); slices.Compare(before.cost(), fresh.cost()) <= 0 {
+	if before := pack(sites, current, shapes, work); slices.Compare(before.cost(), fresh.cost()) <= 0 {
 		return before
 	}
 	return fresh
@@ -126,10 +126,10 @@ func ready(sites []site, machines []int) bool {
 }
 
 // there packs chunks onto the machines that are ready.
-func there(sites []site, shapes []shape, requested []int) packing {
+func there(sites []site, shapes []shape, requested []int, work int) packing {
 	limits := make([]int, len(sites))
 	for i, s := range sites {
 		limits[i] = min(requested[i], s.ready)
 	}
-	return pack(sites, limits, shapes)
+	return pack(sites, limits, shapes, work)
 }

@@ -9,7 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
@@ -25,7 +28,7 @@ const (
 
 // NewPlan decides.
 func NewPlan(v View) Plan {
-	r := round{View: v, known: map[string]int{}}
+	r := round{View: v}
 	r.sites, r.held = v.sites()
 	r.decide()
 	p := Plan{Requests: r.settle(), Decisions: r.decisions}
@@ -43,12 +46,19 @@ type round struct {
 	View
 	sites []site
 	// held are machines of MachineDeployments about which too little is known now (law 5).
-	held      map[string]int
+	held      map[string]holding
 	decisions []Decision
-	// shapes of the chunks of all buffers, and known where each is. ShapeOf is that of each decision, -1 where none is known.
-	shapes  []shape
-	known   map[string]int
-	shapeOf []int
+	classes   []*class
+	// places are where to find the chunks of each decision.
+	places []place
+	// unread is how many chunks there were of buffers that cannot be read now: they may need what there is (law 5).
+	unread int
+}
+
+// place is a shape of a class; nil if a decision has no chunks.
+type place struct {
+	class *class
+	shape int
 }
 
 // decide finds the shape and the number of chunks of each buffer.
@@ -56,38 +66,44 @@ func (r *round) decide() {
 	left := newQuotas(r.Quotas)
 	for i, b := range inTurns(r.Buffers) {
 		d := Decision{Buffer: b.Object, Template: b.Template}
-		at := -1
+		var at place
 		if i >= maxBuffers {
 			d.Problem = problem(reason.TooManyBuffers, "at most %d buffers have chunks, and namespaces take turns", maxBuffers)
 		} else {
 			at = r.decideOne(&d, b, left)
 		}
-		r.decisions, r.shapeOf = append(r.decisions, d), append(r.shapeOf, at)
+		r.decisions, r.places = append(r.decisions, d), append(r.places, at)
 	}
 }
 
-// decideOne returns the shape of the chunks of a buffer, -1 if there is none.
-func (r *round) decideOne(d *Decision, b Buffer, left quotas) int {
-	chunk, problem := b.shape()
-	if problem == nil {
-		d.Asked, problem = b.count(chunk)
+// decideOne returns where the chunks of a buffer are, if it has any.
+func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
+	chunk, why := b.shape()
+	if why == nil {
+		d.Asked, why = b.count(chunk)
 	}
-	if d.Problem = problem; problem != nil {
-		return -1
+	if why == nil {
+		d.Owner, why = b.owner()
+	}
+	if d.Problem = why; why != nil && why.unread {
+		d.Chunks = int(max(0, ptr.Deref(b.Object.Status.Replicas, 0)))
+		r.unread = min(r.unread+d.Chunks, math.MaxInt32)
+	}
+	if why != nil {
+		return place{}
 	}
 	pod := fit.Read(chunk, true)
 	if pod.Unclear != "" {
 		d.Problem = unclear(pod)
-		return -1
+		return place{}
+	}
+	c := r.classOf(d.Owner)
+	if c == nil {
+		d.Problem = problem(reason.TooManyBuffers, "machines can be dedicated to at most %d different owners", maxOwners)
+		return place{}
 	}
 	d.Chunks, d.Quotas = left.take(chunk, d.Asked)
-	at, known := r.known[pod.Shape()]
-	if !known {
-		at = len(r.shapes)
-		r.known[pod.Shape()], r.shapes = at, append(r.shapes, shape{chunk: pod})
-	}
-	r.shapes[at].count = min(r.shapes[at].count+d.Chunks, math.MaxInt32)
-	return at
+	return place{class: c, shape: c.add(pod, d.Chunks)}
 }
 
 func unclear(pod *fit.Pod) *Problem {
@@ -112,69 +128,132 @@ func inTurns(all []Buffer) []Buffer {
 	return all
 }
 
-// settle packs chunks, reports places to decisions, and returns the Reserves to change.
+// settle packs the chunks of each class, reports places to decisions, and returns the Reserves to change. Dedicated machines come first.
 func (r *round) settle() []Request {
-	if !slices.ContainsFunc(r.shapes, func(s shape) bool { return s.count > 0 }) {
-		return r.requests(nil, nil)
+	slices.SortFunc(r.classes, func(a, b *class) int { return compareOwners(a.owner, b.owner) })
+	left := remainder{}
+	for _, s := range r.sites {
+		left.room, left.ready = append(left.room, s.room), append(left.ready, s.ready)
 	}
-	target := best(r.sites, r.shapes)
-	now := next(r.sites, target.machines)
-	standing := target
-	if !ready(r.sites, target.machines) {
-		standing = there(r.sites, r.shapes, now)
+	all := make([]holding, len(r.sites))
+	for _, c := range r.classes {
+		c.sites = r.sitesFor(c, left)
+		c.settle(packWork / len(r.classes))
+		for i, n := range c.now {
+			left.room[i], left.ready[i] = max(0, left.room[i]-n), max(0, left.ready[i]-n)
+			all[i].add(c.owner, n)
+		}
 	}
-	r.assign(target, standing)
-	return r.requests(now, r.held)
+	r.assign()
+	return r.requests(all)
+}
+
+// compareOwners puts the machines for all pods last.
+func compareOwners(a, b machine.Owner) int {
+	if (a == "") != (b == "") {
+		return cmp.Compare(b, a)
+	}
+	return cmp.Compare(a, b)
+}
+
+func (c *class) hasChunks() bool {
+	return slices.ContainsFunc(c.shapes, func(s shape) bool { return s.count > 0 })
+}
+
+// settle packs the chunks of a class.
+func (c *class) settle(work int) {
+	if !c.hasChunks() {
+		c.target = packing{machines: make([]int, len(c.sites)), placed: make([]int, len(c.shapes)), sites: make([]map[int]bool, len(c.shapes))}
+		c.standing = c.target
+		return
+	}
+	c.target = best(c.sites, c.shapes, work)
+	c.now = next(c.sites, c.target.machines)
+	c.standing = c.target
+	if !ready(c.sites, c.target.machines) {
+		c.standing = there(c.sites, c.shapes, c.now, work)
+	}
 }
 
 // assign gives places to buffers in the order in which they count.
-func (r *round) assign(target, standing packing) {
+func (r *round) assign() {
 	checks := maxChecks
-	placed, ready := slices.Clone(target.placed), slices.Clone(standing.placed)
+	placed, ready := map[*class][]int{}, map[*class][]int{}
+	for _, c := range r.classes {
+		placed[c], ready[c] = slices.Clone(c.target.placed), slices.Clone(c.standing.placed)
+	}
 	for i := range r.decisions {
-		d, at := &r.decisions[i], r.shapeOf[i]
-		if at < 0 {
+		d, c, at := &r.decisions[i], r.places[i].class, r.places[i].shape
+		if c == nil {
 			continue
 		}
-		d.Placed = min(d.Chunks, placed[at])
-		d.Ready = min(d.Placed, ready[at])
-		placed[at], ready[at] = placed[at]-d.Placed, ready[at]-d.Ready
-		for n, s := range r.sites {
-			if d.Placed > 0 && target.sites[at][n] {
+		d.Placed = min(d.Chunks, placed[c][at])
+		d.Ready = min(d.Placed, ready[c][at])
+		placed[c][at], ready[c][at] = placed[c][at]-d.Placed, ready[c][at]-d.Ready
+		for n, s := range c.sites {
+			if d.Placed > 0 && c.target.sites[at][n] {
 				d.Pools = append(d.Pools, s.Deployment.Name)
 			}
 		}
 		if d.Placed < d.Chunks {
-			d.Lack = r.lack(d, r.shapes[at].chunk, target, &checks)
+			d.Lack = c.lack(d, c.shapes[at].chunk, &checks)
 		}
 	}
 }
 
+// holding is how many machines a MachineDeployment holds for chunks, and whom some of them are dedicated to.
+type holding struct {
+	machines  int
+	dedicated []machine.Dedication
+}
+
+func (h *holding) add(owner machine.Owner, machines int) {
+	h.machines += machines
+	if owner != "" && machines > 0 {
+		h.dedicated = append(h.dedicated, machine.Dedication{Owner: owner, Machines: int32(machines)})
+	}
+}
+
 // requests are the Reserves that differ from what is decided about sites and about what is held, and those that nothing asks for.
-func (r *round) requests(now []int, held map[string]int) []Request {
+func (r *round) requests(all []holding) []Request {
 	wanted := map[string]Request{}
-	want := func(pool string, machines int) {
-		if machines > 0 {
-			wanted[ReserveName(pool)] = Request{Pool: pool, Machines: machines}
+	want := func(pool string, h holding) {
+		if h.machines > 0 {
+			wanted[ReserveName(pool)] = Request{Pool: pool, Machines: h.machines, Dedicated: h.dedicated}
 		}
 	}
-	for i, n := range now {
-		want(r.sites[i].Deployment.Name, n)
+	for i, h := range all {
+		want(r.sites[i].Deployment.Name, h)
 	}
-	for pool, n := range held {
-		want(pool, n)
+	if r.unread > 0 || slices.ContainsFunc(r.classes, (*class).hasChunks) {
+		for pool, h := range r.held {
+			want(pool, h)
+		}
 	}
-	var all []Request
-	for _, reserve := range r.Reserves {
+	var changes []Request
+	byName := func(a, b *autoscaling.Reserve) int { return cmp.Compare(a.Name, b.Name) }
+	for _, reserve := range slices.SortedFunc(slices.Values(r.Reserves), byName) {
 		w, is := wanted[reserve.Name]
 		delete(wanted, reserve.Name)
-		if w.Reserve = reserve; !is || !sameSpec(reserve.Spec, w.Pool, w.Machines) {
-			all = append(all, w)
+		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
+			w = Request{Pool: poolOf(reserve, w), Machines: w.Machines + kept, Dedicated: w.Dedicated}
+			is, r.unread = w.Pool != "", r.unread-kept
+		}
+		if w.Reserve = reserve; !is || !w.isMet() {
+			changes = append(changes, w)
 		}
 	}
-	all = slices.AppendSeq(all, maps.Values(wanted))
-	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.name(), b.name()) })
-	return all
+	changes = slices.AppendSeq(changes, maps.Values(wanted))
+	slices.SortFunc(changes, func(a, b Request) int { return cmp.Compare(a.name(), b.name()) })
+	return changes
+}
+
+// poolOf is the MachineDeployment of a Reserve; empty if it names none.
+func poolOf(reserve *autoscaling.Reserve, w Request) string {
+	if w.Pool == "" && len(reserve.Spec.Pools.Names) == 1 {
+		return reserve.Spec.Pools.Names[0]
+	}
+	return w.Pool
 }
 
 // reserveOf is the Reserve for a MachineDeployment, nil if there is none.

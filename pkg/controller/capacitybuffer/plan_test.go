@@ -310,14 +310,26 @@ func draw(t *rapid.T) View {
 		}
 		v.Pools = append(v.Pools, p)
 		if rapid.Bool().Draw(t, "has") {
-			v.Reserves = append(v.Reserves, NewReserve(ns, p.Deployment.Name, rapid.IntRange(0, 9).Draw(t, "asked")))
+			v.Reserves = append(v.Reserves, NewReserve(ns, drawRequest(t, p.Deployment.Name)))
 			ready := rapid.Int32Range(0, 9).Draw(t, "ready")
 			holds(ready, ready, reason.Growing)(&v.Pools[i])
 		}
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "buffers") {
 		needs := rapid.SampledFrom([]string{"cpu=1", "cpu=1,memory=3Gi", "cpu=3,memory=1Gi", "memory=7Gi", "cpu=20"}).Draw(t, "requests")
-		v.Buffers = append(v.Buffers, chunks(fmt.Sprint("b", i), rapid.IntRange(0, 20).Draw(t, "chunks"), needs))
+		owned := func(*Buffer) {}
+		if to := rapid.SampledFrom([]string{"", "", "namespace", "namespace, namespace/ci"}).Draw(t, "dedicated to"); to != "" {
+			owned = dedicated(to)
+		}
+		v.Buffers = append(v.Buffers, chunks(fmt.Sprint("b", i), rapid.IntRange(0, 20).Draw(t, "chunks"), needs, owned))
 	}
 	return v
+}
+
+func drawRequest(t *rapid.T, pool string) Request {
+	r := Request{Pool: pool, Machines: rapid.IntRange(0, 9).Draw(t, "asked")}
+	if rapid.IntRange(0, 2).Draw(t, "dedicates") == 0 {
+		r.Dedicated = []machine.Dedication{{Owner: machine.Owner(shop), Machines: int32(rapid.IntRange(0, 9).Draw(t, "dedicated"))}}
+	}
+	return r
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 const (
@@ -31,10 +32,20 @@ func ReserveName(deployment string) string {
 }
 
 // NewReserve is that Reserve.
-func NewReserve(namespace, deployment string, machines int) *autoscaling.Reserve {
-	return &autoscaling.Reserve{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ReserveName(deployment), Labels: map[string]string{OwnLabel: "true"}},
-		Spec:       specOf(deployment, machines),
+func NewReserve(namespace string, r Request) *autoscaling.Reserve {
+	reserve := &autoscaling.Reserve{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ReserveName(r.Pool), Labels: map[string]string{OwnLabel: "true"}},
+	}
+	r.fill(reserve)
+	return reserve
+}
+
+// fill has a Reserve ask for what is requested.
+func (r Request) fill(reserve *autoscaling.Reserve) {
+	reserve.Spec = specOf(r.Pool, r.Machines)
+	delete(reserve.Annotations, machine.DedicatedAnnotation)
+	if len(r.Dedicated) > 0 {
+		metav1.SetMetaDataAnnotation(&reserve.ObjectMeta, machine.DedicatedAnnotation, machine.DedicationsText(r.Dedicated))
 	}
 }
 
@@ -42,7 +53,16 @@ func specOf(deployment string, machines int) autoscaling.ReserveSpec {
 	return autoscaling.ReserveSpec{Pools: autoscaling.ReservePools{Names: []string{deployment}}, Replicas: int32(machines)}
 }
 
-// sameSpec reports whether a Reserve asks for that and nothing else.
-func sameSpec(s autoscaling.ReserveSpec, deployment string, machines int) bool {
-	return reflect.DeepEqual(s, specOf(deployment, machines))
+// isMet reports whether the Reserve asks for that and nothing else.
+func (r Request) isMet() bool {
+	return reflect.DeepEqual(r.Reserve.Spec, specOf(r.Pool, r.Machines)) && r.Reserve.Annotations[machine.DedicatedAnnotation] == machine.DedicationsText(r.Dedicated)
+}
+
+// dedications are the machines of a Reserve that are dedicated to owners.
+func dedications(r *autoscaling.Reserve) []machine.Dedication {
+	all, err := machine.ParseDedications(r.Annotations[machine.DedicatedAnnotation])
+	if err != nil {
+		return nil // it is written anew
+	}
+	return all
 }

@@ -32,6 +32,8 @@ type site struct {
 	capped bool
 	// current is how many machines are requested there now, and ready how many spare machines are ready, whoever asked for them.
 	current, ready int
+	// dedicated are those of current that are dedicated to owners.
+	dedicated []machine.Dedication
 	// blocked reports whether machines cannot be created there.
 	blocked bool
 	// size is how large a machine is, beside the largest of all sites.
@@ -42,18 +44,18 @@ type site struct {
 
 // sites are the MachineDeployments that can hold chunks (law 5), by name. Held is how many machines are requested of those about which
 // too little is known now.
-func (v *View) sites() (all []site, held map[string]int) {
-	held = map[string]int{}
+func (v *View) sites() (all []site, held map[string]holding) {
+	held = map[string]holding{}
 	asleep := !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
 	for _, p := range v.Pools {
 		d := p.Deployment
 		bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
 		drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
 		switch {
-		case d.DeletionTimestamp != nil || p.Taken || drained || asleep && workerPool(d) != "" || bounds == nil && err == nil:
+		case d.DeletionTimestamp != nil || p.Taken || drained || asleep && pool.WorkerPoolOf(d) != "" || bounds == nil && err == nil:
 		case err != nil || p.Node == nil:
 			if r := v.reserveOf(d.Name); r != nil {
-				held[d.Name] = int(max(0, r.Spec.Replicas))
+				held[d.Name] = holding{machines: int(max(0, r.Spec.Replicas)), dedicated: dedications(r)}
 			}
 		default:
 			all = append(all, v.site(p, int(bounds.Max)))
@@ -72,7 +74,7 @@ func (v *View) site(p Pool, limit int) site {
 	d := p.Deployment
 	s := site{Pool: p, room: max(0, limit-max(0, int(pool.Requested(d)))), ready: int(max(0, d.Status.ReadyExcessReplicas)), blocked: cannotBeMade(d)}
 	if r := v.reserveOf(d.Name); r != nil {
-		s.current = int(max(0, r.Spec.Replicas))
+		s.current, s.dedicated = int(max(0, r.Spec.Replicas)), dedications(r)
 		s.blocked = s.blocked || slices.ContainsFunc(r.Status.Pools, func(p autoscaling.ReservePoolStatus) bool { return p.Blocked })
 	}
 	s.daemons = v.daemonsOn(s.node(0))
@@ -89,11 +91,6 @@ func cannotBeMade(d *machine.MachineDeployment) bool {
 		}
 	}
 	return false
-}
-
-// workerPool is the Gardener worker pool of a MachineDeployment; empty if there is none.
-func workerPool(d *machine.MachineDeployment) string {
-	return cmp.Or(d.Labels[pool.WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[pool.WorkerPoolLabel])
 }
 
 // measure compares machines by CPU and memory.
@@ -122,7 +119,7 @@ func (s *site) node(i int) fit.Node {
 		n.Labels[corev1.LabelHostname] = n.Name
 	}
 	n.Labels[poolLabel(s.Deployment.Name)] = ""
-	if name := workerPool(s.Deployment); name != "" {
+	if name := pool.WorkerPoolOf(s.Deployment); name != "" {
 		n.Labels[poolLabel(name)] = ""
 	}
 	n.Spec.Taints = append(slices.DeleteFunc(slices.Clone(s.Node.Spec.Taints), pool.IsReserveTaint), corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})

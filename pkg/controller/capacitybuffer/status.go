@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // maxNames is how many names a message has at most.
@@ -23,6 +25,9 @@ const maxNames = 5
 // NewStatus is what a decision comes to. A condition keeps its time where its status does not change.
 func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 	s := v1beta1.CapacityBufferStatus{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), Conditions: slices.Clone(d.Buffer.Status.Conditions)}
+	if d.Problem != nil && d.Problem.unread && d.Chunks > 0 {
+		s.Replicas = ptr.To(int32(d.Chunks)) // as many as there were
+	}
 	if d.Problem == nil {
 		s.Replicas = ptr.To(int32(d.Chunks))
 		if d.Template != nil && d.Buffer.Spec.PodTemplateRef != nil {
@@ -50,21 +55,21 @@ func (d *Decision) attributes() *Problem {
 	if d.Problem != nil {
 		return d.Problem
 	}
-	return problem(reason.AttributesSetSuccessfully, "the buffer asks for %s", plural(d.Asked, "chunk"))
+	return problem(reason.AttributesSetSuccessfully, "the buffer asks for %s", plural.Of(d.Asked, "chunk"))
 }
 
 func (d *Decision) limited() *Problem {
 	if len(d.Quotas) == 0 {
 		return problem(reason.NotLimited, "ResourceQuotas leave room for all chunks")
 	}
-	return problem(reason.ResourceQuotasAllocated, "ResourceQuotas leave room for %d of %s: %s", d.Chunks, plural(d.Asked, "chunk"), list(d.Quotas))
+	return problem(reason.ResourceQuotasAllocated, "ResourceQuotas leave room for %d of %s: %s", d.Chunks, plural.Of(d.Asked, "chunk"), list(d.Quotas))
 }
 
 func (d *Decision) provisioning() *Problem {
 	if p := d.without(); p != nil {
 		return p
 	}
-	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural(d.Chunks, "chunk"), list(d.Pools))
+	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural.Of(d.Chunks, "chunk"), list(d.Pools))
 }
 
 // without is why there are no chunks, or not a place for each; nil if there is.
@@ -86,7 +91,7 @@ func (d *Decision) ready() *Problem {
 	if p := d.without(); p != nil {
 		return p
 	}
-	where := fmt.Sprintf("room for %d of %s is ready in %s", d.Ready, plural(d.Chunks, "chunk"), list(d.Pools))
+	where := fmt.Sprintf("room for %d of %s is ready in %s", d.Ready, plural.Of(d.Chunks, "chunk"), list(d.Pools))
 	if d.Ready >= d.Chunks {
 		return problem(reason.Complete, "%s", where)
 	}
@@ -94,26 +99,26 @@ func (d *Decision) ready() *Problem {
 }
 
 // lack is why some chunks have no place.
-func (r *round) lack(d *Decision, chunk *fit.Pod, target packing, checks *int) *Problem {
-	missing := fmt.Sprintf("there is no room for %d of %s", d.Chunks-d.Placed, plural(d.Chunks, "chunk"))
+func (c *class) lack(d *Decision, chunk *fit.Pod, checks *int) *Problem {
+	missing := fmt.Sprintf("there is no room for %d of %s", d.Chunks-d.Placed, plural.Of(d.Chunks, "chunk"))
 	named := d.Buffer.Annotations[v1beta1.PoolAnnotation]
 	switch {
-	case len(r.sites) == 0:
+	case len(c.sites) == 0:
 		return problem(reason.NoPools, "%s: no MachineDeployment has bounds with a maximum and machines whose size is known", missing)
-	case named != "" && !slices.ContainsFunc(r.sites, func(s site) bool { return s.Deployment.Name == named || workerPool(s.Deployment) == named }):
+	case named != "" && !slices.ContainsFunc(c.sites, func(s site) bool { return s.Deployment.Name == named || pool.WorkerPoolOf(s.Deployment) == named }):
 		return problem(reason.PoolNotFound, "%s: no MachineDeployment or worker pool with the name %.80q can hold chunks", missing, named)
 	case *checks <= 0:
 		return problem(reason.LimitReached, "%s: there are too many different chunks to tell why", missing)
 	}
 	*checks--
-	h := r.homes(chunk, target)
+	h := c.homes(chunk)
 	switch {
 	case len(h.all) == 0:
 		return problem(reason.DoesNotFit, "%s: a chunk fits no empty machine", missing)
 	case len(h.blocked) > 0:
 		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, list(h.blocked))
 	case len(h.capped) > 0:
-		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(r.sites)))
+		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(c.sites)))
 	case len(h.spare) > 0 && (chunk.Object.Spec.Affinity != nil || len(chunk.Object.Spec.TopologySpreadConstraints) > 0):
 		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, list(h.spare))
 	case len(h.spare) > 0:
@@ -126,12 +131,12 @@ func (r *round) lack(d *Decision, chunk *fit.Pod, target packing, checks *int) *
 // considered, and those that may have more machines than hold chunks.
 type homes struct{ all, blocked, capped, spare []string }
 
-func (r *round) homes(chunk *fit.Pod, target packing) (h homes) {
-	for i, s := range r.sites {
+func (c *class) homes(chunk *fit.Pod) (h homes) {
+	for i, s := range c.sites {
 		if !s.holds(chunk) {
 			continue
 		}
-		name, full := s.Deployment.Name, target.machines[i] >= s.room
+		name, full := s.Deployment.Name, c.target.machines[i] >= s.room
 		h.all = append(h.all, name)
 		switch {
 		case s.blocked:
@@ -158,11 +163,4 @@ func list(names []string) string {
 		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNames)
 	}
 	return strings.Join(names, ", ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

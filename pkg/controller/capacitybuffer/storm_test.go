@@ -10,14 +10,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
@@ -72,6 +75,36 @@ var _ = Describe("The controller", func() {
 		},
 		Entry("control", func(c *cluster) *sim.Server { return c.Control }),
 		Entry("target", func(c *cluster) *sim.Server { return c.Target }),
+	)
+
+	DescribeTable("says which right is missing, keeps what is requested, and goes on when it is granted",
+		func(kind, ofOther string) {
+			storm.Bubble(suite, func() {
+				c := newCluster(sim.Options{Seed: 1})
+				defer c.End()
+				c.pool("a", 9)
+				c.deploy("web", 10)
+				c.create(percent("web", "web", 20))
+				process := c.Start("buffers", controller)
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				c.Target.Trouble(kind, sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "buffers")
+				process.CrashFor(time.Second)
+				c.create(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}, Spec: v1beta1.CapacityBufferSpec{
+					ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), PodTemplateRef: &v1beta1.LocalObjectRef{Name: "gone"}, Replicas: ptr.To[int32](1)}})
+				time.Sleep(time.Minute)
+				Expect(c.requested()).To(Equal("a=1"))
+				attributes := meta.FindStatusCondition(c.buffer("web").Status.Conditions, v1beta1.ConditionReadyForProvisioning)
+				Expect(attributes.Reason).To(Equal(reason.RightMissing))
+				Expect(attributes.Message).To(ContainSubstring("resources: [" + kind + "]"))
+				Expect(meta.FindStatusCondition(c.buffer("other").Status.Conditions, v1beta1.ConditionReadyForProvisioning).Reason).To(Equal(ofOther))
+				c.Target.Trouble(kind, sim.Trouble{}, "buffers")
+				time.Sleep(access.RetryEvery)
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				Expect(standing(c.buffer("web"))).To(Equal("2 " + complete))
+			})
+		},
+		Entry("to read the workload", "deployments", reason.PodTemplateNotFound),
+		Entry("to read ResourceQuotas, which all need", "resourcequotas", reason.RightMissing),
 	)
 
 	It("leaves buffers of other strategies alone, and takes over one that becomes its own", func() {

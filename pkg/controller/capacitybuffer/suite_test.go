@@ -175,7 +175,7 @@ func after(v View, out ...string) View {
 	for _, r := range p.Requests {
 		next.Reserves = slices.DeleteFunc(next.Reserves, func(o *autoscaling.Reserve) bool { return r.Reserve == o })
 		if r.Machines > 0 {
-			next.Reserves = append(next.Reserves, NewReserve(ns, r.Pool, r.Machines))
+			next.Reserves = append(next.Reserves, NewReserve(ns, r))
 		}
 	}
 	for _, b := range v.Buffers {

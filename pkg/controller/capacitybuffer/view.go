@@ -32,6 +32,11 @@ type Buffer struct {
 	// Template is what podTemplateRef names, and Workload what scalableRef names; nil where that does not exist.
 	Template *corev1.PodTemplate
 	Workload *Workload
+	// Scale is what the scale subresource says of a workload of another kind, and Newest the newest of its pods; nil if there is none.
+	Scale  *Scale
+	Newest *corev1.Pod
+	// Lacks is a right that is missing to read what the buffer needs; empty if none is.
+	Lacks string
 }
 
 // Workload is what is read of a Deployment, or of another kind that runs pods of one shape.
@@ -45,7 +50,8 @@ type Pool struct {
 	Deployment *machine.MachineDeployment
 	// Node is what the Node of a new machine would look like; nil if that is not known.
 	Node *corev1.Node
-	// Taken reports whether somebody else's Reserve has the name of the one for this MachineDeployment.
+	// Taken reports whether the name of the Reserve for this MachineDeployment belongs to a Reserve that
+	// this controller has not created.
 	Taken bool
 }
 
@@ -64,6 +70,8 @@ type Request struct {
 	// Pool is the MachineDeployment, and Machines how many spare machines to keep there. With 0, the Reserve is deleted.
 	Pool     string
 	Machines int
+	// Dedicated are those of them that are dedicated to owners.
+	Dedicated []machine.Dedication
 	// Reserve is what there is; nil if there is none.
 	Reserve *autoscaling.Reserve
 }
@@ -85,6 +93,8 @@ type Decision struct {
 	// Asked is how many chunks the buffer asks for, and Chunks what quotas leave of them. Quotas are those that limit it.
 	Asked, Chunks int
 	Quotas        []string
+	// Owner is whose pods alone may use its machines; empty if all may.
+	Owner machine.Owner
 	// Placed is how many chunks have a place on machines that are requested, and Ready on machines that are ready.
 	Placed, Ready int
 	// Pools are the MachineDeployments that hold chunks of it.
@@ -94,4 +104,8 @@ type Decision struct {
 }
 
 // Problem is a reason of a condition, with a message.
-type Problem struct{ Reason, Message string }
+type Problem struct {
+	Reason, Message string
+	// unread reports whether something could not be read, and may be as it was.
+	unread bool
+}

@@ -9,9 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -21,22 +18,8 @@ import (
 // maxLimits is how many resources limits of a buffer can name. More are kept as none.
 const maxLimits = 64
 
-// NewShapes returns informers of what buffers refer to, and of ResourceQuotas. They keep only what this package reads, of each object a
-// bounded amount.
-func NewShapes(client kubernetes.Interface) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(strip))
-}
-
-// workloads are their informers by kind.
-func workloads(f informers.SharedInformerFactory) map[string]cache.SharedIndexInformer {
-	return map[string]cache.SharedIndexInformer{
-		"Deployment":            f.Apps().V1().Deployments().Informer(),
-		"ReplicaSet":            f.Apps().V1().ReplicaSets().Informer(),
-		"StatefulSet":           f.Apps().V1().StatefulSets().Informer(),
-		"ReplicationController": f.Core().V1().ReplicationControllers().Informer(),
-		"Job":                   f.Batch().V1().Jobs().Informer(),
-	}
-}
+// maxAnnotation is how many bytes of an annotation are kept.
+const maxAnnotation = 1024
 
 // workload is what the cache keeps of a workload. Its template is nil if it has none, or has ended.
 type workload struct {
@@ -115,8 +98,10 @@ func slimBuffer(b *v1beta1.CapacityBuffer) *v1beta1.CapacityBuffer {
 		return slim
 	}
 	slim.CreationTimestamp, slim.Generation, slim.Spec, slim.Status = b.CreationTimestamp, b.Generation, b.Spec, b.Status
-	if name, named := b.Annotations[v1beta1.PoolAnnotation]; named {
-		slim.Annotations = map[string]string{v1beta1.PoolAnnotation: name[:min(len(name), maxName)]}
+	for _, key := range []string{v1beta1.PoolAnnotation, v1beta1.DedicatedAnnotation} {
+		if text, set := b.Annotations[key]; set {
+			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, text[:min(len(text), maxAnnotation)])
+		}
 	}
 	if len(slim.Spec.Limits) > maxLimits {
 		slim.Spec.Limits = v1beta1.ResourceList{}

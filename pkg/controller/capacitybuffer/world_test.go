@@ -48,6 +48,8 @@ var (
 var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
 	{Group: autoscaling.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true},
 	{Group: v1beta1.GroupName, Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true, Generation: true},
+	{Group: "example.com", Version: "v1", Name: "rollouts", Kind: "Rollout", Namespaced: true, Status: true, Generation: true,
+		Scale: &sim.Scale{SpecReplicas: "spec.replicas", StatusReplicas: "status.replicas", Selector: "status.selector"}},
 })
 
 // clients are those of a process, and whether the clusters answer.
@@ -111,11 +113,15 @@ func controller(ctx context.Context, config *rest.Config) error {
 	machines, nodes := stores.New(c.ours, ns), target.New(c.core, nil)
 	buffers := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithTransform(StripBuffer))
 	control := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithNamespace(ns))
-	shapes := NewShapes(c.core)
+	shapes := NewShapes(c.core, nil)
+	scales, err := NewScaleReader(storm.Target(config), kubernetes.NewForConfigOrDie(storm.Target(config)))
+	if err != nil {
+		return err
+	}
 	it, err := New(Clients{Buffers: c.ours.CapacityBufferV1beta1(), Reserves: c.ours.AutoscalingV1alpha1()},
 		Informers{Buffers: buffers.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes, Shapes: shapes},
-		Options{Namespace: ns, Control: c.control, Target: c.target})
+		Options{Namespace: ns, Scales: scales, Control: c.control, Target: c.target})
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (p Plan) clustersWhere(which func(*ClusterPlan) bool) []string {
 	return names
 }
 
-// listed joins the first names, and says how many more there are, so that messages stay short.
+// listed joins the first names and counts the others, which keeps messages short.
 func listed(names []string) string {
 	const most = 10
 	if len(names) <= most {

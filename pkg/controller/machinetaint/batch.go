@@ -23,6 +23,10 @@ type batch struct {
 	results chan result
 	slots   chan struct{}
 	pending int
+	// retirements start after all other writes of a plan that also releases machines, and only if
+	// these succeed and replicas stay: workload gets its machine before it gives one up.
+	retirements []func()
+	retireLast  bool
 }
 
 // result is the end of one write. change is that of a Machine, and zero if only a Node was written.
@@ -47,11 +51,17 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 		select {
 		case r := <-w.results:
 			w.pending--
-			if errs = append(errs, r.err); r.err == nil {
+			if r.err != nil {
+				errs, w.retirements = append(errs, r.err), nil
+			} else {
 				moved = append(moved, r.change)
 			}
 		case <-raised:
+			w.retirements = nil
 			w.releaseMore(ctx)
+		}
+		if w.pending == 0 {
+			w.retire()
 		}
 	}
 	c.announceMoves(v.Deployment, moved)
@@ -61,6 +71,7 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 // writeAll starts the writes of a plan to machines.
 func (w *batch) writeAll(ctx context.Context, v View, p Plan) {
 	nodes := nodesOf(p)
+	w.retireLast = p.releasesMachines()
 	for _, change := range p.Machines {
 		n, both := nodes[change.Name]
 		delete(nodes, change.Name)
@@ -102,7 +113,20 @@ func (w *batch) releaseMore(ctx context.Context) {
 func (w *batch) startMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
 	w.written[change.Name] = changedMachine(v.machineByName(change.Name), change, v)
 	w.frees = w.frees || change.Mark == Free
-	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
+	start := func() { w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) }) }
+	if change.Mark == Hold && w.retireLast {
+		w.retirements = append(w.retirements, start)
+		return
+	}
+	start()
+}
+
+// retire starts the retirements that wait for other writes.
+func (w *batch) retire() {
+	for _, start := range w.retirements {
+		start()
+	}
+	w.retirements = nil
 }
 
 // start runs a write concurrently with others, at most maxParallel at the same time.

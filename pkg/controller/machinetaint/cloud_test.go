@@ -41,6 +41,8 @@ type cloud struct {
 	out, bare bool
 	// sick names machines whose Node is not ready.
 	sick map[string]bool
+	// late names machines that do not boot for now.
+	late map[string]bool
 	// lost names machines whose Node a restore has left out: they do not recover.
 	lost map[string]bool
 	// drain is how long a machine takes to go.
@@ -201,8 +203,11 @@ func (c *cloud) boot(ctx context.Context, m *mcmapi.Machine) error {
 		return c.report(ctx, m, mcmapi.MachineRunning, mcmapi.MachineStateSuccessful, "")
 	}
 	c.mu.Lock()
-	bare := c.bare
+	bare, late := c.bare, c.late[m.Name]
 	c.mu.Unlock()
+	if late {
+		return nil
+	}
 	node := fixture.Node(m.Name)
 	if !bare {
 		var noted mcmapi.NodeTemplateSpec

@@ -22,12 +22,14 @@ func (c *Controller) ReserveMark(b view.Creation) *v1alpha1.Reserve {
 		return nil
 	}
 	now := c.clock.Now()
-	var machines []reserve.Machine
 	s := pool.Outline(d, &c.source.Source, now)
+	v, claims := reserve.View{Replicas: workload, Dedicated: pool.Dedications(d, workload)}, pool.ClaimsOf(d)
 	for _, m := range s.Machines {
-		machines = append(machines, reserve.MachineOf(m))
+		one := reserve.MachineOf(m)
+		one.Claimed = claims.Has(one.Name, workload)
+		v.Machines = append(v.Machines, one)
 	}
-	if reserve.ServesOnCreation(machines, inFlight(b, s.Machines), workload) {
+	if reserve.ServesOnCreation(v, inFlight(b, s.Machines)) {
 		return nil
 	}
 	mark := c.settings.newMark(now)
@@ -60,19 +62,23 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	if d == nil {
 		return nil
 	}
-	s := pool.Outline(d, &c.source.Source, c.clock.Now())
-	n := countForCreation(s.Machines)
-	n.staying += inFlight(b, s.Machines)
 	c.mu.Lock()
 	workload, visible := c.memories[key].workload(d), c.memories[key].visible(d)
 	_, reduced := c.reductionOf(key, visible)
 	excess := c.memories[key].applied(d).Excess > 0 || reduced
 	c.mu.Unlock()
+	limit := maxOf(d)
+	if !excess && limit == pool.Unbounded {
+		return nil
+	}
+	s := pool.Outline(d, &c.source.Source, c.clock.Now())
+	n := countForCreation(s.Machines)
+	n.staying += inFlight(b, s.Machines)
 	if seen := c.laterSeen(key, d); seen != nil {
 		visible = int(seen.Spec.Replicas)
 	}
 	enough := excess && n.staying >= visible
-	full := (excess || n.leavingReserve > 0) && n.fill(workload, maxOf(d))
+	full := (excess || n.leavingReserve > 0) && n.fill(workload, limit)
 	if !enough && !full || pool.Spread(s.Sets, n.bySet) {
 		return nil
 	}

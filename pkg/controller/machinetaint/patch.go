@@ -41,6 +41,9 @@ func changedMachine(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
 	if change.Priority != 0 {
 		after = withAnnotation(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))
 	}
+	if change.Owner != nil {
+		after = withAnnotation(after, v1alpha1.DedicatedAnnotation, string(*change.Owner))
+	}
 	if change.State != nil {
 		after = withAnnotation(after, v1alpha1.ReserveStateAnnotation, *change.State)
 	}

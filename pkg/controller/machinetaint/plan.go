@@ -80,6 +80,8 @@ type MachineChange struct {
 	Priority int
 	// State is its new state, nil to leave it; see [v1alpha1.ReserveStateAnnotation].
 	State *string
+	// Owner is whom it is dedicated to from now on, nil to leave that.
+	Owner *v1alpha1.Owner
 	Why   reserve.Why
 }
 
@@ -134,7 +136,7 @@ func hasNoReserve(v View, w desired) bool {
 	if v.Memory.applied(d).Excess > 0 {
 		return false
 	}
-	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, v1alpha1.ReturnedAnnotation} {
+	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, v1alpha1.ReturnedAnnotation, v1alpha1.ClaimedAnnotation} {
 		if _, there := d.Annotations[key]; there {
 			return false
 		}
@@ -163,9 +165,12 @@ func ruleView(v View, w desired) reserve.View {
 		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
-	returned := returned(d)
+	view.Dedicated = pool.Dedications(d, view.Replicas)
+	returned, claims := returned(d), pool.ClaimsOf(d)
 	for _, m := range v.Machines {
-		view.Machines = append(view.Machines, m.ruleMachine(returned))
+		one := m.ruleMachine(returned)
+		one.Claimed = claims.Has(one.Name, view.Replicas)
+		view.Machines = append(view.Machines, one)
 	}
 	return view
 }
@@ -198,6 +203,9 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	for _, p := range rule.Priorities {
 		of(p.Name).Priority = p.Priority
 	}
+	for _, o := range rule.Owners {
+		of(o.Name).Owner = &o.Owner
+	}
 	all := make([]MachineChange, 0, len(changes))
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		all = append(all, *changes[name])
@@ -227,7 +235,17 @@ func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule
 	put(v1alpha1.ReturnedAnnotation, returnedText(v, rule.Returned))
 	put(v1alpha1.WantedExcessAnnotation, countText(w.recorded))
 	put(v1alpha1.ExcessOwnersAnnotation, v1alpha1.ExcessOwnersText(w.owners))
+	if !claimsHold(v) {
+		put(v1alpha1.ClaimedAnnotation, "")
+	}
 	return c
+}
+
+// claimsHold reports whether a machine in reserve is claimed. Otherwise, the record of claims has served
+// its purpose, or is void because replicas have been lowered since.
+func claimsHold(v View) bool {
+	claims, workload := pool.ClaimsOf(v.Deployment), v.Memory.workload(v.Deployment)
+	return slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Reserve() && claims.Has(m.Object.Name, workload) })
 }
 
 // returnedText names the machines for which R was restored, as long as they exist.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -81,6 +82,47 @@ func (c *cluster) annotate(machines []string, key string, value any) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 }
+
+var _ = Describe("A machine that boots for workload", func() {
+	It("enters the reserve only after the machine that serves in its place has left it (I2)", func() {
+		story(func(c *cluster) {
+			c.want(0)
+			c.settle()
+			before, _ := c.names()
+			c.scale(4)
+			time.Sleep(3 * time.Second)
+			serving, _ := c.names()
+			booting := slices.DeleteFunc(serving, func(name string) bool { return slices.Contains(before, name) })
+			Expect(booting).To(HaveLen(1))
+			c.cloud.set(func() { c.cloud.late = map[string]bool{booting[0]: true} })
+			var refused atomic.Int32
+			c.Admit(func(a sim.Admission) error {
+				if a.Resource == "machines" && !slices.Contains(serving, a.Object.GetName()) && a.Object.GetAnnotations()[api.ReserveAnnotation] == "" && refused.Add(1) < 5 {
+					return apierrors.NewServiceUnavailable("an admission webhook is down")
+				}
+				return nil
+			})
+			marked, most := map[string]bool{}, 0
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machines" {
+					annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
+					delete(marked, w.Name)
+					if annotations[api.ReserveAnnotation] != "" {
+						marked[w.Name] = true
+					}
+					most = max(most, len(marked))
+				}
+				return nil
+			})
+			c.want(1)
+			c.settle()
+			Expect(refused.Load()).To(BeNumerically(">=", 5))
+			_, reserve := c.names()
+			Expect(reserve).To(Equal(booting))
+			Expect(most).To(Equal(1), "machines in reserve at once")
+		})
+	})
+})
 
 var _ = Describe("A machine that pods run on", func() {
 	DescribeTable("is not deleted by a request that was made while it was in reserve (I3)", func(ctx SpecContext, excess int, end string) {

@@ -3,11 +3,14 @@
 package machinetaint_test
 
 import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -56,3 +59,20 @@ var _ = Describe("What a Reserve requests", func() {
 		Expect(machinetaint.NewPlan(v).Idle).To(BeTrue())
 	})
 })
+
+var _ = DescribeTable("Claims of dedicated machines are removed",
+	func(claimed string, kept bool) {
+		v := requesting(-1, "1:9", "shop=1")
+		v.Deployment.Annotations[api.ClaimedAnnotation] = claimed
+		v.Machines = []machinetaint.Machine{{Machine: pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
+			m.Annotations = map[string]string{api.ReserveAnnotation: api.Reserve{}.String()}
+		})}}}
+		text, changed := machinetaint.NewPlan(v).Deployment.Annotations[api.ClaimedAnnotation]
+		Expect(text).To(BeEmpty())
+		Expect(changed).To(Equal(!kept))
+	},
+	Entry("not while the machine is in reserve", "3:m", true),
+	Entry("when it has left", "3:other", false),
+	Entry("when replicas are lower", "4:m", false),
+	Entry("when they cannot be read", "?", false),
+)

@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // schedule binds pods that wait, the oldest first, to the node that has most left, and says so where there is none.
@@ -34,16 +35,15 @@ func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface, _ ver
 	for _, n := range nodes.Items {
 		free[n.Name] = n.Status.Allocatable.Cpu().MilliValue()
 	}
-	for _, p := range pods.Items {
-		if p.Spec.NodeName != "" {
-			free[p.Spec.NodeName] -= wants(p)
-		}
+	for _, p := range pods.Items { // the scheduler keeps room for those that are nominated
+		free[cmp.Or(p.Spec.NodeName, p.Status.NominatedNodeName)] -= wants(p)
 	}
 	slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for _, p := range pods.Items {
 		if p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 {
 			continue
 		}
+		free[p.Status.NominatedNodeName] += wants(p)
 		if best := place(p, nodes.Items, free); best != "" {
 			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: best}}
 			if core.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}) == nil {
@@ -51,6 +51,7 @@ func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface, _ ver
 			}
 			continue
 		}
+		free[p.Status.NominatedNodeName] -= wants(p)
 		if len(p.Status.Conditions) == 0 {
 			p.Status.Phase = corev1.PodPending
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
@@ -71,7 +72,11 @@ func place(p corev1.Pod, nodes []corev1.Node, free map[string]int64) string {
 		})
 		selected := p.Spec.NodeSelector[zone] == "" || p.Spec.NodeSelector[zone] == n.Labels[zone]
 		picky := p.Labels["app"] == "picky" // by a rule of the scheduler's that nobody knows
-		if !tainted && selected && !picky && free[n.Name] >= wants(p) && (best == "" || free[n.Name] > free[best]) {
+		fits := !tainted && selected && !picky && free[n.Name] >= wants(p)
+		switch {
+		case fits && n.Name == p.Status.NominatedNodeName:
+			return n.Name
+		case fits && (best == "" || free[n.Name] > free[best]):
 			best = n.Name
 		}
 	}
@@ -140,8 +145,13 @@ func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours v
 			wanted--
 		}
 	}
+	kept := keptMachines(d, machines)
+	claims := pool.ClaimsOf(&d)
+	slices.SortStableFunc(machines, func(a, b mcm.Machine) int {
+		return cmp.Compare(slices.Index(claims.Machines, b.Name), slices.Index(claims.Machines, a.Name))
+	})
 	for _, m := range machines {
-		if wanted <= 0 || !inReserve(m) || m.Status.CurrentStatus.Phase != mcm.MachineRunning {
+		if wanted <= 0 || !inReserve(m) || kept[m.Name] || m.Status.CurrentStatus.Phase != mcm.MachineRunning {
 			continue
 		}
 		n, err := core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
@@ -158,6 +168,20 @@ func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours v
 		}
 		wanted--
 	}
+}
+
+// keptMachines are dedicated and not claimed, by name.
+func keptMachines(d v1alpha1.MachineDeployment, machines []mcm.Machine) map[string]bool {
+	r, claims := int(pool.Requested(&d)), pool.ClaimsOf(&d)
+	var all []reserve.Machine
+	for _, m := range machines {
+		all = append(all, reserve.Machine{Name: m.Name, Phase: m.Status.CurrentStatus.Phase, Reserve: inReserve(m), Created: m.CreationTimestamp.Time, Priority: reserve.PriorityServing})
+	}
+	kept := map[string]bool{}
+	for i, owner := range reserve.Dedicate(all, pool.Dedications(&d, r)) {
+		kept[all[i].Name] = owner != "" && !claims.Has(all[i].Name, r)
+	}
+	return kept
 }
 
 func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alpha1.MachineDeployment, there int) {

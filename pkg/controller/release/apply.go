@@ -22,7 +22,11 @@ import (
 func (c *Controller) applyRaises(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, r := range p.Raises {
-		errs = append(errs, c.raiseReplicas(ctx, r))
+		err := c.nominate(ctx, r)
+		if err == nil {
+			err = c.raiseReplicas(ctx, r)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

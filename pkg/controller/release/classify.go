@@ -31,9 +31,19 @@ const (
 	leaving
 )
 
+// group is machines of a pool that may be released, in the order in which they are.
+type group struct {
+	fit.Group
+	pool Pool
+	// owner is who they are dedicated to; empty if they are for all pods.
+	owner v1alpha1.Owner
+}
+
 type nodeRole struct {
 	kind    role
 	machine string
+	// kept reports whether it is dedicated to an owner.
+	kept bool
 }
 
 // classify determines the role of each machine of a pool, and which machines may be released in
@@ -42,7 +52,7 @@ type nodeRole struct {
 func (r *round) classify(p Pool) {
 	due := reserve.ReleaseOrder(p.Reserve, p.Replicas)
 	next := reserve.ReleaseOrder(p.Reserve, max(p.Max, p.Replicas))
-	group := fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}
+	shared := group{pool: p, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
 	ready := r.readyNodeNames()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
 	byName := map[string]reserve.Machine{}
@@ -76,9 +86,20 @@ func (r *round) classify(p Pool) {
 		if !usable(m) {
 			break // those after it come only when it has come
 		}
-		group.Nodes = append(group.Nodes, p.NodeOf[name])
+		shared.Nodes = append(shared.Nodes, p.NodeOf[name])
 	}
-	r.groups = append(r.groups, group)
+	r.groups = append(r.groups, shared)
+	for owner, names := range reserve.DedicatedOrder(p.Reserve) {
+		kept := group{pool: p, owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
+		for _, name := range names {
+			if usable(byName[name]) {
+				node := p.NodeOf[name]
+				kept.Nodes = append(kept.Nodes, node)
+				r.roles[node] = nodeRole{kind: spare, machine: name, kept: true}
+			}
+		}
+		r.groups = append(r.groups, kept)
+	}
 	r.addOwedMachines(p, owed)
 }
 

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -52,6 +54,8 @@ type Options struct {
 	// Raised is called with each MachineDeployment whose replicas were raised, as it is after that;
 	// optional.
 	Raised func(*v1alpha1.MachineDeployment)
+	// Pods writes nominations for dedicated machines; nil writes none.
+	Pods corev1client.PodsGetter
 	// Control and Target report whether the two clusters answer. If nil, they are assumed to
 	// answer.
 	Control, Target *reachability.Cluster
@@ -78,6 +82,9 @@ type Controller struct {
 	settings Settings
 	raised   func(*v1alpha1.MachineDeployment)
 	metrics  *metrics
+	pods     corev1client.PodsGetter
+	// forbidden is done once the right to nominate is missing.
+	forbidden sync.Once
 
 	control, target *reachability.Cluster
 
@@ -90,12 +97,11 @@ type Controller struct {
 	// last decision; nil if there are none.
 	tried atomic.Pointer[shapes]
 
-	// took is the duration of the last decision in nanoseconds. The next one waits as long, so that
-	// half of the time is left for others.
-	took atomic.Int64
-
 	// Only the worker uses the rest.
 	memory Memory
+	// rested is when the next decision may begin: as long after the last one as that took, so that
+	// half of the time is left for others.
+	rested time.Time
 	// latest contains MachineDeployments as the API server returned them, so that nothing is raised
 	// twice and no decision waits for the store.
 	latest *written.Cache[*v1alpha1.MachineDeployment]
@@ -113,7 +119,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		o.Raised = func(*v1alpha1.MachineDeployment) {}
 	}
 	c := &Controller{
-		raised: o.Raised, client: client, recorder: recorder, clock: o.Clock, settings: o.Settings,
+		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
 		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target,
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
@@ -138,9 +144,12 @@ func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 // sync decides, and decides again at once if a MachineDeployment has changed meanwhile, so that
 // pods do not wait for that. It decides nothing while a cluster does not answer.
 func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	if rest := c.rested.Sub(c.clock.Now()); rest > 0 {
+		return rest, nil
+	}
 	if !c.podsWait() {
 		c.forgetPods()
-		return 0, nil
+		return c.nominationsAgain(), nil
 	}
 	if err := c.clusterError(); err != nil {
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
@@ -148,9 +157,18 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	}
 	for attempt := 1; ; attempt++ {
 		if err := c.decide(ctx); !outdated(err) || attempt == maxAttempts {
-			return 0, err
+			return c.nominationsAgain(), err
 		}
 	}
+}
+
+// nominationsAgain is when to look again for nominations that mean nothing any more: no event of the
+// pod tells.
+func (c *Controller) nominationsAgain() time.Duration {
+	if len(c.nominatedPods()) == 0 {
+		return 0
+	}
+	return c.settings.Patience
 }
 
 // clusterError returns which cluster may have changed since it was last read, nil if none.
@@ -161,7 +179,6 @@ func (c *Controller) clusterError() error {
 // forgetPods forgets what was known of waiting pods.
 func (c *Controller) forgetPods() {
 	c.tried.Store(nil)
-	c.took.Store(0)
 	c.memory = nil
 	c.metrics.decided(Plan{}, 0)
 }
@@ -177,7 +194,7 @@ func (c *Controller) decide(ctx context.Context) error {
 	}
 	c.memory = p.Memory
 	took := c.clock.Since(begun)
-	c.took.Store(int64(min(took, MaxPause)))
+	c.rested = c.clock.Now().Add(min(took, MaxPause))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
 	return c.applyRaises(ctx, p)

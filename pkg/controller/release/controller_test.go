@@ -11,11 +11,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -38,6 +40,27 @@ func (c *cluster) tries() func() int {
 		c.set(func() { all = n })
 		return all
 	}
+}
+
+// slow is the clock of a machine on which a decision takes long.
+type slow struct{ clock.RealClock }
+
+func (s slow) Since(t time.Time) time.Duration {
+	time.Sleep(100 * time.Millisecond)
+	return s.RealClock.Since(t)
+}
+
+// decisions returns how many decisions there have been, and how many seconds they took.
+func decisions(registry *prometheus.Registry) (count, sum float64) {
+	GinkgoHelper()
+	families, err := registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, f := range families {
+		if h := f.GetMetric()[0].GetHistogram(); h != nil {
+			return float64(h.GetSampleCount()), h.GetSampleSum()
+		}
+	}
+	return 0, 0
 }
 
 var _ = Describe("The controller", func() {
@@ -128,6 +151,26 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=3"))
 			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("leaves half of the time to others where decisions take long, however many pods change meanwhile", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 0, "1:10")
+			registry, options := prometheus.NewPedanticRegistry(), usual
+			options.Clock, options.Registerer = slow{clock.RealClock{}}, registry
+			c.Start("release", controller(options))
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			begun, count, sum := time.Now(), 0.0, 0.0
+			count, sum = decisions(registry)
+			for i := range 100 {
+				c.create(fresh(1, fmt.Sprintf("q%d", i), 1000)...)
+				time.Sleep(70 * time.Millisecond)
+			}
+			number, took := decisions(registry)
+			Expect(number - count).To(BeNumerically(">", 10))
+			Expect(took-sum).To(BeNumerically("<=", time.Since(begun).Seconds()/2+0.2), "of %v", time.Since(begun))
 		})
 	})
 

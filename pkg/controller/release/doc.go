@@ -5,7 +5,7 @@
 //
 //	waiting pods -----+
 //	their ReplicaSets +
-//	running pods -----+-> View -> NewPlan -> replicas of MachineDeployments, events
+//	running pods -----+-> View -> NewPlan -> replicas of MachineDeployments, nominations, events
 //	Nodes, volumes ---+      (reserve.NewPlan decides which machine is next, fit.Pack how many are needed)
 //	MachineDeployments, Machines
 //
@@ -17,10 +17,11 @@
 // cluster.
 //
 // Writes: spec.replicas of MachineDeployments with bounds, together with the annotation
-// applied-replicas if that is set; events.
+// applied-replicas if that is set, and claimed if machines are dedicated; status.nominatedNodeName of
+// pods that dedicated machines are claimed for; events.
 //
 // Never: a MachineDeployment without bounds, because no autoscaler would lower its replicas again;
-// replicas above max; any field of a pod, a Node or a Machine.
+// replicas above max; any other field of a pod; a Node or a Machine.
 //
 // Laws:
 //
@@ -43,4 +44,9 @@
 //  7. The cost of one decision is bounded, however many pods wait: see bounds.go. What exceeds the
 //     bounds is left to the autoscaler, and counted.
 //  8. Nothing is decided while a cluster does not answer.
+//  9. A dedicated machine is claimed for a pod of its owner, and for no other pod. Such pods use
+//     these machines first, then those that are for all pods. Other pods leave as much room below
+//     max as machines are dedicated. The pods that a dedicated machine is claimed for are nominated
+//     for its Node before it opens. A nomination for a Node that is gone, or in reserve, does not
+//     count.
 package release

@@ -18,8 +18,9 @@ import (
 
 // podsWait reports whether the scheduler has failed to find a node for a pod.
 func (c *Controller) podsWait() bool {
-	return slices.ContainsFunc(stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting), func(p *corev1.Pod) bool {
-		_, tried := c.settings.evaluate(p)
+	waiting := stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting)
+	return slices.ContainsFunc(slices.Concat(waiting, c.nominatedPods()), func(p *corev1.Pod) bool {
+		_, tried := c.settings.evaluate(c.withoutVoid(p))
 		return tried
 	})
 }
@@ -48,6 +49,7 @@ func (c *Controller) observe(now time.Time) View {
 func (c *Controller) assignPods(all []*corev1.Pod) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
 	running = map[string][]*fit.Pod{}
 	for _, pod := range all {
+		pod = c.withoutVoid(pod)
 		switch node, lives := assignedNode(pod); {
 		case !lives:
 		case node != "":

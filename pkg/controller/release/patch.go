@@ -56,6 +56,9 @@ func (r Raise) jsonPatch(stored any) []byte {
 			operations = append(operations, operation{"remove", key, nil})
 		}
 	}
+	if len(r.Claimed) > 0 {
+		operations = append(operations, operation{"add", annotationPath(v1alpha1.ClaimedAnnotation), r.claims().String()})
+	}
 	raw, err := json.Marshal(operations)
 	if err != nil {
 		panic(fmt.Sprintf("encode a patch: %v", err)) // texts and numbers always encode
@@ -75,6 +78,11 @@ func (r Raise) changedFields() *v1alpha1.MachineDeployment {
 	}
 	pool.Release(d, int32(r.By))
 	return d
+}
+
+// claims are those after the raise.
+func (r Raise) claims() v1alpha1.Claims {
+	return v1alpha1.Claims{Replicas: int(pool.Workload(r.changedFields(), r.changedFields().Spec.Replicas)), Machines: slices.Concat(r.Pool.Claimed, r.Claimed)}
 }
 
 // annotationPath returns the JSON pointer of an annotation.

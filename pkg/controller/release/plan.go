@@ -48,17 +48,21 @@ type Plan struct {
 // Raise is one write.
 type Raise struct {
 	Pool Pool
-	// By is the number of machines, and Machines are those that will be released.
+	// By is the number of machines, and Machines are those that will be released. Claimed are those
+	// of them that are dedicated to an owner of pods that wait.
 	By       int
 	Machines []string
+	Claimed  []string
 	// For are the pods, and Uncreated is how many others there will be.
 	For       []string
 	Uncreated int
+	// Nominations are the pods for which dedicated machines are claimed.
+	Nominations []Nomination
 }
 
 // NewPlan decides how many machines each pool releases.
 func NewPlan(v View) Plan {
-	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: map[string]nodeRole{}}
+	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: map[string]nodeRole{}, raises: map[string]*Raise{}, opened: map[string]*Raise{}}
 	demand := r.demand()
 	if r.podCount = countPods(demand); r.podCount == 0 {
 		return r.plan
@@ -67,7 +71,7 @@ func NewPlan(v View) Plan {
 		r.classify(p)
 	}
 	r.buildNodes()
-	r.decide(fit.Pack(fit.NewRoom(r.nodes), demand, r.groups))
+	r.pack(demand)
 	return r.plan
 }
 
@@ -82,7 +86,9 @@ type round struct {
 	// samples represent machines that are owed and have no Node yet.
 	samples []Node
 	nodes   []fit.Node
-	groups  []fit.Group
+	groups  []group
+	// raises are those that are decided, by pool, and opened those that release a node.
+	raises, opened map[string]*Raise
 	// readyNodes is set on first use.
 	readyNodes map[string]bool
 }
@@ -139,54 +145,6 @@ func (r *round) isDoubtful(p *fit.Pod) bool {
 	return true
 }
 
-// decide turns a packing into raises, and decides the outcome of each pod.
-func (r *round) decide(packing fit.Packing) {
-	raises := make([]Raise, len(r.groups))
-	opened := map[string]int{}
-	for g, n := range packing.Opened {
-		raises[g].By = n
-		for _, node := range r.groups[g].Nodes[:n] {
-			raises[g].Machines = append(raises[g].Machines, r.roles[node].machine)
-			opened[node] = g
-		}
-	}
-	for node, n := range packing.Uncreated {
-		if g, released := opened[node]; released {
-			raises[g].Uncreated += n
-		}
-	}
-	for _, place := range packing.Places {
-		name := place.Pod.Name()
-		g, released := opened[place.Node]
-		switch where, known := r.roles[place.Node]; {
-		case released:
-			r.plan.Pods[name] = Released
-			raises[g].For = append(raises[g].For, name)
-		case known && where.kind == coming:
-			r.plan.Pods[name] = Coming
-		default:
-			r.plan.Pods[name] = HasRoom
-			r.remember(place.Pod)
-		}
-	}
-	for _, p := range packing.Left {
-		r.plan.Pods[p.Name()] = NoReserve
-		if p.Unclear != "" {
-			r.plan.Pods[p.Name()] = Unclear
-		}
-	}
-	for _, p := range packing.Unfinished {
-		r.plan.Pods[p.Name()] = BeyondBounds
-	}
-	for g := range raises {
-		if raises[g].By > 0 {
-			raises[g].Pool = r.poolByKey(r.groups[g].Name)
-			slices.Sort(raises[g].For)
-			r.plan.Raises = append(r.plan.Raises, raises[g])
-		}
-	}
-}
-
 // remember records since when a pod has waited although there is room.
 func (r *round) remember(p *fit.Pod) {
 	if _, tried := r.Settings.evaluate(p.Object); !tried {
@@ -197,11 +155,6 @@ func (r *round) remember(p *fit.Pod) {
 		since = r.Now
 	}
 	r.plan.Memory[p.Object.UID] = since
-}
-
-func (r *round) poolByKey(key string) Pool {
-	i := slices.IndexFunc(r.Pools, func(p Pool) bool { return p.Key == key })
-	return r.Pools[i]
 }
 
 // buildNodes sets what will run on every node. For machines that are released or boot, this

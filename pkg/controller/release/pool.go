@@ -29,6 +29,11 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 	if s.Applied.Counted+s.Applied.Absorbed > 0 {
 		p.Basis.Excess = ptr.To(d.Annotations[v1alpha1.AppliedExcessAnnotation])
 	}
+	for _, m := range p.Reserve.Machines {
+		if m.Reserve && m.Claimed {
+			p.Claimed = append(p.Claimed, m.Name)
+		}
+	}
 	for _, m := range s.Machines {
 		if m.Node != nil {
 			p.NodeOf[m.Object.Name] = m.Node.Name

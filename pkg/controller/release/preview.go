@@ -107,5 +107,8 @@ func (p *Preview) Plan() Plan {
 func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	after := d.DeepCopy()
 	pool.Release(after, int32(r.By))
+	if len(r.Claimed) > 0 {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.ClaimedAnnotation, r.claims().String())
+	}
 	return after
 }

@@ -68,6 +68,8 @@ type Pool struct {
 	// Applied is the number of replicas that machine-controller-manager may act on, if the
 	// annotation applied-replicas is set.
 	Applied *int32
+	// Claimed are machines in reserve that are claimed already.
+	Claimed []string
 	// Reserve is the input of the reserve rule, as far as it decides which machine is released
 	// next.
 	Reserve reserve.View

@@ -4,7 +4,6 @@ package release
 
 import (
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,8 +26,11 @@ func (c *Controller) podChanged(was, is any) {
 		return
 	}
 	c.podCache.addPod(after)
-	if counts, tried := c.settings.evaluate(after); tried || counts && c.tried.Load().contains(c.podCache.podFor(after)) {
-		c.loop.AddAfter(queueKey, max(gatherTime, time.Duration(c.took.Load())))
+	if after.Status.NominatedNodeName != "" && after.Spec.NodeName == "" {
+		c.loop.AddAfter(queueKey, c.settings.Patience)
+	}
+	if counts, tried := c.settings.evaluate(c.withoutVoid(after)); tried || counts && c.tried.Load().contains(c.podCache.podFor(after)) {
+		c.loop.AddAfter(queueKey, gatherTime)
 		return
 	}
 	if before == nil || before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||

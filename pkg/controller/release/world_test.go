@@ -4,6 +4,7 @@ package release_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -59,6 +60,7 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 		machines.Start(ctx)
 		nodes.Pods()
 		nodes.Start(ctx)
+		o.Pods = core.CoreV1()
 		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &scribe{core: core}, o)
 		if err != nil {
 			return err
@@ -264,13 +266,15 @@ func (c *cluster) create(pods ...*corev1.Pod) {
 	for _, p := range pods {
 		status := p.Status
 		p.UID, p.Status = "", corev1.PodStatus{}
-		made, err := c.core.CoreV1().Pods(ns).Create(context.Background(), p, metav1.CreateOptions{})
+		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), p, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		if status.NominatedNodeName != "" {
-			made.Status = status
-			_, err = c.core.CoreV1().Pods(ns).UpdateStatus(context.Background(), made, metav1.UpdateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+		if status.NominatedNodeName == "" {
+			continue
 		}
+		patch, err := json.Marshal(map[string]any{"status": status}) // on no version: the scheduler may have looked at the pod already
+		Expect(err).NotTo(HaveOccurred())
+		_, err = c.core.CoreV1().Pods(ns).Patch(context.Background(), p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		Expect(err).NotTo(HaveOccurred())
 	}
 }
 

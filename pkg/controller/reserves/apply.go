@@ -47,24 +47,26 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 
 func (c *Controller) request(ctx context.Context, r Request) error {
 	d := r.Deployment
-	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, annotationPatch(d, r.Text), metav1.PatchOptions{})
+	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, r.patch(), metav1.PatchOptions{})
 	c.metrics.wrote("request", err)
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
 	}
 	c.written.Record(answer)
-	klog.FromContext(ctx).V(2).Info("Requested spare machines", "machineDeployment", d.Name, "was", d.Annotations[machine.RequestedExcessAnnotation], "is", r.Text)
+	klog.FromContext(ctx).V(2).Info("Requested spare machines", "machineDeployment", d.Name, "was", d.Annotations[machine.RequestedExcessAnnotation], "is", r.Text, "dedicated", r.Dedicated)
 	return nil
 }
 
-// annotationPatch returns a merge patch on the version that it was decided on.
-func annotationPatch(d *machine.MachineDeployment, text string) []byte {
-	value := any(text)
-	if text == "" {
-		value = nil
+// patch returns a merge patch on the version that it was decided on.
+func (r Request) patch() []byte {
+	annotations := map[string]any{}
+	for key, text := range r.annotations() {
+		if annotations[key] = text; text == "" {
+			annotations[key] = nil
+		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": d.ResourceVersion, "annotations": map[string]any{machine.RequestedExcessAnnotation: value},
+		"resourceVersion": r.Deployment.ResourceVersion, "annotations": annotations,
 	}})
 	if err != nil {
 		panic(fmt.Sprintf("encode patch: %v", err)) // strings always encode

@@ -12,7 +12,7 @@
 // Watches: Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the control
 // cluster; Nodes of the target cluster.
 //
-// Writes: the annotation requested-excess of MachineDeployments; status and events of Reserves.
+// Writes: the annotations requested-excess and dedicated of MachineDeployments; status and events of Reserves.
 //
 // Never: anything else of a MachineDeployment; the spec of a Reserve; a Machine, a Node or a pod.
 //
@@ -35,4 +35,6 @@
 //     in a cluster that hibernates, and those of a Gardener while their max is unknown.
 //  9. At rest, nothing is written, whatever the time, unless a schedule begins or ends.
 //  10. The content of one Reserve affects no other, except by law 3.
+//  11. A Reserve of one MachineDeployment can dedicate machines to owners. A MachineDeployment
+//     dedicates no more machines than are requested there.
 package reserves

@@ -158,17 +158,30 @@ func (v View) requests(decisions []Decision) []Request {
 	}
 	var all []Request
 	for _, p := range v.Pools {
-		text := ""
-		if r := most[p.Deployment.Name]; r.Machines > 0 {
-			text = r.String()
+		r := Request{Deployment: p.Deployment}
+		if m := most[p.Deployment.Name]; m.Machines > 0 {
+			r.Text, r.Dedicated = m.String(), dedications(decisions, p.Deployment, m.Machines)
 		}
-		is, set := p.Deployment.Annotations[machine.RequestedExcessAnnotation]
-		if p.Deployment.DeletionTimestamp == nil && (is != text || set && text == "") {
-			all = append(all, Request{p.Deployment, text})
+		if p.Deployment.DeletionTimestamp == nil && !r.isMet() {
+			all = append(all, r)
 		}
 	}
 	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
 	return all
+}
+
+// isMet reports whether the MachineDeployment has these annotations.
+func (r Request) isMet() bool {
+	for key, text := range r.annotations() {
+		if is, set := r.Deployment.Annotations[key]; is != text || set && text == "" {
+			return false
+		}
+	}
+	return true
+}
+
+func (r Request) annotations() map[string]string {
+	return map[string]string{machine.RequestedExcessAnnotation: r.Text, machine.DedicatedAnnotation: r.Dedicated}
 }
 
 // countedBy returns what determines the number of spare machines of a MachineDeployment, if not the

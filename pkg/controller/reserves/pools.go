@@ -42,7 +42,7 @@ func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, 
 		}
 	}
 	return func(d *machine.MachineDeployment) bool {
-		worker := cmp.Or(d.Labels[pool.WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[pool.WorkerPoolLabel])
+		worker := pool.WorkerPoolOf(d)
 		return slices.Contains(p.Names, d.Name) || byLabel.Matches(labels.Set(d.Labels)) || worker != "" && slices.Contains(p.WorkerPools, worker)
 	}, nil
 }

@@ -40,8 +40,9 @@ type Plan struct {
 // Request is what to write to a MachineDeployment.
 type Request struct {
 	Deployment *machine.MachineDeployment
-	// Text is the annotation, empty to remove it.
-	Text string
+	// Text is the annotation requested-excess, and Dedicated the annotation dedicated; empty to
+	// remove one.
+	Text, Dedicated string
 }
 
 // Decision is the decision about one Reserve.

@@ -39,11 +39,18 @@ func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 // over zones.
 func (g Group) Replicas() int32 { return pool.Requested(g.Deployment) }
 
+// Max is how many machines an autoscaler may have in the group: max without the machines that are
+// dedicated, which its own pods cannot use.
+func (g Group) Max() int32 {
+	dedicated := pool.Dedicated(pool.Dedications(g.Deployment, 0))
+	return max(g.Bounds.Max-int32(dedicated), min(g.Replicas(), g.Bounds.Max))
+}
+
 // message returns the group for the protocol. It always has both bounds, since the caller takes
 // them from any answer, and could empty a group without a min.
 func (g Group) message() *pb.NodeGroup {
 	return &pb.NodeGroup{
-		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Bounds.Max,
+		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Max(),
 		Debug: fmt.Sprintf("MachineDeployment %s/%s, bounds %s", g.Deployment.Namespace, g.Deployment.Name, g.Bounds),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
@@ -133,6 +134,18 @@ var _ = Describe("A group", func() {
 		told := group("0:7:cpu=16", 3).message()
 		Expect([]any{told.Id, told.MinSize, told.MaxSize}).To(Equal([]any{"pool", int32(0), int32(7)}))
 		Expect(told.Debug).To(Equal("MachineDeployment default/pool, bounds 0:7:cpu=16"))
+	})
+
+	It("leaves machines that are dedicated out of max, and never less than there is", func() {
+		dedicated := func(g Group) Group {
+			g.Deployment.Annotations[v1alpha1.DedicatedAnnotation] = "shop=2 ci=1"
+			return g
+		}
+		Expect(dedicated(group("1:9", 3)).message().MaxSize).To(BeEquivalentTo(6))
+		Expect(dedicated(group("1:9", 8)).message().MaxSize).To(BeEquivalentTo(8))
+		Expect(dedicated(group("1:2", 1)).message().MaxSize).To(BeEquivalentTo(1))
+		_, err := NewRaise(dedicated(group("1:9", 5)), 5, 2)
+		Expect(code(err)).To(Equal(codes.OutOfRange))
 	})
 
 	It("counts replicas below zero as none", func() {

@@ -43,8 +43,8 @@ func NewRaise(g Group, seen, delta int32) (Change, error) {
 	switch {
 	case to <= int64(replicas):
 		return Change{From: replicas, To: replicas, callerDelta: delta}, nil
-	case to > int64(g.Bounds.Max):
-		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d to %d: max is %d", g.Deployment.Name, replicas, to, g.Bounds.Max)
+	case to > int64(g.Max()):
+		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d to %d: max is %d", g.Deployment.Name, replicas, to, g.Max())
 	}
 	c := newChange(g, resized(g, int32(to), workload(g)+int32(to)-replicas))
 	c.callerDelta = delta

@@ -58,6 +58,9 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 	if z.Bounds != nil {
 		a.addFact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
 	}
+	if z.Dedicated != "" {
+		a.addFact("Dedicated", "%s: only pods of these owners use so many of the machines in reserve", z.Dedicated)
+	}
 	var states []string
 	for _, state := range overview.States {
 		if n := z.Count[state]; n > 0 {
@@ -144,12 +147,19 @@ func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
 	}
 }
 
+func unlessDedicated(z overview.Zone) string {
+	if z.Dedicated == "" {
+		return ""
+	}
+	return " that is not dedicated"
+}
+
 // changes describes the effect of raising replicas, and of lowering the excess.
 func changes(a *Account, o *oracle, z overview.Zone) error {
 	if releases := o.releases(); len(releases) > 0 {
 		a.addNext("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows (law 2).", releases[0])
 	} else if z.Replicas > 0 {
-		a.addNext("When replicas are raised, pods wait for a machine to boot, because no reserve machine is ready.")
+		a.addNext("When replicas are raised, pods wait for a machine to boot, because no reserve machine is ready%s.", unlessDedicated(z))
 	}
 	victims, err := o.victims(z)
 	if len(victims) > 0 {

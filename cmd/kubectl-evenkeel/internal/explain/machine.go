@@ -85,6 +85,9 @@ func (m machine) account() (Account, error) {
 	a.addFact("Node", "%s", orNone(m.Node))
 	a.addFact("Pods", "%s", podsText(m.Pods))
 	a.addFact("Priority", "%d: %s", signs.Priority(m.object), priorities(signs.Priority(m.object)))
+	if m.Dedicated != "" {
+		a.addFact("Dedicated to", "%s", m.Dedicated)
+	}
 	m.because(&a)
 	plan, err := m.oracle.currentPlan()
 	if err != nil {
@@ -112,6 +115,9 @@ func (m machine) because(a *Account) {
 		a.addReason("It has had the reserve mark since %s: an excess of %d is desired beyond the %d replicas, and it is one of these machines.",
 			formatPast(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
 		a.addReason("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
+		if m.Dedicated != "" {
+			a.addReason("It is dedicated: it leaves the reserve only for pods of %s that wait, not when replicas are raised, and not when another machine fails (law 19).", m.Dedicated)
+		}
 	case overview.Leaving:
 		a.addReason("%s", m.leaving())
 		a.addReason("A machine that leaves only counts towards max.")
@@ -179,7 +185,7 @@ func (m machine) inLine(a *Account) error {
 		}
 		return nil
 	}
-	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 {
+	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 && m.Dedicated == "" {
 		a.addNext("When replicas are raised, it is the %s to serve: ready machines come first, then those of the current template, then the oldest (law 2).", ordinal(i+1))
 	}
 	victims, err := m.oracle.victims(m.zone)

@@ -59,6 +59,9 @@ func (d *drawer) everything(o overview.Overview, past history) {
 	if len(o.Federated) > 0 {
 		d.render("federated", "federated", newFederated(o.Federated))
 	}
+	if len(o.Buffers) > 0 {
+		d.render("buffers", "buffers", o.Buffers)
+	}
 	d.render("read", "read", o.At)
 }
 

@@ -42,6 +42,16 @@ var _ = Describe("The fragments", func() {
 		Expect(shown["totals"]).To(ContainSubstring("3 <small>of 3</small>"))
 	})
 
+	It("say what buffers hold, and what they lack", func() {
+		o := world(noon, 3, 2)
+		o.Buffers = []overview.Buffer{
+			{Namespace: "shop", Name: "web", Shape: "Deployment/web", Chunks: 2, Dedicated: "workload", Ready: overview.Condition{Status: "True", Reason: "Complete", Message: "all"}},
+			{Namespace: "shop", Name: "new", Chunks: -1, Ready: overview.Condition{Status: "False", Reason: "NoRoom", Message: "raise max"}},
+		}
+		Expect(draws(o, view{})["buffers"]).To(And(ContainSubstring("<td>Complete</td>"), ContainSubstring("<td>workload</td>"), ContainSubstring("raise max"), ContainSubstring("unknown"), Not(ContainSubstring(">all<"))))
+		Expect(draws(world(noon, 3, 2), view{})).NotTo(HaveKey("buffers"))
+	})
+
 	It("say that nothing is wrong, and leave out what is not there", func() {
 		shown := draws(overview.Overview{At: noon}, view{})
 		Expect(shown["troubles"]).To(ContainSubstring("No problems found"))
@@ -108,13 +118,14 @@ var _ = Describe("The fragments", func() {
 // hostile is an overview in which every text is an attack.
 func hostile() overview.Overview {
 	condition := overview.Condition{Status: attack, Reason: attack, Message: attack, Since: noon}
-	machine := overview.Machine{Name: attack, Node: attack, State: attack, Why: attack}
+	machine := overview.Machine{Name: attack, Node: attack, Dedicated: attack, State: attack, Why: attack}
 	zone := overview.Zone{Name: attack, Zone: attack, Asked: attack, ReserveReady: condition, Machines: []overview.Machine{machine}}
 	return overview.Overview{
 		At: noon, Missing: []string{attack}, Troubles: []overview.Trouble{{Object: attack, What: attack, Do: attack}},
 		Pools:     []overview.Pool{{Namespace: attack, Name: attack, Excess: attack, Zones: []overview.Zone{zone}}},
 		Balancers: []overview.Balancer{{Namespace: attack, Name: attack, Policy: attack, Targets: []overview.Target{{Name: attack, Why: attack}}}},
 		Federated: []overview.Federated{{Namespace: attack, Name: attack, Workload: attack, Clusters: []overview.Cluster{{Name: attack}}}},
+		Buffers:   []overview.Buffer{{Namespace: attack, Name: attack, Shape: attack, Dedicated: attack, Ready: overview.Condition{Status: "False", Reason: attack, Message: attack}}},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -26,9 +27,11 @@ type kind struct {
 	name string
 	// control reports whether it is in the control cluster.
 	control bool
-	example runtime.Object
-	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// optional reports whether most clusters do without it, so that its absence is no news.
+	optional bool
+	example  runtime.Object
+	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
 // client contains the methods that all typed clients have in common.
@@ -60,6 +63,11 @@ func (c Clusters) kinds() []kind {
 		core := c.Target.CoreV1()
 		all = append(all, newKind("nodes", false, &corev1.Node{}, core.Nodes()), newKind(pods, false, &corev1.Pod{}, core.Pods("")))
 	}
+	if c.Buffers != nil {
+		buffers := newKind("capacitybuffers", false, &v1beta1.CapacityBuffer{}, c.Buffers.CapacityBuffers(""))
+		buffers.optional = true
+		all = append(all, buffers)
+	}
 	return all
 }
 
@@ -78,6 +86,8 @@ func collect(o *overview.Objects, item any) {
 		o.Balancers = append(o.Balancers, item)
 	case *autoscaling.FederatedHorizontalPodAutoscaler:
 		o.Federated = append(o.Federated, item)
+	case *v1beta1.CapacityBuffer:
+		o.Buffers = append(o.Buffers, item)
 	case *corev1.Node:
 		o.Nodes = append(o.Nodes, item)
 	case *corev1.Pod:

@@ -29,6 +29,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
 )
 
 // Clusters are the clusters to read.
@@ -37,6 +38,8 @@ type Clusters struct {
 	// pods. Target is nil if there is none.
 	Control versioned.Interface
 	Target  kubernetes.Interface
+	// Buffers are the CapacityBuffers of the target cluster; nil leaves them out.
+	Buffers bufferclient.CapacityBuffersGetter
 	// Namespace of the control cluster to read; empty for all.
 	Namespace string
 	Clock     clock.PassiveClock
@@ -56,6 +59,9 @@ func New(control, target *rest.Config, namespace string) (Clusters, error) {
 		return c, nil
 	}
 	if c.Target, err = connect.Core(withoutRateLimit(target)); err != nil {
+		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
+	}
+	if c.Buffers, err = bufferclient.NewForConfig(withoutRateLimit(target)); err != nil {
 		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
 	}
 	return c, nil
@@ -123,7 +129,7 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 	lines := map[string][]string{}
 	for i, err := range errs {
 		k := kinds[i]
-		if err == nil {
+		if err == nil || k.optional && apierrors.IsNotFound(err) {
 			continue
 		}
 		o.PodsUnknown = o.PodsUnknown || k.name == pods

@@ -20,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 )
 
 func response(request *http.Request, code int, body []byte) *http.Response {
@@ -130,6 +131,21 @@ var _ = Describe("A look", func() {
 		})
 	})
 
+	It("reads CapacityBuffers of all namespaces of the target cluster, and does not miss them where there are none", func() {
+		play(everything(), func(s scene) {
+			for _, namespace := range []string{"shop", "ci"} {
+				b := &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+				_, err := s.ours.CapacityBufferV1beta1().CapacityBuffers(namespace).Create(s, b, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			o := once(s, s.clusters(s.ConfigFor("reader")))
+			Expect(o.Buffers).To(HaveLen(2))
+			o = once(s, s.clusters(refusing(s.ConfigFor("reader"), "capacitybuffers", http.StatusForbidden)))
+			Expect(o.Missing).To(Equal([]string{"capacitybuffers: no rights to list them"}))
+			Expect(o.PodsUnknown).To(BeFalse())
+		})
+	})
+
 	It("does without pods that it may not list", func() {
 		play(everything(), func(s scene) {
 			s.deployment("a")
@@ -155,7 +171,7 @@ var _ = Describe("A look", func() {
 			s.Down(true, "target")
 			o := once(s, c)
 			Expect(o.Missing).To(HaveLen(1))
-			Expect(o.Missing[0]).To(HavePrefix("nodes, pods: the target cluster does not answer: "))
+			Expect(o.Missing[0]).To(HavePrefix("capacitybuffers, nodes, pods: the target cluster does not answer: "))
 			Expect(o.PodsUnknown).To(BeTrue())
 			Expect(o.Deployments).To(HaveLen(1))
 			s.Down(true, "reader")
@@ -218,7 +234,7 @@ var _ = Describe("Following", func() {
 			Expect(err).NotTo(HaveOccurred())
 			s.Down(true, "target")
 			time.Sleep(time.Minute)
-			Expect(f.Objects().Missing).To(ConsistOf(HavePrefix("nodes: not up to date since 00:0"), HavePrefix("pods: not up to date since 00:0")))
+			Expect(f.Objects().Missing).To(ConsistOf(HavePrefix("capacitybuffers: not up to date since 00:0"), HavePrefix("nodes: not up to date since 00:0"), HavePrefix("pods: not up to date since 00:0")))
 			Expect(f.Objects().Deployments).To(HaveLen(1))
 			Expect(f.Changed()).To(Receive())
 			s.Down(false, "target")

@@ -101,6 +101,12 @@ func anyOverview(t *rapid.T) overview.Overview {
 			Name: noise(t, "target"), Wanted: n.Draw(t, "wanted"), Current: n.Draw(t, "current"), Ready: n.Draw(t, "ready"), Why: noise(t, "why"),
 		})
 	}
+	for range few("buffers") {
+		v.Buffers = append(v.Buffers, overview.Buffer{
+			Namespace: noise(t, "space"), Name: noise(t, "buffer"), Shape: noise(t, "shape"), Dedicated: noise(t, "owner"), Chunks: rapid.IntRange(-1, 2147483647).Draw(t, "chunks"),
+			Ready: overview.Condition{Status: "False", Reason: noise(t, "reason"), Message: noise(t, "message")},
+		})
+	}
 	for range few("troubles") {
 		v.Troubles = append(v.Troubles, overview.Trouble{Object: noise(t, "object"), What: noise(t, "what"), Do: noise(t, "do")})
 	}

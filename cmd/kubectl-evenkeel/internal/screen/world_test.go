@@ -82,6 +82,11 @@ func broken() overview.Overview {
 	v.Federated[0].Clusters[0].Reachable, v.Federated[0].Clusters[0].State, v.Federated[0].Clusters[0].Why = false, "Unreachable", "the cluster does not answer"
 	v.Federated[0].Clusters[1].State, v.Federated[0].Clusters[1].Why = "Frozen", "its metrics cannot be read"
 	v.PodsWaiting = 12
+	v.Buffers = []overview.Buffer{
+		{Namespace: "ci", Name: "build", Shape: "PodTemplate/build", Chunks: -1},
+		{Namespace: "shop", Name: "web", Shape: "Deployment/web", Chunks: 2, Dedicated: "workload", Ready: overview.Condition{Status: "True", Reason: "Complete", Message: "room for 2 of 2 chunks is ready in pool-z1"}},
+		{Namespace: "shop", Name: "worker", Shape: "Deployment/worker", Chunks: 40, Ready: overview.Condition{Status: "False", Reason: "NoRoom", Message: "there is no room for 12 of 40 chunks: raise max in the bounds of pool-z1, pool-z2"}},
+	}
 	v.Missing = []string{"machineclasses: no rights to list them", "pods: the target cluster does not answer: Get \"https://10.0.0.1:6443/api/v1/pods\": dial tcp 10.0.0.1:6443: connect: connection refused"}
 	v.Troubles = []overview.Trouble{
 		{Object: "machinedeployment/default/pool-z1", What: "pool-z1-6586f-faa failed: its Node does not respond; 2 more", Do: "kubectl -n default describe machine pool-z1-6586f-faa"},

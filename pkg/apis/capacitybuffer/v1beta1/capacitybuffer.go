@@ -18,6 +18,10 @@ const (
 // Without it, every pool whose machines a chunk fits can hold some.
 const PoolAnnotation = "evenkeel.machine.sapcloud.io/pool"
 
+// DedicatedAnnotation, on a CapacityBuffer, names the pods that alone may use its machines, separated by commas: "workload" (the pods of
+// scalableRef), "namespace" (all pods of the buffer's namespace), "namespace/ci" (those of another one). Without it, all pods may.
+const DedicatedAnnotation = "evenkeel.machine.sapcloud.io/dedicated"
+
 // Types of conditions.
 const (
 	// ConditionReadyForProvisioning reports whether the shape and the number of chunks are known.

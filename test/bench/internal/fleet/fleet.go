@@ -26,8 +26,8 @@ import (
 // writers make objects at the same time.
 const writers = 32
 
-// Size is what there is to show: machines with a Node each, the MachineDeployments that they belong
-// to, three of which are a pool, and the pods on all machines. One machine in ten is in reserve.
+// Size is the number of machines, each with a Node, of their MachineDeployments, and of the pods on
+// all machines. Three MachineDeployments form a pool. One machine in ten is in reserve.
 type Size struct {
 	Machines, Deployments, Pods int
 }

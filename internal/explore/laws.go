@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import "fmt"
+
+// crowded returns the law that the creation of one more machine breaks: all machines stay within
+// max, except in a rollout, and except for machines that replace ones that fail or drain for long.
+func (w *World) crowded() string {
+	// A lower max applies once the excess has been reduced for it.
+	n, limit := w.count(), max(w.maxReplicas(), int(w.record.max))
+	switch {
+	case w.rolling():
+		return "" // machine-controller-manager's own surge, which it exceeds while a status is behind
+	case n.staying < w.workload():
+		n.leaving = n.leavingReserve
+	case w.record.excess == 0 && n.leavingReserve == 0:
+		n.leaving = 0
+	}
+	if all := n.staying + n.leaving + 1; int(w.replicas) <= w.maxReplicas() && all > limit {
+		return fmt.Sprintf("I1: There are %d machines, %d of them leaving, and the maximum is %d.", all, n.leaving, limit)
+	}
+	return ""
+}
+
+// wronged returns the law that the deletion of a machine breaks: no busy machine is deleted in
+// favor of a reserve machine, or though nobody asked for that. A deletion that was right when it was
+// decided may be carried out late.
+func (w *World) wronged(i int) string {
+	m := &w.machines[i]
+	if !m.busy || m.unhealthy() || m.excused || m.named || m.condemned || m.priority == 1 || w.sets[0].there && w.sets[1].there {
+		return "" // also while a rollout replaces machines: machine-controller-manager drains them in any case
+	}
+	serving, spare := 0, 0
+	for j := range w.machines {
+		switch other := &w.machines[j]; {
+		case !other.there || other.leaving() || other.unhealthy() && other.shown.phase != running:
+		case other.marked && !other.busy:
+			spare++
+		default:
+			serving++
+		}
+	}
+	workload := w.workload()
+	switch {
+	case serving > min(int(w.lowest), workload):
+		return ""
+	case w.record.excess == 0:
+		return "" // without an excess, machine-controller-manager deletes what it would without us
+	case spare > 0:
+		return fmt.Sprintf("I3: %s is busy and is deleted, though %d are in reserve and %d serve of %d.", name(i), spare, serving, workload)
+	}
+	return fmt.Sprintf("I7: %s is busy and is deleted, though %d serve of %d.", name(i), serving, workload)
+}
+
+// Rest returns what is wrong with a world at rest.
+func (r *Reserve) Rest(w World) string {
+	p := r.plans.of(&w)
+	workload := w.workload()
+	excess := max(0, min(int(w.excess), w.maxReplicas()-workload))
+	if w.unparsed {
+		excess = int(w.record.excess)
+	}
+	counted := 0
+	if w.inclusive && !w.unparsed {
+		counted = excess
+	}
+	if w.keepsNamed() {
+		return ""
+	}
+	if !w.unparsed && int(w.record.counted) != counted {
+		return fmt.Sprintf("I5: At rest with %d machines of the reserve counted, of %d.", w.record.counted, counted)
+	}
+	if p.serving != workload || p.reserve != excess || p.ready != excess {
+		return fmt.Sprintf("I5: At rest with %d serving of %d, and %d in reserve, %d of them ready, of %d: %s", p.serving, workload, p.reserve, p.ready, excess, p.message)
+	}
+	for i := range w.machines {
+		if m := &w.machines[i]; m.there && m.closed != m.marked {
+			return fmt.Sprintf("I5: At rest, the Node of %s is closed=%t.", name(i), m.closed)
+		}
+	}
+	return ""
+}
+
+// keepsNamed reports whether a client gave a serving machine priority 1 and has another one deleted.
+// No priority of 1 is overwritten, so this machine is deleted before any in reserve, and the
+// reserve cannot shrink. The condition says so.
+func (w *World) keepsNamed() bool {
+	for i := range w.machines {
+		if m := &w.machines[i]; m.there && m.priority == 1 && !m.marked && !m.leaving() {
+			return true
+		}
+	}
+	return false
+}

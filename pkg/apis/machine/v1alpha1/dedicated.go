@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// DedicatedAnnotation, on a MachineDeployment, is how many of its spare machines are kept for the
+	// pods of one owner; see [ParseDedications]. The reserves controller writes it, from the
+	// annotation of the same name on Reserves. On a Machine in reserve, it is the [Owner] whose pods
+	// may use it. The machine-taint controller writes that one.
+	DedicatedAnnotation = AnnotationPrefix + "dedicated"
+
+	// ClaimedAnnotation, on a MachineDeployment, names dedicated machines that pods of their owner
+	// need; see [ParseClaims]. The release controller writes it, together with replicas, and the machine-taint
+	// controller removes it when no machine in reserve is claimed.
+	ClaimedAnnotation = AnnotationPrefix + "claimed"
+)
+
+// Owner is who may use a dedicated machine: namespaces ("shop") and workloads ("shop/Deployment/web"),
+// separated by commas. Pods of any of them may use it.
+type Owner string
+
+// Owns reports whether a pod may use machines that are dedicated to the owner.
+func (o Owner) Owns(pod *corev1.Pod) bool {
+	for part := range strings.SplitSeq(string(o), ",") {
+		namespace, workload, named := strings.Cut(part, "/")
+		if namespace == "" || namespace != pod.Namespace {
+			continue
+		}
+		if kind, name, _ := strings.Cut(workload, "/"); !named || runBy(pod, kind, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// runBy reports whether a workload runs a pod: itself, or through a ReplicaSet of its own.
+func runBy(pod *corev1.Pod, kind, name string) bool {
+	c := metav1.GetControllerOfNoCopy(pod)
+	switch {
+	case c == nil:
+		return false
+	case c.Kind == kind:
+		return c.Name == name
+	case c.Kind != "ReplicaSet":
+		return false
+	}
+	hash, of := strings.CutPrefix(c.Name, name+"-")
+	return of && hash != "" && (pod.Labels["pod-template-hash"] == hash || pod.Labels["rollouts-pod-template-hash"] == hash)
+}
+
+// Dedication is a number of spare machines that are kept for an owner.
+//
+// +k8s:deepcopy-gen=false
+type Dedication struct {
+	Owner    Owner
+	Machines int32
+}
+
+const (
+	// maxDedications is how many owners one MachineDeployment can have, and maxOwnerLength is how many
+	// bytes the name of one can have.
+	maxDedications, maxOwnerLength = 64, 1024
+)
+
+// ParseDedications reads the value of [DedicatedAnnotation] on a MachineDeployment or a Reserve:
+// "ci=2 shop/Deployment/web=1".
+func ParseDedications(text string) ([]Dedication, error) {
+	parts := strings.Fields(text)
+	if len(parts) > maxDedications {
+		return nil, fmt.Errorf("dedicated: %d owners, at most %d are possible", len(parts), maxDedications)
+	}
+	var all []Dedication
+	for _, part := range parts {
+		owner, count, _ := strings.Cut(part, "=")
+		if owner == "" || len(owner) > maxOwnerLength || !isCount(count) {
+			return nil, fmt.Errorf("dedicated %.80q: write owners and counts, for example \"shop/Deployment/web=2\"", part)
+		}
+		n, err := parseCount("machines", count)
+		if err != nil {
+			return nil, fmt.Errorf("dedicated %.80q: %w", part, err)
+		}
+		all = append(all, Dedication{Owner: Owner(owner), Machines: n})
+	}
+	return all, nil
+}
+
+// DedicationsText is the form that [ParseDedications] reads.
+func DedicationsText(all []Dedication) string {
+	words := make([]string, len(all))
+	for i, d := range all {
+		words[i] = fmt.Sprintf("%s=%d", d.Owner, d.Machines)
+	}
+	return strings.Join(words, " ")
+}
+
+// Claims are dedicated machines that leave the reserve for pods of their owner.
+//
+// +k8s:deepcopy-gen=false
+type Claims struct {
+	// Replicas is how many machines workload may have then. With fewer, the claims are void.
+	Replicas int
+	Machines []string
+}
+
+// ParseClaims reads the value of [ClaimedAnnotation]: "4:pool-z1-abc,pool-z1-def". A text that it
+// cannot read claims nothing.
+func ParseClaims(text string) Claims {
+	count, names, _ := strings.Cut(text, ":")
+	n, err := strconv.Atoi(count)
+	if err != nil || names == "" {
+		return Claims{}
+	}
+	return Claims{Replicas: n, Machines: strings.Split(names, ",")}
+}
+
+// String is the form that [ParseClaims] reads; empty if nothing is claimed.
+func (c Claims) String() string {
+	if len(c.Machines) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%s", c.Replicas, strings.Join(c.Machines, ","))
+}
+
+// Has reports whether a machine is claimed while workload may have this many machines.
+func (c Claims) Has(name string, replicas int) bool {
+	return replicas >= c.Replicas && slices.Contains(c.Machines, name)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+func dedicated(to string) func(*Buffer) {
+	return func(b *Buffer) { b.Object.Annotations[v1beta1.DedicatedAnnotation] = to }
+}
+
+// dedications are what Reserves dedicate after a plan, as in "a: shop=2".
+func dedications(v View) string {
+	var words []string
+	for _, r := range v.Reserves {
+		if text := r.Annotations[machine.DedicatedAnnotation]; text != "" {
+			words = append(words, fmt.Sprintf("%s: %s", r.Spec.Pools.Names[0], text))
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+var _ = DescribeTable("Whose machines they are (11)",
+	func(annotation string, b Buffer, want string) {
+		dedicated(annotation)(&b)
+		v := View{Buffers: []Buffer{b}, Pools: []Pool{site("a", "cpu=4", 9)}}
+		if d := NewPlan(v).Decisions[0]; d.Problem != nil {
+			Expect(d.Problem.Reason).To(Equal(want))
+			return
+		}
+		Expect(dedications(after(v))).To(Equal(want))
+	},
+	Entry("those of a workload", "workload", buffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}", workload(3, podSpec("cpu=3"))), "a: shop/Deployment/web=2"),
+	Entry("those of a namespace", "namespace", chunks("b", 2, "cpu=3"), "a: shop=2"),
+	Entry("those of several", "namespace/ci, namespace,namespace/ci", chunks("b", 2, "cpu=3"), "a: ci,shop=2"),
+	Entry("those of a workload, where there is none", "workload", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("everybody's, by mistake", "", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("another word", "true", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("a namespace without a name", "namespace/", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("a namespace whose name would be read as more than one", "namespace/ci=9 x", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("too many", "namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h,namespace/i", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+)
+
+var _ = DescribeTable("Dedicated chunks are packed (11)",
+	func(buffers []Buffer, pools []Pool, want, owners, says string) {
+		v := after(View{Buffers: buffers, Pools: pools})
+		Expect(spread(v)).To(Equal(want))
+		Expect(dedications(v)).To(Equal(owners))
+		v = after(v)
+		var all []string
+		for _, d := range NewPlan(v).Decisions {
+			all = append(all, standing(d.Buffer))
+		}
+		Expect(strings.Join(all, "; ")).To(Equal(says))
+		Expect(NewPlan(v).Requests).To(BeEmpty())
+	},
+	Entry("apart from those for all", []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace")), chunks("c", 1, "cpu=1")}, []Pool{site("a", "cpu=4", 9)},
+		"a=2", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("together with those of the same owner", []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace")), chunks("c", 1, "cpu=1", dedicated("namespace"))}, []Pool{site("a", "cpu=4", 9)},
+		"a=1", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("apart from those of another owner", []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace")), chunks("c", 1, "cpu=1", dedicated("namespace/ci"))}, []Pool{site("a", "cpu=4", 9)},
+		"a=2", "a: ci=1 shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("before those for all, where there is little room", []Buffer{chunks("b", 4, "cpu=1"), chunks("c", 4, "cpu=1", dedicated("namespace"))}, []Pool{site("a", "cpu=4", 4)},
+		"a=1", "a: shop=1", "4 Provisioning=NoRoom Ready=NoRoom; 4 Provisioning=MachinesRequested Ready=Complete"),
+)
+
+var _ = It("machines of an owner come first among those that are ready (11)", func() {
+	v := after(View{Buffers: []Buffer{chunks("b", 4, "cpu=1", dedicated("namespace")), chunks("c", 4, "cpu=1")}, Pools: []Pool{site("a", "cpu=4", 9)}})
+	holds(2, 1, reason.Growing)(&v.Pools[0])
+	p := NewPlan(v)
+	Expect([]int{p.Decisions[0].Ready, p.Decisions[1].Ready}).To(Equal([]int{4, 0}))
+})
+
+var _ = It("there are at most so many owners (8)", func() {
+	v := View{Pools: []Pool{site("a", "cpu=4", 99)}}
+	for i := range 25 {
+		v.Buffers = append(v.Buffers, chunks(fmt.Sprintf("b%02d", i), 1, "cpu=1", dedicated(fmt.Sprintf("namespace/n%02d", i))))
+	}
+	p := NewPlan(v)
+	Expect(p.Decisions[19].Problem).To(BeNil())
+	Expect(p.Decisions[20].Problem.Reason).To(Equal(reason.TooManyBuffers))
+	Expect(requests(p)).To(Equal("a=20"))
+})
+
+var _ = It("no Reserve dedicates more machines than it asks for, whatever there was (11)", func() {
+	rapid.Check(GinkgoT(), func(t *rapid.T) {
+		v := draw(t)
+		for _, r := range NewPlan(v).Requests {
+			left := r.Machines
+			for _, d := range r.Dedicated {
+				left -= int(d.Machines)
+			}
+			if left < 0 {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+})

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+)
+
+const (
+	// scaleInterval is how often the scales of workloads are read whose kind is not watched.
+	scaleInterval = 30 * time.Second
+	// discoverAfter is how often the kinds of the cluster are looked up anew for them.
+	discoverAfter = 10 * time.Minute
+	// maxScales is how many of these workloads are read.
+	maxScales = 100
+)
+
+// Scale is what the scale subresource of a workload says.
+type Scale struct {
+	Replicas int32
+	Selector labels.Selector
+	// err is why it could not be read.
+	err error
+}
+
+// ScaleReader reads the scale subresources of any kind.
+type ScaleReader struct {
+	scales scale.ScalesGetter
+	mapper *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// NewScaleReader returns a reader for a cluster.
+func NewScaleReader(config *rest.Config, client kubernetes.Interface) (*ScaleReader, error) {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
+	if err != nil {
+		return nil, fmt.Errorf("make client for scales: %w", err)
+	}
+	return &ScaleReader{scales, mapper}, nil
+}
+
+func (r *ScaleReader) read(ctx context.Context, namespace string, ref v1beta1.ScalableRef) (Scale, error) {
+	mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	if err != nil {
+		return Scale{}, fmt.Errorf("find kind %s of group %q: %w", ref.Kind, ref.APIGroup, err)
+	}
+	resource := mapping.Resource.GroupResource()
+	s, err := r.scales.Scales(namespace).Get(ctx, resource, ref.Name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		return Scale{}, &missingRight{resource, err}
+	}
+	if err != nil {
+		return Scale{}, fmt.Errorf("read scale of %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	selector, err := labels.Parse(s.Status.Selector)
+	if err != nil || s.Status.Selector == "" {
+		return Scale{}, fmt.Errorf("scale of %s %s: selector %.80q selects no pods", ref.Kind, ref.Name, s.Status.Selector)
+	}
+	return Scale{Replicas: s.Spec.Replicas, Selector: selector}, nil
+}
+
+// missingRight is the right to read a scale.
+type missingRight struct {
+	resource schema.GroupResource
+	error
+}
+
+func (m *missingRight) Unwrap() error { return m.error }
+
+// rule is a sentence for a person who can add it.
+func (m *missingRight) rule() string {
+	return fmt.Sprintf("CapacityBuffers for %s have no chunks. To change this, add the rule {apiGroups: [%s], resources: [%s/scale], verbs: [get]} in the target cluster",
+		m.resource.Resource, m.resource.Group, m.resource.Resource)
+}
+
+// scaleCache is what was read last, by key of the workload.
+type scaleCache struct {
+	mu    sync.Mutex
+	known map[string]Scale
+	// wake is sent to when there is a workload that has not been read.
+	wake chan struct{}
+}
+
+func keyOf(b *v1beta1.CapacityBuffer) string {
+	ref := b.Spec.ScalableRef
+	return strings.Join([]string{b.Namespace, ref.APIGroup, ref.Kind, ref.Name}, "/")
+}
+
+// watched reports whether the kind of a workload has an informer.
+func watched(ref *v1beta1.ScalableRef) bool { return slices.Contains(kinds[ref.APIGroup], ref.Kind) }
+
+// find returns what is known of the workload of a buffer; nil if that has not been read yet.
+func (s *scaleCache) find(b *v1beta1.CapacityBuffer) *Scale {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one, known := s.known[keyOf(b)]; known {
+		return &one
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// pollScales reads scales until ctx ends, and has everything looked at when one has changed.
+func (c *Controller) pollScales(ctx context.Context) {
+	ticker := c.options.Clock.NewTicker(scaleInterval)
+	defer ticker.Stop()
+	discovered := c.options.Clock.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		case <-c.scales.wake:
+		}
+		if c.options.Clock.Since(discovered) > discoverAfter {
+			c.options.Scales.mapper.Reset()
+			discovered = c.options.Clock.Now()
+		}
+		if c.readScales(ctx) {
+			c.look()
+		}
+	}
+}
+
+// readScales reports whether something has changed. What cannot be read for a while stays as it was.
+func (c *Controller) readScales(ctx context.Context) (changed bool) {
+	refs := map[string]*v1beta1.CapacityBuffer{}
+	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
+		if ref := b.Spec.ScalableRef; Ours(b) && b.DeletionTimestamp == nil && ref != nil && !watched(ref) {
+			refs[keyOf(b)] = b
+		}
+	}
+	next := map[string]Scale{}
+	for i, key := range slices.Sorted(maps.Keys(refs)) {
+		if i == maxScales || ctx.Err() != nil {
+			break
+		}
+		b := refs[key]
+		read, err := c.options.Scales.read(ctx, b.Namespace, *b.Spec.ScalableRef)
+		before, known := c.scales.known[key]
+		if read.err = err; known && before.err == nil && transient(err) {
+			read = before
+		}
+		next[key] = read
+		changed = changed || !known || before.String() != read.String()
+	}
+	c.scales.mu.Lock()
+	defer c.scales.mu.Unlock()
+	changed = changed || len(next) != len(c.scales.known)
+	c.scales.known = next
+	return changed
+}
+
+// transient reports whether an error says nothing about the workload.
+func transient(err error) bool {
+	_, missing := err.(*missingRight)
+	return err != nil && !missing && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err)
+}
+
+func (s Scale) String() string {
+	if s.err != nil {
+		return s.err.Error()
+	}
+	return fmt.Sprintf("%d %s", s.Replicas, s.Selector)
+}

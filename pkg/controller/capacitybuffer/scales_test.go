@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+var rolloutGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "rollouts"}
+
+// rollout makes a workload of a kind that nobody knows, which runs pods with a label.
+func (c *cluster) rollout(name string, replicas int64) {
+	GinkgoHelper()
+	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(shop)
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": map[string]any{"name": name}, "spec": map[string]any{"replicas": replicas},
+	}}
+	o, err := rollouts.Create(context.Background(), o, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(unstructured.SetNestedField(o.Object, "app="+name, "status", "selector")).To(Succeed())
+	_, err = rollouts.UpdateStatus(context.Background(), o, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// runs makes a pod of a workload.
+func (c *cluster) runs(app, name, requests string, change ...func(*corev1.Pod)) {
+	GinkgoHelper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{"app": app}}, Spec: podSpec(requests)}
+	for _, f := range change {
+		f(p)
+	}
+	_, err := c.core.CoreV1().Pods(shop).Create(context.Background(), p, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func ofRollout(name string) *v1beta1.CapacityBuffer { return ofKind(name, "example.com", "Rollout") }
+
+func ofKind(name, group, kind string) *v1beta1.CapacityBuffer {
+	return buffer(name, fmt.Sprintf("{scalableRef: {apiGroup: %q, kind: %s, name: web}, percentage: 20, replicas: 1}", group, kind)).Object
+}
+
+// why is the reason for which the shape of a buffer is known or not.
+func (c *cluster) why(name string) string {
+	GinkgoHelper()
+	return meta.FindStatusCondition(c.buffer(name).Status.Conditions, v1beta1.ConditionReadyForProvisioning).Reason
+}
+
+var _ = Describe("A workload of a kind that is not known", func() {
+	It("has chunks like its newest pod, by its scale", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "old", "cpu=1")
+			c.runs("other", "x", "cpu=4")
+			c.create(ofRollout("b"))
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(standing(c.buffer("b"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(c.requested()).To(Equal("a=1"))
+
+			time.Sleep(time.Second)
+			c.runs("web", "new", "cpu=3")
+			Expect(c.Settle(15*time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=2"), "two machines for two chunks")
+		})
+	})
+
+	DescribeTable("says what is missing",
+		func(group, kind, want string, change func(c *cluster)) {
+			storm.Bubble(suite, func() {
+				c := newCluster(sim.Options{Seed: 1})
+				defer c.End()
+				c.pool("a", 20)
+				c.rollout("web", 10)
+				change(c)
+				b := ofKind("b", group, kind)
+				b.Annotations = map[string]string{v1beta1.DedicatedAnnotation: "workload"}
+				c.create(b)
+				c.Start("buffers", controller)
+				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+				Expect(c.why("b")).To(Equal(want))
+				Expect(c.requested()).To(Equal("a=-"))
+			})
+		},
+		Entry("a pod", "example.com", "Rollout", reason.PodNotFound, func(*cluster) {}),
+		Entry("the kind", "example.com", "Nothing", reason.KindNotSupported, func(*cluster) {}),
+		Entry("a scale", "", "PodTemplate", reason.WorkloadUnread, func(*cluster) {}),
+		Entry("the right", "example.com", "Rollout", reason.RightMissing, func(c *cluster) {
+			c.Target.Trouble("rollouts", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "buffers")
+		}),
+		Entry("a controller that makes them its pods", "example.com", "Rollout", reason.DedicationInvalid, func(c *cluster) { c.runs("web", "p", "cpu=1") }),
+	)
+
+	It("is dedicated by the controller of its pods", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1", func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Rollout", Name: "web", UID: "web", Controller: ptr.To(true)}}
+			})
+			b := ofRollout("b")
+			b.Annotations = map[string]string{v1beta1.DedicatedAnnotation: "workload"}
+			c.create(b)
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.Objects(reserveGVR)[0].GetAnnotations()).To(HaveKeyWithValue(v1beta1.DedicatedAnnotation, "shop/Rollout/web=1"))
+		})
+	})
+
+	It("holds the same machines, whatever the order of Reserves (law 9)", func() {
+		b := buffer("b", "{scalableRef: {apiGroup: example.com, kind: Rollout, name: web}, replicas: 1}")
+		b.Object.Status.Replicas = ptr.To[int32](1)
+		reserves := []*autoscaling.Reserve{NewReserve(ns, Request{Pool: "a", Machines: 2}), NewReserve(ns, Request{Pool: "b", Machines: 2})}
+		for range 2 {
+			p := NewPlan(View{Buffers: []Buffer{b}, Pools: []Pool{site("a", "cpu=4", 9), site("b", "cpu=4", 9)}, Reserves: reserves})
+			Expect(requests(p)).To(Equal("a=1 b=-"))
+			slices.Reverse(reserves)
+		}
+	})
+
+	It("holds no more machines than it had chunks while it cannot be read (law 8)", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.deploy("web", 40)
+			c.rollout("web", 5)
+			c.runs("web", "p", "cpu=3")
+			c.create(percent("big", "web", 50))
+			c.create(ofRollout("b"))
+			process := c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=11"), "20 chunks of two CPUs, and one of three")
+			c.Target.Trouble("rollouts", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "buffers")
+			process.CrashFor(time.Second)
+			c.remove("big")
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=1"))
+			Expect(*c.buffer("b").Status.Replicas).To(BeEquivalentTo(1))
+		})
+	})
+})

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/access"
+)
+
+// Shapes are informers of what buffers refer to, and of ResourceQuotas. They keep only what this package reads, of each object a bounded
+// amount. A kind that must not be read stays empty, and buffers that need it say so.
+type Shapes struct {
+	informers.SharedInformerFactory
+	rights *access.Rights
+	byKind map[string]cache.SharedIndexInformer
+}
+
+// NewShapes returns the informers. Without rights, all kinds are assumed to be readable.
+func NewShapes(client kubernetes.Interface, rights *access.Rights) Shapes {
+	if rights == nil {
+		rights = access.New(clock.RealClock{})
+	}
+	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(strip)), rights: rights}
+	s.byKind = s.informers()
+	return s
+}
+
+// Kinds that are read beside workloads.
+const (
+	podTemplates, resourceQuotas = "PodTemplate", "ResourceQuota"
+)
+
+// ruleOf is the right to read a kind.
+func ruleOf(kind string) access.Rule {
+	return access.Rule{Cluster: "target", Resource: resources[kind], Without: "CapacityBuffers that need a " + kind + " have no chunks"}
+}
+
+var resources = map[string]schema.GroupResource{
+	"Deployment": appsv1.Resource("deployments"), "ReplicaSet": appsv1.Resource("replicasets"), "StatefulSet": appsv1.Resource("statefulsets"),
+	"ReplicationController": corev1.Resource("replicationcontrollers"), "Job": batchv1.Resource("jobs"),
+	podTemplates: corev1.Resource("podtemplates"), resourceQuotas: corev1.Resource("resourcequotas"),
+}
+
+func (s Shapes) informers() map[string]cache.SharedIndexInformer {
+	return map[string]cache.SharedIndexInformer{
+		"Deployment":  reading(s, "Deployment", &appsv1.Deployment{}, func(c kubernetes.Interface) reader[*appsv1.DeploymentList] { return c.AppsV1().Deployments("") }),
+		"ReplicaSet":  reading(s, "ReplicaSet", &appsv1.ReplicaSet{}, func(c kubernetes.Interface) reader[*appsv1.ReplicaSetList] { return c.AppsV1().ReplicaSets("") }),
+		"StatefulSet": reading(s, "StatefulSet", &appsv1.StatefulSet{}, func(c kubernetes.Interface) reader[*appsv1.StatefulSetList] { return c.AppsV1().StatefulSets("") }),
+		"ReplicationController": reading(s, "ReplicationController", &corev1.ReplicationController{}, func(c kubernetes.Interface) reader[*corev1.ReplicationControllerList] {
+			return c.CoreV1().ReplicationControllers("")
+		}),
+		"Job":          reading(s, "Job", &batchv1.Job{}, func(c kubernetes.Interface) reader[*batchv1.JobList] { return c.BatchV1().Jobs("") }),
+		podTemplates:   reading(s, podTemplates, &corev1.PodTemplate{}, func(c kubernetes.Interface) reader[*corev1.PodTemplateList] { return c.CoreV1().PodTemplates("") }),
+		resourceQuotas: reading(s, resourceQuotas, &corev1.ResourceQuota{}, func(c kubernetes.Interface) reader[*corev1.ResourceQuotaList] { return c.CoreV1().ResourceQuotas("") }),
+	}
+}
+
+// reader reads one kind.
+type reader[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// reading returns the informer of a kind, which waits while the process lacks the right.
+func reading[L runtime.Object](s Shapes, kind string, object runtime.Object, of func(kubernetes.Interface) reader[L]) cache.SharedIndexInformer {
+	return s.InformerFor(object, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(s.rights.ListWatch(ruleOf(kind), &cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of(c).List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return of(c).Watch(ctx, o) },
+		}, c), object, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	})
+}
+
+// lacks is the right to read a kind, as a sentence for a person who can add it; empty if it is there, or was when the kind was read.
+func (s Shapes) lacks(kind string) string {
+	if rule := ruleOf(kind); s.rights.Lacks(rule) && !s.byKind[kind].HasSynced() {
+		return rule.String()
+	}
+	return ""
+}
+
+// read is done when a kind has been read, or must not be, or when ctx ends.
+type read struct {
+	cache.DoneChecker
+	ctx    context.Context
+	shapes Shapes
+	kind   string
+}
+
+func (r read) Done() <-chan struct{} {
+	refused := make(chan struct{}, 1)
+	look := func() {
+		if r.shapes.rights.Lacks(ruleOf(r.kind)) {
+			select {
+			case refused <- struct{}{}:
+			default:
+			}
+		}
+	}
+	r.shapes.rights.Subscribe(look)
+	look()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-r.DoneChecker.Done():
+		case <-refused:
+		case <-r.ctx.Done():
+		}
+	}()
+	return done
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// maxNominating is how many nominations are written at the same time.
+const maxNominating = 16
+
+// Nomination is a pod that is to run on a node that is dedicated to its owner.
+type Nomination struct {
+	Pod  *fit.Pod
+	Node string
+}
+
+// nominate writes status.nominatedNodeName of the pods that dedicated machines are claimed for, so
+// that the scheduler keeps the room for them when it opens: pods of the same priority, or a lower
+// one, are not placed there. Without a nomination, which of the waiting pods is first is open.
+func (c *Controller) nominate(ctx context.Context, r Raise) error {
+	if c.pods == nil {
+		return nil
+	}
+	errs := make([]error, len(r.Nominations))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, maxNominating)
+	for i, n := range r.Nominations {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = c.nominateOne(ctx, n)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// nominateOne accepts that the right is missing: the pod still gets a machine, but others may be first.
+func (c *Controller) nominateOne(ctx context.Context, n Nomination) error {
+	pod := n.Pod.Object
+	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.patch(), metav1.PatchOptions{}, "status")
+	switch {
+	case err == nil:
+		klog.FromContext(ctx).V(2).Info("Nominated a node for a pod", "pod", n.Pod.Name(), "node", n.Node)
+	case apierrors.IsForbidden(err):
+		c.forbidden.Do(func() {
+			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so that other pods may take these first. Grant patch on pods/status in the target cluster", "err", err)
+		})
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("nominate node %s for pod %s: %w", n.Node, n.Pod.Name(), err)
+	}
+	return nil
+}
+
+func (n Nomination) patch() []byte {
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": n.Pod.Object.UID}, "status": map[string]any{"nominatedNodeName": n.Node},
+	})
+	if err != nil {
+		panic(fmt.Sprintf("encode a patch: %v", err)) // texts always encode
+	}
+	return raw
+}
+
+// nominatedPods returns the pods that wait for a node that they are nominated for.
+func (c *Controller) nominatedPods() []*corev1.Pod {
+	return stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Nominated)
+}
+
+// withoutVoid returns a pod without a nomination that means nothing: its node is gone, or in reserve.
+// A machine that was to leave the reserve for it may stay there, because replicas have changed.
+func (c *Controller) withoutVoid(pod *corev1.Pod) *corev1.Pod {
+	name := pod.Status.NominatedNodeName
+	if name == "" || pod.Spec.NodeName != "" {
+		return pod
+	}
+	node := stores.Find[corev1.Node](c.stores.nodes, name)
+	if node != nil && !slices.ContainsFunc(node.Spec.Taints, pool.IsReserveTaint) {
+		return pod
+	}
+	free := *pod
+	free.Status.NominatedNodeName = ""
+	return &free
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// maxOwners is how many owners of dedicated machines are considered.
+const maxOwners = 64
+
+// pack finds machines for pods (law 9): the pods of each owner of dedicated machines come first, on
+// these. Then all that have no place yet are packed onto the machines that are for all pods. Pods that
+// do not exist yet cannot be nominated, so no dedicated machine is opened for them.
+func (r *round) pack(all fit.Demand) {
+	room := fit.NewRoom(r.nodes)
+	owners := r.owners()
+	for _, owner := range owners {
+		theirs := part(all, owner)
+		if countPods(theirs) == 0 {
+			continue
+		}
+		theirs.Budget = fit.MaxWork / len(owners)
+		groups := r.groupsOf(owner)
+		packing := fit.Pack(room, theirs, groups)
+		r.record(owner, groups, packing)
+		all = without(all, owner, packing)
+	}
+	groups := r.groupsOf("")
+	packing := fit.Pack(room, all, groups)
+	r.record("", groups, packing)
+	for _, p := range packing.Left {
+		r.plan.Pods[p.Name()] = NoReserve
+		if p.Unclear != "" {
+			r.plan.Pods[p.Name()] = Unclear
+		}
+	}
+	for _, p := range packing.Unfinished {
+		r.plan.Pods[p.Name()] = BeyondBounds
+	}
+	r.finish()
+}
+
+// owners returns the owners with machines that can be claimed: workloads first, then namespaces.
+func (r *round) owners() []v1alpha1.Owner {
+	var all []v1alpha1.Owner
+	for _, g := range r.groups {
+		if g.owner != "" && len(g.Nodes) > 0 && !slices.Contains(all, g.owner) {
+			all = append(all, g.owner)
+		}
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.Owner) int {
+		return cmp.Or(cmp.Compare(strings.Count(string(b), "/"), strings.Count(string(a), "/")), cmp.Compare(a, b))
+	})
+	return all[:min(len(all), maxOwners)]
+}
+
+// groupsOf returns the machines of an owner in each pool, as many as are left below max.
+func (r *round) groupsOf(owner v1alpha1.Owner) []fit.Group {
+	var all []fit.Group
+	for _, g := range r.groups {
+		if g.owner == owner {
+			if raise := r.raises[g.Name]; raise != nil {
+				g.Limit = max(0, g.Limit-raise.By)
+			}
+			all = append(all, g.Group)
+		}
+	}
+	return all
+}
+
+// part is the demand of pods that an owner owns.
+func part(all fit.Demand, owner v1alpha1.Owner) fit.Demand {
+	theirs := fit.Demand{Interrupted: all.Interrupted}
+	for _, p := range all.Pods {
+		if owner.Owns(p.Object) {
+			theirs.Pods = append(theirs.Pods, p)
+		}
+	}
+	return theirs
+}
+
+// without is a demand without the pods that have a place, and without those that an owner will have.
+func without(all fit.Demand, owner v1alpha1.Owner, packing fit.Packing) fit.Demand {
+	placed := map[*fit.Pod]bool{}
+	for _, place := range packing.Places {
+		placed[place.Pod] = true
+	}
+	left := fit.Demand{Interrupted: all.Interrupted}
+	for _, p := range all.Pods {
+		if !placed[p] {
+			left.Pods = append(left.Pods, p)
+		}
+	}
+	for _, u := range all.Uncreated {
+		if !owner.Owns(u.Like.Object) {
+			left.Uncreated = append(left.Uncreated, u)
+		}
+	}
+	return left
+}
+
+// record turns a packing into raises, and decides the outcome of each pod that has a place.
+func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Packing) {
+	for g, n := range packing.Opened {
+		for _, node := range groups[g].Nodes[:n] {
+			r.release(groups[g].Name, node)
+		}
+	}
+	for node, n := range packing.Uncreated {
+		if raise := r.opened[node]; raise != nil {
+			raise.Uncreated += n
+		}
+	}
+	for _, place := range packing.Places {
+		name := place.Pod.Name()
+		raise := r.opened[place.Node]
+		switch where, known := r.roles[place.Node]; {
+		case raise != nil:
+			r.plan.Pods[name] = Released
+			raise.For = append(raise.For, name)
+			if owner != "" {
+				raise.Nominations = append(raise.Nominations, Nomination{Pod: place.Pod, Node: place.Node})
+			}
+		case known && where.kind == coming:
+			r.plan.Pods[name] = Coming
+		default:
+			r.plan.Pods[name] = HasRoom
+			r.remember(place.Pod)
+		}
+	}
+}
+
+// release adds a machine to the raise of its pool.
+func (r *round) release(key, node string) {
+	if r.raises[key] == nil {
+		r.raises[key] = &Raise{}
+	}
+	raise, machine := r.raises[key], r.roles[node].machine
+	r.opened[node] = raise
+	raise.By++
+	raise.Machines = append(raise.Machines, machine)
+	if r.roles[node].kept {
+		raise.Claimed = append(raise.Claimed, machine)
+	}
+}
+
+// finish adds the raises to the plan, by pool.
+func (r *round) finish() {
+	for _, p := range r.Pools {
+		if raise := r.raises[p.Key]; raise != nil {
+			raise.Pool = p
+			slices.Sort(raise.For)
+			r.plan.Raises = append(r.plan.Raises, *raise)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves
+
+import (
+	"cmp"
+	"slices"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// dedications returns whom the spare machines of a MachineDeployment are dedicated to, at most as many
+// as are requested there (law 11). If several Reserves name an owner, the largest number counts.
+func dedications(decisions []Decision, d *machine.MachineDeployment, machines int32) string {
+	most := map[machine.Owner]int32{}
+	for _, each := range decisions {
+		if len(each.Parts) != 1 || each.Parts[0].Deployment != d {
+			continue // a number for several MachineDeployments could not be told apart
+		}
+		asked, err := machine.ParseDedications(each.Reserve.Annotations[machine.DedicatedAnnotation])
+		if err != nil {
+			continue
+		}
+		for _, a := range asked {
+			most[a.Owner] = max(most[a.Owner], a.Machines)
+		}
+	}
+	var all []machine.Dedication
+	for owner, n := range most {
+		all = append(all, machine.Dedication{Owner: owner, Machines: n})
+	}
+	slices.SortFunc(all, func(a, b machine.Dedication) int { return cmp.Compare(a.Owner, b.Owner) })
+	for i := range all {
+		all[i].Machines = min(all[i].Machines, machines)
+		machines -= all[i].Machines
+	}
+	return machine.DedicationsText(slices.DeleteFunc(all, func(a machine.Dedication) bool { return a.Machines == 0 }))
+}

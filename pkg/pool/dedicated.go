@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Dedications returns how many spare machines of a MachineDeployment are kept for whom while workload
+// has this many machines. Replicas come first: what max leaves no room for is dedicated to nobody.
+// A text that cannot be read dedicates nothing.
+func Dedications(d *machine.MachineDeployment, replicas int) []machine.Dedication {
+	text := d.Annotations[machine.DedicatedAnnotation]
+	if text == "" {
+		return nil
+	}
+	all, err := machine.ParseDedications(text)
+	if err != nil {
+		return nil
+	}
+	room := Unbounded
+	if bounds, err := Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds); err == nil && bounds != nil {
+		room = max(0, int(bounds.Max)-replicas)
+	}
+	for i := range all {
+		n := min(int(all[i].Machines), room)
+		all[i].Machines, room = int32(n), room-n
+	}
+	return all
+}
+
+// Dedicated is how many spare machines are dedicated in all.
+func Dedicated(all []machine.Dedication) (n int) {
+	for _, d := range all {
+		n += int(d.Machines)
+	}
+	return n
+}
+
+// ClaimsOf returns the dedicated machines of a MachineDeployment that pods of their owner need.
+func ClaimsOf(d *machine.MachineDeployment) machine.Claims {
+	return machine.ParseClaims(d.Annotations[machine.ClaimedAnnotation])
+}
