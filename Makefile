@@ -189,6 +189,10 @@ e2e-ui: ## The plugin's page in a real browser, light and dark, desktop and phon
 	@$(if $(PICTURES),mkdir -p $(PICTURES))
 	go test -count=1 -timeout=10m ./test/ui -ginkgo.no-color -pictures=$(abspath $(PICTURES))
 
+.PHONY: bench-size
+bench-size: ## What reserve is suggested for synthetic weeks, and how long the search takes
+	go run ./test/bench/size
+
 .PHONY: bench-ui
 bench-ui: ## 1000 machines, 10,000 pods: from a change to the page in a real browser, and the plugin's memory; needs Chromium
 	@$(UP) build

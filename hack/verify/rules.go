@@ -92,7 +92,7 @@ func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 // decides: what decides is pure. Whole packages, and in every controller the plan and the status.
 func (s source) decides() bool {
 	name := filepath.Base(s.path)
-	return !s.isTest() && (s.in("pkg/distribute", "pkg/fit", "pkg/schedule", "pkg/similar", "pkg/reserve", "pkg/signs", "pkg/pool", "internal/overview") ||
+	return !s.isTest() && (s.in("pkg/distribute", "pkg/fit", "pkg/schedule", "pkg/similar", "pkg/reserve", "pkg/signs", "pkg/pool", "internal/overview", "internal/sizing") ||
 		s.in("pkg/provider") && name == "plan.go" ||
 		s.in("pkg/controller") && (name == "plan.go" || name == "status.go"))
 }

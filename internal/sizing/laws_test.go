@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sizing_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// check holds a property, with Gomega's assertions in it.
+func check(property func(t *rapid.T, g Gomega)) {
+	GinkgoHelper()
+	rapid.Check(GinkgoT(), func(t *rapid.T) { property(t, NewWithT(t)) })
+}
+
+// simulated is the outcome, or a failure of the property.
+func simulated(g Gomega, trace demand.Trace, setup sizing.Setup, policy sizing.Policy) sizing.Outcome {
+	o, err := sizing.Run(trace, setup, policy)
+	g.Expect(err).NotTo(HaveOccurred())
+	return o
+}
+
+var _ = Describe("A simulation", func() {
+	It("has the same outcome for the same input (law 1)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace, policy := drawnSetup(t), drawnTrace(t, false), sizing.Fixed(rapid.IntRange(0, 8).Draw(t, "amount"))
+			g.Expect(simulated(g, trace, setup, policy)).To(Equal(simulated(g, trace, setup, policy)))
+		})
+	})
+
+	It("counts every pod once (law 2)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace := drawnSetup(t), drawnTrace(t, false)
+			o := simulated(g, trace, setup, sizing.Fixed(rapid.IntRange(0, 8).Draw(t, "amount")))
+			created := 0
+			for _, p := range trace {
+				if !p.Created.Before(setup.From) && p.Created.Before(setup.To) {
+					created += p.Count
+				}
+			}
+			g.Expect(o.Pods + o.TooLarge).To(Equal(created))
+			g.Expect(o.Late).To(And(BeNumerically("<=", o.Pods), BeNumerically(">=", o.Unbound)))
+			g.Expect(o.Median).To(BeNumerically("<=", float64(o.P99)))
+			g.Expect(o.P99).To(BeNumerically("<=", float64(o.Longest)))
+		})
+	})
+
+	It("costs exactly the amount, and nobody waits, if there is no demand (law 3)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, amount := drawnSetup(t), rapid.IntRange(0, 30).Draw(t, "amount")
+			o := simulated(g, nil, setup, sizing.Fixed(amount))
+			kept, limit := amount, setup.Max
+			if limit > 0 {
+				kept = min(amount, limit-setup.Min)
+			}
+			hours := setup.To.Sub(setup.From).Hours()
+			g.Expect(o.ReserveHours).To(BeNumerically("~", float64(kept)*hours, 1e-6))
+			g.Expect(o.MachineHours).To(BeNumerically("~", float64(kept+setup.Min)*hours, 1e-6))
+			g.Expect([]any{o.Pods, o.Late, o.Longest}).To(Equal([]any{0, 0, sizing.Seconds(0)}))
+		})
+	})
+
+	It("never costs fewer reserve machine hours with a larger amount (law 4)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace, amount := drawnSetup(t), drawnTrace(t, true), rapid.IntRange(0, 8).Draw(t, "amount")
+			setup.Max = 0
+			less, more := simulated(g, trace, setup, sizing.Fixed(amount)), simulated(g, trace, setup, sizing.Fixed(amount+1))
+			g.Expect(more.ReserveHours).To(BeNumerically(">=", less.ReserveHours-1e-6))
+		})
+	})
+
+	It("has the same outcome with a schedule that is always active as with its amount (law 5)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace, amount := drawnSetup(t), drawnTrace(t, false), rapid.IntRange(1, 8).Draw(t, "amount")
+			always := v1alpha1.ReserveSchedule{Name: "always", Start: "* * * * *", Duration: "2m", Replicas: ptr.To(int32(amount))}
+			scheduled := sizing.Policy{Machines: rapid.IntRange(0, amount).Draw(t, "base"), Schedules: []v1alpha1.ReserveSchedule{always}}
+			same(g, simulated(g, trace, setup, scheduled), simulated(g, trace, setup, sizing.Fixed(amount)))
+		})
+	})
+
+	It("lets no more pods wait for a boot with a larger amount while no pod ends (law 6)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace, amount := drawnSetup(t), drawnTrace(t, true), rapid.IntRange(0, 8).Draw(t, "amount")
+			setup.Max, setup.Boot = 0, setup.Boot[:1]
+			for i := range trace {
+				trace[i].Lasts = 0
+			}
+			less, more := simulated(g, trace, setup, sizing.Fixed(amount)), simulated(g, trace, setup, sizing.Fixed(amount+1))
+			g.Expect(more.Late).To(BeNumerically("<=", less.Late))
+			g.Expect(more.P99).To(BeNumerically("<=", float64(less.P99)))
+		})
+	})
+
+	It("stays within the maximum (law 7)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace := drawnSetup(t), drawnTrace(t, false)
+			setup.Max = max(setup.Max, 1)
+			o := simulated(g, trace, setup, sizing.Fixed(rapid.IntRange(0, 8).Draw(t, "amount")))
+			g.Expect(o.Peak).To(BeNumerically("<=", setup.Max))
+			g.Expect(o.MachineHours).To(BeNumerically("<=", float64(setup.Max)*setup.To.Sub(setup.From).Hours()+1e-6))
+			g.Expect(o.ReserveHours).To(BeNumerically("<=", o.MachineHours+1e-6))
+		})
+	})
+})
+
+// same compares outcomes whose costs were added up in other steps.
+func same(g Gomega, a, b sizing.Outcome) {
+	g.Expect(a.ReserveHours).To(BeNumerically("~", b.ReserveHours, 1e-6))
+	g.Expect(a.MachineHours).To(BeNumerically("~", b.MachineHours, 1e-6))
+	a.ReserveHours, a.MachineHours = b.ReserveHours, b.MachineHours
+	g.Expect(a).To(Equal(b))
+}
+
+var _ = DescribeTable("Stories",
+	func(trace demand.Trace, setup sizing.Setup, amount int, late int, longest time.Duration) {
+		o := outcome(trace, setup, sizing.Fixed(amount))
+		Expect(o.Late).To(Equal(late))
+		Expect(o.Longest.Duration()).To(Equal(longest))
+	},
+	Entry("without a reserve, a pod waits for the autoscaler and a boot", demand.Trace{pods(time.Hour, 1, 3000, 0)}, usual(), 0, 1, up+boot),
+	Entry("with one, it does not", demand.Trace{pods(time.Hour, 1, 3000, 0)}, usual(), 1, 0, released),
+	Entry("a second one finds the reserve empty, until it has booted", demand.Trace{pods(time.Hour, 1, 3000, 0), pods(time.Hour+time.Minute, 1, 3000, 0)}, usual(), 1, 1, time.Minute),
+	Entry("a pod with room on a machine that serves does not wait", demand.Trace{pods(time.Hour, 1, 2000, 0), pods(time.Hour+time.Minute, 1, 2000, 0)}, usual(), 1, 0, released),
+	Entry("nor one for which another has made room", demand.Trace{pods(time.Hour, 1, 3000, time.Minute), pods(time.Hour+time.Minute, 1, 3000, 0)}, usual(), 1, 0, released),
+	Entry("a machine that has been empty for too long is gone", demand.Trace{pods(time.Hour, 1, 3000, time.Minute), pods(time.Hour+15*time.Minute, 1, 3000, 0)}, usual(), 0, 2, up+boot),
+	Entry("without an autoscaler, the reserve alone gives machines: as many as it has in each boot", demand.Trace{pods(time.Hour, 6, 3000, 0)}, usual(unscaled), 2, 4, 2*boot+released),
+	Entry("at the maximum, there is no reserve", demand.Trace{pods(time.Hour, 2, 3000, 2*time.Hour)}, usual(bounded(0, 1)), 1, 0, 2*time.Hour+released),
+	Entry("a pod that is larger than a machine is not waited for", demand.Trace{pods(time.Hour, 1, 5000, 0)}, usual(), 1, 0, time.Duration(0)),
+)

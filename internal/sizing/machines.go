@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sizing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+const (
+	running = mcm.MachineRunning
+	// set is the one MachineSet.
+	set = "set"
+	// maxRounds limits how often the rule of the reserve decides at one instant.
+	maxRounds = 100
+)
+
+// machine is one machine.
+type machine struct {
+	reserve.Machine
+	node *corev1.Node
+	room room
+	// open reports whether pods can be bound to it.
+	open bool
+	gone bool
+	// ready is when it had booted.
+	ready time.Time
+	// idle is since when no pod runs on it.
+	idle time.Time
+}
+
+// addMachine creates a machine that boots.
+func (s *simulation) addMachine(marked bool) *machine {
+	s.born++
+	name := fmt.Sprintf("m-%06d", s.born)
+	m := &machine{node: s.newNode(name), room: roomOf(s.Machine)}
+	m.Machine = reserve.Machine{
+		Name: name, Created: s.now, Phase: mcm.MachinePending, Set: set, Reserve: marked, HasProviderID: true, Registered: true,
+		Priority: reserve.PriorityServing, SeenPriority: reserve.PriorityServing,
+	}
+	s.machines = append(s.machines, m)
+	return m
+}
+
+// addReady creates a machine that has booted.
+func (s *simulation) addReady(marked bool) *machine {
+	m := s.addMachine(marked)
+	m.Phase, m.open, m.idle, m.ready = running, !marked, s.now, s.now
+	return m
+}
+
+// newNode returns a Node with the taint of the reserve, as package fit expects it of closed ones.
+func (s *simulation) newNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}},
+		Status:     corev1.NodeStatus{Allocatable: s.Machine, Capacity: s.Machine},
+	}
+}
+
+// create creates a machine as machine-controller-manager does, through the lens.
+func (s *simulation) create(view reserve.View, inFlight int) {
+	m := s.addMachine(!reserve.ServesOnCreation(view, inFlight))
+	boot := s.Boot[(s.born-1)%len(s.Boot)]
+	s.events.plan(s.now.Add(boot), func() {
+		if m.gone {
+			return
+		}
+		m.Phase, m.ready, s.changed = running, s.now, true
+		if !m.Reserve {
+			s.openMachine(m)
+		}
+	})
+}
+
+// openMachine lets pods be bound to a machine.
+func (s *simulation) openMachine(m *machine) {
+	if m.gone || m.Reserve || m.open {
+		return
+	}
+	m.open, s.freed = true, append(s.freed, m)
+	s.becameIdle(m)
+}
+
+// becameIdle lets the autoscaler remove a machine that stays empty.
+func (s *simulation) becameIdle(m *machine) {
+	m.idle = s.now
+	if s.Autoscaler == nil {
+		return
+	}
+	since := s.now
+	s.events.plan(since.Add(s.Autoscaler.Down), func() {
+		if !m.gone && m.open && m.Pods == 0 && m.idle.Equal(since) && s.replicas > s.Min {
+			s.replicas--
+			s.remove(m)
+			s.changed = true
+		}
+	})
+}
+
+func (s *simulation) remove(m *machine) {
+	m.gone, m.open = true, false
+	s.machines = slices.DeleteFunc(s.machines, func(other *machine) bool { return other == m })
+}
+
+// settle lets the rule of the reserve and machine-controller-manager act until both are at rest.
+func (s *simulation) settle() {
+	s.changed = false
+	for range maxRounds {
+		view := s.view()
+		plan := reserve.NewPlan(view)
+		s.carryOut(plan)
+		if managed := s.manage(); !managed && plan.AtRest(view) {
+			if plan.Again > 0 {
+				s.events.plan(s.now.Add(plan.Again), func() { s.changed = true })
+			}
+			break
+		}
+	}
+	s.marked = 0
+	for _, m := range s.machines {
+		if m.Reserve {
+			s.marked++
+		}
+	}
+	s.outcome.Peak = max(s.outcome.Peak, len(s.machines))
+}
+
+// view is what the rule of the reserve sees.
+func (s *simulation) view() reserve.View {
+	return reserve.View{
+		Machines: s.seen(), Replicas: s.replicas, Wish: s.desired, Excess: max(0, min(s.desired, s.max()-s.replicas)),
+		Min: s.Min, Max: s.max(), Applied: s.applied, CurrentSet: set, SetReplicas: len(s.machines), MaxSetReplicas: len(s.machines),
+		Now: s.now, Patience: s.SurplusPatience, BootPatience: s.BootPatience,
+		SurplusSince: s.surplusSince, Retry: s.retry, Lowered: s.lowered,
+	}
+}
+
+func (s *simulation) seen() []reserve.Machine {
+	all := make([]reserve.Machine, 0, len(s.machines))
+	for _, m := range s.machines {
+		all = append(all, m.Machine)
+	}
+	return all
+}
+
+// carryOut does what a plan says.
+func (s *simulation) carryOut(plan reserve.Plan) {
+	s.replicas, s.applied = plan.Replicas, plan.Applied
+	s.surplusSince, s.retry, s.lowered = plan.SurplusSince, plan.Retry, plan.Lowered
+	if len(plan.Moves)+len(plan.Priorities) == 0 {
+		return
+	}
+	byName := make(map[string]*machine, len(s.machines))
+	for _, m := range s.machines {
+		byName[m.Name] = m
+	}
+	for _, p := range plan.Priorities {
+		byName[p.Name].Priority, byName[p.Name].SeenPriority = p.Priority, p.Priority
+	}
+	for _, move := range plan.Moves {
+		m := byName[move.Name]
+		m.Reserve, m.open = move.Reserve, false
+		if !m.Reserve && m.Ready() {
+			s.events.plan(s.now.Add(s.Release), func() { s.openMachine(m) })
+		}
+	}
+}
+
+// manage creates and deletes machines as machine-controller-manager does, and reports whether it
+// did. It deletes those with the lowest priority first.
+func (s *simulation) manage() bool {
+	visible := pool.VisibleReplicas(s.replicas, s.applied)
+	over := len(s.machines) - visible
+	if over < 0 {
+		view := s.view()
+		for i := range -over {
+			s.create(view, i)
+		}
+	}
+	if over > 0 {
+		first := slices.Clone(s.machines)
+		slices.SortStableFunc(first, func(a, b *machine) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Pods, b.Pods))
+		})
+		for _, m := range first[:over] {
+			s.remove(m)
+		}
+	}
+	return over != 0
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sizing
+
+import (
+	"math"
+)
+
+// pattern divides the days of the week, counted from Monday, into groups with equal schedules.
+type pattern [][]int
+
+// patterns are tried if the demand covers as many days.
+var patterns = []struct {
+	days int
+	pattern
+}{
+	{2, pattern{{0, 1, 2, 3, 4, 5, 6}}},
+	{daysOfWeek, pattern{{0, 1, 2, 3, 4}, {5, 6}}},
+	{3 * daysOfWeek, pattern{{0}, {1}, {2}, {3}, {4}, {5}, {6}}},
+}
+
+// changeCost is what a change of the amount has to save each time, as a part of the cost of a fixed
+// amount: schedules stay short.
+const changeCost = 0.02
+
+// day is an amount for each hour.
+type day [hoursOfDay]int
+
+// chooser finds the cheapest amounts for the hours of a day.
+type chooser struct {
+	levels []int
+	// perPod is what a pod that waits costs, and perChange what a change of the amount costs, in
+	// machine hours.
+	perPod, perChange float64
+}
+
+// choose minimizes the cost of machines, pods that wait and changes, hour by hour.
+func (c chooser) choose(hours [hoursOfDay]hour) day {
+	var came [hoursOfDay][]int
+	costs := make([]float64, len(c.levels))
+	for h := range hours {
+		cheapest := least(costs)
+		came[h] = make([]int, len(c.levels))
+		next := make([]float64, len(c.levels))
+		for i, amount := range c.levels {
+			before := i
+			if h > 0 && costs[cheapest]+c.perChange < costs[i] {
+				before = cheapest
+			}
+			came[h][i] = before
+			next[i] = costs[before] + hours[h].hours*float64(amount) + c.perPod*float64(hours[h].late(amount))
+			if before != i {
+				next[i] += c.perChange
+			}
+		}
+		costs = next
+	}
+	var d day
+	for h, i := hoursOfDay-1, least(costs); h >= 0; h-- {
+		d[h] = c.levels[i]
+		i = came[h][i]
+	}
+	return d
+}
+
+// least returns the index of the smallest number, the first of several.
+func least(costs []float64) int {
+	best := 0
+	for i, cost := range costs {
+		if cost < costs[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// chooseDays finds the smallest price of a waiting pod with which at most some pods wait, and
+// returns the amounts of each group of days.
+func (p *profile) chooseDays(groups pattern, most int, perChange float64) []day {
+	joined := make([][hoursOfDay]hour, len(groups))
+	for g, days := range groups {
+		joined[g] = p.join(days)
+	}
+	levels := p.levels()
+	try := func(exponent float64) (chosen []day) {
+		for _, hours := range joined {
+			chosen = append(chosen, chooser{levels, math.Pow(10, exponent), perChange}.choose(hours))
+		}
+		return chosen
+	}
+	low, high := -12.0, 12.0
+	best := try(high)
+	for range 24 {
+		middle := (low + high) / 2
+		if chosen := try(middle); p.late(groups, chosen) <= most {
+			best, high = chosen, middle
+		} else {
+			low = middle
+		}
+	}
+	return best
+}
+
+// late returns how many pods wait with these amounts.
+func (p *profile) late(groups pattern, days []day) int {
+	n := 0
+	for g, d := range days {
+		for h, hour := range p.join(groups[g]) {
+			n += hour.late(d[h])
+		}
+	}
+	return n
+}
+
+const (
+	// usualShare is the part of the pods that may wait longer than the goal.
+	usualShare = 0.01
+	// foretold is the part of the pods that may wait on days that were not known when the amounts
+	// were chosen. A rhythm leaves a few more than usual; bursts at random times leave most.
+	foretold = 0.05
+)
+
+// recurs reports whether the amounts that every other day needs are enough for the days between.
+func recurs(even, odd *profile, groups pattern, perChange float64) bool {
+	late := 0
+	for _, half := range [][2]*profile{{even, odd}, {odd, even}} {
+		chosen := half[0].chooseDays(groups, int(usualShare*float64(half[0].pods)), perChange/2) // of half the days
+		late += half[1].late(groups, chosen)
+	}
+	return float64(late) <= foretold*float64(even.pods+odd.pods)
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sizing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/schedule"
+)
+
+// Policy is how many machines are kept in reserve: the larger of a fixed number and the schedules
+// that are active, as in a Reserve.
+type Policy struct {
+	Machines  int                        `json:"machines"`
+	Schedules []v1alpha1.ReserveSchedule `json:"schedules,omitempty"`
+}
+
+// Fixed is the same amount at any time.
+func Fixed(machines int) Policy { return Policy{Machines: machines} }
+
+// amounts is a policy that has been read.
+type amounts struct {
+	always  int
+	windows []window
+}
+
+type window struct {
+	schedule.Window
+	machines int
+}
+
+func (p Policy) parse() (amounts, error) {
+	a := amounts{always: p.Machines}
+	for _, s := range p.Schedules {
+		w, err := schedule.Parse(string(s.Start), string(s.End), s.Duration, s.TimeZone)
+		if err != nil {
+			return a, fmt.Errorf("schedule %s: %w", s.Name, err)
+		}
+		if s.Replicas != nil && !s.Suspend {
+			a.windows = append(a.windows, window{w, int(*s.Replicas)})
+		}
+	}
+	return a, nil
+}
+
+// at returns the number of machines at an instant, and when that may change; zero if never.
+func (a amounts) at(t time.Time) (machines int, until time.Time) {
+	machines = a.always
+	for _, w := range a.windows {
+		active, change := w.At(t)
+		if active {
+			machines = max(machines, w.machines)
+		}
+		if !change.IsZero() && (until.IsZero() || change.Before(until)) {
+			until = change
+		}
+	}
+	return machines, until
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sizing
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/demand"
+)
+
+// Goal is what a reserve is for.
+type Goal struct {
+	// P99 is how long 99 of 100 pods may wait at most.
+	P99 time.Duration
+	// Zone is the time zone of schedules.
+	Zone *time.Location
+}
+
+// Point is a policy with its outcome.
+type Point struct {
+	Policy
+	Outcome
+}
+
+// Report is the answer to what amount is right.
+type Report struct {
+	// Points is the frontier: fixed amounts, in ascending order.
+	Points []Point
+	// Amount is the smallest fixed amount that keeps the goal, nil if none does.
+	Amount *Point
+	// Schedule is a policy with schedules that keeps the goal and costs less, nil if there is none.
+	Schedule *Point
+	// Need is how many machines of a reserve were in use at most, by day of the week and hour.
+	Need [daysOfWeek][hoursOfDay]int
+}
+
+const (
+	// worthwhile is the part of the cost of the fixed amount that a schedule has to save.
+	worthwhile = 0.2
+	// points is about how many amounts a frontier has.
+	points = 12
+	// maxSchedules is how many schedules a Reserve may have.
+	maxSchedules = 64
+)
+
+// Size looks for the smallest amount and the cheapest schedule that keep the goal.
+func Size(trace demand.Trace, setup Setup, goal Goal) (Report, error) {
+	z := &sizer{trace: trace, setup: setup, goal: goal, known: map[int]Point{}}
+	if err := setup.validate(); err != nil {
+		return Report{}, err
+	}
+	enough, releases, err := z.enough()
+	if err != nil {
+		return Report{}, err
+	}
+	need := newNeed(releases, trace, calendar{setup.From, setup.To, goal.Zone})
+	report := Report{Need: need.all.need()}
+	if report.Amount, err = z.smallest(enough); err != nil {
+		return Report{}, err
+	}
+	if report.Points, err = z.frontier(enough, report.Amount); err != nil {
+		return Report{}, err
+	}
+	if report.Amount != nil && report.Amount.Machines > 0 {
+		report.Schedule, err = z.schedule(need, *report.Amount)
+	}
+	return report, err
+}
+
+// sizer remembers what has been simulated.
+type sizer struct {
+	trace demand.Trace
+	setup Setup
+	goal  Goal
+	known map[int]Point
+}
+
+// fixed simulates a fixed amount.
+func (z *sizer) fixed(machines int) (Point, error) {
+	if p, known := z.known[machines]; known {
+		return p, nil
+	}
+	p, err := z.try(Fixed(machines))
+	if err == nil {
+		z.known[machines] = p
+	}
+	return p, err
+}
+
+func (z *sizer) try(policy Policy) (Point, error) {
+	outcome, err := Run(z.trace, z.setup, policy)
+	return Point{policy, outcome}, err
+}
+
+func (z *sizer) keeps(p Point) bool { return p.P99.Duration() <= z.goal.P99 && p.Unbound*100 <= p.Pods }
+
+// enough returns an amount that is never used up, or the most that there may be, and what was
+// released with it.
+func (z *sizer) enough() (machines int, releases []release, err error) {
+	limit := z.setup.max()
+	for machines = 1; ; machines *= 2 {
+		machines, releases = min(machines, limit), nil
+		if _, err := run(z.trace, z.setup, Fixed(machines), func(r release) { releases = append(releases, r) }); err != nil {
+			return 0, nil, err
+		}
+		most := 0
+		for _, r := range releases {
+			most = max(most, r.missing)
+		}
+		if most < machines || machines == limit {
+			return most, releases, nil
+		}
+	}
+}
+
+// smallest returns the smallest amount that keeps the goal, by halving: a larger one waits no
+// longer, but for the order in which pods are packed.
+func (z *sizer) smallest(enough int) (*Point, error) {
+	best, err := z.fixed(enough)
+	if err != nil || !z.keeps(best) {
+		return nil, err
+	}
+	for low, high := 0, enough; low < high; {
+		middle := (low + high) / 2
+		p, err := z.fixed(middle)
+		if err != nil {
+			return nil, err
+		}
+		if z.keeps(p) {
+			best, high = p, middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return &best, nil
+}
+
+// frontier returns amounts from none to enough, with the smallest that keeps the goal.
+func (z *sizer) frontier(enough int, amount *Point) ([]Point, error) {
+	amounts := []int{0, enough}
+	for n := 1.0; n < float64(enough); n = max(n+1, n*growth(enough)) {
+		amounts = append(amounts, int(n))
+	}
+	if amount != nil {
+		amounts = append(amounts, amount.Machines)
+	}
+	slices.Sort(amounts)
+	var all []Point
+	for _, n := range slices.Compact(amounts) {
+		p, err := z.fixed(n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// growth is from one amount of a frontier to the next.
+func growth(enough int) float64 {
+	if enough <= points {
+		return 1
+	}
+	return 1.5
+}
+
+// shares are the parts of the pods that may wait, by the profile. It does not know everything, so
+// each is tried in the simulation: the first that keeps the goal is the cheapest.
+var shares = []float64{0.02, 0.013, 0.01, 0.008, 0.006, 0.004, 0.002, 0.001, 0}
+
+// schedule returns the cheapest policy with schedules that keeps the goal.
+func (z *sizer) schedule(n need, fixed Point) (*Point, error) {
+	var best *Point
+	for _, candidate := range patterns {
+		if z.setup.hours() < float64(candidate.days*hoursOfDay) {
+			continue
+		}
+		found, err := z.fit(n, candidate.pattern, fixed)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && found.ReserveHours <= (1-worthwhile)*fixed.ReserveHours && (best == nil || found.ReserveHours < (1-worthwhile)*best.ReserveHours) {
+			best = found
+		}
+	}
+	return best, nil
+}
+
+// need is when a reserve is needed: on all days, and on every other one.
+type need struct{ all, even, odd *profile }
+
+func newNeed(releases []release, trace demand.Trace, c calendar) need {
+	return need{
+		newProfile(releases, trace, c, func(int) bool { return true }),
+		newProfile(releases, trace, c, func(day int) bool { return day%2 == 0 }),
+		newProfile(releases, trace, c, func(day int) bool { return day%2 == 1 }),
+	}
+}
+
+// fit returns the cheapest policy of a pattern that keeps the goal.
+func (z *sizer) fit(n need, groups pattern, fixed Point) (*Point, error) {
+	boot := slices.Max(z.setup.Boot)
+	perChange := changeCost * fixed.ReserveHours
+	if !recurs(n.even, n.odd, groups, perChange) {
+		return nil, nil
+	}
+	tried := map[string]bool{}
+	for _, share := range shares {
+		days := n.all.chooseDays(groups, int(share*float64(fixed.Pods)), perChange)
+		policy := newPolicy(groups, days, boot, z.goal.Zone)
+		if len(policy.Schedules) > maxSchedules || tried[policy.key()] {
+			continue
+		}
+		tried[policy.key()] = true
+		point, err := z.try(policy)
+		if err != nil {
+			return nil, err
+		}
+		if z.keeps(point) {
+			return &point, nil
+		}
+	}
+	return nil, nil
+}
+
+// key is equal for equal policies.
+func (p Policy) key() string {
+	text := fmt.Sprint(p.Machines)
+	for _, s := range p.Schedules {
+		text += fmt.Sprintf("\n%s|%s|%s|%s|%d", s.Start, s.End, s.Duration, s.TimeZone, *s.Replicas)
+	}
+	return text
+}
