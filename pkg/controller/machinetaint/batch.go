@@ -26,7 +26,6 @@ type batch struct {
 	// retirements start after all other writes of a plan that also releases machines, and only if
 	// these succeed and replicas stay: workload gets its machine before it gives one up.
 	retirements []func()
-	retireLast  bool
 }
 
 // result is the end of one write. change is that of a Machine, and zero if only a Node was written.
@@ -71,11 +70,16 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 // writeAll starts the writes of a plan to machines.
 func (w *batch) writeAll(ctx context.Context, v View, p Plan) {
 	nodes := nodesOf(p)
-	w.retireLast = p.releasesMachines()
+	last := p.releasesMachines()
 	for _, change := range p.Machines {
 		n, both := nodes[change.Name]
 		delete(nodes, change.Name)
-		w.startMachine(ctx, v, change, n, both)
+		start := func() { w.startMachine(ctx, v, change, n, both) }
+		if change.Mark == Hold && last {
+			w.retirements = append(w.retirements, start)
+			continue
+		}
+		start()
 	}
 	for _, n := range p.Nodes {
 		if _, left := nodes[n.Machine.Object.Name]; left {
@@ -113,12 +117,7 @@ func (w *batch) releaseMore(ctx context.Context) {
 func (w *batch) startMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
 	w.written[change.Name] = changedMachine(v.machineByName(change.Name), change, v)
 	w.frees = w.frees || change.Mark == Free
-	start := func() { w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) }) }
-	if change.Mark == Hold && w.retireLast {
-		w.retirements = append(w.retirements, start)
-		return
-	}
-	start()
+	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }
 
 // retire starts the retirements that wait for other writes.
