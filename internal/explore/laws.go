@@ -24,8 +24,8 @@ func (w *World) crowded() string {
 }
 
 // wronged returns the law that the deletion of a machine breaks: no busy machine is deleted in
-// favor of a reserve machine, or though nobody asked for that. A deletion that was right when it was
-// decided may be carried out late.
+// favor of a reserve machine, and no machine is deleted without a request. A deletion that was right
+// when it was decided may be carried out late.
 func (w *World) wronged(i int) string {
 	m := &w.machines[i]
 	if !m.busy || m.unhealthy() || m.excused || m.named || m.condemned || m.priority == 1 || w.sets[0].there && w.sets[1].there {

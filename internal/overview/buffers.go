@@ -16,7 +16,7 @@ import (
 func (r *reading) buffers() []Buffer {
 	var all []Buffer
 	for _, o := range slices.SortedFunc(slices.Values(r.Buffers), byName) {
-		if ptr.Deref(o.Spec.ProvisioningStrategy, "") != v1beta1.StrategyReserved {
+		if !o.Reserved() {
 			continue
 		}
 		b := Buffer{

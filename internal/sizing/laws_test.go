@@ -53,7 +53,7 @@ var _ = Describe("A simulation", func() {
 		})
 	})
 
-	It("costs exactly the amount, and nobody waits, if there is no demand (law 3)", func() {
+	It("costs exactly the amount, and no pod waits, if there is no demand (law 3)", func() {
 		check(func(t *rapid.T, g Gomega) {
 			setup, amount := drawnSetup(t), rapid.IntRange(0, 30).Draw(t, "amount")
 			o := simulated(g, nil, setup, sizing.Fixed(amount))

@@ -3,14 +3,9 @@
 package target
 
 import (
-	"context"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -39,13 +34,12 @@ type Storage struct {
 // Storage returns the stores of all kinds that concern volumes. Do not wait for classes and
 // drivers: the process may lack the right to read them, and works without.
 func (i *Informers) Storage() Storage {
-	class, driver := &storagev1.StorageClass{}, &storagev1.CSIDriver{}
-	classes := i.factory.InformerFor(class, waiting(i.rights, classesRule, class, func(c kubernetes.Interface) reader[*storagev1.StorageClassList] {
+	classes := access.Informer(i.factory, i.rights, classesRule, &storagev1.StorageClass{}, func(c kubernetes.Interface) access.Reader[*storagev1.StorageClassList] {
 		return c.StorageV1().StorageClasses()
-	}))
-	drivers := i.factory.InformerFor(driver, waiting(i.rights, driversRule, driver, func(c kubernetes.Interface) reader[*storagev1.CSIDriverList] {
+	})
+	drivers := access.Informer(i.factory, i.rights, driversRule, &storagev1.CSIDriver{}, func(c kubernetes.Interface) access.Reader[*storagev1.CSIDriverList] {
 		return c.StorageV1().CSIDrivers()
-	}))
+	})
 	return Storage{
 		Claims: i.Claims().GetIndexer(), Volumes: i.Volumes().GetIndexer(),
 		Classes: classes.GetIndexer(), Drivers: drivers.GetIndexer(),
@@ -60,22 +54,6 @@ var (
 )
 
 const noVolumes = "Reserve machines are not released for pods whose volumes do not exist yet"
-
-// reader reads one kind.
-type reader[L runtime.Object] interface {
-	List(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-}
-
-// waiting returns an informer that waits while the process lacks a right.
-func waiting[L runtime.Object](rights *access.Rights, rule access.Rule, object runtime.Object, kind func(kubernetes.Interface) reader[L]) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
-	return func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return cache.NewSharedIndexInformer(rights.ListWatch(rule, &cache.ListWatch{
-			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return kind(c).List(ctx, o) },
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return kind(c).Watch(ctx, o) },
-		}, c), object, resync, cache.Indexers{})
-	}
-}
 
 // Lookups returns lookups in the stores.
 func (s *Storage) Lookups() *fit.Lookups {

@@ -6,9 +6,9 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Dedications returns how many spare machines of a MachineDeployment are kept for whom while workload
-// has this many machines. Replicas come first: what max leaves no room for is dedicated to nobody.
-// A text that cannot be read dedicates nothing.
+// Dedications returns how many spare machines of a MachineDeployment are kept for each owner while
+// workload has this many machines. Replicas come first: machines that max leaves no room for are not
+// dedicated. If the text cannot be read, no machines are dedicated.
 func Dedications(d *machine.MachineDeployment, replicas int) []machine.Dedication {
 	text := d.Annotations[machine.DedicatedAnnotation]
 	if text == "" {

@@ -103,7 +103,7 @@ func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interf
 func isBuffer(item any) bool {
 	switch o := item.(type) {
 	case *bufferv1beta1.CapacityBuffer:
-		return capacitybuffer.Ours(o)
+		return o.Reserved()
 	case *autoscalingv1alpha1.Reserve:
 		return o.Labels[capacitybuffer.OwnLabel] != ""
 	}

@@ -106,7 +106,7 @@ func nightly(*rand.Rand) []burst {
 	return all
 }
 
-// anytime are bursts that nobody can know of.
+// anytime are bursts at unpredictable times.
 func anytime(chance *rand.Rand) []burst {
 	var all []burst
 	for range 20 {

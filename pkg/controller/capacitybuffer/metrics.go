@@ -51,7 +51,7 @@ func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	ready, chunks := map[bool]int{}, 0.0
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](m.buffers) {
-		if Ours(b) {
+		if b.Reserved() {
 			ready[meta.IsStatusConditionTrue(b.Status.Conditions, v1beta1.ConditionReady)]++
 			chunks += float64(ptr.Deref(b.Status.Replicas, 0))
 		}

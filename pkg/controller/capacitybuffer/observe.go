@@ -27,7 +27,7 @@ func (c *Controller) observe() View {
 	var v View
 	namespaces := map[string]bool{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
-		if Ours(b) && b.DeletionTimestamp == nil {
+		if b.Reserved() && b.DeletionTimestamp == nil {
 			v.Buffers = append(v.Buffers, c.buffer(c.statuses.Newest(b)))
 			namespaces[b.Namespace] = true
 		}

@@ -150,7 +150,7 @@ func (c *Controller) pollScales(ctx context.Context) {
 func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	refs := map[string]*v1beta1.CapacityBuffer{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
-		if ref := b.Spec.ScalableRef; Ours(b) && b.DeletionTimestamp == nil && ref != nil && !watched(ref) {
+		if ref := b.Spec.ScalableRef; b.Reserved() && b.DeletionTimestamp == nil && ref != nil && !watched(ref) {
 			refs[keyOf(b)] = b
 		}
 	}

@@ -28,7 +28,7 @@ import (
 
 var rolloutGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "rollouts"}
 
-// rollout makes a workload of a kind that nobody knows, which runs pods with a label.
+// rollout makes a workload of a custom kind, which runs pods with a label.
 func (c *cluster) rollout(name string, replicas int64) {
 	GinkgoHelper()
 	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(shop)

@@ -4,15 +4,12 @@ package capacitybuffer
 
 import (
 	"context"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -57,32 +54,27 @@ var resources = map[string]schema.GroupResource{
 
 func (s Shapes) informers() map[string]cache.SharedIndexInformer {
 	return map[string]cache.SharedIndexInformer{
-		"Deployment":  reading(s, "Deployment", &appsv1.Deployment{}, func(c kubernetes.Interface) reader[*appsv1.DeploymentList] { return c.AppsV1().Deployments("") }),
-		"ReplicaSet":  reading(s, "ReplicaSet", &appsv1.ReplicaSet{}, func(c kubernetes.Interface) reader[*appsv1.ReplicaSetList] { return c.AppsV1().ReplicaSets("") }),
-		"StatefulSet": reading(s, "StatefulSet", &appsv1.StatefulSet{}, func(c kubernetes.Interface) reader[*appsv1.StatefulSetList] { return c.AppsV1().StatefulSets("") }),
-		"ReplicationController": reading(s, "ReplicationController", &corev1.ReplicationController{}, func(c kubernetes.Interface) reader[*corev1.ReplicationControllerList] {
+		"Deployment": reading(s, "Deployment", &appsv1.Deployment{}, func(c kubernetes.Interface) access.Reader[*appsv1.DeploymentList] { return c.AppsV1().Deployments("") }),
+		"ReplicaSet": reading(s, "ReplicaSet", &appsv1.ReplicaSet{}, func(c kubernetes.Interface) access.Reader[*appsv1.ReplicaSetList] { return c.AppsV1().ReplicaSets("") }),
+		"StatefulSet": reading(s, "StatefulSet", &appsv1.StatefulSet{}, func(c kubernetes.Interface) access.Reader[*appsv1.StatefulSetList] {
+			return c.AppsV1().StatefulSets("")
+		}),
+		"ReplicationController": reading(s, "ReplicationController", &corev1.ReplicationController{}, func(c kubernetes.Interface) access.Reader[*corev1.ReplicationControllerList] {
 			return c.CoreV1().ReplicationControllers("")
 		}),
-		"Job":          reading(s, "Job", &batchv1.Job{}, func(c kubernetes.Interface) reader[*batchv1.JobList] { return c.BatchV1().Jobs("") }),
-		podTemplates:   reading(s, podTemplates, &corev1.PodTemplate{}, func(c kubernetes.Interface) reader[*corev1.PodTemplateList] { return c.CoreV1().PodTemplates("") }),
-		resourceQuotas: reading(s, resourceQuotas, &corev1.ResourceQuota{}, func(c kubernetes.Interface) reader[*corev1.ResourceQuotaList] { return c.CoreV1().ResourceQuotas("") }),
+		"Job": reading(s, "Job", &batchv1.Job{}, func(c kubernetes.Interface) access.Reader[*batchv1.JobList] { return c.BatchV1().Jobs("") }),
+		podTemplates: reading(s, podTemplates, &corev1.PodTemplate{}, func(c kubernetes.Interface) access.Reader[*corev1.PodTemplateList] {
+			return c.CoreV1().PodTemplates("")
+		}),
+		resourceQuotas: reading(s, resourceQuotas, &corev1.ResourceQuota{}, func(c kubernetes.Interface) access.Reader[*corev1.ResourceQuotaList] {
+			return c.CoreV1().ResourceQuotas("")
+		}),
 	}
 }
 
-// reader reads one kind.
-type reader[L runtime.Object] interface {
-	List(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-}
-
 // reading returns the informer of a kind, which waits while the process lacks the right.
-func reading[L runtime.Object](s Shapes, kind string, object runtime.Object, of func(kubernetes.Interface) reader[L]) cache.SharedIndexInformer {
-	return s.InformerFor(object, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return cache.NewSharedIndexInformer(s.rights.ListWatch(ruleOf(kind), &cache.ListWatch{
-			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of(c).List(ctx, o) },
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return of(c).Watch(ctx, o) },
-		}, c), object, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	})
+func reading[L runtime.Object](s Shapes, kind string, object runtime.Object, of func(kubernetes.Interface) access.Reader[L]) cache.SharedIndexInformer {
+	return access.Informer(s.SharedInformerFactory, s.rights, ruleOf(kind), object, of)
 }
 
 // lacks is the right to read a kind, as a sentence for a person who can add it; empty if it is there, or was when the kind was read.

@@ -94,7 +94,7 @@ func StripBuffer(item any) (any, error) {
 
 func slimBuffer(b *v1beta1.CapacityBuffer) *v1beta1.CapacityBuffer {
 	slim := &v1beta1.CapacityBuffer{ObjectMeta: identity(b)}
-	if !Ours(b) {
+	if !b.Reserved() {
 		return slim
 	}
 	slim.CreationTimestamp, slim.Generation, slim.Spec, slim.Status = b.CreationTimestamp, b.Generation, b.Spec, b.Status
@@ -107,11 +107,6 @@ func slimBuffer(b *v1beta1.CapacityBuffer) *v1beta1.CapacityBuffer {
 		slim.Spec.Limits = v1beta1.ResourceList{}
 	}
 	return slim
-}
-
-// Ours reports whether a buffer is for this controller.
-func Ours(b *v1beta1.CapacityBuffer) bool {
-	return ptr.Deref(b.Spec.ProvisioningStrategy, "") == v1beta1.StrategyReserved
 }
 
 // differ reports whether an update of a cached object matters.

@@ -34,7 +34,7 @@ func (w *desired) showDerived(v View) {
 		w.writeField(v, effective)
 	}
 	w.recorded, w.owners = nil, nil
-	if effective > 0 && !v.Pruned { // nobody could give up a value that no field shows
+	if effective > 0 && !v.Pruned { // a value that no field shows cannot be given up
 		w.recorded = &effective
 	}
 }
