@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -83,8 +82,6 @@ type Controller struct {
 	raised   func(*v1alpha1.MachineDeployment)
 	metrics  *metrics
 	pods     corev1client.PodsGetter
-	// forbidden is done once the right to nominate is missing.
-	forbidden sync.Once
 
 	control, target *reachability.Cluster
 
@@ -98,7 +95,8 @@ type Controller struct {
 	tried atomic.Pointer[shapes]
 
 	// Only the worker uses the rest.
-	memory Memory
+	memory   Memory
+	refusals refusals
 	// rested is when the next decision may begin: as long after the last one as that took, so that
 	// half of the time is left for others.
 	rested time.Time
@@ -120,7 +118,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target,
+		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target, refusals: refusals{},
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.podCache.lookups = c.stores.storage.Lookups()

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
@@ -170,6 +171,15 @@ var _ = Describe("The controller with dedicated machines", func() {
 			d.Annotations[v1alpha1.DedicatedAnnotation] = forWeb
 		})
 	}
+	// released is a cluster of such a pool whose release controller has started.
+	released := func(body func(c *cluster)) {
+		play(func(c *cluster) {
+			grown(c)
+			c.Start("release", controller(usual))
+			c.settle()
+			body(c)
+		})
+	}
 	// placed is how many of whose pods have a node.
 	placed := func(c *cluster, prefix string) (n int) {
 		for _, p := range c.pods() {
@@ -181,10 +191,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 	}
 
 	It("gives strangers none of them, however many wait, and its owner all at once, though strangers have waited longer", func() { // law 9
-		play(func(c *cluster) {
-			grown(c)
-			c.Start("release", controller(usual))
-			c.settle()
+		released(func(c *cluster) {
 			c.create(fresh(20, "stranger", 4000)...)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=8"), "12 without the 4 that are dedicated")
@@ -200,10 +207,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 	})
 
 	It("counts a nomination only while its node can take the pod", func() { // law 9
-		play(func(c *cluster) {
-			grown(c)
-			c.Start("release", controller(usual))
-			c.settle()
+		released(func(c *cluster) {
 			for _, node := range []string{"gone", c.machines()[6].Name} {
 				c.create(pod("web-"+node, 4000, web, func(p *corev1.Pod) { p.Status.NominatedNodeName = node }))
 			}
@@ -214,10 +218,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 	})
 
 	It("raises nothing for a pod that could not be nominated, until it can", func() { // law 9
-		play(func(c *cluster) {
-			grown(c)
-			c.Start("release", controller(usual))
-			c.settle()
+		released(func(c *cluster) {
 			fails := true
 			c.OnWrite(func(w sim.Write) error {
 				if w.Resource == "pods" && w.Subresource == "status" && w.User == "release" && fails {
@@ -231,6 +232,60 @@ var _ = Describe("The controller with dedicated machines", func() {
 			c.set(func() { fails = false })
 			c.settle()
 			Expect(placed(c, "web")).To(Equal(1))
+		})
+	})
+
+	// refuse has the API server refuse nominations while it is to, and returns how many it has refused.
+	refuse := func(c *cluster, refuses func(refused int) bool) *int {
+		refused := 0
+		c.OnWrite(func(w sim.Write) error {
+			if w.Resource == "pods" && w.Subresource == "status" && w.User == "release" && refuses(refused) {
+				refused++
+				return apierrors.NewForbidden(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("the authorizer has no answer yet"))
+			}
+			return nil
+		})
+		return &refused
+	}
+
+	It("gives strangers none of them where an API server that has just started refuses nominations", func() { // law 9
+		released(func(c *cluster) {
+			c.create(fresh(20, "stranger", 4000)...)
+			c.settle()
+			refused := refuse(c, func(refused int) bool { return refused < 3 })
+			for i := range 4 {
+				c.create(fresh(1, fmt.Sprintf("web%d", i), 4000, web)...)
+				c.settle()
+			}
+			Expect(*refused).To(Equal(3))
+			Expect(placed(c, "web")).To(Equal(4))
+			Expect(placed(c, "stranger")).To(Equal(7))
+		})
+	})
+
+	It("releases them also without the right to nominate: the first after some seconds, and others at once", func() { // law 9
+		released(func(c *cluster) {
+			lacking := true
+			refused := refuse(c, func(int) bool { return lacking })
+			c.create(fresh(1, "web0", 4000, web)...)
+			time.Sleep(5 * time.Second)
+			Expect(c.replicas()).To(Equal("a=1"))
+			time.Sleep(5 * time.Second)
+			Expect(placed(c, "web")).To(Equal(1))
+			Expect(*refused).To(BeNumerically("<", 10))
+			c.create(fresh(1, "web1", 4000, web)...)
+			time.Sleep(time.Second)
+			Expect(placed(c, "web")).To(Equal(2))
+
+			c.set(func() { lacking = false })
+			c.create(fresh(1, "web2", 4000, web)...)
+			c.settle()
+			c.set(func() { lacking = true })
+			c.create(fresh(1, "web3", 4000, web)...)
+			time.Sleep(time.Second)
+			Expect(placed(c, "web")).To(Equal(3), "the right was granted meanwhile")
+			c.settle()
+			Expect(placed(c, "web")).To(Equal(4))
 		})
 	})
 

@@ -49,22 +49,49 @@ func (c *Controller) nominate(ctx context.Context, r Raise) error {
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return c.acceptMissingRights(ctx, r.Nominations, errs)
 }
 
-// nominateOne accepts that the right is missing: the pod still gets a machine, but others may be first.
 func (c *Controller) nominateOne(ctx context.Context, n Nomination) error {
 	pod := n.Pod.Object
 	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.patch(), metav1.PatchOptions{}, "status")
 	switch {
 	case err == nil:
 		klog.FromContext(ctx).V(2).Info("Nominated a node for a pod", "pod", n.Pod.Name(), "node", n.Node)
-	case apierrors.IsForbidden(err):
-		c.forbidden.Do(func() {
-			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so that other pods may take these first. Grant patch on pods/status in the target cluster", "err", err)
-		})
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("nominate node %s for pod %s: %w", n.Node, n.Pod.Name(), err)
+	}
+	return nil
+}
+
+// acceptMissingRights joins the errors of nominations, without the refusals in namespaces where the
+// right is missing: the pods still get machines, but others may be first.
+func (c *Controller) acceptMissingRights(ctx context.Context, all []Nomination, errs []error) error {
+	refused := map[string]error{}
+	for i, n := range all {
+		if namespace := n.Pod.Object.Namespace; refused[namespace] == nil {
+			refused[namespace] = forbidden(errs[i])
+		}
+	}
+	for namespace, err := range refused {
+		if c.refusals.record(namespace, err != nil, c.clock.Now()) {
+			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so that other pods may take these first. Grant patch on pods/status in the target cluster",
+				"namespace", namespace, "err", err)
+		}
+	}
+	var left []error
+	for i, n := range all {
+		if forbidden(errs[i]) == nil || !c.refusals[n.Pod.Object.Namespace].lasting() {
+			left = append(left, errs[i])
+		}
+	}
+	return errors.Join(left...)
+}
+
+// forbidden returns an error only if it is a refusal for lack of a right.
+func forbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return err
 	}
 	return nil
 }
