@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -99,18 +100,21 @@ func vanishedOwner(d *v1alpha1.MachineDeployment, all []metav1.ManagedFieldsEntr
 // restoreOwners gives a field that was dropped and restored back to its owners, and only to them.
 // Otherwise an apply without the field would change nothing, and so would not show that the owner
 // gives it up. It requires a write of its own: the one that restores the field takes it from all
-// other owners. An owner without an entry gets one with the present time, so that earlier writes of
-// other clients do not hide that it gives the field up.
+// other owners. An owner without an entry gets one from the second before that write: earlier writes
+// of other clients do not hide that the owner gives the field up, nor does an apply within the same
+// second, because the API server records whole seconds.
 func restoreOwners(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner, now time.Time) []metav1.ManagedFieldsEntry {
 	if len(before) == 0 {
 		return nil
 	}
-	all := slices.Clone(d.ManagedFields)
+	all, restored := slices.Clone(d.ManagedFields), metav1.Time{Time: now}
 	for i, f := range all {
 		if f.Manager == fieldManager && claims(f) {
 			all[i].FieldsV1 = claimField(f.FieldsV1, false)
+			restored = ptr.Deref(f.Time, restored)
 		}
 	}
+	earlier := metav1.Time{Time: restored.Add(-time.Second)}
 	for _, o := range before {
 		at := slices.IndexFunc(all, func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == o.Manager && f.Operation == o.Operation && f.Subresource == ""
@@ -118,7 +122,7 @@ func restoreOwners(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner,
 		if at < 0 {
 			at = len(all)
 			all = append(all, metav1.ManagedFieldsEntry{
-				Manager: o.Manager, Operation: o.Operation, Time: &metav1.Time{Time: now}, APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
+				Manager: o.Manager, Operation: o.Operation, Time: &earlier, APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
 			})
 		}
 		all[at].FieldsV1 = claimField(all[at].FieldsV1, true)

@@ -108,8 +108,17 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Expect(managed).To(HaveLen(3))
 		Expect(managed[0]).To(And(HaveField("Manager", "gitops"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:replicas":{},"f:excessReplicas":{}}}`))))
 		Expect(managed[1].FieldsV1.GetRawBytes()).To(MatchJSON(`{"f:spec":{"f:paused":{}}}`), "and alone: an apply without it removes it")
-		Expect(managed[2]).To(And(HaveField("Manager", "gone"), HaveField("Time", HaveValue(Equal(at(60)))), HaveField("APIVersion", "machine.sapcloud.io/v1alpha1"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:excessReplicas":{}}}`))))
+		Expect(managed[2]).To(And(HaveField("Manager", "gone"), HaveField("Time", HaveValue(Equal(at(8)))), HaveField("APIVersion", "machine.sapcloud.io/v1alpha1"), HaveField("FieldsV1.Raw", MatchJSON(`{"f:spec":{"f:excessReplicas":{}}}`))))
 		Expect(v.Deployment.ManagedFields[0].FieldsV1.GetRawString()).To(Equal(noClaim), "the view stays as it was")
+	})
+
+	It("gives up a restored field also by an apply in the second in which it was restored", func() {
+		restored := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 9, claim)))
+		managed := restored.Deployment.Managed
+		given := machinetaint.NewPlan(owned(2, "2", gitopsAt0, managed...))
+		record := given.Deployment.Annotations[api.ExcessOwnersAnnotation]
+		p := machinetaint.NewPlan(owned(none, "2", record, managed[0], entry("gitops", apply, 9, noClaim)))
+		Expect(p.Deployment.AbandonedBy).To(Equal("gitops"))
 	})
 
 	It("stays recorded while bounds are invalid", func() {

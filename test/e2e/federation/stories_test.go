@@ -21,6 +21,8 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 	It("gets maxima where the load is, within a cooldown and two looks of the members' own autoscalers", func(ctx context.Context) {
 		s := newShop(ctx, "demand", 3, 30, atLeastOne)
 		Eventually(s.bounds(ctx)).Should(Equal("1..10/1..10/1..10"))
+		s.load(2, 2, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("2/2/2"), "where c1 grows first, the others need no room beyond their load")
 		s.load(25, 2, 2)
 		begun := time.Now()
 		Eventually(s.maxima(ctx), cooldown*time.Second+2*hpaPeriod+slow).Should(Equal("24/3/3"))
@@ -38,6 +40,8 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 	It("gets maxima where the load is, and leaves nothing behind", Label("short"), func(ctx context.Context) {
 		s := newShop(ctx, "short", 3, 30, atLeastOne, func(s *spec) { s.Rebalance.CooldownSeconds = ptr.To[int32](1) })
 		Eventually(s.bounds(ctx)).Should(Equal("1..10/1..10/1..10"))
+		s.load(2, 2, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("2/2/2"), "where c1 grows first, the others need no room beyond their load")
 		s.load(25, 2, 2)
 		Eventually(s.bounds(ctx)).Should(Equal("1..24/1..3/1..3"))
 		Eventually(s.replicas(ctx)).Should(Equal("24/2/2"))
