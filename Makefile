@@ -110,8 +110,8 @@ STORMS ?= 300
 storms: ## STORMS=300 storms of each controller, and half as many with seeds drawn anew
 	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color
 
-STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/federatedhpa \
-	./pkg/controller/machinetaint ./pkg/controller/release ./pkg/provider/nodegroup
+STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
+	./pkg/controller/federatedhpa ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
 # How many objects come and go in each soak.
 SOAK ?= 10000

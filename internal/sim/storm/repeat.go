@@ -86,9 +86,9 @@ func folder() string {
 	return "..."
 }
 
-// Seeds runs body with the seeds 1 to n and with one new random seed, each in a bubble of its own.
-// With STORMS set, it uses that many seeds and half as many random ones; with SEED set, only that
-// seed. It reports which faults occurred, and how to reproduce a failure.
+// Seeds runs body with the seeds 1 to n, each in a bubble of its own. With STORMS set, it uses that
+// many seeds and half as many random ones; with SEED set, only that seed. It reports which faults
+// occurred, and how to reproduce a failure.
 func Seeds(t *testing.T, n int, body func(seed uint64)) {
 	t.Helper()
 	all := seedsToRun(n)
@@ -108,7 +108,7 @@ func seedsToRun(n int) []uint64 {
 		}
 		return []uint64{seed}
 	}
-	drawn := 1
+	drawn := 0
 	if text := os.Getenv(stormsVariable); text != "" {
 		storms, err := strconv.Atoi(text)
 		if err != nil || storms < 1 {
@@ -123,7 +123,9 @@ func seedsToRun(n int) []uint64 {
 	for range drawn {
 		all = append(all, firstDrawn+rand.Uint64N(firstDrawn))
 	}
-	ginkgo.AddReportEntry("seeds drawn", fmt.Sprint(all[n:]))
+	if drawn > 0 {
+		ginkgo.AddReportEntry("seeds drawn", fmt.Sprint(all[n:]))
+	}
 	return all
 }
 
