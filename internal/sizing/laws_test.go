@@ -80,9 +80,21 @@ var _ = Describe("A simulation", func() {
 	It("has the same outcome with a schedule that is always active as with its amount (law 5)", func() {
 		check(func(t *rapid.T, g Gomega) {
 			setup, trace, amount := drawnSetup(t), drawnTrace(t, false), rapid.IntRange(1, 8).Draw(t, "amount")
-			always := v1alpha1.ReserveSchedule{Name: "always", Start: "* * * * *", Duration: "2m", Replicas: ptr.To(int32(amount))}
-			scheduled := sizing.Policy{Machines: rapid.IntRange(0, amount).Draw(t, "base"), Schedules: []v1alpha1.ReserveSchedule{always}}
+			scheduled := sizing.Policy{Machines: rapid.IntRange(0, amount).Draw(t, "base"), Schedules: []v1alpha1.ReserveSchedule{always(amount)}}
 			same(g, simulated(g, trace, setup, scheduled), simulated(g, trace, setup, sizing.Fixed(amount)))
+		})
+	})
+
+	It("has the same outcome with schedules that overlap as with the largest of them and of the base (law 5)", func() {
+		check(func(t *rapid.T, g Gomega) {
+			setup, trace := drawnSetup(t), drawnTrace(t, false)
+			overlap := sizing.Fixed(rapid.IntRange(0, 8).Draw(t, "base"))
+			largest := overlap.Machines
+			for range rapid.IntRange(1, 3).Draw(t, "schedules") {
+				n := rapid.IntRange(0, 8).Draw(t, "amount")
+				overlap.Schedules, largest = append(overlap.Schedules, always(n)), max(largest, n)
+			}
+			same(g, simulated(g, trace, setup, overlap), simulated(g, trace, setup, sizing.Fixed(largest)))
 		})
 	})
 
@@ -110,6 +122,11 @@ var _ = Describe("A simulation", func() {
 		})
 	})
 })
+
+// always is a schedule that is active at any time.
+func always(machines int) v1alpha1.ReserveSchedule {
+	return v1alpha1.ReserveSchedule{Name: "always", Start: "* * * * *", Duration: "2m", Replicas: ptr.To(int32(machines))}
+}
 
 // same compares outcomes whose costs were added up in other steps.
 func same(g Gomega, a, b sizing.Outcome) {

@@ -23,8 +23,9 @@ type Outcome struct {
 	Late     int `json:"late"`
 	Unbound  int `json:"neverBound"`
 	TooLarge int `json:"tooLarge"`
-	// Median, P99 and Longest are waits: from the creation of a pod until it is bound.
+	// Median, P95, P99 and Longest are waits: from the creation of a pod until it is bound.
 	Median  Seconds `json:"medianSeconds"`
+	P95     Seconds `json:"p95Seconds"`
 	P99     Seconds `json:"p99Seconds"`
 	Longest Seconds `json:"longestSeconds"`
 }

@@ -112,20 +112,18 @@ func (p *profile) late(groups pattern, days []day) int {
 	return n
 }
 
-const (
-	// usualShare is the part of the pods that may wait longer than the goal.
-	usualShare = 0.01
-	// foretold is the part of the pods that may wait on days that were not known when the amounts
-	// were chosen. A rhythm leaves a few more than usual; bursts at random times leave most.
-	foretold = 0.05
-)
+// foretold is the part of the pods, beyond those that the goal lets wait, that may wait on days that
+// were not known when the amounts were chosen. A rhythm leaves a few; bursts at random times leave
+// most.
+const foretold = 0.04
 
-// recurs reports whether the amounts that every other day needs are enough for the days between.
-func recurs(even, odd *profile, groups pattern, perChange float64) bool {
+// recurs reports whether the amounts that every other day needs are enough for the days between, if
+// a part of the pods may wait.
+func recurs(even, odd *profile, groups pattern, perChange, mayWait float64) bool {
 	late := 0
 	for _, half := range [][2]*profile{{even, odd}, {odd, even}} {
-		chosen := half[0].chooseDays(groups, int(usualShare*float64(half[0].pods)), perChange/2) // of half the days
+		chosen := half[0].chooseDays(groups, int(mayWait*float64(half[0].pods)), perChange/2) // of half the days
 		late += half[1].late(groups, chosen)
 	}
-	return float64(late) <= foretold*float64(even.pods+odd.pods)
+	return float64(late) <= (mayWait+foretold)*float64(even.pods+odd.pods)
 }

@@ -59,3 +59,26 @@ func (a amounts) at(t time.Time) (machines int, until time.Time) {
 	}
 	return machines, until
 }
+
+// Step is a change of the amount.
+type Step struct {
+	At       time.Time
+	Machines int
+}
+
+// Steps returns the amounts from an instant on, and all changes of them before another one.
+func (p Policy) Steps(from, to time.Time) ([]Step, error) {
+	a, err := p.parse()
+	if err != nil {
+		return nil, err
+	}
+	var steps []Step
+	for at := from; !at.IsZero() && at.Before(to); {
+		machines, until := a.at(at)
+		if len(steps) == 0 || steps[len(steps)-1].Machines != machines {
+			steps = append(steps, Step{at, machines})
+		}
+		at = until
+	}
+	return steps, nil
+}

@@ -16,15 +16,14 @@ var reserveTaint = []string{v1alpha1.ReserveTaintKey}
 // release raises replicas by the number of ready machines in reserve that the waiting pods need, and
 // reports whether it did.
 func (s *simulation) release() bool {
-	limit := s.max() - s.replicas
-	if limit <= 0 || s.shapes.waiting() == 0 {
+	if s.shapes.waiting() == 0 {
 		return false
 	}
 	spares := s.spares()
 	if len(spares) == 0 {
 		return false
 	}
-	packing := s.pack(spares, limit)
+	packing := s.pack(spares)
 	opened := packing.Opened[0]
 	if opened == 0 {
 		return false
@@ -40,7 +39,8 @@ func (s *simulation) release() bool {
 	return true
 }
 
-// spares returns the ready machines of the reserve, in the order in which they are released.
+// spares returns the ready machines of the reserve, in the order in which they are released. There
+// are no more than replicas may be raised by.
 func (s *simulation) spares() []*machine {
 	ready := map[string]*machine{}
 	for _, m := range s.machines {
@@ -72,7 +72,7 @@ func (s *simulation) scan() {
 	for len(s.templates) < n {
 		s.templates = append(s.templates, &machine{node: s.newNode(fmt.Sprintf("new-%06d", len(s.templates)))})
 	}
-	packing := s.pack(s.templates[:n], n)
+	packing := s.pack(s.templates[:n])
 	if opened := packing.Opened[0]; opened > 0 {
 		s.replicas += opened
 		s.changed = true
@@ -80,14 +80,14 @@ func (s *simulation) scan() {
 }
 
 // pack packs the waiting pods onto machines that are about to serve, and then onto others.
-func (s *simulation) pack(others []*machine, limit int) fit.Packing {
+func (s *simulation) pack(others []*machine) fit.Packing {
 	var nodes []fit.Node
 	for _, m := range s.machines {
 		if !m.Reserve && !m.open {
 			nodes = append(nodes, fit.Node{Object: m.node, Without: reserveTaint})
 		}
 	}
-	group := fit.Group{Name: "pool", Limit: limit}
+	group := fit.Group{Name: "pool", Limit: len(others)}
 	for _, m := range others {
 		nodes = append(nodes, fit.Node{Object: m.node, Without: reserveTaint, Closed: true})
 		group.Nodes = append(group.Nodes, m.node.Name)

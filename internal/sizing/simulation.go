@@ -60,16 +60,17 @@ type release struct {
 
 // Run simulates a policy.
 func Run(trace demand.Trace, setup Setup, policy Policy) (Outcome, error) {
-	return run(trace, setup, policy, nil)
+	outcome, _, err := run(trace, setup, policy, nil)
+	return outcome, err
 }
 
-func run(trace demand.Trace, setup Setup, policy Policy, observe func(release)) (Outcome, error) {
+func run(trace demand.Trace, setup Setup, policy Policy, observe func(release)) (Outcome, waits, error) {
 	if err := setup.validate(); err != nil {
-		return Outcome{}, err
+		return Outcome{}, nil, err
 	}
 	amounts, err := policy.parse()
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, nil, err
 	}
 	s := &simulation{Setup: setup, amounts: amounts, now: setup.From, waits: waits{}, observe: observe}
 	s.applied.Max = s.max()
@@ -77,10 +78,10 @@ func run(trace demand.Trace, setup Setup, policy Policy, observe func(release)) 
 	rest := s.begin(trace)
 	for steps := 0; s.step(&rest); steps++ {
 		if steps%256 == 0 && s.Interrupted != nil && s.Interrupted() {
-			return Outcome{}, ErrInterrupted
+			return Outcome{}, nil, ErrInterrupted
 		}
 	}
-	return s.finish(), nil
+	return s.finish(), s.waits, nil
 }
 
 // begin creates the machines that exist at the beginning, and returns the pods that are created
@@ -175,7 +176,7 @@ func (s *simulation) finish() Outcome {
 	for _, n := range s.waits {
 		o.Pods += n
 	}
-	o.Median, o.P99, o.Longest = seconds(s.waits.at(0.5)), seconds(s.waits.at(0.99)), seconds(s.waits.at(1))
+	o.Median, o.P95, o.P99, o.Longest = seconds(s.waits.at(0.5)), seconds(s.waits.at(0.95)), seconds(s.waits.at(0.99)), seconds(s.waits.at(1))
 	return o
 }
 

@@ -3,6 +3,8 @@
 package sizing
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,16 +14,32 @@ import (
 
 // Goal is what a reserve is for.
 type Goal struct {
-	// P99 is how long 99 of 100 pods may wait at most.
-	P99 time.Duration
+	// Percentile is how many of 100 pods may wait for Wait at most: more than 0, less than 100.
+	Percentile float64
+	Wait       time.Duration
 	// Zone is the time zone of schedules.
 	Zone *time.Location
 }
+
+func (g Goal) validate() error {
+	switch {
+	case !(g.Percentile > 0 && g.Percentile < 100):
+		return fmt.Errorf("percentile %v: write a number above 0 and below 100", g.Percentile)
+	case g.Wait < 0:
+		return errors.New("times must not be negative")
+	}
+	return nil
+}
+
+// rest is the part of the pods that may wait longer.
+func (g Goal) rest() float64 { return (100 - g.Percentile) / 100 }
 
 // Point is a policy with its outcome.
 type Point struct {
 	Policy
 	Outcome
+	// Wait is how long pods wait at the percentile of the goal.
+	Wait Seconds `json:"waitSeconds"`
 }
 
 // Report is the answer to what amount is right.
@@ -45,10 +63,11 @@ const (
 	maxSchedules = 64
 )
 
-// Size looks for the smallest amount and the cheapest schedule that keep the goal.
-func Size(trace demand.Trace, setup Setup, goal Goal) (Report, error) {
+// Size looks for the smallest amount and the cheapest schedule that keep the goal. The frontier
+// includes the other amounts that are given.
+func Size(trace demand.Trace, setup Setup, goal Goal, others ...int) (Report, error) {
 	z := &sizer{trace: trace, setup: setup, goal: goal, known: map[int]Point{}}
-	if err := setup.validate(); err != nil {
+	if err := cmp.Or(setup.validate(), goal.validate()); err != nil {
 		return Report{}, err
 	}
 	enough, releases, err := z.enough()
@@ -60,7 +79,10 @@ func Size(trace demand.Trace, setup Setup, goal Goal) (Report, error) {
 	if report.Amount, err = z.smallest(enough); err != nil {
 		return Report{}, err
 	}
-	if report.Points, err = z.frontier(enough, report.Amount); err != nil {
+	if report.Amount != nil {
+		others = append(slices.Clone(others), report.Amount.Machines)
+	}
+	if report.Points, err = z.frontier(enough, others); err != nil {
 		return Report{}, err
 	}
 	if report.Amount != nil && report.Amount.Machines > 0 {
@@ -90,11 +112,13 @@ func (z *sizer) fixed(machines int) (Point, error) {
 }
 
 func (z *sizer) try(policy Policy) (Point, error) {
-	outcome, err := Run(z.trace, z.setup, policy)
-	return Point{policy, outcome}, err
+	outcome, waits, err := run(z.trace, z.setup, policy, nil)
+	return Point{policy, outcome, seconds(waits.at(z.goal.Percentile / 100))}, err
 }
 
-func (z *sizer) keeps(p Point) bool { return p.P99.Duration() <= z.goal.P99 && p.Unbound*100 <= p.Pods }
+func (z *sizer) keeps(p Point) bool {
+	return p.Wait.Duration() <= z.goal.Wait && float64(p.Unbound) <= z.goal.rest()*float64(p.Pods)
+}
 
 // enough returns an amount that is never used up, or the most that there may be, and what was
 // released with it.
@@ -102,7 +126,7 @@ func (z *sizer) enough() (machines int, releases []release, err error) {
 	limit := z.setup.max()
 	for machines = 1; ; machines *= 2 {
 		machines, releases = min(machines, limit), nil
-		if _, err := run(z.trace, z.setup, Fixed(machines), func(r release) { releases = append(releases, r) }); err != nil {
+		if _, _, err := run(z.trace, z.setup, Fixed(machines), func(r release) { releases = append(releases, r) }); err != nil {
 			return 0, nil, err
 		}
 		most := 0
@@ -137,14 +161,11 @@ func (z *sizer) smallest(enough int) (*Point, error) {
 	return &best, nil
 }
 
-// frontier returns amounts from none to enough, with the smallest that keeps the goal.
-func (z *sizer) frontier(enough int, amount *Point) ([]Point, error) {
-	amounts := []int{0, enough}
+// frontier returns amounts from none to enough, and others.
+func (z *sizer) frontier(enough int, others []int) ([]Point, error) {
+	amounts := append([]int{0, enough}, others...)
 	for n := 1.0; n < float64(enough); n = max(n+1, n*growth(enough)) {
 		amounts = append(amounts, int(n))
-	}
-	if amount != nil {
-		amounts = append(amounts, amount.Machines)
 	}
 	slices.Sort(amounts)
 	var all []Point
@@ -166,9 +187,10 @@ func growth(enough int) float64 {
 	return 1.5
 }
 
-// shares are the parts of the pods that may wait, by the profile. It does not know everything, so
-// each is tried in the simulation: the first that keeps the goal is the cheapest.
-var shares = []float64{0.02, 0.013, 0.01, 0.008, 0.006, 0.004, 0.002, 0.001, 0}
+// shares are how many pods may wait, by the profile, as multiples of how many the goal lets wait. The
+// profile does not know everything, so each is tried in the simulation: the first that keeps the goal
+// is the cheapest.
+var shares = []float64{2, 1.3, 1, 0.8, 0.6, 0.4, 0.2, 0.1, 0}
 
 // schedule returns the cheapest policy with schedules that keeps the goal.
 func (z *sizer) schedule(n need, fixed Point) (*Point, error) {
@@ -203,12 +225,12 @@ func newNeed(releases []release, trace demand.Trace, c calendar) need {
 func (z *sizer) fit(n need, groups pattern, fixed Point) (*Point, error) {
 	boot := slices.Max(z.setup.Boot)
 	perChange := changeCost * fixed.ReserveHours
-	if !recurs(n.even, n.odd, groups, perChange) {
+	if !recurs(n.even, n.odd, groups, perChange, z.goal.rest()) {
 		return nil, nil
 	}
 	tried := map[string]bool{}
 	for _, share := range shares {
-		days := n.all.chooseDays(groups, int(share*float64(fixed.Pods)), perChange)
+		days := n.all.chooseDays(groups, int(share*z.goal.rest()*float64(fixed.Pods)), perChange)
 		policy := newPolicy(groups, days, boot, z.goal.Zone)
 		if len(policy.Schedules) > maxSchedules || tried[policy.key()] {
 			continue

@@ -3,13 +3,48 @@
 package sizing_test
 
 import (
+	"math"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/demand"
 	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
+)
+
+// hourly is a pod in each of nine hours, and two in the tenth, each of which needs a machine.
+func hourly() demand.Trace {
+	var trace demand.Trace
+	for hour := range 10 {
+		trace = append(trace, pods(time.Duration(hour+1)*time.Hour, 1+hour/9, 3000, time.Minute))
+	}
+	return trace
+}
+
+var _ = DescribeTable("The smallest amount depends on the goal",
+	func(percentile float64, wait time.Duration, want int, keeps sizing.Seconds) {
+		report, err := sizing.Size(hourly(), usual(), sizing.Goal{Percentile: percentile, Wait: wait, Zone: time.UTC}, 7)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Amount.Machines).To(Equal(want))
+		Expect(report.Amount.Wait).To(Equal(keeps))
+		Expect(report.Points[len(report.Points)-1].Machines).To(Equal(7), "an amount that was asked for")
+	},
+	Entry("nine of ten", 90.0, time.Second, 1, sizing.Seconds(0.3)),
+	Entry("almost all", 99.0, time.Second, 2, sizing.Seconds(0.3)),
+	Entry("almost all, within a boot", 99.0, 125*time.Second, 1, sizing.Seconds(60.3)),
+	Entry("almost all, within what the autoscaler and a boot take", 99.0, up+boot, 0, sizing.Seconds(130)),
+)
+
+var _ = DescribeTable("A goal that cannot be kept is an error", func(goal sizing.Goal, says string) {
+	_, err := sizing.Size(hourly(), usual(), goal)
+	Expect(err).To(MatchError(ContainSubstring(says)))
+},
+	Entry("nobody", sizing.Goal{Percentile: 0}, "percentile 0: write a number above 0 and below 100"),
+	Entry("everybody", sizing.Goal{Percentile: 100}, "percentile 100"),
+	Entry("not a number", sizing.Goal{Percentile: math.NaN()}, "percentile NaN"),
+	Entry("before it is created", sizing.Goal{Percentile: 99, Wait: -1}, "times must not be negative"),
 )
 
 var _ = Describe("The suggestion for a synthetic week", func() {
@@ -17,7 +52,7 @@ var _ = Describe("The suggestion for a synthetic week", func() {
 		It("keeps the wait, with a schedule where days are alike (law 8): "+week.Name, func() {
 			setup := usual(func(s *sizing.Setup) { s.To = synthetic.Until(1) })
 			goal := 5 * time.Second
-			report, err := sizing.Size(week.Trace(1, 1), setup, sizing.Goal{P99: goal, Zone: time.UTC})
+			report, err := sizing.Size(week.Trace(1, 1), setup, sizing.Goal{Percentile: 99, Wait: goal, Zone: time.UTC})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(report.Amount).NotTo(BeNil())
 			Expect(report.Amount.P99.Duration()).To(BeNumerically("<=", goal))

@@ -41,7 +41,7 @@ func run(weeks int, goal time.Duration) error {
 			return err
 		}
 		one := time.Since(began)
-		report, err := sizing.Size(trace, setup, sizing.Goal{P99: goal, Zone: time.UTC})
+		report, err := sizing.Size(trace, setup, sizing.Goal{Percentile: 99, Wait: goal, Zone: time.UTC})
 		if err != nil {
 			return err
 		}
