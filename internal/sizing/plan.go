@@ -112,10 +112,10 @@ func (p *profile) late(groups pattern, days []day) int {
 	return n
 }
 
-// foretold is the part of the pods, beyond those that the goal lets wait, that may wait on days that
-// were not known when the amounts were chosen. A rhythm leaves a few; bursts at random times leave
-// most.
-const foretold = 0.04
+// foretold is the part of the pods that may wait on days that were not known when the amounts were
+// chosen, if the goal lets fewer wait. A rhythm leaves a few more than usual; bursts at random times
+// leave most.
+const foretold = 0.05
 
 // recurs reports whether the amounts that every other day needs are enough for the days between, if
 // a part of the pods may wait.
@@ -125,5 +125,5 @@ func recurs(even, odd *profile, groups pattern, perChange, mayWait float64) bool
 		chosen := half[0].chooseDays(groups, int(mayWait*float64(half[0].pods)), perChange/2) // of half the days
 		late += half[1].late(groups, chosen)
 	}
-	return float64(late) <= (mayWait+foretold)*float64(even.pods+odd.pods)
+	return float64(late) <= max(mayWait, foretold)*float64(even.pods+odd.pods)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/schedule"
 )
@@ -19,6 +21,11 @@ type Policy struct {
 
 // Fixed is the same amount at any time.
 func Fixed(machines int) Policy { return Policy{Machines: machines} }
+
+// Equal reports whether two policies keep the same machines by the same schedules.
+func (p Policy) Equal(other Policy) bool {
+	return p.Machines == other.Machines && equality.Semantic.DeepEqual(p.Schedules, other.Schedules)
+}
 
 // amounts is a policy that has been read.
 type amounts struct {

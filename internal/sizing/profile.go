@@ -20,6 +20,8 @@ const (
 type hour struct {
 	// hours is how often it occurs in the time that is simulated.
 	hours float64
+	// created is how many pods were created in it.
+	created int
 	// pods is how many pods needed a machine of the reserve, by the number of machines that were
 	// missing in the reserve then: an amount of less would have let them wait.
 	pods map[int]int
@@ -59,12 +61,15 @@ func newProfile(releases []release, trace demand.Trace, c calendar, counts func(
 		}
 	}
 	for _, pods := range trace {
-		if counts(c.day(pods.Created)) {
+		if c.contains(pods.Created) && counts(c.day(pods.Created)) {
+			p.at(pods.Created.In(c.zone)).created += pods.Count
 			p.pods += pods.Count
 		}
 	}
 	return p
 }
+
+func (c calendar) contains(t time.Time) bool { return !t.Before(c.from) && t.Before(c.to) }
 
 // day counts days since 1970.
 func (c calendar) day(t time.Time) int {
@@ -124,14 +129,30 @@ func (p *profile) levels() []int {
 	return slices.SortedFunc(maps.Keys(all), cmp.Compare)
 }
 
-// need returns the most machines of a reserve that were in use.
-func (p *profile) need() (most [daysOfWeek][hoursOfDay]int) {
+// Hour is what an hour of a day of the week needs.
+type Hour struct {
+	// Hours is how often the hour occurs in the time that is simulated.
+	Hours float64 `json:"hours"`
+	// Pods is how many pods are created in it on average.
+	Pods float64 `json:"pods"`
+	// Machines is how many machines of a reserve were in use at most.
+	Machines int `json:"machines"`
+}
+
+// Week contains the hours of the days of a week, counted from Monday.
+type Week [daysOfWeek][hoursOfDay]Hour
+
+func (p *profile) week() (w Week) {
 	for d := range p.hours {
-		for h := range p.hours[d] {
-			for missing := range p.hours[d][h].pods {
-				most[d][h] = max(most[d][h], missing)
+		for h, hour := range p.hours[d] {
+			w[d][h] = Hour{Hours: hour.hours}
+			if hour.hours > 0 {
+				w[d][h].Pods = float64(hour.created) / hour.hours
+			}
+			for missing := range hour.pods {
+				w[d][h].Machines = max(w[d][h].Machines, missing)
 			}
 		}
 	}
-	return most
+	return w
 }

@@ -50,8 +50,8 @@ type Report struct {
 	Amount *Point
 	// Schedule is a policy with schedules that keeps the goal and costs less, nil if there is none.
 	Schedule *Point
-	// Need is how many machines of a reserve were in use at most, by day of the week and hour.
-	Need [daysOfWeek][hoursOfDay]int
+	// Week is when pods are created, and when a reserve is needed.
+	Week Week
 }
 
 const (
@@ -75,7 +75,7 @@ func Size(trace demand.Trace, setup Setup, goal Goal, others ...int) (Report, er
 		return Report{}, err
 	}
 	need := newNeed(releases, trace, calendar{setup.From, setup.To, goal.Zone})
-	report := Report{Need: need.all.need()}
+	report := Report{Week: need.all.week()}
 	if report.Amount, err = z.smallest(enough); err != nil {
 		return Report{}, err
 	}
@@ -228,14 +228,14 @@ func (z *sizer) fit(n need, groups pattern, fixed Point) (*Point, error) {
 	if !recurs(n.even, n.odd, groups, perChange, z.goal.rest()) {
 		return nil, nil
 	}
-	tried := map[string]bool{}
+	var tried []Policy
 	for _, share := range shares {
 		days := n.all.chooseDays(groups, int(share*z.goal.rest()*float64(fixed.Pods)), perChange)
 		policy := newPolicy(groups, days, boot, z.goal.Zone)
-		if len(policy.Schedules) > maxSchedules || tried[policy.key()] {
+		if len(policy.Schedules) > maxSchedules || slices.ContainsFunc(tried, policy.Equal) {
 			continue
 		}
-		tried[policy.key()] = true
+		tried = append(tried, policy)
 		point, err := z.try(policy)
 		if err != nil {
 			return nil, err
@@ -245,13 +245,4 @@ func (z *sizer) fit(n need, groups pattern, fixed Point) (*Point, error) {
 		}
 	}
 	return nil, nil
-}
-
-// key is equal for equal policies.
-func (p Policy) key() string {
-	text := fmt.Sprint(p.Machines)
-	for _, s := range p.Schedules {
-		text += fmt.Sprintf("\n%s|%s|%s|%s|%d", s.Start, s.End, s.Duration, s.TimeZone, *s.Replicas)
-	}
-	return text
 }

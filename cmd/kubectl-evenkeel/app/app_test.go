@@ -157,11 +157,14 @@ var _ = Describe("Completion", func() {
 		Expect(complete("explain", "machine", "pool-a")).To(ContainElements("pool-a-serves", "pool-a-waits"))
 		Expect(complete("explain", "machine", "pool-a-waits", "")).To(BeEmpty())
 		Expect(complete("explain", "node", "")).To(BeEmpty())
+		Expect(complete("size", "")).To(Equal([]string{"pool-a", "pool-b"}))
+		Expect(complete("size", "pool-a", "")).To(BeEmpty())
 	})
 
 	It("offers commands and forms of output", func() {
 		Expect(complete("st")).To(ContainElement(HavePrefix("status\t")))
 		Expect(complete("status", "-o", "")).To(Equal([]string{"json", "yaml", "wide"}))
+		Expect(complete("size", "-o", "")).To(Equal([]string{"json", "yaml", "reserve"}))
 	})
 
 	It("prints the program that kubectl looks for", func() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
 // completionPatience limits how long a shell waits for names.
@@ -36,15 +38,20 @@ func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(c.Context(), completionPatience)
-		defer cancel()
-		objects, err := o.readObjects(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return kind.list(objects), cobra.ShellCompDirectiveNoFileComp
+		return o.completeNames(c, kind.list)
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNames completes the names of existing objects.
+func (o *options) completeNames(c *cobra.Command, list func(overview.Objects) []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), completionPatience)
+	defer cancel()
+	objects, err := o.readObjects(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return list(objects), cobra.ShellCompDirectiveNoFileComp
 }
 
 // namesOf returns the sorted names of objects.

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/overview"
+)
+
+// sizeFormats are the formats of -o; the empty one is the screen.
+var sizeFormats = []string{"json", "yaml", "reserve"}
+
+func newSize(o *options) *cobra.Command {
+	z := &sizeOptions{options: o}
+	c := &cobra.Command{
+		Use:   "size [MACHINEDEPLOYMENT] -f trace.csv",
+		Short: "Suggest how many machines to keep in reserve, and when; changes nothing",
+		Long: `Suggest how many machines to keep in reserve, and when. The command changes nothing.
+
+It replays demand for machines, by the controllers' own rules in virtual time, and prints for each amount how many machine
+hours it costs and how long pods wait. It suggests the smallest amount that keeps a wait, and schedules if these are much
+cheaper, as a Reserve to apply.
+
+The demand is a trace of pods: a CSV file whose first line names the columns time, cpu and memory, and possibly duration or
+end, and count. If you name a MachineDeployment, the command reads the size of its machines, how long they took to boot, its
+bounds and its excess. Flags take precedence. Without a cluster, flags are enough.`,
+		Example: `  # How large a reserve must be so that 99 of 100 pods wait 5 seconds at most
+  kubectl evenkeel size pool-z1 -f pods.csv
+
+  # Without a cluster, with office hours of Berlin
+  kubectl evenkeel size -f pods.csv --machine cpu=4,memory=16Gi --boot-time 2m --time-zone Europe/Berlin
+
+  # Apply the suggestion
+  kubectl evenkeel size pool-z1 -f pods.csv -o reserve | kubectl apply -f -`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: o.completeDeployments,
+		RunE: func(c *cobra.Command, args []string) error {
+			z.deployment = strings.Join(args, "")
+			z.changed = c.Flags().Changed
+			return z.run(c.Context())
+		},
+	}
+	z.addSizeFlags(c.Flags())
+	complete(c, "output", sizeFormats...)
+	return c
+}
+
+func (z *sizeOptions) run(ctx context.Context) error {
+	if err := z.validate(); err != nil {
+		return err
+	}
+	pool, err := z.readPool(ctx)
+	if err != nil {
+		return err
+	}
+	trace, notes, err := z.readTrace(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if len(trace) == 0 {
+		return errors.New("the trace contains no pods")
+	}
+	q, err := z.question(pool, trace)
+	if err != nil {
+		return err
+	}
+	q.Notes, q.Setup.Interrupted = notes, func() bool { return ctx.Err() != nil }
+	answer, err := size.Find(q)
+	if err != nil {
+		return err
+	}
+	return z.print(answer)
+}
+
+// readPool reads the MachineDeployment if one is named. If the cluster does not answer, flags and
+// defaults apply.
+func (z *sizeOptions) readPool(ctx context.Context) (size.Pool, error) {
+	if z.deployment == "" {
+		return size.Pool{}, nil
+	}
+	objects, err := z.readObjects(ctx)
+	if err != nil {
+		fmt.Fprintf(z.ErrOut, "Note: cannot read MachineDeployment %s, so flags and defaults apply: %v.\n", z.deployment, err)
+		return size.Pool{Name: z.deployment}, ctx.Err()
+	}
+	pool, err := size.ReadPool(objects, z.deployment)
+	if errors.Is(err, size.ErrNotFound) && !z.everywhere {
+		return pool, fmt.Errorf("%w; this is the namespace of the kubeconfig; use -n for another one", err)
+	}
+	return pool, err
+}
+
+// readTrace returns the demand, and notes about what its source does not know.
+func (z *sizeOptions) readTrace(context.Context, size.Pool) (demand.Trace, []string, error) {
+	trace, err := z.readFile()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", z.file, err)
+	}
+	return trace, nil, nil
+}
+
+func (z *sizeOptions) readFile() (demand.Trace, error) {
+	if z.file == "-" {
+		return demand.ReadCSV(z.In)
+	}
+	file, err := os.Open(z.file)
+	if err != nil {
+		return nil, errors.Unwrap(err) // which names the file, as the caller does
+	}
+	defer file.Close()
+	return demand.ReadCSV(file)
+}
+
+func (z *sizeOptions) print(a size.Answer) error {
+	switch z.output {
+	case "json", "yaml":
+		return z.encode(a, z.output)
+	case "reserve":
+		return z.printReserve(a)
+	}
+	lines := screen.Size(a, z.screenStyle())
+	if a.Reserve != nil {
+		text, err := a.Reserve.YAML()
+		if err != nil {
+			return fmt.Errorf("encode the Reserve: %w", err)
+		}
+		lines = append(lines, "", "To apply it: -o reserve prints only this", "---", strings.TrimSpace(text))
+	}
+	_, err := fmt.Fprintln(z.Out, strings.Join(lines, "\n"))
+	return err
+}
+
+func (z *sizeOptions) printReserve(a size.Answer) error {
+	switch {
+	case a.Amount == nil:
+		return errors.New("no amount keeps the wait, so there is no Reserve to print: see the table without -o")
+	case a.Reserve == nil:
+		return errors.New("no reserve is necessary: see the table without -o")
+	case slices.Contains(a.Reserve.Spec.Pools.Names, size.Unnamed):
+		return errors.New("name the MachineDeployment, or set --worker-pool")
+	}
+	text, err := a.Reserve.YAML()
+	if err != nil {
+		return fmt.Errorf("encode the Reserve: %w", err)
+	}
+	_, err = fmt.Fprint(z.Out, text)
+	return err
+}
+
+// completeDeployments completes the name of a MachineDeployment.
+func (o *options) completeDeployments(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.completeNames(c, func(o overview.Objects) []string { return namesOf(o.Deployments) })
+}
+
+// hourly rounds the ends of a trace to hours, because schedules change at hours.
+func hourly(trace demand.Trace) (from, to time.Time) {
+	return trace[0].Created.Truncate(time.Hour), trace[len(trace)-1].Created.Truncate(time.Hour).Add(time.Hour)
+}

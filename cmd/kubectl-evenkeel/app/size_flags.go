@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+)
+
+// sizeOptions are the options of size.
+type sizeOptions struct {
+	*options
+	// deployment is the name of the MachineDeployment, empty if none is named.
+	deployment string
+	// changed reports whether a flag was set.
+	changed func(flag string) bool
+
+	file, output string
+	start, end   string
+
+	wait       time.Duration
+	percentile float64
+	zone       string
+
+	machine                 string
+	boot                    []time.Duration
+	releaseTime             time.Duration
+	bounds                  string
+	current                 int
+	autoscaler              bool
+	scanInterval, unneeded  time.Duration
+	price                   float64
+	reserveName, workerPool string
+}
+
+const (
+	// defaultReleaseTime is the median of instant release on a busy machine; see docs/release.md.
+	defaultReleaseTime = 300 * time.Millisecond
+	// The defaults of cluster-autoscaler's flags.
+	defaultScanInterval = 10 * time.Second
+	defaultUnneeded     = 10 * time.Minute
+)
+
+func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
+	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
+	flags.StringVarP(&z.output, "output", "o", "", "json, yaml, or reserve: only the Reserve to apply; a table by default")
+	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; the beginning of the trace by default")
+	flags.StringVar(&z.end, "end", "", "time until which costs and waits count; the end of the trace by default")
+	flags.DurationVar(&z.wait, "wait", 5*time.Second, "how long a pod may wait")
+	flags.Float64Var(&z.percentile, "percentile", 99, "how many of 100 pods may wait that long at most")
+	flags.StringVar(&z.zone, "time-zone", "Etc/UTC", "time zone of schedules")
+	flags.StringVar(&z.machine, "machine", "", "what one machine has for workload, for example cpu=4,memory=16Gi,pods=110; that of the MachineDeployment by default")
+	flags.DurationSliceVar(&z.boot, "boot-time", nil, "times that machines take to boot, used in turn, for example 2m,150s; those of the MachineDeployment's machines by default")
+	flags.DurationVar(&z.releaseTime, "release-time", defaultReleaseTime, "time from the creation of a pod until it is bound to a machine in reserve")
+	flags.StringVar(&z.bounds, "bounds", "", "min:max of machines, for example 1:40; those of the MachineDeployment by default")
+	flags.IntVar(&z.current, "current", 0, "the amount to compare with; the excess of the MachineDeployment by default")
+	flags.BoolVar(&z.autoscaler, "autoscaler", true, "whether cluster-autoscaler adds and removes machines")
+	flags.DurationVar(&z.scanInterval, "scan-interval", defaultScanInterval, "the value of cluster-autoscaler's flag")
+	flags.DurationVar(&z.unneeded, "scale-down-unneeded-time", defaultUnneeded, "the value of cluster-autoscaler's flag")
+	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs in the same currency")
+	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; that of the MachineDeployment or the worker pool by default")
+	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects, in place of the MachineDeployment")
+}
+
+// validate checks what can be checked before anything is read.
+func (z *sizeOptions) validate() error {
+	switch {
+	case z.output != "" && !slices.Contains(sizeFormats, z.output):
+		return fmt.Errorf("--output %q is invalid: use %s", z.output, strings.Join(sizeFormats, ", "))
+	case z.file == "":
+		return errors.New("where is the trace? Set --file")
+	case z.price < 0 || math.IsNaN(z.price) || math.IsInf(z.price, 0):
+		return errors.New("--price must not be negative")
+	case z.current < 0 || z.current > sizing.MaxMachines:
+		return fmt.Errorf("--current %d is invalid: write a number from 0 to %d", z.current, sizing.MaxMachines)
+	}
+	return nil
+}
+
+// question combines flags, the MachineDeployment and the trace.
+func (z *sizeOptions) question(pool size.Pool, trace demand.Trace) (q size.Question, err error) {
+	q = size.Question{
+		Trace: trace, Pool: pool, WorkerPool: z.workerPool, Name: cmp.Or(z.reserveName, z.workerPool, pool.Name, "sized"), Price: z.price,
+		Goal: sizing.Goal{Percentile: z.percentile, Wait: z.wait},
+	}
+	if q.Goal.Zone, err = time.LoadLocation(z.zone); err != nil || z.zone == "Local" || z.zone == "" {
+		return q, fmt.Errorf("--time-zone %q is not known: name one of the IANA database, for example Europe/Berlin", z.zone)
+	}
+	if z.changed("current") || pool.Machine != nil {
+		current := pool.Current
+		if z.changed("current") {
+			current = z.current
+		}
+		q.Current = &current
+	}
+	q.Setup, err = z.setup(pool, trace)
+	return q, err
+}
+
+func (z *sizeOptions) setup(pool size.Pool, trace demand.Trace) (s sizing.Setup, err error) {
+	s = sizing.Setup{
+		Release: z.releaseTime, Boot: z.boot, BootPatience: machinetaint.DefaultBootPatience, SurplusPatience: machinetaint.DefaultSurplusPatience,
+	}
+	if z.autoscaler {
+		s.Autoscaler = &sizing.Autoscaler{Up: z.scanInterval, Down: z.unneeded}
+	}
+	if s.Machine, err = z.machineOf(pool); err != nil {
+		return s, err
+	}
+	if len(s.Boot) == 0 {
+		s.Boot = pool.Boot
+	}
+	if len(s.Boot) == 0 {
+		return s, errors.New("how long does a machine boot? Set --boot-time, for example 2m; no machine of a MachineDeployment shows it")
+	}
+	if s.Min, s.Max, err = z.boundsOf(pool); err != nil {
+		return s, err
+	}
+	s.From, s.To, err = z.period(trace)
+	return s, err
+}
+
+func (z *sizeOptions) machineOf(pool size.Pool) (corev1.ResourceList, error) {
+	if z.machine != "" {
+		return parseMachine(z.machine)
+	}
+	if pool.Machine == nil {
+		return nil, errors.New("how large is a machine? Set --machine, for example cpu=4,memory=16Gi, or name a MachineDeployment whose MachineClass or Node shows it")
+	}
+	return pool.Machine, nil
+}
+
+// parseMachine parses what a machine has.
+func parseMachine(text string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		q, err := resource.ParseQuantity(value)
+		if err != nil || q.Sign() <= 0 || !slices.Contains([]string{"cpu", "memory", "pods"}, name) {
+			return nil, fmt.Errorf("--machine %.80q: write for example cpu=4,memory=16Gi,pods=110", text)
+		}
+		list[corev1.ResourceName(name)] = q
+	}
+	if len(list) == 0 || list.Cpu().IsZero() || list.Memory().IsZero() {
+		return nil, fmt.Errorf("--machine %.80q: cpu and memory are necessary, for example cpu=4,memory=16Gi", text)
+	}
+	if list.Pods().IsZero() {
+		list[corev1.ResourcePods] = size.DefaultPods.DeepCopy()
+	}
+	return list, nil
+}
+
+// boundsOf returns the bounds: 0:0 if there are none.
+func (z *sizeOptions) boundsOf(pool size.Pool) (low, high int, err error) {
+	bounds := pool.Bounds
+	if z.bounds != "" {
+		parsed, err := v1alpha1.ParseBounds(z.bounds)
+		if err != nil || parsed.Excess != nil {
+			return 0, 0, fmt.Errorf("--bounds %.80q: write min:max, for example 1:40", z.bounds)
+		}
+		bounds = &parsed
+	}
+	switch {
+	case bounds == nil:
+		return 0, 0, nil
+	case bounds.Max == 0:
+		return 0, 0, errors.New("the bounds allow no machine: set --bounds")
+	}
+	return int(bounds.Min), int(bounds.Max), nil
+}
+
+// period returns the time whose cost counts.
+func (z *sizeOptions) period(trace demand.Trace) (from, to time.Time, err error) {
+	from, to = hourly(trace)
+	if z.start != "" {
+		if from, err = demand.ParseTime(z.start); err != nil {
+			return from, to, fmt.Errorf("--start %w", err)
+		}
+	}
+	if z.end != "" {
+		if to, err = demand.ParseTime(z.end); err != nil {
+			return from, to, fmt.Errorf("--end %w", err)
+		}
+	}
+	if !to.After(from) {
+		return from, to, fmt.Errorf("the time from %s to %s is empty: see --start and --end", from.Format(time.RFC3339), to.Format(time.RFC3339))
+	}
+	return from, to, nil
+}

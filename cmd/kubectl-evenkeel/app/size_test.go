@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+)
+
+// pods are three at once, each of which needs a machine, and one at night.
+const pods = `time,cpu,memory,duration,count
+2026-03-02T08:00:00Z,3,1Gi,10m,3
+2026-03-02T22:59:00Z,3,1Gi,10m,1
+`
+
+// machine describes machines by flags alone.
+var machine = []string{"--machine", "cpu=4,memory=16Gi", "--boot-time", "2m,3m"}
+
+// sized is the command with a trace typed into it, and what it prints as errors.
+func sized(in string, args ...string) (out, notes string, err error) {
+	GinkgoHelper()
+	var stdout, stderr bytes.Buffer
+	root := app.NewRoot(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stderr})
+	root.SetArgs(append([]string{"size", "--kubeconfig", filepath.Join(GinkgoT().TempDir(), "none")}, args...))
+	err = root.ExecuteContext(GinkgoT().Context())
+	return stdout.String(), stderr.String(), err
+}
+
+var _ = Describe("Size", func() {
+	It("needs no cluster", func() {
+		out, notes, err := sized(pods, append(machine, "-f", "-", "--current", "5", "--price", "0.5")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(notes).To(BeEmpty())
+		Expect(out).To(And(
+			HavePrefix("4 pods from 2026-03-02 08:00 to 2026-03-02 23:00 UTC, 15h\nMachines of 4 CPU, 16Gi and 110 pods boot in 2m to 3m."),
+			ContainSubstring("RESERVE  HOURS"), ContainSubstring("COST"),
+			MatchRegexp(`(?m)^3 .* enough$`), MatchRegexp(`(?m)^5 .* now$`),
+			ContainSubstring("Keep 3 machines at any time"),
+			ContainSubstring("---\napiVersion: autoscaling.evenkeel.dev/v1alpha1\nkind: Reserve\nmetadata:\n  name: sized\n"),
+			HaveSuffix("    - your-machinedeployment\n  replicas: 3\n"),
+		))
+	})
+
+	It("reads a file", func() {
+		file := filepath.Join(GinkgoT().TempDir(), "pods.csv")
+		Expect(os.WriteFile(file, []byte(pods), 0o600)).To(Succeed())
+		out, _, err := sized("", append(machine, "-f", file)...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HavePrefix("4 pods"))
+	})
+
+	It("prints the same for programs, as JSON and as YAML", func() {
+		var first, second size.Answer
+		out, _, err := sized(pods, append(machine, "-f", "-", "-o", "json", "--percentile", "50")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(json.Unmarshal([]byte(out), &first)).To(Succeed())
+		Expect(first.Pods).To(Equal(4))
+		Expect(first.Amount.Machines).To(Equal(1), "of four pods, two may wait")
+		Expect(first.Reserve.Spec.Replicas).To(BeEquivalentTo(1))
+		out, _, err = sized(pods, append(machine, "-f", "-", "-o", "yaml", "--percentile", "50")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(yaml.Unmarshal([]byte(out), &second)).To(Succeed())
+		a, err := json.Marshal(first)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(json.Marshal(second)).To(MatchJSON(a))
+	})
+
+	It("prints the Reserve alone", func() {
+		out, _, err := sized(pods, append(machine, "-f", "-", "-o", "reserve", "--worker-pool", "shop", "--name", "day")...)
+		Expect(err).NotTo(HaveOccurred())
+		var m size.Manifest
+		Expect(yaml.UnmarshalStrict([]byte(out), &m)).To(Succeed())
+		Expect(m.Metadata.Name).To(Equal("day"))
+		Expect(m.Spec.Pools.WorkerPools).To(Equal([]string{"shop"}))
+	})
+
+	It("counts what lies between start and end alone", func() {
+		out, _, err := sized(pods, append(machine, "-f", "-", "--start", "2026-03-02 20:00", "--end", "2026-03-03 00:00")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HavePrefix("1 pod from 2026-03-02 20:00 to 2026-03-03 00:00 UTC, 4h\n"))
+	})
+
+	It("replays without an autoscaler, and within bounds", func() {
+		out, _, err := sized(pods, append(machine, "-f", "-", "--autoscaler=false", "--bounds", "0:2")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("No amount keeps p99 within 5s: with 2 machines it is 10m."))
+	})
+
+	It("says that the cluster does not answer, and goes on with flags", func() {
+		out, notes, err := sized(pods, append(machine, "pool", "-f", "-")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(notes).To(HavePrefix("Note: cannot read MachineDeployment pool, so flags and defaults apply: read the kubeconfig: "))
+		Expect(out).To(ContainSubstring("    - pool\n"))
+	})
+
+	DescribeTable("says what is wrong with what was typed",
+		func(want, in string, args ...string) {
+			_, _, err := sized(in, args...)
+			Expect(err).To(MatchError(ContainSubstring(want)))
+		},
+		Entry(nil, "where is the trace? Set --file", ""),
+		Entry(nil, `--output "xml" is invalid: use json, yaml, reserve`, "", "-f", "-", "-o", "xml"),
+		Entry(nil, "read no.csv: no such file or directory", "", "-f", "no.csv"),
+		Entry(nil, `read -: line 2: cpu "much"`, "time,cpu,memory\n0,much,1\n", "-f", "-"),
+		Entry(nil, "the trace contains no pods", "time,cpu,memory\n", "-f", "-"),
+		Entry(nil, "how large is a machine? Set --machine", pods, "-f", "-"),
+		Entry(nil, "how long does a machine boot? Set --boot-time", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi"),
+		Entry(nil, `--machine "cpu=4": cpu and memory are necessary`, pods, "-f", "-", "--machine", "cpu=4"),
+		Entry(nil, `--machine "cpu=4,disk=1": write for example`, pods, "-f", "-", "--machine", "cpu=4,disk=1"),
+		Entry(nil, `--bounds "1:2:3": write min:max`, pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--bounds", "1:2:3"),
+		Entry(nil, "the bounds allow no machine", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--bounds", "0:0"),
+		Entry(nil, `--time-zone "Berlin" is not known`, pods, "-f", "-", "--time-zone", "Berlin"),
+		Entry(nil, `--time-zone "Local" is not known`, pods, "-f", "-", "--time-zone", "Local"),
+		Entry(nil, `--start "soon"`, pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--start", "soon"),
+		Entry(nil, "the time from 2026-03-02T08:00:00Z to 2026-03-02T07:00:00Z is empty", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--end", "2026-03-02 07:00"),
+		Entry(nil, "percentile 100: write a number above 0 and below 100", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--percentile", "100"),
+		Entry(nil, "--price must not be negative", pods, "-f", "-", "--price", "-1"),
+		Entry(nil, "--current -1 is invalid", pods, "-f", "-", "--current", "-1"),
+		Entry(nil, "name the MachineDeployment, or set --worker-pool", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "-o", "reserve"),
+		Entry(nil, "no reserve is necessary", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "-o", "reserve", "--wait", "1h"),
+		Entry(nil, "no amount keeps the wait", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "-o", "reserve", "--wait", "1ms"),
+	)
+
+	Describe("of a MachineDeployment", func() {
+		It("takes from it what flags leave open, and writes nothing", func() {
+			s := newScene(everything)
+			s.pool("pool")
+			out, err := s.answer(pods, "size", "pool", "-f", "-", "--boot-time", "2m")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(out).To(And(
+				HavePrefix("MachineDeployment pool: 4 pods from "),
+				ContainSubstring("Machines of 4 CPU, 16Gi and 110 pods boot in 2m."),
+				MatchRegexp(`(?m)^1 .* now$`),
+				ContainSubstring("  name: pool\n  namespace: default\n"),
+			))
+			Expect(s.written()).To(BeZero())
+		})
+
+		It("is an error if there is none of that name", func() {
+			_, err := newScene(everything).answer(pods, "size", "pool", "-f", "-")
+			Expect(err).To(MatchError(ContainSubstring(`machinedeployment "pool": not found; this is the namespace of the kubeconfig; use -n for another one`)))
+		})
+	})
+})
