@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -39,16 +39,7 @@ func (c *Controller) nominate(ctx context.Context, r Raise) error {
 		return nil
 	}
 	errs := make([]error, len(r.Nominations))
-	var all sync.WaitGroup
-	slots := make(chan struct{}, maxNominating)
-	for i, n := range r.Nominations {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = c.nominateOne(ctx, n)
-		})
-	}
-	all.Wait()
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), maxNominating, len(errs), func(i int) { errs[i] = c.nominateOne(ctx, r.Nominations[i]) })
 	return c.acceptMissingRights(ctx, r.Nominations, errs)
 }
 

@@ -5,12 +5,12 @@ package nodegroup
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
@@ -28,18 +28,11 @@ const maxReads = 10
 // each removal.
 func (s *Server) confirmed(ctx context.Context, members []Member, going map[string]bool) ([]Member, error) {
 	errs := make([]error, len(members))
-	slots := make(chan struct{}, maxReads)
-	var reading sync.WaitGroup
-	for i := range members {
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), maxReads, len(members), func(i int) {
 		if m := &members[i]; going[m.Name()] && !m.Leaving() {
-			slots <- struct{}{}
-			reading.Go(func() {
-				errs[i] = s.confirm(ctx, m)
-				<-slots
-			})
+			errs[i] = s.confirm(ctx, m)
 		}
-	}
-	reading.Wait()
+	})
 	return members, errors.Join(errs...)
 }
 
