@@ -3,6 +3,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/picture"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	"github.com/evenkeel/evenkeel/internal/demand"
@@ -39,8 +41,8 @@ bounds and its excess. Flags take precedence. Without a cluster, flags are enoug
 		Example: `  # How large a reserve must be so that 99 of 100 pods wait 5 seconds at most
   kubectl evenkeel size pool-z1 -f pods.csv
 
-  # Without a cluster, with office hours of Berlin
-  kubectl evenkeel size -f pods.csv --machine cpu=4,memory=16Gi --boot-time 2m --time-zone Europe/Berlin
+  # Without a cluster, with schedules in the time of Berlin, and a picture
+  kubectl evenkeel size -f pods.csv --machine cpu=4,memory=16Gi --boot-time 2m --time-zone Europe/Berlin --svg week.svg
 
   # Apply the suggestion
   kubectl evenkeel size pool-z1 -f pods.csv -o reserve | kubectl apply -f -`,
@@ -81,7 +83,25 @@ func (z *sizeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := z.draw(answer); err != nil {
+		return err
+	}
 	return z.print(answer)
+}
+
+// draw writes the picture if one is wanted.
+func (z *sizeOptions) draw(a size.Answer) error {
+	if z.svg == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := picture.Week(&text, a); err != nil {
+		return err
+	}
+	if err := os.WriteFile(z.svg, text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the picture: %w", err)
+	}
+	return nil
 }
 
 // readPool reads the MachineDeployment if one is named. If the cluster does not answer, flags and

@@ -30,8 +30,8 @@ type sizeOptions struct {
 	// changed reports whether a flag was set.
 	changed func(flag string) bool
 
-	file, output string
-	start, end   string
+	file, output, svg string
+	start, end        string
 
 	wait       time.Duration
 	percentile float64
@@ -59,6 +59,7 @@ const (
 func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
 	flags.StringVarP(&z.output, "output", "o", "", "json, yaml, or reserve: only the Reserve to apply; a table by default")
+	flags.StringVar(&z.svg, "svg", "", "file for a picture of the week: demand, the fixed amount, and the suggested schedule")
 	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; the beginning of the trace by default")
 	flags.StringVar(&z.end, "end", "", "time until which costs and waits count; the end of the trace by default")
 	flags.DurationVar(&z.wait, "wait", 5*time.Second, "how long a pod may wait")

@@ -85,6 +85,15 @@ var _ = Describe("Size", func() {
 		Expect(m.Spec.Pools.WorkerPools).To(Equal([]string{"shop"}))
 	})
 
+	It("draws the week", func() {
+		file := filepath.Join(GinkgoT().TempDir(), "week.svg")
+		_, _, err := sized(pods, append(machine, "-f", "-", "--svg", file)...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.ReadFile(file)).To(HavePrefix("<svg "))
+		_, _, err = sized(pods, append(machine, "-f", "-", "--svg", filepath.Join(file, "below"))...)
+		Expect(err).To(MatchError(ContainSubstring("write the picture: ")))
+	})
+
 	It("counts what lies between start and end alone", func() {
 		out, _, err := sized(pods, append(machine, "-f", "-", "--start", "2026-03-02 20:00", "--end", "2026-03-03 00:00")...)
 		Expect(err).NotTo(HaveOccurred())

@@ -63,8 +63,6 @@ type Answer struct {
 	// Reserve can be applied; nil if none is needed, or none keeps the goal.
 	Reserve *Manifest `json:"reserve,omitempty"`
 	Notes   []string  `json:"notes,omitempty"`
-
-	zone *time.Location
 }
 
 // Find answers a question.
@@ -80,7 +78,7 @@ func Find(q Question) (Answer, error) {
 	a := Answer{
 		MachineDeployment: q.Pool.Name, Start: q.Setup.From.UTC(), End: q.Setup.To.UTC(), TimeZone: q.Goal.Zone.String(), Pods: report.Points[0].Pods,
 		Machine: q.Setup.Machine, Percentile: q.Goal.Percentile, WaitSeconds: sizing.Seconds(q.Goal.Wait.Seconds()), Price: q.Price,
-		Points: report.Points, Current: q.Current, Amount: report.Amount, Schedule: report.Schedule, Week: report.Week, zone: q.Goal.Zone,
+		Points: report.Points, Current: q.Current, Amount: report.Amount, Schedule: report.Schedule, Week: report.Week,
 	}
 	for _, boot := range q.Setup.Boot {
 		a.BootSeconds = append(a.BootSeconds, sizing.Seconds(boot.Seconds()))
