@@ -5,6 +5,8 @@
 package stores
 
 import (
+	"iter"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,6 +83,21 @@ func Indexed[T any](store cache.Indexer, index, value string) []T {
 		panic(err) // the index belongs to this package
 	}
 	return typedItems[T](items)
+}
+
+// All yields the objects that a store has now, each time the same ones.
+func All[T any](store cache.Indexer) iter.Seq[T] {
+	var items []any
+	if store != nil {
+		items = store.List()
+	}
+	return func(yield func(T) bool) {
+		for _, item := range items {
+			if object, ok := item.(T); ok && !yield(object) {
+				return
+			}
+		}
+	}
 }
 
 // List returns all objects of a store.

@@ -37,9 +37,8 @@ const (
 	// ByReadiness is the index of Nodes with the single value [Unready].
 	ByReadiness = "readiness"
 	Unready     = "unready"
-	// ByPlacement is the index of unfinished pods without a Node: [Nominated] for one, or [Waiting].
+	// ByPlacement is the index of unfinished pods without a Node that are [Nominated] for one.
 	ByPlacement = "placement"
-	Waiting     = "waiting"
 	Nominated   = "nominated"
 )
 
@@ -113,13 +112,10 @@ func (i *Informers) ReplicaSets() cache.SharedIndexInformer {
 
 func placement(item any) ([]string, error) {
 	pod, ok := item.(*corev1.Pod)
-	switch {
-	case !ok || pod.Spec.NodeName != "" || pool.Finished(pod):
+	if !ok || pod.Spec.NodeName != "" || pod.Status.NominatedNodeName == "" || pool.Finished(pod) {
 		return nil, nil
-	case pod.Status.NominatedNodeName != "":
-		return []string{Nominated}, nil
 	}
-	return []string{Waiting}, nil
+	return []string{Nominated}, nil
 }
 
 func providerID(item any) ([]string, error) {

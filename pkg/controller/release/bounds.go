@@ -67,11 +67,9 @@ func sharesOf(counts map[string]int, limit int) map[string]int {
 	return shares
 }
 
-func namespaceOfPod(p *corev1.Pod) string { return p.Namespace }
-
 // byImportance puts pods of higher priority first, then those that have waited longer.
 func byImportance(a, b *corev1.Pod) int {
-	return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
 }
 
 func priority(p *corev1.Pod) int32 {

@@ -7,12 +7,16 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -114,6 +118,33 @@ var _ = Describe("What one decision looks at", func() {
 		})
 	})
 
+	It("is the same as if all pods were sorted, in whatever order they come", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			var all []*corev1.Pod
+			for i := range rapid.IntRange(0, 60).Draw(t, "pods") {
+				p := pod(fmt.Sprint("p", i/2), 1, namespaced(rapid.SampledFrom([]string{"a", "b", "b", "c"}).Draw(t, "namespace")+strconv.Itoa(i%2)))
+				p.Spec.Priority = rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](7)}).Draw(t, "priority")
+				p.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second))
+				all = append(all, p)
+			}
+			limit := rapid.IntRange(0, 40).Draw(t, "limit")
+			want := BySorting(all, limit)
+			if got := MostImportant(rapid.Permutation(all).Draw(t, "order"), limit); !slices.Equal(got, want) {
+				t.Fatalf("%v instead of %v", podNames(got), podNames(want))
+			}
+		})
+	})
+
+	It("takes no more memory if far more wait", func() {
+		var all []*corev1.Pod
+		for i := range 20 * MaxPods {
+			all = append(all, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "crowd", Name: strconv.Itoa(i * 7919 % (20 * MaxPods))}})
+		}
+		var chosen []*corev1.Pod
+		Expect(allocated(func() { chosen = MostImportant(all, MaxPods) })).To(BeNumerically("<", 1<<20))
+		Expect(chosen).To(HaveLen(MaxPods))
+	})
+
 	It("is bounded for a preview, too", func() {
 		preview, err := NewPreview(settings)
 		Expect(err).NotTo(HaveOccurred())
@@ -130,6 +161,13 @@ var _ = Describe("What one decision looks at", func() {
 		Expect(plan.Pods).To(And(HaveLen(MaxPods), HaveKeyWithValue("default/p", Unclear)))
 	})
 })
+
+func podNames(pods []*corev1.Pod) (names []string) {
+	for _, p := range pods {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
+	return names
+}
 
 // excessive is a pod that says more than is read of one.
 func excessive(p *corev1.Pod) {

@@ -3,6 +3,8 @@
 package release
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,16 @@ func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 // Fairly is how bounds are divided.
 func Fairly(items []string, namespaceOf func(string) string, limit int) (taken, left []string) {
 	return takeFairly(items, namespaceOf, limit)
+}
+
+// MostImportant are the pods that a decision looks at, and BySorting the same from sorting all of them.
+func MostImportant(pods []*corev1.Pod, limit int) []*corev1.Pod { return mostImportant(pods, limit) }
+
+// BySorting sorts all pods, and then takes as many as the limit allows.
+func BySorting(pods []*corev1.Pod, limit int) []*corev1.Pod {
+	pods = slices.SortedFunc(slices.Values(pods), byImportance)
+	taken, _ := takeFairly(pods, func(p *corev1.Pod) string { return p.Namespace }, limit)
+	return taken
 }
 
 // Held is how many things a controller remembers, by what they are.

@@ -4,6 +4,7 @@ package release
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -16,23 +17,29 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
+// allPods yields all pods as they are now. One decision lists them once: this is large, and a pod that
+// is bound between two lists would count twice.
+func (c *Controller) allPods() iter.Seq[*corev1.Pod] {
+	return stores.All[*corev1.Pod](c.stores.pods)
+}
+
 // podsWait reports whether the scheduler has failed to find a node for a pod.
-func (c *Controller) podsWait() bool {
-	waiting := stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting)
-	return slices.ContainsFunc(slices.Concat(waiting, c.nominatedPods()), func(p *corev1.Pod) bool {
-		_, tried := c.settings.evaluate(c.withoutVoid(p))
-		return tried
-	})
+func (c *Controller) podsWait(all iter.Seq[*corev1.Pod]) bool {
+	for pod := range all {
+		if _, tried := c.settings.evaluate(c.withoutVoid(pod)); tried {
+			return true
+		}
+	}
+	return false
 }
 
 // observe collects the input of a decision.
-func (c *Controller) observe(now time.Time) View {
+func (c *Controller) observe(all iter.Seq[*corev1.Pod], now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
-	all := stores.List[*corev1.Pod](c.stores.pods) // in one piece: a pod that is bound between two reads would count twice
 	waiting, running := c.assignPods(all)
-	waiting, left := takeFairly(waiting, namespaceOfPod, MaxPods)
-	v.Beyond = len(left)
-	for _, pod := range waiting {
+	important := mostImportant(waiting, MaxPods)
+	v.Beyond = len(waiting) - len(important)
+	for _, pod := range important {
 		v.Waiting = append(v.Waiting, c.podCache.podFor(pod))
 	}
 	v.Uncreated = c.countUncreated(v.Waiting, all)
@@ -44,11 +51,10 @@ func (c *Controller) observe(now time.Time) View {
 	return v
 }
 
-// assignPods returns the waiting pods that count, the most important first, and the pods of each
-// Node.
-func (c *Controller) assignPods(all []*corev1.Pod) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
-	running = map[string][]*fit.Pod{}
-	for _, pod := range all {
+// assignPods returns the waiting pods that count, and the pods of each Node.
+func (c *Controller) assignPods(all iter.Seq[*corev1.Pod]) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
+	waiting, running = make([]*corev1.Pod, 0, countUnbound(all)), map[string][]*fit.Pod{}
+	for pod := range all {
 		pod = c.withoutVoid(pod)
 		switch node, lives := assignedNode(pod); {
 		case !lives:
@@ -60,8 +66,17 @@ func (c *Controller) assignPods(all []*corev1.Pod) (waiting []*corev1.Pod, runni
 			}
 		}
 	}
-	slices.SortFunc(waiting, byImportance)
 	return waiting, running
+}
+
+// countUnbound is at least how many pods wait.
+func countUnbound(all iter.Seq[*corev1.Pod]) (n int) {
+	for pod := range all {
+		if pod.Spec.NodeName == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // readPools returns the MachineDeployments that take part: those with valid bounds.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
@@ -16,7 +17,7 @@ import (
 // the pod itself.
 type podCache struct {
 	mu   sync.Mutex
-	pods map[string]cachedPod
+	pods map[types.NamespacedName]cachedPod
 	// lookups are set before the first pod is read.
 	lookups *fit.Lookups
 }
@@ -33,7 +34,7 @@ func (r *podCache) addPod(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pods == nil {
-		r.pods = map[string]cachedPod{}
+		r.pods = map[types.NamespacedName]cachedPod{}
 	}
 	r.pods[nameOf(pod)] = cachedPod{pod, p}
 }
@@ -76,4 +77,6 @@ func readOf(pod *corev1.Pod) *fit.Pod {
 	return p
 }
 
-func nameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+func nameOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}

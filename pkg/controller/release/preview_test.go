@@ -88,9 +88,21 @@ type binder struct {
 
 func (b *binder) ByIndex(index, value string) ([]any, error) {
 	found, err := b.Indexer.ByIndex(index, value)
+	return found, errors.Join(err, b.bind())
+}
+
+func (b *binder) List() []any {
+	found := b.Indexer.List()
+	if err := b.bind(); err != nil {
+		panic(err)
+	}
+	return found
+}
+
+func (b *binder) bind() error {
 	bound := b.pod.DeepCopy()
 	bound.Spec.NodeName = b.node
-	return found, errors.Join(err, b.Update(bound))
+	return b.Update(bound)
 }
 
 var _ = Describe("A look at pods", func() {
