@@ -442,6 +442,79 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("no machine is created in the place of one of the reserve whose deletion the controller has yet to see (I1)", func() {
+		onItsOwn(5, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"spec":{"excessReplicas":0},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
+			time.Sleep(time.Hour) // until nothing is remembered of it, as in a process that has just started
+			Expect(a.applied()).To(BeEmpty())
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			a.Hold("machines", controllerUser)
+			a.deleteSlowly("f")
+			a.patch(`{"spec":{"replicas":6}}`)
+			time.Sleep(time.Second)
+			Expect(ask()).To(MatchError(ContainSubstring("5 machines stay and 1 leave, and there are to be 6")))
+			a.Release("machines", controllerUser)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			a.Hold("machines", lensUser)
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "f", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed(), "it is gone, whatever machine-controller-manager's store shows")
+		})
+	})
+
+	DescribeTable("a machine whose deletion the controller has yet to see is one of the reserve if its priority is that of a victim (I1)", func(priority int, there bool, created bool) {
+		onItsOwn(5, 0, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			if there {
+				a.machine(set, false)
+			}
+			a.wrote(0)
+			a.Hold("machines", controllerUser)
+			if !there {
+				a.machine(set, false)
+			}
+			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "f", types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"annotations":{"machinepriority.machine.sapcloud.io":"%d"}}}`, priority), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.deleteSlowly("f")
+			a.patch(`{"spec":{"replicas":6}}`)
+			time.Sleep(time.Second)
+			Expect(a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) == nil).To(Equal(created))
+		})
+	},
+		Entry("a victim that did not have its mark before", 2, true, false),
+		Entry("a victim that was not there before", 2, false, false),
+		Entry("one that serves", 3, true, true),
+		Entry("one that serves and was not there before", 3, false, true),
+		Entry("one that is named", 1, true, true),
+	)
+
+	It("no machine is created for a rollout that only the controller still sees", func() {
+		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
+			ctx, sets := context.Background(), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			a.wrote(0)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			set, err := sets.Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			next := &mcmapi.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", Namespace: set.Namespace, Labels: set.Labels, OwnerReferences: set.OwnerReferences}, Spec: set.Spec}
+			next.Spec.Replicas = 1
+			_, err = sets.Create(ctx, next, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
+			a.Hold("machinesets", controllerUser)
+			_, err = sets.Patch(ctx, "pool-2", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+		})
+	})
+
 	DescribeTable("machines that leave take the place of new ones up to max (I1)", func(staying, leaving, leavingReserve, workload int, full bool) {
 		const limit = 6
 		Expect(machinetaint.Full(staying, leaving, leavingReserve, workload, limit)).To(Equal(full))
@@ -488,7 +561,13 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			time.Sleep(time.Second)
 			Expect(a.applied()).To(BeEmpty())
 			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			a.patch(`{"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
 			time.Sleep(time.Hour)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict), "while machines of the reserve are there")
+			for _, name := range []string{"e", "f"} {
+				Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			a.wrote(0)
 			Expect(ask()).To(Succeed(), "without a reserve, that is left to machine-controller-manager")
 		})
 	})

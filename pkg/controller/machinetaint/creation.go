@@ -3,10 +3,14 @@
 package machinetaint
 
 import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -51,7 +55,9 @@ func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 }
 
 // Superfluous returns a conflict if a MachineDeployment with a reserve needs no more machines, or
-// has no room for one below the max of its bounds, except during rollouts.
+// has no room for one below the max of its bounds, except during rollouts. The store of a process
+// that has just started may be minutes older than what machine-controller-manager acts on, so both
+// count.
 //
 // Machine-controller-manager deletes machines that are named for deletion before it lowers the
 // replicas of their MachineSet, and it goes on to create what it decided for an excess that has
@@ -72,42 +78,91 @@ func (c *Controller) Superfluous(b view.Creation) error {
 		return nil
 	}
 	s := pool.Outline(d, &c.source.Source, c.clock.Now())
-	n := countForCreation(s.Machines)
+	n := countForCreation(s.Machines, c.lateDeletions(d))
 	n.staying += inFlight(b, s.Machines)
 	if seen := c.laterSeen(key, d); seen != nil {
 		visible = int(seen.Spec.Replicas)
 	}
-	enough := excess && n.staying >= visible
-	full := (excess || n.leavingReserve > 0) && n.fill(workload, limit)
-	if !enough && !full || pool.Spread(s.Sets, n.bySet) {
+	ours := excess || n.reserve > 0
+	enough, full := ours && n.staying >= visible, ours && n.fill(workload, limit)
+	if !enough && !full || pool.Spread(s.Sets, n.bySet) && c.spreadSeen(d) {
 		return nil
 	}
 	return conflictError("machines", b.Machine.GenerateName, "%d machines stay and %d leave, and there are to be %d", n.staying, n.leaving, visible)
 }
 
-// creationCount counts the machines that matter for whether one more may be created. Those of the
-// reserve count among the leaving ones, too.
+// lateDeletions returns the machines that machine-controller-manager's store shows as being deleted,
+// by UID, in versions that the controller's store does not show yet.
+func (c *Controller) lateDeletions(d *v1alpha1.MachineDeployment) map[types.UID]*mcm.Machine {
+	late := map[types.UID]*mcm.Machine{}
+	for _, set := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
+		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
+			if pool.BeingDeleted(m) && !c.Seen(m.ResourceVersion) {
+				late[m.UID] = m
+			}
+		}
+	}
+	return late
+}
+
+// spreadSeen reports whether machine-controller-manager's store shows a rollout.
+func (c *Controller) spreadSeen(d *v1alpha1.MachineDeployment) bool {
+	sets, staying := ownedBy[*mcm.MachineSet](c.stores.seenSets, d), map[string]int{}
+	for _, set := range sets {
+		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
+			if !pool.BeingDeleted(m) {
+				staying[set.Name]++
+			}
+		}
+	}
+	return pool.Spread(sets, staying)
+}
+
+// creationCount counts the machines that matter for whether one more may be created.
 type creationCount struct {
-	staying, leaving, leavingReserve int
+	staying, leaving int
+	// reserve counts the machines of the reserve, leavingReserve those of them that leave.
+	reserve, leavingReserve int
 	// bySet counts the staying machines of each MachineSet.
 	bySet map[string]int
 }
 
-func countForCreation(machines []pool.Machine) creationCount {
+// countForCreation counts the machines that the controller's store shows, and the late deletions. A
+// victim among the latter counts as one of the reserve, because its mark may not be shown yet.
+func countForCreation(machines []pool.Machine, late map[types.UID]*mcm.Machine) creationCount {
 	n := creationCount{bySet: map[string]int{}}
 	for _, m := range machines {
+		marked, seen := pool.Marked(m.Object), late[m.Object.UID]
 		switch {
-		case !pool.BeingDeleted(m.Object):
-			n.staying++
-			n.bySet[m.Set]++
-		case pool.Marked(m.Object):
-			n.leavingReserve++
-			n.leaving++
+		case pool.BeingDeleted(m.Object):
+			n.addLeaving(marked)
+		case seen != nil:
+			n.addLeaving(marked || signs.Priority(seen) == reserve.PriorityVictim)
 		default:
-			n.leaving++
+			n.addStaying(m.Set, marked)
 		}
+		delete(late, m.Object.UID)
+	}
+	for _, seen := range late {
+		n.addLeaving(signs.Priority(seen) == reserve.PriorityVictim)
 	}
 	return n
+}
+
+func (n *creationCount) addStaying(set string, inReserve bool) {
+	n.staying++
+	n.bySet[set]++
+	if inReserve {
+		n.reserve++
+	}
+}
+
+func (n *creationCount) addLeaving(ofReserve bool) {
+	n.leaving++
+	if ofReserve {
+		n.leavingReserve++
+		n.reserve++
+	}
 }
 
 // fill reports whether the machines leave no room below max, because some of them are leaving (I1).

@@ -43,7 +43,7 @@ type guard struct {
 	leaving map[string]bool
 	places  places
 	// unbounded is when the MachineDeployment was last written without bounds, and spilled are machines that were told to go because of
-	// that.
+	// that, or by machine-controller-manager as it is without a reserve.
 	unbounded time.Time
 	spilled   map[string]bool
 	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
@@ -95,7 +95,7 @@ func (g *guard) follow(w sim.Write) error {
 		delete(g.spilled, w.Name)
 	case w.Verb == "delete":
 		g.leaving[w.Name] = true
-		g.spilled[w.Name] = w.Time.Sub(g.unbounded) < time.Minute
+		g.spilled[w.Name] = w.Time.Sub(g.unbounded) < time.Minute || !g.places.reserve[w.Name] && g.isStock(w.Time)
 		g.spared(w)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (g *guard) tell(w sim.Write) {
 
 // bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
 // because a client wrote the MachineDeployment without bounds and excess, and machine-controller-manager deletes what is too many then,
-// at the latest a minute after that. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
+// at the latest a minute after that. Nor does workload wait for machines that served and were deleted without a reserve. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
 // and so max.
 func (g *guard) bounded() {
 	if g.rolling() {
