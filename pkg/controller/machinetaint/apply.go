@@ -67,7 +67,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 		defer c.beginRelease(before.UID)()
 		if withNode && c.mayBeRemoved(before) {
 			if err := c.patchMachine(ctx, v, before, change); err != nil {
-				return written.IgnoreNotFound(err)
+				return err
 			}
 			return c.openNode(ctx, v, n)
 		}
@@ -82,7 +82,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 			return err
 		}
 	}
-	return written.IgnoreNotFound(c.patchMachine(ctx, v, before, change))
+	return c.patchMachine(ctx, v, before, change)
 }
 
 // mayBeRemoved reports whether a deletion of the Machine may be in progress, including one of an

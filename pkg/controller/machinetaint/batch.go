@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // batch contains all writes of one sync to machines. While machines are being released, more may be
@@ -24,7 +26,8 @@ type batch struct {
 	slots   chan struct{}
 	pending int
 	// retirements start after all other writes of a plan that also releases machines, and only if
-	// these succeed and replicas stay: workload gets its machine before it gives one up.
+	// these succeed, no machine is gone, and replicas stay: workload gets its machine before it
+	// gives one up.
 	retirements []func()
 }
 
@@ -51,7 +54,7 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 		case r := <-w.results:
 			w.pending--
 			if r.err != nil {
-				errs, w.retirements = append(errs, r.err), nil
+				errs, w.retirements = append(errs, written.IgnoreNotFound(r.err)), nil
 			} else {
 				moved = append(moved, r.change)
 			}

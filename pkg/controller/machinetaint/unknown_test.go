@@ -81,6 +81,29 @@ func (a *alone) retire(do func()) (marked bool) {
 }
 
 var _ = Describe("A machine that enters the reserve", func() {
+	It("stays where the one that was to serve in its place is gone (I2)", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			Expect(a.core.CoreV1().Pods(fixture.Namespace).Delete(ctx, "on-b", metav1.DeleteOptions{})).To(Succeed())
+			a.wrote(0)
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Resource == "machines" && r.Writes() {
+					before = 5 * time.Second
+				}
+				return before, 0
+			})
+			since := len(a.Writes())
+			_, err := machines.Patch(ctx, "b", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(2 * time.Second)
+			Expect(machines.Delete(ctx, "c", metav1.DeleteOptions{})).To(Succeed())
+			Expect(a.wrote(since)).To(And(ContainElement("nodes c"), Not(ContainElement("nodes b"))))
+			b, err := machines.Get(ctx, "b", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(marked(b)).To(BeFalse())
+		})
+	})
+
 	It("gets NoExecute on its Node only once it has its mark, for pods may come until then", func() {
 		both := machinetaint.Options{Settings: machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
 		onItsOwn(2, 1, both, func(a *alone) {
