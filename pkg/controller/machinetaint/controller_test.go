@@ -665,6 +665,32 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a machine that serves goes only at the version that was seen, after a reduction of the excess that may be the reason (I3)", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			ask := func() (version string) {
+				version, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
+				Expect(err).NotTo(HaveOccurred())
+				ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
+				return version
+			}
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Second)
+			Expect(a.applied()).To(BeEmpty())
+			Expect(machines.Delete(ctx, "d", metav1.DeleteOptions{})).To(Succeed())
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.patch(`{"spec":{"replicas":2}}`)
+			time.Sleep(time.Second)
+			m, err := machines.Get(ctx, "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ask()).To(Equal(m.ResourceVersion))
+			time.Sleep(3 * time.Minute)
+			Expect(ask()).To(BeEmpty(), "that is left to machine-controller-manager")
+		})
+	})
+
 	It("a machine that serves does not go in addition to one that was named (I3)", func() {
 		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

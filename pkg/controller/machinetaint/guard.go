@@ -112,7 +112,8 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 		return "", nil, conflictError("machines", name, "it is leaving the reserve")
 	}
 	present, reserve := c.countStaying(set, m.UID)
-	ours := c.memories[key].applied(d).Excess > 0 || c.wasMarked(m)
+	_, reduced := c.reductionOf(key, 0)
+	ours := c.memories[key].applied(d).Excess > 0 || reduced || c.wasMarked(m)
 	switch {
 	case ours && present <= int(set.Spec.Replicas):
 		return "", nil, conflictError("machines", name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)

@@ -43,9 +43,11 @@ type guard struct {
 	leaving map[string]bool
 	places  places
 	// unbounded is when the MachineDeployment was last written without bounds, and spilled are machines that were told to go because of
-	// that, or by machine-controller-manager as it is without a reserve.
+	// that.
 	unbounded time.Time
 	spilled   map[string]bool
+	// served are machines that were told to go while they were not in reserve.
+	served map[string]bool
 	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
 	reduced time.Time
 
@@ -63,7 +65,7 @@ type guard struct {
 }
 
 func newGuard(c *cluster) *guard {
-	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
+	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, served: map[string]bool{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
 }
 
 func (g *guard) follow(w sim.Write) error {
@@ -88,14 +90,16 @@ func (g *guard) follow(w sim.Write) error {
 	case w.Resource != "machines":
 	case w.Effect == sim.Added:
 		g.class[w.Name] = class()
-		g.bounded()
+		g.bounded(!g.places.reserve[w.Name])
 	case w.Effect == sim.Deleted:
 		delete(g.class, w.Name)
 		delete(g.leaving, w.Name)
 		delete(g.spilled, w.Name)
+		delete(g.served, w.Name)
 	case w.Verb == "delete":
 		g.leaving[w.Name] = true
-		g.spilled[w.Name] = w.Time.Sub(g.unbounded) < time.Minute || !g.places.reserve[w.Name] && g.isStock(w.Time)
+		g.spilled[w.Name] = w.Time.Sub(g.unbounded) < time.Minute
+		g.served[w.Name] = !g.places.reserve[w.Name]
 		g.spared(w)
 	}
 	return nil
@@ -116,16 +120,17 @@ func (g *guard) tell(w sim.Write) {
 
 // bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
 // because a client wrote the MachineDeployment without bounds and excess, and machine-controller-manager deletes what is too many then,
-// at the latest a minute after that. Nor does workload wait for machines that served and were deleted without a reserve. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
+// at the latest a minute after that. A machine for workload does not wait for those either that served when they were told to go, which
+// may take hours to drain; one of the reserve does. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
 // and so max.
-func (g *guard) bounded() {
+func (g *guard) bounded(serves bool) {
 	if g.rolling() {
 		return
 	}
 	g.looked["I1"]++
 	allowed := most
 	for name := range g.leaving {
-		if g.forgiven[name] || g.spilled[name] {
+		if g.forgiven[name] || g.spilled[name] || serves && g.served[name] {
 			allowed++
 		}
 	}
