@@ -37,8 +37,9 @@ const (
 	// ByReadiness is the index of Nodes with the single value [Unready].
 	ByReadiness = "readiness"
 	Unready     = "unready"
-	// ByPlacement is the index of unfinished pods without a Node that are [Nominated] for one.
+	// ByPlacement is the index of unfinished pods without a Node: [Nominated] for one, or [Waiting].
 	ByPlacement = "placement"
+	Waiting     = "waiting"
 	Nominated   = "nominated"
 )
 
@@ -112,10 +113,13 @@ func (i *Informers) ReplicaSets() cache.SharedIndexInformer {
 
 func placement(item any) ([]string, error) {
 	pod, ok := item.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName != "" || pod.Status.NominatedNodeName == "" || pool.Finished(pod) {
+	switch {
+	case !ok || pod.Spec.NodeName != "" || pool.Finished(pod):
 		return nil, nil
+	case pod.Status.NominatedNodeName != "":
+		return []string{Nominated}, nil
 	}
-	return []string{Nominated}, nil
+	return []string{Waiting}, nil
 }
 
 func providerID(item any) ([]string, error) {

@@ -78,7 +78,7 @@ var _ = Describe("Informers", func() {
 				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
 			}))).To(Succeed())
 		}
-		Expect(pods.ListIndexFuncValues(target.ByPlacement)).To(ConsistOf(target.Nominated))
+		Expect(pods.IndexKeys(target.ByPlacement, target.Waiting)).To(ConsistOf("default/waits"))
 		Expect(pods.IndexKeys(target.ByPlacement, target.Nominated)).To(ConsistOf("default/nominated"))
 		Expect(pods.IndexKeys(stores.ByNode, "n")).To(ConsistOf("default/runs"))
 		Expect(nodes.IndexKeys(target.ByReadiness, target.Unready)).To(ConsistOf("silent"))

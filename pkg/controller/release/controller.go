@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -147,8 +145,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	if rest := c.rested.Sub(c.clock.Now()); rest > 0 {
 		return rest, nil
 	}
-	pods := c.allPods()
-	if !c.podsWait(pods) {
+	if !c.podsWait() {
 		c.forgetPods()
 		return c.nominationsAgain(), nil
 	}
@@ -157,10 +154,9 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 		return reachability.Recheck, nil
 	}
 	for attempt := 1; ; attempt++ {
-		if err := c.decide(ctx, pods); !outdated(err) || attempt == maxAttempts {
+		if err := c.decide(ctx); !outdated(err) || attempt == maxAttempts {
 			return c.nominationsAgain(), err
 		}
-		pods = c.allPods()
 	}
 }
 
@@ -185,9 +181,9 @@ func (c *Controller) forgetPods() {
 	c.metrics.decided(Plan{}, 0)
 }
 
-func (c *Controller) decide(ctx context.Context, pods iter.Seq[*corev1.Pod]) error {
+func (c *Controller) decide(ctx context.Context) error {
 	begun := c.clock.Now()
-	v := c.observe(pods, begun)
+	v := c.observe(begun)
 	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }
 	c.tried.Store(v.triedShapes())
 	p := NewPlan(v)

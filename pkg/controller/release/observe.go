@@ -17,25 +17,19 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// allPods yields all pods as they are now. One decision lists them once: this is large, and a pod that
-// is bound between two lists would count twice.
-func (c *Controller) allPods() iter.Seq[*corev1.Pod] {
-	return stores.All[*corev1.Pod](c.stores.pods)
-}
-
 // podsWait reports whether the scheduler has failed to find a node for a pod.
-func (c *Controller) podsWait(all iter.Seq[*corev1.Pod]) bool {
-	for pod := range all {
-		if _, tried := c.settings.evaluate(c.withoutVoid(pod)); tried {
-			return true
-		}
-	}
-	return false
+func (c *Controller) podsWait() bool {
+	waiting := stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting)
+	return slices.ContainsFunc(slices.Concat(waiting, c.nominatedPods()), func(p *corev1.Pod) bool {
+		_, tried := c.settings.evaluate(c.withoutVoid(p))
+		return tried
+	})
 }
 
 // observe collects the input of a decision.
-func (c *Controller) observe(all iter.Seq[*corev1.Pod], now time.Time) View {
+func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
+	all := stores.All[*corev1.Pod](c.stores.pods) // in one piece: a pod that is bound between two reads would count twice
 	waiting, running := c.assignPods(all)
 	important := mostImportant(waiting, MaxPods)
 	v.Beyond = len(waiting) - len(important)

@@ -94,12 +94,11 @@ func (p *Preview) stripPods(given []*corev1.Pod) []*corev1.Pod {
 
 // Plan returns what the controller would do now. The next plan remembers it.
 func (p *Preview) Plan() Plan {
-	pods := p.c.allPods()
-	if !p.c.podsWait(pods) {
+	if !p.c.podsWait() {
 		p.c.memory = nil
 		return Plan{}
 	}
-	plan := NewPlan(p.c.observe(pods, p.clock.Now()))
+	plan := NewPlan(p.c.observe(p.clock.Now()))
 	p.c.memory = plan.Memory
 	return plan
 }
