@@ -10,14 +10,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/picture"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
-	"github.com/evenkeel/evenkeel/internal/demand"
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
@@ -27,7 +25,7 @@ var sizeFormats = []string{"json", "yaml", "reserve"}
 func newSize(o *options) *cobra.Command {
 	z := &sizeOptions{options: o}
 	c := &cobra.Command{
-		Use:   "size [MACHINEDEPLOYMENT] -f trace.csv",
+		Use:   "size [MACHINEDEPLOYMENT] -f trace.csv|--from-cluster|--prometheus ADDRESS",
 		Short: "Suggest how many machines to keep in reserve, and when; changes nothing",
 		Long: `Suggest how many machines to keep in reserve, and when. The command changes nothing.
 
@@ -36,13 +34,16 @@ hours it costs and how long pods wait. It suggests the smallest amount that keep
 cheaper, as a Reserve to apply.
 
 The demand is a trace of pods: a CSV file whose first line names the columns time, cpu and memory, and possibly duration or
-end, and count. If you name a MachineDeployment, the command reads the size of its machines, how long they took to boot, its
+end, and count; or what kube-state-metrics told Prometheus; or what the cluster still knows. If you name a MachineDeployment, the command reads the size of its machines, how long they took to boot, its
 bounds and its excess. Flags take precedence. Without a cluster, flags are enough.`,
 		Example: `  # How large a reserve must be so that 99 of 100 pods wait 5 seconds at most
   kubectl evenkeel size pool-z1 -f pods.csv
 
   # Without a cluster, with schedules in the time of Berlin, and a picture
   kubectl evenkeel size -f pods.csv --machine cpu=4,memory=16Gi --boot-time 2m --time-zone Europe/Berlin --svg week.svg
+
+  # From Prometheus, for the pods of some Nodes
+  kubectl evenkeel size pool-z1 --prometheus http://127.0.0.1:9090 --prometheus-nodes 'pool-z1-.*'
 
   # Apply the suggestion
   kubectl evenkeel size pool-z1 -f pods.csv -o reserve | kubectl apply -f -`,
@@ -67,18 +68,16 @@ func (z *sizeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trace, notes, err := z.readTrace(ctx, pool)
+	q, err := z.question(pool)
 	if err != nil {
 		return err
 	}
-	if len(trace) == 0 {
-		return errors.New("the trace contains no pods")
-	}
-	q, err := z.question(pool, trace)
+	trace, err := z.readTrace(ctx, pool)
 	if err != nil {
 		return err
 	}
-	q.Notes, q.Setup.Interrupted = notes, func() bool { return ctx.Err() != nil }
+	q.Trace, q.Notes, q.Setup.From, q.Setup.To = trace.pods, trace.notes, trace.from, trace.to
+	q.Setup.Interrupted = func() bool { return ctx.Err() != nil }
 	answer, err := size.Find(q)
 	if err != nil {
 		return err
@@ -120,27 +119,6 @@ func (z *sizeOptions) readPool(ctx context.Context) (size.Pool, error) {
 		return pool, fmt.Errorf("%w; this is the namespace of the kubeconfig; use -n for another one", err)
 	}
 	return pool, err
-}
-
-// readTrace returns the demand, and notes about what its source does not know.
-func (z *sizeOptions) readTrace(context.Context, size.Pool) (demand.Trace, []string, error) {
-	trace, err := z.readFile()
-	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", z.file, err)
-	}
-	return trace, nil, nil
-}
-
-func (z *sizeOptions) readFile() (demand.Trace, error) {
-	if z.file == "-" {
-		return demand.ReadCSV(z.In)
-	}
-	file, err := os.Open(z.file)
-	if err != nil {
-		return nil, errors.Unwrap(err) // which names the file, as the caller does
-	}
-	defer file.Close()
-	return demand.ReadCSV(file)
 }
 
 func (z *sizeOptions) print(a size.Answer) error {
@@ -185,9 +163,4 @@ func (o *options) completeDeployments(c *cobra.Command, args []string, _ string)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return o.completeNames(c, func(o overview.Objects) []string { return namesOf(o.Deployments) })
-}
-
-// hourly rounds the ends of a trace to hours, because schedules change at hours.
-func hourly(trace demand.Trace) (from, to time.Time) {
-	return trace[0].Created.Truncate(time.Hour), trace[len(trace)-1].Created.Truncate(time.Hour).Add(time.Hour)
 }

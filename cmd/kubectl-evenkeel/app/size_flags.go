@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
-	"github.com/evenkeel/evenkeel/internal/demand"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -37,19 +36,25 @@ type sizeOptions struct {
 	percentile float64
 	zone       string
 
-	machine                 string
-	boot                    []time.Duration
-	releaseTime             time.Duration
-	bounds                  string
-	current                 int
-	autoscaler              bool
-	scanInterval, unneeded  time.Duration
-	price                   float64
+	machine                string
+	boot                   []time.Duration
+	releaseTime            time.Duration
+	bounds                 string
+	current                int
+	autoscaler             bool
+	scanInterval, unneeded time.Duration
+	price                  float64
+
+	fromCluster           bool
+	prometheus, tokenFile string
+	matchers, nodes       string
+	step                  time.Duration
+
 	reserveName, workerPool string
 }
 
 const (
-	// defaultReleaseTime is the median of instant release on a busy machine; see docs/release.md.
+	// defaultReleaseTime is more than the median of the largest burst that docs/release.md measures.
 	defaultReleaseTime = 300 * time.Millisecond
 	// The defaults of cluster-autoscaler's flags.
 	defaultScanInterval = 10 * time.Second
@@ -58,10 +63,16 @@ const (
 
 func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
+	flags.BoolVar(&z.fromCluster, "from-cluster", false, "take the trace from the pods and events of the cluster")
+	flags.StringVar(&z.prometheus, "prometheus", "", "take the trace from kube-state-metrics in the Prometheus at this address, for example http://127.0.0.1:9090")
+	flags.StringVar(&z.tokenFile, "prometheus-token-file", "", "file with a bearer token for Prometheus")
+	flags.StringVar(&z.matchers, "prometheus-matchers", "", "labels of the pods that count, for example namespace=\"shop\"")
+	flags.StringVar(&z.nodes, "prometheus-nodes", "", "regular expression for the names of Nodes whose pods count, for example pool-z1-.*")
+	flags.DurationVar(&z.step, "prometheus-step", time.Minute, "how exactly Prometheus tells when a pod was deleted")
 	flags.StringVarP(&z.output, "output", "o", "", "json, yaml, or reserve: only the Reserve to apply; a table by default")
 	flags.StringVar(&z.svg, "svg", "", "file for a picture of the week: demand, the fixed amount, and the suggested schedule")
-	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; the beginning of the trace by default")
-	flags.StringVar(&z.end, "end", "", "time until which costs and waits count; the end of the trace by default")
+	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; by default the beginning of the file, or two weeks before the end")
+	flags.StringVar(&z.end, "end", "", "time until which costs and waits count; by default the end of the file, or now")
 	flags.DurationVar(&z.wait, "wait", 5*time.Second, "how long a pod may wait")
 	flags.Float64Var(&z.percentile, "percentile", 99, "how many of 100 pods may wait that long at most")
 	flags.StringVar(&z.zone, "time-zone", "Etc/UTC", "time zone of schedules")
@@ -83,8 +94,8 @@ func (z *sizeOptions) validate() error {
 	switch {
 	case z.output != "" && !slices.Contains(sizeFormats, z.output):
 		return fmt.Errorf("--output %q is invalid: use %s", z.output, strings.Join(sizeFormats, ", "))
-	case z.file == "":
-		return errors.New("where is the trace? Set --file")
+	case z.sources() != 1:
+		return errors.New("where is the trace? Set one of --file, --from-cluster and --prometheus")
 	case z.price < 0 || math.IsNaN(z.price) || math.IsInf(z.price, 0):
 		return errors.New("--price must not be negative")
 	case z.current < 0 || z.current > sizing.MaxMachines:
@@ -93,10 +104,21 @@ func (z *sizeOptions) validate() error {
 	return nil
 }
 
-// question combines flags, the MachineDeployment and the trace.
-func (z *sizeOptions) question(pool size.Pool, trace demand.Trace) (q size.Question, err error) {
+// sources counts where the trace is to be taken from.
+func (z *sizeOptions) sources() int {
+	n := 0
+	for _, set := range []bool{z.file != "", z.fromCluster, z.prometheus != ""} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// question combines flags and the MachineDeployment. The trace is still missing.
+func (z *sizeOptions) question(pool size.Pool) (q size.Question, err error) {
 	q = size.Question{
-		Trace: trace, Pool: pool, WorkerPool: z.workerPool, Name: cmp.Or(z.reserveName, z.workerPool, pool.Name, "sized"), Price: z.price,
+		Pool: pool, WorkerPool: z.workerPool, Name: cmp.Or(z.reserveName, z.workerPool, pool.Name, "sized"), Price: z.price,
 		Goal: sizing.Goal{Percentile: z.percentile, Wait: z.wait},
 	}
 	if q.Goal.Zone, err = time.LoadLocation(z.zone); err != nil || z.zone == "Local" || z.zone == "" {
@@ -109,11 +131,11 @@ func (z *sizeOptions) question(pool size.Pool, trace demand.Trace) (q size.Quest
 		}
 		q.Current = &current
 	}
-	q.Setup, err = z.setup(pool, trace)
+	q.Setup, err = z.setup(pool)
 	return q, err
 }
 
-func (z *sizeOptions) setup(pool size.Pool, trace demand.Trace) (s sizing.Setup, err error) {
+func (z *sizeOptions) setup(pool size.Pool) (s sizing.Setup, err error) {
 	s = sizing.Setup{
 		Release: z.releaseTime, Boot: z.boot, BootPatience: machinetaint.DefaultBootPatience, SurplusPatience: machinetaint.DefaultSurplusPatience,
 	}
@@ -129,10 +151,7 @@ func (z *sizeOptions) setup(pool size.Pool, trace demand.Trace) (s sizing.Setup,
 	if len(s.Boot) == 0 {
 		return s, errors.New("how long does a machine boot? Set --boot-time, for example 2m; no machine of a MachineDeployment shows it")
 	}
-	if s.Min, s.Max, err = z.boundsOf(pool); err != nil {
-		return s, err
-	}
-	s.From, s.To, err = z.period(trace)
+	s.Min, s.Max, err = z.boundsOf(pool)
 	return s, err
 }
 
@@ -183,23 +202,4 @@ func (z *sizeOptions) boundsOf(pool size.Pool) (low, high int, err error) {
 		return 0, 0, errors.New("the bounds allow no machine: set --bounds")
 	}
 	return int(bounds.Min), int(bounds.Max), nil
-}
-
-// period returns the time whose cost counts.
-func (z *sizeOptions) period(trace demand.Trace) (from, to time.Time, err error) {
-	from, to = hourly(trace)
-	if z.start != "" {
-		if from, err = demand.ParseTime(z.start); err != nil {
-			return from, to, fmt.Errorf("--start %w", err)
-		}
-	}
-	if z.end != "" {
-		if to, err = demand.ParseTime(z.end); err != nil {
-			return from, to, fmt.Errorf("--end %w", err)
-		}
-	}
-	if !to.After(from) {
-		return from, to, fmt.Errorf("the time from %s to %s is empty: see --start and --end", from.Format(time.RFC3339), to.Format(time.RFC3339))
-	}
-	return from, to, nil
 }

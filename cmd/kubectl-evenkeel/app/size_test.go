@@ -5,17 +5,25 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
 // pods are three at once, each of which needs a machine, and one at night.
@@ -85,6 +93,31 @@ var _ = Describe("Size", func() {
 		Expect(m.Spec.Pools.WorkerPools).To(Equal([]string{"shop"}))
 	})
 
+	It("takes the trace from Prometheus", func() {
+		token := filepath.Join(GinkgoT().TempDir(), "token")
+		Expect(os.WriteFile(token, []byte("secret\n"), 0o600)).To(Succeed())
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer GinkgoRecover()
+			Expect(r.Header.Get("Authorization")).To(Equal("Bearer secret"))
+			query, result := r.PostFormValue("query"), ""
+			value := map[bool]string{true: "1772442000", false: "1"}[strings.Contains(query, "kube_pod_created")] // nine on the second of March
+			if !strings.Contains(query, "kube_pod_owner") && !strings.Contains(query, "completion") {
+				result = `{"metric":{"namespace":"shop","pod":"web-1","uid":"u"},"values":[[1772445600,"` + value + `"]]}`
+			}
+			fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, result)
+		}))
+		DeferCleanup(s.Close)
+		out, _, err := sized("", append(machine, "pool", "--prometheus", s.URL, "--prometheus-token-file", token, "--start", "2026-03-02 06:00", "--end", "2026-03-02 10:00")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(
+			HavePrefix("MachineDeployment pool: 1 pod from 2026-03-02 06:00 to 2026-03-02 10:00 UTC, 4h\n"),
+			ContainSubstring("--prometheus-nodes"),
+		))
+		out, _, err = sized("", append(machine, "--prometheus", s.URL, "--prometheus-token-file", token, "--end", "2026-03-02 10:00")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HavePrefix("1 pod from 2026-02-16 10:00 to 2026-03-02 10:00 UTC, 14d\n"), "two weeks")
+	})
+
 	It("draws the week", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "week.svg")
 		_, _, err := sized(pods, append(machine, "-f", "-", "--svg", file)...)
@@ -118,11 +151,15 @@ var _ = Describe("Size", func() {
 			_, _, err := sized(in, args...)
 			Expect(err).To(MatchError(ContainSubstring(want)))
 		},
-		Entry(nil, "where is the trace? Set --file", ""),
+		Entry(nil, "where is the trace? Set one of --file, --from-cluster and --prometheus", ""),
+		Entry(nil, "where is the trace? Set one of --file, --from-cluster and --prometheus", "", "-f", "-", "--from-cluster"),
+		Entry(nil, "read the token of Prometheus: ", "", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--prometheus", "http://127.0.0.1:1", "--prometheus-token-file", "none"),
+		Entry(nil, "query Prometheus: ", "", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--prometheus", "http://127.0.0.1:1"),
+		Entry(nil, "read the kubeconfig: ", "", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--from-cluster"),
 		Entry(nil, `--output "xml" is invalid: use json, yaml, reserve`, "", "-f", "-", "-o", "xml"),
-		Entry(nil, "read no.csv: no such file or directory", "", "-f", "no.csv"),
-		Entry(nil, `read -: line 2: cpu "much"`, "time,cpu,memory\n0,much,1\n", "-f", "-"),
-		Entry(nil, "the trace contains no pods", "time,cpu,memory\n", "-f", "-"),
+		Entry(nil, "read no.csv: no such file or directory", "", "-f", "no.csv", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m"),
+		Entry(nil, `read -: line 2: cpu "much"`, "time,cpu,memory\n0,much,1\n", "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m"),
+		Entry(nil, "the trace contains no pods", "time,cpu,memory\n", "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m"),
 		Entry(nil, "how large is a machine? Set --machine", pods, "-f", "-"),
 		Entry(nil, "how long does a machine boot? Set --boot-time", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi"),
 		Entry(nil, `--machine "cpu=4": cpu and memory are necessary`, pods, "-f", "-", "--machine", "cpu=4"),
@@ -154,6 +191,23 @@ var _ = Describe("Size", func() {
 				ContainSubstring("  name: pool\n  namespace: default\n"),
 			))
 			Expect(s.written()).To(BeZero())
+		})
+
+		It("takes the trace from the cluster: pods that wait, and those on its Nodes", func() {
+			s := newScene(everything)
+			s.pool("pool")
+			core := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1()
+			for name, node := range map[string]string{"here": "pool-serves", "elsewhere": "other", "waits": ""} {
+				_, err := core.Pods(fixture.Namespace).Create(GinkgoT().Context(), fixture.Pod(name, func(p *corev1.Pod) { p.Spec.NodeName = node }), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			end := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+			out, err := s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--end", end)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(out).To(And(HavePrefix("MachineDeployment pool: 2 pods from "), ContainSubstring("note: of pods that no longer exist")))
+			Expect(s.written()).To(BeZero())
+			_, err = s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--target-kubeconfig", "none", "--machine", "cpu=4,memory=1Gi")
+			Expect(err).To(MatchError(ContainSubstring("--from-cluster needs the cluster with the pods")))
 		})
 
 		It("is an error if there is none of that name", func() {

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	requests "k8s.io/component-helpers/resource"
+
+	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/plural"
+)
+
+// Objects are what a cluster knows about its pods.
+type Objects struct {
+	Now  time.Time
+	Pods []*corev1.Pod
+	// Events tell of pods that are gone: that they were bound, and that their containers were stopped.
+	Events []*corev1.Event
+	// Nodes are the names of Nodes whose pods count, with those that wait; nil counts all.
+	Nodes map[string]bool
+}
+
+// The reasons of events that tell of a pod.
+const (
+	scheduled = "Scheduled"
+	killing   = "Killing"
+)
+
+// Cluster returns the pods that exist, and those that events tell of. A pod that is gone is taken to
+// request what a pod with the same name but for its suffix requests.
+func Cluster(o Objects) (demand.Trace, []string) {
+	var trace demand.Trace
+	known, siblings := map[types.UID]bool{}, map[string]demand.Pods{}
+	for _, p := range o.Pods {
+		known[p.UID] = true
+		if !needsMachine(p) {
+			continue
+		}
+		one := podOf(p, o.Now)
+		siblings[stem(p.Namespace, p.Name)] = one
+		if o.Nodes == nil || p.Spec.NodeName == "" || o.Nodes[p.Spec.NodeName] {
+			trace = append(trace, one)
+		}
+	}
+	gone, unknown := goners(o, known, siblings)
+	trace = append(trace, gone...)
+	sortAll(trace)
+	notes := []string{"of pods that no longer exist, only those are known that the events of the cluster still tell of, mostly of the last hour: prefer a file or Prometheus"}
+	if unknown > 0 {
+		notes = append(notes, "left out: "+plural.Of(unknown, "pod")+" that no longer exist and have no sibling whose requests could be taken")
+	}
+	return trace, notes
+}
+
+// needsMachine reports whether a pod needs room that a machine of the reserve can give: neither a
+// DaemonSet nor the kubelet itself runs it.
+func needsMachine(p *corev1.Pod) bool {
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner == nil || owner.Kind != "DaemonSet"
+}
+
+func podOf(p *corev1.Pod, now time.Time) demand.Pods {
+	need := requests.PodRequests(p, requests.PodResourcesOptions{})
+	one := demand.Pods{Created: p.CreationTimestamp.UTC(), CPU: need.Cpu().MilliValue(), Memory: need.Memory().Value(), Count: 1}
+	if end := endOf(p, now); !end.IsZero() {
+		one.Lasts = lasts(one.Created, end)
+	}
+	return one
+}
+
+// endOf returns when a pod ended; zero if it still runs.
+func endOf(p *corev1.Pod, now time.Time) time.Time {
+	switch {
+	case p.DeletionTimestamp != nil && p.DeletionTimestamp.Time.Before(now):
+		return p.DeletionTimestamp.Time
+	case p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed:
+		return time.Time{}
+	}
+	var end time.Time
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Terminated != nil && c.State.Terminated.FinishedAt.After(end) {
+			end = c.State.Terminated.FinishedAt.Time
+		}
+	}
+	if end.IsZero() {
+		return now // it has ended, but nothing shows when
+	}
+	return end
+}
+
+// lasts is at least an instant, because 0 means that a pod does not end.
+func lasts(created, end time.Time) time.Duration { return max(time.Second, end.Sub(created)) }
+
+// goner is a pod that no longer exists.
+type goner struct {
+	namespace, name string
+	bound, stopped  time.Time
+}
+
+// goners returns the pods that only events tell of, and how many of them have unknown requests.
+func goners(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods) (trace demand.Trace, unknown int) {
+	gone := map[types.UID]*goner{}
+	for _, e := range o.Events {
+		about := e.InvolvedObject
+		if about.Kind != "Pod" || about.UID == "" || known[about.UID] || e.Reason != scheduled && e.Reason != killing {
+			continue
+		}
+		if gone[about.UID] == nil {
+			gone[about.UID] = &goner{namespace: about.Namespace, name: about.Name}
+		}
+		if at := timeOf(e); e.Reason == killing {
+			gone[about.UID].stopped = at
+		} else if o.Nodes == nil || boundTo(e, o.Nodes) {
+			gone[about.UID].bound = at
+		}
+	}
+	for _, g := range gone {
+		if g.bound.IsZero() {
+			continue // it is not known when it was created, or it ran elsewhere
+		}
+		like, found := siblings[stem(g.namespace, g.name)]
+		if !found {
+			unknown++
+			continue
+		}
+		one := demand.Pods{Created: g.bound.UTC(), CPU: like.CPU, Memory: like.Memory, Lasts: lasts(g.bound, o.Now), Count: 1}
+		if !g.stopped.IsZero() {
+			one.Lasts = lasts(g.bound, g.stopped)
+		}
+		trace = append(trace, one)
+	}
+	return trace, unknown
+}
+
+// sortAll sorts pods in an order that does not depend on how they were found.
+func sortAll(trace demand.Trace) {
+	slices.SortFunc(trace, func(a, b demand.Pods) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Lasts, b.Lasts))
+	})
+}
+
+// boundTo reports whether an event of the scheduler names one of these Nodes: "Successfully assigned
+// default/web-x to node-1".
+func boundTo(e *corev1.Event, nodes map[string]bool) bool {
+	_, node, found := strings.Cut(e.Message, " to ")
+	return found && nodes[strings.TrimSpace(node)]
+}
+
+func timeOf(e *corev1.Event) time.Time {
+	switch {
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+// stem is what the names of pods of one template have in common.
+func stem(namespace, name string) string {
+	if i := strings.LastIndexByte(name, '-'); i > 0 {
+		name = name[:i]
+	}
+	return fmt.Sprintf("%s/%s", namespace, name)
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/plural"
+)
+
+const (
+	// chunk is how much time one request covers, so that no answer is too large.
+	chunk = 6 * time.Hour
+	// maxSteps is how many values of a series Prometheus returns at most.
+	maxSteps = 11_000
+)
+
+// Validate reports what a server cannot be asked.
+func (p Prometheus) Validate() error {
+	if p.Step < time.Second || p.Step > chunk {
+		return fmt.Errorf("step %v: write from 1s to %v", p.Step, chunk)
+	}
+	if int(chunk/p.Step) >= maxSteps {
+		return fmt.Errorf("step %v: write at least %v", p.Step, (chunk/maxSteps).Truncate(time.Second)+time.Second)
+	}
+	return nil
+}
+
+// podKey identifies a pod. Its uid is missing in old versions of kube-state-metrics.
+type podKey struct{ namespace, name, uid string }
+
+// lived is what the metrics tell of a pod.
+type lived struct {
+	created, completed, seen time.Time
+	cpu, memory              float64
+	// daemon reports whether a DaemonSet or the kubelet itself runs it, and here whether it was bound
+	// to one of the Nodes.
+	daemon, here bool
+}
+
+// query is asked for each chunk of time.
+type query struct {
+	text string
+	// once reports whether one value for each chunk is enough.
+	once bool
+	read func(*lived, sample)
+}
+
+// queries are what is asked for each chunk of time: %[1]s are the matchers, %[2]s is the range that a
+// value looks back, so that no pod is missed between two steps.
+var queries = []query{
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_created{%[1]s}[%[2]s]))`, false, func(l *lived, s sample) {
+		l.created = unix(s.Value)
+		if s.At.After(l.seen) {
+			l.seen = s.At
+		}
+	}},
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *lived, s sample) { l.completed = unix(s.Value) }},
+	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s]))`, true, func(l *lived, s sample) { l.cpu = max(l.cpu, s.Value) }},
+	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s]))`, true, func(l *lived, s sample) { l.memory = max(l.memory, s.Value) }},
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_owner{owner_kind=~"DaemonSet|Node",%[1]s}[%[2]s]))`, true, func(l *lived, _ sample) { l.daemon = true }},
+}
+
+// queries returns what is asked. Only pods on Nodes are asked for if these are selected.
+func (p Prometheus) queries() []query {
+	if p.Nodes == "" {
+		return queries
+	}
+	onNodes := `max by (namespace, pod, uid) (max_over_time(kube_pod_info{node=~` + strings.ReplaceAll(strconv.Quote(p.Nodes), "%", "%%") + `,%[1]s}[%[2]s]))`
+	return append(slices.Clone(queries), query{onNodes, true, func(l *lived, _ sample) { l.here = true }})
+}
+
+// Trace returns the pods that existed at some time from start to end.
+func (p Prometheus) Trace(ctx context.Context, start, end time.Time) (demand.Trace, []string, error) {
+	if err := p.Validate(); err != nil {
+		return nil, nil, err
+	}
+	if end.Sub(start) > demand.MaxSpan {
+		return nil, nil, fmt.Errorf("the time from %s to %s is too long", start.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	pods := map[podKey]*lived{}
+	for from := start; from.Before(end); from = from.Add(chunk) {
+		if err := p.readChunk(ctx, pods, from, earlier(from.Add(chunk), end)); err != nil {
+			return nil, nil, err
+		}
+		if len(pods) > demand.MaxPods {
+			return nil, nil, demand.ErrTooManyPods
+		}
+	}
+	trace, unread := p.traceOf(pods, end)
+	if len(trace)+unread == 0 {
+		return nil, nil, errors.New("Prometheus has no kube_pod_created of this time: does it scrape kube-state-metrics, and do --prometheus-matchers match?")
+	}
+	notes := []string{fmt.Sprintf("pods that were deleted are taken to end when Prometheus saw them last, within %v", p.Step)}
+	if unread > 0 {
+		notes = append(notes, "left out: "+plural.Of(unread, "pod")+" with invalid values")
+	}
+	return trace, notes, nil
+}
+
+// readChunk reads some hours.
+func (p Prometheus) readChunk(ctx context.Context, pods map[podKey]*lived, from, to time.Time) error {
+	for _, q := range p.queries() {
+		first, step := from.Add(p.Step), p.Step
+		if q.once {
+			first, step = to, to.Sub(from)
+		}
+		if first.After(to) {
+			first = to
+		}
+		text := fmt.Sprintf(q.text, p.Matchers, fmt.Sprintf("%ds", int(math.Ceil(step.Seconds()))))
+		all, err := p.queryRange(ctx, text, first, to, step)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			collect(pods, one, q.read)
+		}
+	}
+	return nil
+}
+
+func collect(pods map[podKey]*lived, one series, read func(*lived, sample)) {
+	key := podKey{one.Metric["namespace"], one.Metric["pod"], one.Metric["uid"]}
+	if pods[key] == nil {
+		pods[key] = &lived{}
+	}
+	for _, s := range one.Values {
+		read(pods[key], s)
+	}
+}
+
+// traceOf returns the pods, and how many of them have values that no pod can have.
+func (p Prometheus) traceOf(pods map[podKey]*lived, end time.Time) (trace demand.Trace, unread int) {
+	for _, l := range pods {
+		if l.created.IsZero() || l.daemon || p.Nodes != "" && !l.here {
+			continue
+		}
+		one := demand.Pods{Created: l.created, CPU: whole(l.cpu * 1000), Memory: whole(l.memory), Count: 1}
+		switch {
+		case !l.completed.IsZero():
+			one.Lasts = lasts(l.created, l.completed)
+		case l.seen.Before(end.Add(-p.Step)):
+			// The last time that it was scraped is in the step before.
+			one.Lasts = lasts(l.created, l.seen.Add(-p.Step/2))
+		}
+		if one.Validate() != nil || one.Created.After(end) {
+			unread++
+			continue
+		}
+		trace = append(trace, one)
+	}
+	sortAll(trace)
+	return trace, unread
+}
+
+// whole rounds up, and marks with -1 what is no amount.
+func whole(n float64) int64 {
+	if !(n >= 0 && n < math.MaxInt64/2) {
+		return -1
+	}
+	return int64(math.Ceil(math.Round(n*1e6) / 1e6))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
