@@ -28,6 +28,8 @@ type Write struct {
 	Time            time.Time
 	// Server is the server's name, if it has one.
 	Server string
+	// Agent is the User-Agent of the client.
+	Agent string
 	// Object is what is stored after the write; for a removal, what was stored before. Only hooks
 	// after a write get it, and they must not change it.
 	Object map[string]any
@@ -56,7 +58,7 @@ func (j *Journal) record(w Write) {
 func (w Write) NoOp() bool { return w.Effect == "" }
 
 func (s *Server) record(r *request, v *version, rv uint64, effect Effect) {
-	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.clock(), Server: s.name}
+	w := Write{Request: r.Request, ResourceVersion: strconv.FormatUint(rv, 10), Effect: effect, Time: s.clock(), Server: s.name, Agent: r.agent}
 	s.writes = append(s.writes, w)
 	if s.journal != nil {
 		s.journal.record(w)

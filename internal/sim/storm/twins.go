@@ -5,6 +5,8 @@ package storm
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
 // restart is how long a program that lost its lease stays down.
@@ -19,7 +22,7 @@ const restart = 5 * time.Second
 
 // Twins starts two instances of a program, which take turns on a Lease as our daemons do. An
 // instance that loses the lease ends, and then waits for it again. Both have the same identity for
-// the servers.
+// the servers, but the writes of their programs contain that of the Lease: see [ByTwin].
 func (w *World) Twins(name string, program Program) (first, second *Process) {
 	lives := &atomic.Int64{}
 	instance := func(ctx context.Context, config *rest.Config) error {
@@ -43,5 +46,12 @@ func elected(ctx context.Context, config *rest.Config, name, identity string, pr
 		Duration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 5 * time.Second,
 	}
 	client := kubernetes.NewForConfigOrDie(Control(config))
+	config = rest.CopyConfig(config)
+	config.UserAgent = name + "/" + identity
 	_ = daemon.Elect(ctx, client, lease, func(ctx context.Context) error { return program(ctx, config) })
+}
+
+// ByTwin reports whether a write is by the one of the [World.Twins] that has this identity.
+func ByTwin(w sim.Write, identity string) bool {
+	return slices.Contains(strings.Split(w.Agent, "/"), identity)
 }

@@ -4,6 +4,7 @@ package storm_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,9 @@ var _ = Describe("Twins", func() {
 			holder, err := kubernetes.NewForConfigOrDie(w.ConfigFor("user")).CoordinationV1().Leases("kube-system").Get(context.Background(), "maker", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(*holder.Spec.HolderIdentity).NotTo(BeEmpty())
+			creations := slices.DeleteFunc(slices.Clone(w.Writes()), func(write sim.Write) bool { return write.Resource != "configmaps" })
+			Expect(storm.ByTwin(creations[len(creations)-1], *holder.Spec.HolderIdentity)).To(BeTrue())
+			Expect(storm.ByTwin(creations[0], *holder.Spec.HolderIdentity)).To(BeFalse(), "the first leads no more")
 			first.Crash()
 			time.Sleep(2 * time.Minute)
 			Expect(leading.Load()).To(BeNumerically(">=", 1))

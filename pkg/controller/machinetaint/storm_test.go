@@ -48,6 +48,9 @@ type guard struct {
 	spilled   map[string]bool
 	// served are machines that were told to go while they were not in reserve.
 	served map[string]bool
+	// leader is the instance that has the lease, if there are several, and late are machines that another one created.
+	leader string
+	late   map[string]bool
 	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
 	reduced time.Time
 
@@ -65,7 +68,7 @@ type guard struct {
 }
 
 func newGuard(c *cluster) *guard {
-	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, served: map[string]bool{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
+	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, served: map[string]bool{}, late: map[string]bool{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
 }
 
 func (g *guard) follow(w sim.Write) error {
@@ -87,12 +90,21 @@ func (g *guard) follow(w sim.Write) error {
 			g.unbounded = w.Time
 		}
 		g.noteExcess(w)
+	case w.Resource == "leases":
+		if holder, _, _ := unstructured.NestedString(w.Object, "spec", "holderIdentity"); holder != "" {
+			g.leader = holder
+		}
 	case w.Resource != "machines":
 	case w.Effect == sim.Added:
 		g.class[w.Name] = class()
+		if g.leader != "" && !storm.ByTwin(w, g.leader) {
+			g.late[w.Name] = true
+			g.looked["created by one that leads no more"]++
+		}
 		g.bounded(!g.places.reserve[w.Name])
 	case w.Effect == sim.Deleted:
 		delete(g.class, w.Name)
+		delete(g.late, w.Name)
 		delete(g.leaving, w.Name)
 		delete(g.spilled, w.Name)
 		delete(g.served, w.Name)
@@ -121,7 +133,8 @@ func (g *guard) tell(w sim.Write) {
 // bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
 // because a client wrote the MachineDeployment without bounds and excess, and machine-controller-manager deletes what is too many then,
 // at the latest a minute after that. A machine for workload does not wait for those either that served when they were told to go, which
-// may take hours to drain; one of the reserve does. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
+// may take hours to drain; one of the reserve does. An instance that stood still while another one took the lease sends what it had
+// decided to create, and no API server refuses that. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
 // and so max.
 func (g *guard) bounded(serves bool) {
 	if g.rolling() {
@@ -129,6 +142,11 @@ func (g *guard) bounded(serves bool) {
 	}
 	g.looked["I1"]++
 	allowed := most
+	for name := range g.class {
+		if g.late[name] {
+			allowed++
+		}
+	}
 	for name := range g.leaving {
 		if g.forgiven[name] || g.spilled[name] || serves && g.served[name] {
 			allowed++

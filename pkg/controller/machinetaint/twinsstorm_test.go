@@ -110,6 +110,7 @@ var _ = Describe("Storms over two instances", func() {
 			c.settle()
 			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
 			c.expectReserve(settings.Accounting)
+			Expect(g.looked["created by one that leads no more"]).To(BeNumerically("<", g.looked["I1"]))
 			since := len(c.Writes())
 			time.Sleep(3 * time.Hour)
 			Expect(c.written(since)).To(BeEmpty())
