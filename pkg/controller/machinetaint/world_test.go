@@ -334,7 +334,7 @@ func (c *cluster) names() (serving, reserve []string) {
 		if node := c.node(m.Name); node != nil {
 			Expect(tainted(node.Spec.Taints)).To(Equal(marked(m)), "taint of "+m.Name)
 			Expect(node.Annotations[api.ReserveAnnotation] != "").To(Equal(marked(m)), "annotation of "+m.Name)
-			Expect(node.Annotations[api.ScaleDownDisabledAnnotation] == "true").To(Equal(marked(m)), "scale-down of "+m.Name)
+			Expect(node.Annotations[api.ScaleDownDisabledAnnotation] == "true").To(Equal(marked(m)), "scale-down of %s: %v", m.Name, node.Annotations)
 			expectState(m)
 		}
 		if marked(m) {
