@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -183,12 +187,9 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		z.settle(ctx, 4, 1)
 		w := z.work(ctx, 5)
 		w.runs(ctx)
+		killed := z.killAt(ctx, `"reserve":1`, `"taken":1`)
 		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
-		for _, moment := range []string{`"reserve":1`, `"taken":1`} {
-			Eventually(func() string { return z.moves(ctx) + ", " + z.condition(ctx, 0, "ZonesBalanced") }).WithTimeout(3 * time.Minute).Should(ContainSubstring(moment))
-			Expect(cluster.Process(mcm).Kill()).To(Succeed())
-			Expect(cluster.Process(mcm).Start()).To(Succeed())
-		}
+		Eventually(killed).WithTimeout(3*time.Minute).Should(Receive(Succeed()), "%s", z.moves(ctx))
 		Eventually(z.replicas).WithContext(ctx).WithTimeout(6 * time.Minute).Should(Equal("3/2"))
 		z.settle(ctx, 3, 2)
 		w.runs(ctx)
@@ -197,6 +198,30 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		}
 	})
 })
+
+// killAt kills and restarts the manager at these moments of a move, one after the other. It watches, since a moment may be shorter than
+// a look.
+func (z zones) killAt(ctx context.Context, moments ...string) <-chan error {
+	GinkgoHelper()
+	changes, err := machines.MachineV1alpha1().MachineDeployments(namespace).Watch(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	var conditions []watchtools.ConditionFunc
+	for _, moment := range moments {
+		conditions = append(conditions, func(e watch.Event) (bool, error) {
+			d, is := e.Object.(*machine.MachineDeployment)
+			if !is || !slices.Contains(z, pool{d.Name}) || !strings.Contains(d.Annotations[machine.MoveAnnotation], moment) {
+				return false, nil
+			}
+			return true, errors.Join(cluster.Process(mcm).Kill(), cluster.Process(mcm).Start())
+		})
+	}
+	killed := make(chan error, 1)
+	go func() {
+		_, err := watchtools.UntilWithoutRetry(ctx, changes, conditions...)
+		killed <- err
+	}()
+	return killed
+}
 
 // settle waits until each zone is at rest at so many machines, none of them in reserve.
 func (z zones) settle(ctx context.Context, replicas ...int32) {
