@@ -14,15 +14,15 @@ import (
 
 // IsWorkload reports whether a pod makes its machine busy: it has not finished, and neither a
 // DaemonSet nor the kubelet itself runs it.
-func IsWorkload(pod *corev1.Pod) bool {
-	if Finished(pod) {
-		return false
-	}
+func IsWorkload(pod *corev1.Pod) bool { return !Finished(pod) && !IsNodeAgent(pod) }
+
+// IsNodeAgent reports whether a DaemonSet, or the kubelet itself, runs a pod.
+func IsNodeAgent(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return false
+		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner == nil || owner.Kind != "DaemonSet"
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // Finished reports whether a pod has ended and needs no more room.

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// burst is how many pods come at once, each of which needs a machine.
+// burst is how many pods are created at once. Each of them needs a machine.
 const burst = 6
 
 var _ = Describe("What size predicts for a burst", Label("long", "ours"), func() {

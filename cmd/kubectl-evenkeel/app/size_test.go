@@ -26,7 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
-// pods are three at once, each of which needs a machine, and one at night.
+// pods is a trace of three pods at once and one at night. Each of them needs a machine.
 const pods = `time,cpu,memory,duration,count
 2026-03-02T08:00:00Z,3,1Gi,10m,3
 2026-03-02T22:59:00Z,3,1Gi,10m,1

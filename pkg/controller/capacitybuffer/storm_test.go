@@ -24,6 +24,18 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
+// fifthOfWeb is a cluster at rest, with a buffer for a fifth of ten replicas.
+func fifthOfWeb() (*cluster, *storm.Process) {
+	GinkgoHelper()
+	c := newCluster(sim.Options{Seed: 1})
+	c.pool("a", 9)
+	c.deploy("web", 10)
+	c.create(percent("web", "web", 20))
+	process := c.Start("buffers", controller)
+	Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+	return c, process
+}
+
 var _ = Describe("The controller", func() {
 	const complete = "Provisioning=MachinesRequested Ready=Complete"
 
@@ -54,13 +66,8 @@ var _ = Describe("The controller", func() {
 	DescribeTable("keeps what is requested while a cluster does not answer, also when it starts meanwhile",
 		func(server func(c *cluster) *sim.Server) {
 			storm.Bubble(suite, func() {
-				c := newCluster(sim.Options{Seed: 1})
+				c, process := fifthOfWeb()
 				defer c.End()
-				c.pool("a", 9)
-				c.deploy("web", 10)
-				c.create(percent("web", "web", 20))
-				process := c.Start("buffers", controller)
-				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 				before := len(c.Writes())
 				server(c).Down(true)
 				time.Sleep(10 * time.Minute)
@@ -80,13 +87,8 @@ var _ = Describe("The controller", func() {
 	DescribeTable("says which right is missing, keeps what is requested, and goes on when it is granted",
 		func(kind, ofOther string) {
 			storm.Bubble(suite, func() {
-				c := newCluster(sim.Options{Seed: 1})
+				c, process := fifthOfWeb()
 				defer c.End()
-				c.pool("a", 9)
-				c.deploy("web", 10)
-				c.create(percent("web", "web", 20))
-				process := c.Start("buffers", controller)
-				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 				c.Target.Trouble(kind, sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "buffers")
 				process.CrashFor(time.Second)
 				c.create(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}, Spec: v1beta1.CapacityBufferSpec{

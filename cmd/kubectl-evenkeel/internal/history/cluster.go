@@ -10,12 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	requests "k8s.io/component-helpers/resource"
 
 	"github.com/evenkeel/evenkeel/internal/demand"
 	"github.com/evenkeel/evenkeel/internal/plural"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Objects are what a cluster knows about its pods.
@@ -41,7 +41,7 @@ func Cluster(o Objects) (demand.Trace, []string) {
 	known, siblings := map[types.UID]bool{}, map[string]demand.Pods{}
 	for _, p := range o.Pods {
 		known[p.UID] = true
-		if !needsMachine(p) {
+		if pool.IsNodeAgent(p) {
 			continue
 		}
 		one := podOf(p, o.Now)
@@ -50,7 +50,7 @@ func Cluster(o Objects) (demand.Trace, []string) {
 			trace = append(trace, one)
 		}
 	}
-	gone, unknown := goners(o, known, siblings)
+	gone, unknown := traceOfGone(o, known, siblings)
 	trace = append(trace, gone...)
 	sortAll(trace)
 	notes := []string{"of pods that no longer exist, only those are known that the events of the cluster still tell of, mostly of the last hour: prefer a file or Prometheus"}
@@ -58,16 +58,6 @@ func Cluster(o Objects) (demand.Trace, []string) {
 		notes = append(notes, "left out: "+plural.Of(unknown, "pod")+" that no longer exist and have no sibling whose requests could be taken")
 	}
 	return trace, notes
-}
-
-// needsMachine reports whether a pod needs room that a machine of the reserve can give: neither a
-// DaemonSet nor the kubelet itself runs it.
-func needsMachine(p *corev1.Pod) bool {
-	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return false
-	}
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner == nil || owner.Kind != "DaemonSet"
 }
 
 func podOf(p *corev1.Pod, now time.Time) demand.Pods {
@@ -102,22 +92,42 @@ func endOf(p *corev1.Pod, now time.Time) time.Time {
 // lasts is at least an instant, because 0 means that a pod does not end.
 func lasts(created, end time.Time) time.Duration { return max(time.Second, end.Sub(created)) }
 
-// goner is a pod that no longer exists.
-type goner struct {
+// gonePod is a pod that no longer exists, as events tell.
+type gonePod struct {
 	namespace, name string
-	bound, stopped  time.Time
+	// bound is zero if it is not known when the pod was bound, or if it ran on another Node.
+	bound, stopped time.Time
 }
 
-// goners returns the pods that only events tell of, and how many of them have unknown requests.
-func goners(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods) (trace demand.Trace, unknown int) {
-	gone := map[types.UID]*goner{}
+// traceOfGone returns the pods that only events tell of, and how many of them have unknown requests.
+func traceOfGone(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods) (trace demand.Trace, unknown int) {
+	for _, g := range gonePods(o, known) {
+		if g.bound.IsZero() {
+			continue
+		}
+		like, found := siblings[stem(g.namespace, g.name)]
+		if !found {
+			unknown++
+			continue
+		}
+		end := o.Now
+		if !g.stopped.IsZero() {
+			end = g.stopped
+		}
+		trace = append(trace, demand.Pods{Created: g.bound.UTC(), CPU: like.CPU, Memory: like.Memory, Lasts: lasts(g.bound, end), Count: 1})
+	}
+	return trace, unknown
+}
+
+func gonePods(o Objects, known map[types.UID]bool) map[types.UID]*gonePod {
+	gone := map[types.UID]*gonePod{}
 	for _, e := range o.Events {
 		about := e.InvolvedObject
 		if about.Kind != "Pod" || about.UID == "" || known[about.UID] || e.Reason != scheduled && e.Reason != killing {
 			continue
 		}
 		if gone[about.UID] == nil {
-			gone[about.UID] = &goner{namespace: about.Namespace, name: about.Name}
+			gone[about.UID] = &gonePod{namespace: about.Namespace, name: about.Name}
 		}
 		if at := timeOf(e); e.Reason == killing {
 			gone[about.UID].stopped = at
@@ -125,22 +135,7 @@ func goners(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods
 			gone[about.UID].bound = at
 		}
 	}
-	for _, g := range gone {
-		if g.bound.IsZero() {
-			continue // it is not known when it was created, or it ran elsewhere
-		}
-		like, found := siblings[stem(g.namespace, g.name)]
-		if !found {
-			unknown++
-			continue
-		}
-		one := demand.Pods{Created: g.bound.UTC(), CPU: like.CPU, Memory: like.Memory, Lasts: lasts(g.bound, o.Now), Count: 1}
-		if !g.stopped.IsZero() {
-			one.Lasts = lasts(g.bound, g.stopped)
-		}
-		trace = append(trace, one)
-	}
-	return trace, unknown
+	return gone
 }
 
 // sortAll sorts pods in an order that does not depend on how they were found.

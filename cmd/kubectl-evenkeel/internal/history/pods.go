@@ -37,8 +37,8 @@ func (p Prometheus) Validate() error {
 // podKey identifies a pod. Its uid is missing in old versions of kube-state-metrics.
 type podKey struct{ namespace, name, uid string }
 
-// lived is what the metrics tell of a pod.
-type lived struct {
+// podRecord is what the metrics show about a pod.
+type podRecord struct {
 	created, completed, seen time.Time
 	cpu, memory              float64
 	// daemon reports whether a DaemonSet or the kubelet itself runs it, and here whether it was bound
@@ -51,22 +51,22 @@ type query struct {
 	text string
 	// once reports whether one value for each chunk is enough.
 	once bool
-	read func(*lived, sample)
+	read func(*podRecord, sample)
 }
 
 // queries are what is asked for each chunk of time: %[1]s are the matchers, %[2]s is the range that a
 // value looks back, so that no pod is missed between two steps.
 var queries = []query{
-	{`max by (namespace, pod, uid) (max_over_time(kube_pod_created{%[1]s}[%[2]s]))`, false, func(l *lived, s sample) {
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_created{%[1]s}[%[2]s]))`, false, func(l *podRecord, s sample) {
 		l.created = unix(s.Value)
 		if s.At.After(l.seen) {
 			l.seen = s.At
 		}
 	}},
-	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *lived, s sample) { l.completed = unix(s.Value) }},
-	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s]))`, true, func(l *lived, s sample) { l.cpu = max(l.cpu, s.Value) }},
-	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s]))`, true, func(l *lived, s sample) { l.memory = max(l.memory, s.Value) }},
-	{`max by (namespace, pod, uid) (max_over_time(kube_pod_owner{owner_kind=~"DaemonSet|Node",%[1]s}[%[2]s]))`, true, func(l *lived, _ sample) { l.daemon = true }},
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.completed = unix(s.Value) }},
+	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.cpu = max(l.cpu, s.Value) }},
+	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.memory = max(l.memory, s.Value) }},
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_owner{owner_kind=~"DaemonSet|Node",%[1]s}[%[2]s]))`, true, func(l *podRecord, _ sample) { l.daemon = true }},
 }
 
 // queries returns what is asked. Only pods on Nodes are asked for if these are selected.
@@ -75,7 +75,7 @@ func (p Prometheus) queries() []query {
 		return queries
 	}
 	onNodes := `max by (namespace, pod, uid) (max_over_time(kube_pod_info{node=~` + strings.ReplaceAll(strconv.Quote(p.Nodes), "%", "%%") + `,%[1]s}[%[2]s]))`
-	return append(slices.Clone(queries), query{onNodes, true, func(l *lived, _ sample) { l.here = true }})
+	return append(slices.Clone(queries), query{onNodes, true, func(l *podRecord, _ sample) { l.here = true }})
 }
 
 // Trace returns the pods that existed at some time from start to end.
@@ -86,7 +86,7 @@ func (p Prometheus) Trace(ctx context.Context, start, end time.Time) (demand.Tra
 	if end.Sub(start) > demand.MaxSpan {
 		return nil, nil, fmt.Errorf("the time from %s to %s is too long", start.Format(time.RFC3339), end.Format(time.RFC3339))
 	}
-	pods := map[podKey]*lived{}
+	pods := map[podKey]*podRecord{}
 	for from := start; from.Before(end); from = from.Add(chunk) {
 		if err := p.readChunk(ctx, pods, from, earlier(from.Add(chunk), end)); err != nil {
 			return nil, nil, err
@@ -107,7 +107,7 @@ func (p Prometheus) Trace(ctx context.Context, start, end time.Time) (demand.Tra
 }
 
 // readChunk reads some hours.
-func (p Prometheus) readChunk(ctx context.Context, pods map[podKey]*lived, from, to time.Time) error {
+func (p Prometheus) readChunk(ctx context.Context, pods map[podKey]*podRecord, from, to time.Time) error {
 	for _, q := range p.queries() {
 		first, step := from.Add(p.Step), p.Step
 		if q.once {
@@ -128,10 +128,10 @@ func (p Prometheus) readChunk(ctx context.Context, pods map[podKey]*lived, from,
 	return nil
 }
 
-func collect(pods map[podKey]*lived, one series, read func(*lived, sample)) {
+func collect(pods map[podKey]*podRecord, one series, read func(*podRecord, sample)) {
 	key := podKey{one.Metric["namespace"], one.Metric["pod"], one.Metric["uid"]}
 	if pods[key] == nil {
-		pods[key] = &lived{}
+		pods[key] = &podRecord{}
 	}
 	for _, s := range one.Values {
 		read(pods[key], s)
@@ -139,7 +139,7 @@ func collect(pods map[podKey]*lived, one series, read func(*lived, sample)) {
 }
 
 // traceOf returns the pods, and how many of them have values that no pod can have.
-func (p Prometheus) traceOf(pods map[podKey]*lived, end time.Time) (trace demand.Trace, unread int) {
+func (p Prometheus) traceOf(pods map[podKey]*podRecord, end time.Time) (trace demand.Trace, unread int) {
 	for _, l := range pods {
 		if l.created.IsZero() || l.daemon || p.Nodes != "" && !l.here {
 			continue

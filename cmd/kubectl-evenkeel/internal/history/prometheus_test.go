@@ -138,7 +138,7 @@ var _ = Describe("Prometheus", func() {
 		}
 	})
 
-	It("tells of pods on some Nodes alone", func() {
+	It("includes only pods on the given Nodes", func() {
 		s := newServer(metered{name: "a", created: time.Hour, until: -time.Hour, node: "pool-z1"}, metered{name: "b", created: time.Hour, until: -time.Hour, node: "other"})
 		trace, _, err := s.traced(func(p *history.Prometheus) { p.Nodes = "pool-z1-.*%s" })
 		Expect(err).NotTo(HaveOccurred())

@@ -96,7 +96,7 @@ var _ = Describe("An answer", func() {
 		Expect(a.Points[len(a.Points)-1].Machines).To(Equal(9))
 	})
 
-	DescribeTable("says what limits it", func(says string, changes ...func(*size.Question)) {
+	DescribeTable("notes what limits it", func(says string, changes ...func(*size.Question)) {
 		Expect(found(asked(changes...)).Notes).To(ContainElement(ContainSubstring(says)))
 	},
 		Entry(nil, "left out: 1 pod with larger requests than a machine can hold", day(demand.Pods{CPU: 3000, Count: 2}, demand.Pods{CPU: 9000, Count: 1})),
