@@ -46,8 +46,10 @@
 //     ready, nothing is drained and patience does not run.
 //  6. The gate. Victims of a smaller X are those that are not ready first, then the newest. They
 //     get priority 2 and keep the mark. A falls only as far as the lens' store shows that every
-//     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or could
-//     not be created. A machine that a MachineSet asks for and does not have yet counts as present.
+//     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or is in
+//     reserve and could not be created. One that serves and could not be created may be created a
+//     moment later, and get pods. A machine that a MachineSet asks for and does not have yet counts
+//     as present.
 //     Nothing falls while that store is behind, or during a rollout, except for law 10.
 //  7. Preserved machines, and those with a priority above 2 that this rule did not set, are never
 //     victims. A does not fall below their number.

@@ -60,8 +60,9 @@ func (r *round) mayDelete(i int) bool {
 	switch {
 	case m.Leaving():
 		return true
-	case phaseRank(m) == 2 && !m.Busy():
-		// It cannot get a priority, and does not need one.
+	case phaseRank(m) == 2 && m.Reserve && !m.Busy():
+		// It cannot get a priority, and does not need one. One that serves may be created a moment
+		// later, and get pods before machine-controller-manager deletes it.
 		return true
 	case r.NodesUnknown:
 		return false

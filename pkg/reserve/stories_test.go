@@ -3,6 +3,7 @@
 package reserve_test
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -263,6 +264,35 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		w.carryOut(plan)
 		Expect(NewPlan(w.view).Applied.Excess).To(Equal(0))
 	})
+
+	DescribeTable("stays while a machine that serves cannot be made either: that one may be made a moment later, and get pods (6)",
+		func(replicas, wish int, reason Reason, reserved ...string) {
+			w := settled(2, 1, Unbounded)
+			w.setReplicas(replicas)
+			w.setWish(wish)
+			for _, name := range []string{"b", "c"} {
+				m := w.machine(name)
+				m.Reserve = slices.Contains(reserved, name)
+				if m.Name == "b" || m.Reserve {
+					m.Phase, m.Failing, m.HasProviderID, m.Pods = mcm.MachineCrashLoopBackOff, true, false, 0
+				}
+				m.Priority, m.SeenPriority = PriorityServing, PriorityServing
+			}
+			w.view.Applied.Excess, w.view.SetReplicas, w.view.MaxSetReplicas = 3-replicas, 3, 3
+			plan := NewPlan(w.view)
+			Expect(plan.Applied).To(Equal(w.view.Applied))
+			Expect(plan.Summary.Reason).To(Equal(reason))
+
+			b := w.machine("b")
+			b.Phase, b.Failing, b.HasProviderID = mcm.MachineRunning, false, true
+			w.settle()
+			Expect(w.broken).NotTo(HaveOccurred())
+			Expect(w.view.Applied.Excess).To(Equal(wish), "%v", w.log)
+			Expect(w.view.Machines).To(HaveLen(replicas + wish))
+		},
+		Entry("where one of the reserve cannot be made", 2, 1, CannotBeMade, "c"),
+		Entry("where it has been replaced, and no reserve is wanted any more", 1, 0, Overstaying),
+	)
 
 	It("is given up again when it comes back while waiting, but once only", func() {
 		w := settled(1, 1, Unbounded)
