@@ -143,7 +143,7 @@ test-conformance: ## A real API server, with history forgotten and backups resto
 .PHONY: e2e-long
 e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills
 	@$(UP) build
-	go tool ginkgo --procs=2 --label-filter=long --timeout=60m --no-color ./test/e2e
+	go tool ginkgo --procs=2 --label-filter=long --timeout=90m --no-color ./test/e2e
 
 .PHONY: e2e-docs
 e2e-docs: ## What the documents tell to type, typed: each document on a cluster of its own
