@@ -28,6 +28,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
@@ -47,6 +48,7 @@ var (
 	cluster *localcluster.Cluster
 	kube    kubernetes.Interface
 	ours    machineclient.MachineV1alpha1Interface
+	buffers bufferclient.CapacityBufferInterface
 	groups  pb.CloudProviderClient
 	address string
 )
@@ -80,7 +82,7 @@ func startCluster(ctx context.Context) {
 		}
 		Expect(cluster.Reset()).To(Succeed())
 	})
-	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/optional-crds", "kubernetes/policies")).To(Succeed())
 	port, err := cluster.Port("node-groups")
 	Expect(err).NotTo(HaveOccurred())
 	address = "127.0.0.1:" + strconv.Itoa(port)
@@ -97,7 +99,8 @@ func startCluster(ctx context.Context) {
 func connect() {
 	config := rest.CopyConfig(cluster.Config())
 	config.QPS, config.Burst = 100, 200
-	kube, ours = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config).MachineV1alpha1()
+	clients := versioned.NewForConfigOrDie(config)
+	kube, ours, buffers = kubernetes.NewForConfigOrDie(config), clients.MachineV1alpha1(), clients.CapacityBufferV1beta1().CapacityBuffers(namespace)
 	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(connection.Close)
