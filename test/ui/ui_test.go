@@ -116,6 +116,26 @@ var _ = Describe("A page that is open", func() {
 		expectQuiet(tab, preview.Root)
 	}, NodeTimeout(patience))
 
+	for _, look := range looks {
+		It("shows how large the reserve of a zone should be, in pictures and numbers: "+look.Name, func(ctx context.Context) {
+			preview := shown(small)
+			zone := small.Now.Pools[0].Zones[0].Name
+			tab := opened(ctx, preview.Address, now, look)
+			Expect(tab.Leave(ctx, fmt.Sprintf(`location.href = %q`, preview.Root+"zone/shoot--garden--prod/"+zone), "/zone/")).To(Succeed())
+			Expect(tab.Until(ctx, `document.querySelector("#zone a[href^='/size/']")`)).To(Succeed())
+			Expect(tab.Leave(ctx, `document.querySelector("#zone a[href^='/size/']").click()`, "/size/")).To(Succeed())
+			Expect(tab.Until(ctx, `document.readyState === "complete" && [...document.images].every(i => i.complete)`)).To(Succeed())
+			var wide []int
+			Expect(tab.Evaluate(ctx, `[...document.querySelectorAll(".pictures img")].map(i => i.naturalWidth)`, &wide)).To(Succeed())
+			Expect(wide).To(Equal([]int{920, 920}), "both pictures were drawn")
+			Expect(tab.Text(ctx, ".suggestion")).To(MatchRegexp(`^Keep machines only by \d schedules: that keeps p99 within 5s for \d+% fewer machine hours`))
+			Expect(tab.Text(ctx, "tr.suggested th")).To(Equal("schedule"))
+			picture(ctx, tab, "size-"+look.Name)
+			expectFit(ctx, tab, look)
+			expectQuiet(tab, preview.Root)
+		}, NodeTimeout(patience))
+	}
+
 	It("says that a zone is gone, and shows it when it is back", func(ctx context.Context) {
 		preview := shown(small)
 		zone := small.Now.Pools[0].Zones[0].Name

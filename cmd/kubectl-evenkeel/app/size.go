@@ -76,9 +76,7 @@ func (z *sizeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q.Trace, q.Notes, q.Setup.From, q.Setup.To = trace.pods, trace.notes, trace.from, trace.to
-	q.Setup.Interrupted = func() bool { return ctx.Err() != nil }
-	answer, err := size.Find(q)
+	answer, err := trace.answer(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -86,6 +84,13 @@ func (z *sizeOptions) run(ctx context.Context) error {
 		return err
 	}
 	return z.print(answer)
+}
+
+// answer answers a question for a trace, unless ctx ends.
+func (t tracing) answer(ctx context.Context, q size.Question) (size.Answer, error) {
+	q.Trace, q.Notes, q.Setup.From, q.Setup.To = t.pods, t.notes, t.from, t.to
+	q.Setup.Interrupted = func() bool { return ctx.Err() != nil }
+	return size.Find(q)
 }
 
 // draw writes the picture if one is wanted.

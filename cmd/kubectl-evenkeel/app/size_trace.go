@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/history"
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	"github.com/evenkeel/evenkeel/internal/demand"
 )
@@ -30,17 +31,19 @@ type tracing struct {
 func (z *sizeOptions) readTrace(ctx context.Context, pool size.Pool) (t tracing, err error) {
 	switch {
 	case z.fromCluster:
-		t, err = z.traceOfCluster(ctx, pool)
+		t, err = z.traceOfConnected(ctx, pool)
 	case z.prometheus != "":
 		t, err = z.traceOfPrometheus(ctx)
 	default:
 		t, err = z.traceOfFile()
 	}
 	if err == nil && len(t.pods) == 0 {
-		err = errors.New("the trace contains no pods")
+		err = errNoPods
 	}
 	return t, err
 }
+
+var errNoPods = errors.New("the trace contains no pods")
 
 // traceOfFile reads a file. Its ends are rounded to hours, because schedules change at hours.
 func (z *sizeOptions) traceOfFile() (t tracing, err error) {
@@ -68,11 +71,15 @@ func (z *sizeOptions) readFile() (demand.Trace, error) {
 	return demand.ReadCSV(file)
 }
 
-func (z *sizeOptions) traceOfCluster(ctx context.Context, pool size.Pool) (t tracing, err error) {
+func (z *sizeOptions) traceOfConnected(ctx context.Context, pool size.Pool) (tracing, error) {
 	clusters, err := z.connect()
 	if err != nil {
-		return t, err
+		return tracing{}, err
 	}
+	return z.traceOfCluster(ctx, clusters, pool)
+}
+
+func (z *sizeOptions) traceOfCluster(ctx context.Context, clusters read.Clusters, pool size.Pool) (t tracing, err error) {
 	if clusters.Target == nil {
 		return t, errors.New("--from-cluster needs the cluster with the pods: see --target-kubeconfig")
 	}

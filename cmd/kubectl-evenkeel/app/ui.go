@@ -5,13 +5,17 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/page"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 func newUI(o *options) *cobra.Command {
@@ -21,7 +25,7 @@ func newUI(o *options) *cobra.Command {
 		Use:   "ui",
 		Short: "Show everything in a browser, with live updates",
 		Long: `Show pools, zones, machines, the last hour, Balancers and federated autoscalers in a browser, with live updates until the
-command stops.
+command stops. The page of a MachineDeployment links to how large its reserve should be, as size finds from the cluster.
 
 The command serves the page on 127.0.0.1 only, with the rights of the kubeconfig, and only reads. The printed address contains
 a key, without which a browser has no access. The last hour covers the time since the command started.`,
@@ -56,7 +60,7 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 		return err
 	}
 	defer func() { stop(); follower.Wait() }()
-	server := page.New(o.clusterNames(clusters), o.source(follower), clock.RealClock{}, page.Pace)
+	server := page.New(o.clusterNames(clusters), o.source(clusters, follower), clock.RealClock{}, page.Pace)
 	address := server.Address(listener)
 	fmt.Fprintln(o.Out, address)
 	if open {
@@ -65,8 +69,11 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 	return server.Serve(ctx, listener)
 }
 
-func (o *options) source(follower *read.Follower) page.Source {
+func (o *options) source(clusters read.Clusters, follower *read.Follower) page.Source {
 	return page.Source{
+		Size: func(ctx context.Context, namespace, name string) (size.Answer, error) {
+			return o.sizeOf(ctx, clusters, inNamespace(follower.Objects(), namespace), name)
+		},
 		Changed: follower.Changed(),
 		Read: func() overview.Overview {
 			objects := follower.Objects()
@@ -74,6 +81,35 @@ func (o *options) source(follower *read.Follower) page.Source {
 			return overview.New(objects)
 		},
 	}
+}
+
+// inNamespace leaves out MachineDeployments of other namespaces.
+func inNamespace(o overview.Objects, namespace string) overview.Objects {
+	o.Deployments = slices.DeleteFunc(o.Deployments, func(d *v1alpha1.MachineDeployment) bool { return d.Namespace != namespace })
+	return o
+}
+
+// sizeOf sizes the reserve of a MachineDeployment as size does with --from-cluster and no other flag.
+func (o *options) sizeOf(ctx context.Context, clusters read.Clusters, objects overview.Objects, name string) (size.Answer, error) {
+	z, flags := &sizeOptions{options: o}, pflag.NewFlagSet("size", pflag.ContinueOnError)
+	z.addSizeFlags(flags)
+	z.changed = flags.Changed
+	pool, err := size.ReadPool(objects, name)
+	if err != nil {
+		return size.Answer{}, err
+	}
+	q, err := z.question(pool)
+	if err != nil {
+		return size.Answer{}, err
+	}
+	trace, err := z.traceOfCluster(ctx, clusters, pool)
+	if err == nil && len(trace.pods) == 0 {
+		err = errNoPods
+	}
+	if err != nil {
+		return size.Answer{}, err
+	}
+	return trace.answer(ctx, q)
 }
 
 // clusterNames describes the clusters and the namespace that are shown.

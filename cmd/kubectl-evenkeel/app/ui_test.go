@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -77,6 +78,34 @@ var _ = Describe("ui", func() {
 		}
 		stop()
 		Expect(<-ended).To(Succeed())
+	}, NodeTimeout(20*time.Second))
+
+	It("sizes the reserve of a MachineDeployment by what is in the cluster, and says what is missing for that", func(ctx context.Context) {
+		s := newScene(everything)
+		s.pool("pool")
+		address, _, _ := s.served(ctx)
+		root, _, _ := strings.Cut(address, "?")
+		read := func(path string) string {
+			GinkgoHelper()
+			text, err := io.ReadAll(load(ctx, path))
+			Expect(err).NotTo(HaveOccurred())
+			return string(text)
+		}
+		read(address)
+		Expect(read(root + "zone/default/pool")).To(ContainSubstring(`href="/size/default/pool"`))
+		Expect(read(root + "size/default/pool")).To(ContainSubstring("how long does a machine boot?"))
+
+		core := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1()
+		_, err := core.Pods(fixture.Namespace).Create(ctx, fixture.Pod("waits"), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		node, err := core.Nodes().Get(ctx, "pool-serves", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(90 * time.Second))
+		_, err = core.Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() string { return read(root + "size/default/pool") }).WithContext(ctx).Should(And(
+			ContainSubstring("Machines of 4 CPU, 16Gi and 110 pods boot in "), ContainSubstring(`src="/size/default/pool/frontier.svg"`)))
+		Expect(read(root + "size/default/pool/frontier.svg")).To(ContainSubstring("What a reserve costs: MachineDeployment pool"))
 	}, NodeTimeout(20*time.Second))
 
 	It("needs a port that is free", func(ctx context.Context) {

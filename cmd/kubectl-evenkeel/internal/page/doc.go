@@ -24,4 +24,6 @@
 //  7. Serve returns when everything that it started has ended, including open streams.
 //  8. Only a browser with the key in the address of this server can read it, because every user of
 //     this machine can reach the port.
+//  9. How large a reserve should be is computed when a browser asks, one at a time, and no longer
+//     than until it disconnects.
 package page

@@ -37,7 +37,7 @@ func newPool(p overview.Pool) pool {
 // zone is a MachineDeployment as the page shows it.
 type zone struct {
 	overview.Zone
-	Namespace, Pool, Href, Place string
+	Namespace, Pool, Href, SizeHref, Place string
 	// Wish is the excess as it was written; empty if that is the number itself.
 	Wish   string
 	Counts []count
@@ -55,7 +55,7 @@ type count struct {
 // scale, so that zones can be compared.
 func newZone(p overview.Pool, z overview.Zone, most, end int) zone {
 	shown := zone{
-		Zone: z, Namespace: p.Namespace, Pool: p.Name, Place: z.Zone, Href: zoneHref(p.Namespace, z.Name), Scale: zoneScale(z, end),
+		Zone: z, Namespace: p.Namespace, Pool: p.Name, Place: z.Zone, Href: zoneHref(p.Namespace, z.Name), SizeHref: sizeHref(p.Namespace, z.Name), Scale: zoneScale(z, end),
 	}
 	if shown.Place == "" {
 		shown.Place = z.Name
@@ -74,6 +74,10 @@ func newZone(p overview.Pool, z overview.Zone, most, end int) zone {
 
 func zoneHref(namespace, name string) string {
 	return "/zone/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+}
+
+func sizeHref(namespace, name string) string {
+	return "/size/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }
 
 // zoneEnd returns the largest number that a zone's scale must show.

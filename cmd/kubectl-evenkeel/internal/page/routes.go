@@ -20,6 +20,8 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.everything)
 	mux.HandleFunc("GET /zone/{namespace}/{name}", s.machines)
+	mux.HandleFunc("GET /size/{namespace}/{name}", s.size)
+	mux.HandleFunc("GET /size/{namespace}/{name}/{picture}", s.sizePicture)
 	mux.HandleFunc("GET /events", s.stream)
 	mux.Handle("GET /assets/", http.FileServerFS(assets))
 	return guarded(s.key.before(mux))
@@ -35,7 +37,8 @@ func (s *Server) machines(w http.ResponseWriter, r *http.Request) {
 type document struct {
 	// Name is the name of what the page shows, Object the object; empty for everything.
 	Name, Object string
-	// Stream is the path of the updates.
+	Heading      string
+	// Stream is the path of the updates; empty if there are none.
 	Stream    string
 	Fragments []fragment
 }
@@ -49,26 +52,37 @@ func (s *Server) serveView(w http.ResponseWriter, r *http.Request, v view) {
 			writeError(w, r, err)
 			return
 		}
-		s.writePage(w, r, v, fragments)
+		s.writePage(w, r, document{Object: v.name, Heading: v.heading(), Stream: v.stream(), Fragments: fragments})
 		return
 	}
 }
 
-func (s *Server) writePage(w http.ResponseWriter, r *http.Request, v view, fragments []fragment) {
-	page := document{Name: s.name, Object: v.name, Stream: v.stream(), Fragments: fragments}
+func (s *Server) writePage(w http.ResponseWriter, r *http.Request, page document) {
+	page.Name = s.name
 	var text bytes.Buffer
 	if err := templates.ExecuteTemplate(&text, "document", page); err != nil {
 		writeError(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if len(fragments) == 0 {
+	if len(page.Fragments) == 0 {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	// The page may have waited for its first overview, so only the write has a deadline. An error
-	// means that the browser has disconnected.
+	send(w, text.Bytes())
+}
+
+// send writes what the browser waited for, so only the write has a deadline. An error means that the
+// browser has disconnected.
+func send(w http.ResponseWriter, text []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, _ = text.WriteTo(w)
+	_, _ = w.Write(text)
+}
+
+func (v view) heading() string {
+	if v == (view{}) {
+		return "Pools, zones and machines"
+	}
+	return "Machines of " + v.name
 }
 
 // stream returns the path of a view's updates.

@@ -38,12 +38,13 @@ type Server struct {
 	// name is what the page shows, such as a context of a kubeconfig.
 	name  string
 	board *sceneFeed
+	sizes *sizes
 	key   key
 }
 
 // New returns a server for the page. It starts nothing.
 func New(name string, source Source, clock clock.WithTicker, pace time.Duration) *Server {
-	return &Server{name: name, board: newBoard(source, clock, pace), key: newKey()}
+	return &Server{name: name, board: newBoard(source, clock, pace), sizes: newSizes(source), key: newKey()}
 }
 
 // Address returns the address to open in a browser. Everyone who knows it can see the page.

@@ -2,7 +2,12 @@
 
 package page
 
-import "github.com/evenkeel/evenkeel/internal/overview"
+import (
+	"context"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+	"github.com/evenkeel/evenkeel/internal/overview"
+)
 
 // Source provides what the page shows.
 type Source struct {
@@ -11,4 +16,7 @@ type Source struct {
 	// Changed has a value when Read would return something new. One value may stand for many
 	// changes.
 	Changed <-chan struct{}
+	// Size returns how large the reserve of a MachineDeployment should be, or size.ErrNotFound. It
+	// is called by one goroutine at a time, and ends early when ctx does.
+	Size func(ctx context.Context, namespace, name string) (size.Answer, error)
 }

@@ -4,7 +4,7 @@ package picture
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -27,10 +27,10 @@ const (
 	weekWidth   = daysOfWeek * hoursOfDay * hourWidth
 )
 
-//go:embed week.svg
-var weekText string
+//go:embed *.svg
+var templateFiles embed.FS
 
-var weekTemplate = template.Must(template.New("week").Parse(weekText))
+var templates = template.Must(template.ParseFS(templateFiles, "*.svg"))
 
 // drawing is what the template shows.
 type drawing struct {
@@ -69,10 +69,7 @@ type line struct {
 // Week writes a picture of the demand of a week, the smallest fixed amount, and the suggested
 // schedule.
 func Week(to io.Writer, a size.Answer) error {
-	d := drawing{Title: "What a reserve is needed for", Subtitle: subtitle(a), Width: weekWidth, Height: panelHeight}
-	if a.MachineDeployment != "" {
-		d.Title += ": MachineDeployment " + a.MachineDeployment
-	}
+	d := drawing{Title: title("What a reserve is needed for", a), Subtitle: subtitle(a), Width: weekWidth, Height: panelHeight}
 	for i, name := range []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} {
 		d.Days = append(d.Days, tick{float64(i * hoursOfDay * hourWidth), name})
 	}
@@ -81,17 +78,34 @@ func Week(to io.Writer, a size.Answer) error {
 		return err
 	}
 	d.Panels = []panel{demandPanel(a), reserve}
+	return execute(to, "week", d)
+}
+
+// execute writes a picture, or nothing if it cannot be drawn.
+func execute(to io.Writer, name string, shown any) error {
 	var text bytes.Buffer
-	if err := weekTemplate.Execute(&text, d); err != nil {
-		return fmt.Errorf("draw the week: %w", err)
+	if err := templates.ExecuteTemplate(&text, name+".svg", shown); err != nil {
+		return fmt.Errorf("draw the %s: %w", name, err)
 	}
-	_, err = to.Write(text.Bytes())
+	_, err := to.Write(text.Bytes())
 	return err
 }
 
+func title(text string, a size.Answer) string {
+	if a.MachineDeployment == "" {
+		return text
+	}
+	return text + ": MachineDeployment " + a.MachineDeployment
+}
+
 func subtitle(a size.Answer) string {
+	return fmt.Sprintf("%s, by hours of the week in %s", spanOf(a), a.TimeZone)
+}
+
+// spanOf names the trace.
+func spanOf(a size.Answer) string {
 	const layout = "2006-01-02"
-	return fmt.Sprintf("%s from %s to %s, by hours of the week in %s", plural.Of(a.Pods, "pod"), a.Start.Format(layout), a.End.Format(layout), a.TimeZone)
+	return fmt.Sprintf("%s from %s to %s", plural.Of(a.Pods, "pod"), a.Start.Format(layout), a.End.Format(layout))
 }
 
 // demandPanel shows how many pods are created.
@@ -169,6 +183,15 @@ func (s scale) ticks() []tick {
 	return all
 }
 
+// along returns ticks for a horizontal axis.
+func (s scale) along(width float64) []tick {
+	var all []tick
+	for value := 0.0; value <= s.top; value += s.each {
+		all = append(all, tick{round(width * value / s.top), number(value)})
+	}
+	return all
+}
+
 // bars is a path with a bar for each hour that the trace covers.
 func bars(week sizing.Week, s scale, of func(sizing.Hour) float64) string {
 	var path strings.Builder
@@ -224,4 +247,6 @@ func staircase(steps []step, s scale) string {
 }
 
 // number is short.
-func number(n float64) string { return fmt.Sprintf("%g", math.Round(n*100)/100) }
+func number(n float64) string { return fmt.Sprintf("%g", round(n)) }
+
+func round(n float64) float64 { return math.Round(n*100) / 100 }

@@ -53,11 +53,25 @@ func answer(pods float64, machines int) size.Answer {
 	return a
 }
 
-func drawn(a size.Answer) string {
+func drawn(a size.Answer) string { return drawnBy(picture.Week, a) }
+
+func drawnBy(draw func(io.Writer, size.Answer) error, a size.Answer) string {
 	GinkgoHelper()
 	var text strings.Builder
-	Expect(picture.Week(&text, a)).To(Succeed())
+	Expect(draw(&text, a)).To(Succeed())
 	return text.String()
+}
+
+// expectGolden compares a picture with that of testdata.
+func expectGolden(text, name string) {
+	GinkgoHelper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
+	}
+	want, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(text).To(Equal(string(want)))
 }
 
 // wellFormed reads a document to its end.
@@ -74,13 +88,7 @@ func wellFormed(text string) error {
 
 var _ = Describe("A picture of a week", func() {
 	It("looks as it should", func() {
-		text, path := drawn(answer(10, 4)), filepath.Join("testdata", "week.svg")
-		if *update {
-			Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
-		}
-		want, err := os.ReadFile(path)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(text).To(Equal(string(want)))
+		expectGolden(drawn(answer(10, 4)), "week.svg")
 	})
 
 	It("shows the schedule as local clocks do: up at 9:55 and down at 11 on Monday, and not on Sunday", func() {

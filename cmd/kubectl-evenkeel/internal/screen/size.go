@@ -126,6 +126,45 @@ func sizeRows(a size.Answer) []sizeRow {
 	return rows
 }
 
+// SizeTexts is the answer in words, for a page that is not made of lines.
+type SizeTexts struct {
+	Title, Setup, Suggestion string
+	// Head are the names of the columns; the first is that of the rows' names.
+	Head []string
+	Rows []SizeRow
+}
+
+// SizeRow is a line of the table of amounts.
+type SizeRow struct {
+	Name  string
+	Cells []string
+	// Tags say what is special about the amount.
+	Tags      string
+	Suggested bool
+}
+
+// TextsOf returns the answer in words.
+func TextsOf(a size.Answer) SizeTexts {
+	columns := sizeColumns(a)
+	texts := SizeTexts{Title: sizeTitle(a), Setup: sizeSetup(a), Suggestion: suggestionText(a), Head: []string{"RESERVE"}}
+	for _, c := range columns {
+		texts.Head = append(texts.Head, c.head)
+	}
+	for _, r := range sizeRows(a) {
+		row := SizeRow{Name: r.name, Tags: strings.Join(r.tags, ", "), Suggested: r.suggested(a)}
+		for _, c := range columns {
+			row.Cells = append(row.Cells, c.cell(r.point))
+		}
+		texts.Rows = append(texts.Rows, row)
+	}
+	return texts
+}
+
+func (r sizeRow) suggested(a size.Answer) bool {
+	p := a.Suggested()
+	return p != nil && r.point.Policy.Equal(p.Policy)
+}
+
 // sizeTable has a line for each amount. Columns that do not fit are left out.
 func (s Style) sizeTable(a size.Answer) []string {
 	columns, rows := sizeColumns(a), sizeRows(a)
@@ -136,7 +175,7 @@ func (s Style) sizeTable(a size.Answer) []string {
 	}
 	table[0] = s.colorize(dim, strings.TrimRight(table[0], " "))
 	for i, row := range rows {
-		if p := a.Suggested(); p != nil && row.point.Policy.Equal(p.Policy) {
+		if row.suggested(a) {
 			table[i+1] = s.colorize(green, table[i+1])
 		}
 	}

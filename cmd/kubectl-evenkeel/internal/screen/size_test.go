@@ -49,6 +49,22 @@ func scheduled(a *size.Answer) {
 	a.Schedule = &p
 }
 
+var _ = It("The suggested size in words says the same as in lines", func() {
+	a := answered(scheduled)
+	texts, lines := TextsOf(a), strings.Join(strings.Fields(strings.Join(Size(a, Style{Width: 200}), " ")), " ")
+	for _, text := range []string{texts.Title, texts.Setup, texts.Suggestion, strings.Join(texts.Head, " ")} {
+		Expect(lines).To(ContainSubstring(text))
+	}
+	Expect(texts.Rows).To(HaveLen(len(a.Points) + 1))
+	for i, row := range texts.Rows {
+		Expect(row.Cells).To(HaveLen(len(texts.Head) - 1))
+		Expect(lines).To(ContainSubstring(strings.TrimSpace(row.Name + " " + strings.Join(row.Cells, " ") + " " + row.Tags)))
+		Expect(row.Suggested).To(Equal(i == len(a.Points)))
+	}
+	Expect(texts.Rows[2].Tags).To(Equal("enough"))
+	Expect(texts.Rows[3].Tags).To(Equal("now"))
+})
+
 var _ = DescribeTable("The suggested size looks as it should",
 	func(name string, a size.Answer, s Style) {
 		golden(name, strings.Join(Size(a, s), "\n")+"\n")

@@ -109,6 +109,7 @@ function hush() {
 
 // A page that nobody sees needs no updates, and leaves its connection to those that are seen.
 document.addEventListener("visibilitychange", () => {
+  if (!document.body.dataset.stream) return;
   if (document.hidden) { hush(); say("", "Paused"); } else listen();
 });
 
@@ -121,4 +122,4 @@ main.addEventListener("click", (event) => {
 });
 
 tell();
-listen();
+if (document.body.dataset.stream) listen();

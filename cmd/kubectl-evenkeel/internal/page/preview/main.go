@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command preview serves the plugin's page for overviews that it reads as JSON, one after the
-// other. It prints the page's address. Tests and developers of the page use it to show states that
+// other. Sizes of reserves are those for two synthetic weeks. It prints the page's address. Tests and developers of the page use it to show states that
 // no cluster at hand has:
 //
 //	kubectl evenkeel status -o json | go run ./cmd/kubectl-evenkeel/internal/page/preview
@@ -19,10 +19,17 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/page"
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 func main() {
@@ -51,7 +58,7 @@ func run(ctx context.Context, port int) error {
 		}
 	}()
 	// Each overview is one step of the past: none is left out, however fast they come.
-	server := page.New("preview", page.Source{Read: reader(ctx, overviews), Changed: changed}, clock.RealClock{}, time.Millisecond)
+	server := page.New("preview", page.Source{Read: reader(ctx, overviews), Changed: changed, Size: sizeOf}, clock.RealClock{}, time.Millisecond)
 	fmt.Println(server.Address(listener))
 	err = server.Serve(ctx, listener)
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -80,6 +87,22 @@ func sendOverviews(ctx context.Context, decoder *json.Decoder, overviews chan<- 
 			return nil
 		}
 	}
+}
+
+// sizeOf sizes a reserve for two weeks with office hours.
+func sizeOf(ctx context.Context, namespace, name string) (size.Answer, error) {
+	return size.Find(size.Question{
+		Trace: synthetic.Weeks[0].Trace(2, 1), Name: name, Pool: size.Pool{Namespace: namespace, Name: name}, Current: ptr.To(2), Price: 0.2,
+		Goal:  sizing.Goal{Percentile: 99, Wait: 5 * time.Second, Zone: time.UTC},
+		Notes: []string{"these are synthetic weeks"},
+		Setup: sizing.Setup{
+			Machine: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")},
+			Boot:    []time.Duration{2 * time.Minute, 150 * time.Second}, Release: 300 * time.Millisecond,
+			Autoscaler:   &sizing.Autoscaler{Up: 10 * time.Second, Down: 10 * time.Minute},
+			BootPatience: machinetaint.DefaultBootPatience, SurplusPatience: machinetaint.DefaultSurplusPatience,
+			From: synthetic.Monday, To: synthetic.Monday.AddDate(0, 0, 14), Interrupted: func() bool { return ctx.Err() != nil },
+		},
+	})
 }
 
 // reader waits for the first overview. Later it takes the next one if there is one.
