@@ -519,7 +519,10 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		const limit = 6
 		Expect(machinetaint.Full(staying, leaving, leavingReserve, workload, limit)).To(Equal(full))
 	},
-		Entry("none leaves, which is left to the replicas", 6, 0, 0, 4, false),
+		Entry("none leaves, and there is room", 5, 0, 0, 4, false),
+		Entry("none leaves, and there is no room", 6, 0, 0, 4, true),
+		Entry("none leaves, and workload has what it needs", 6, 0, 0, 6, true),
+		Entry("none leaves, and workload needs the last one", 5, 0, 0, 6, false),
 		Entry("room for one more of the reserve", 4, 1, 1, 4, false),
 		Entry("no room for one more of the reserve", 5, 1, 1, 4, true),
 		Entry("nor where the one that leaves serves", 5, 1, 0, 4, true),
@@ -541,6 +544,26 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			a.patch(`{"spec":{"replicas":7}}`)
 			time.Sleep(time.Second)
 			Expect(ask()).To(Succeed())
+		})
+	})
+
+	It("no machine is created beyond max before the excess falls to it (I1)", func() {
+		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			Expect(a.applied()).To(Equal("2"))
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Writes() {
+					before = time.Hour
+				}
+				return before, 0
+			})
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			a.patch(`{"spec":{"replicas":6},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict), "six are there, and eight are shown")
+			a.patch(`{"spec":{"replicas":7}}`)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed(), "workload beyond max waits for none")
 		})
 	})
 

@@ -165,14 +165,15 @@ func (n *creationCount) addLeaving(ofReserve bool) {
 	}
 }
 
-// fill reports whether the machines leave no room below max, because some of them are leaving (I1).
-// Workload waits only for machines of the reserve: others may be sick, or take hours to drain.
+// fill reports whether the machines leave no room below max (I1): machine-controller-manager may be
+// shown more until the excess falls to a lower max, and some machines may be leaving. Workload waits
+// only for machines of the reserve to leave: others may be sick, or take hours to drain.
 func (n creationCount) fill(workload, limit int) bool {
 	leaving := n.leaving
 	if n.staying < workload {
 		leaving = n.leavingReserve
 	}
-	return leaving > 0 && workload <= limit && n.staying+leaving >= limit
+	return workload <= limit && n.staying+leaving >= limit
 }
 
 // maxOf returns the max of the bounds of a MachineDeployment.
