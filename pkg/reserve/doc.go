@@ -49,8 +49,9 @@
 //     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or is in
 //     reserve and could not be created. One that serves and could not be created may be created a
 //     moment later, and get pods. A machine that a MachineSet asks for and does not have yet counts
-//     as present.
-//     Nothing falls while that store is behind, or during a rollout, except for law 10.
+//     as present. Nothing falls while that store is behind, or during a rollout, except for law 10.
+//     If a rollout begins before MCM has deleted what A has fallen by, a MachineSet has more
+//     machines than MCM is shown in all: as many of its reserve machines are victims.
 //  7. Preserved machines, and those with a priority above 2 that this rule did not set, are never
 //     victims. A does not fall below their number.
 //  8. Growth. A grows only while S <= R, without a rollout, and if all machines, including leaving

@@ -10,9 +10,9 @@ import (
 )
 
 // chooseVictims names the victims: the reserve machines that are too many when the applied excess
-// has reached its target (law 6), and the surplus. During a rollout, these are only stuck machines,
-// or the whole reserve once no excess is applied: none is created then, and the remaining reserve
-// must not delay machines that serve.
+// has reached its target (law 6), and the surplus. During a rollout, these are only stuck machines
+// and leftovers, or the whole reserve once no excess is applied: none is created then, and the
+// remaining reserve must not delay machines that serve.
 func (r *round) chooseVictims() {
 	t := r.countMachines()
 	n := clamp(t.reserve-r.target, t.live-pool.VisibleReplicas(r.Replicas, Applied{Excess: r.target, Max: r.Max}))
@@ -23,7 +23,8 @@ func (r *round) chooseVictims() {
 		n = clamp(r.Applied.Excess-r.target, r.stuck)
 	}
 	spare := r.selectMachines(func(m Machine) bool { return m.Reserve && !m.protected() && (!r.NodesUnknown || r.isStuck(m)) }, r.victimOrder)
-	for _, i := range spare[:clamp(n, len(spare))] {
+	n = clamp(n, len(spare))
+	for _, i := range slices.Concat(spare[:n], r.leftovers(spare[n:], t.reserve-n)) {
 		why := Shrunk
 		if r.isStuck(r.machines[i]) {
 			why = Unmakeable
@@ -34,6 +35,31 @@ func (r *round) chooseVictims() {
 		r.addVictim(i, Surplus)
 	}
 	slices.SortFunc(r.plan.Victims, func(a, b Victim) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// leftovers returns those of the spare machines that a reduction before the rollout should have
+// deleted. No MachineSet asks for more machines than are shown, so that one that has more was
+// reduced, and not by the rollout. As long as the machines are there, machine-controller-manager may
+// have no room to create the first new one. Of the reserve, this many remain besides.
+func (r *round) leftovers(spare []int, remain int) (leftovers []int) {
+	if !r.Rollout {
+		return nil
+	}
+	live := map[string]int{}
+	for _, m := range r.machines {
+		if !m.Leaving() {
+			live[m.Set]++
+		}
+	}
+	for _, i := range spare {
+		set := r.machines[i].Set
+		if live[set] > r.visible && remain > r.target {
+			leftovers = append(leftovers, i)
+			live[set]--
+			remain--
+		}
+	}
+	return leftovers
 }
 
 func (r *round) victimOrder(a, b Machine) int {

@@ -127,6 +127,61 @@ var _ = Describe("A rollout", func() {
 		}
 	})
 
+	Describe("that begins before MCM has deleted what a smaller A asks for", func() {
+		var w *world
+		BeforeEach(func() {
+			w = settled(3, 2, Unbounded)
+			w.rollOut(1)
+			w.view.Applied.Excess, w.view.SetReplicas = 1, 4
+		})
+		victims := func() []Victim { return NewPlan(w.view).Victims }
+
+		It("deletes it from the reserve (6)", func() {
+			Expect(NewPlan(w.view)).To(And(
+				HaveField("Victims", []Victim{{"e", Shrunk}}),
+				HaveField("Priorities", []Priority{{"e", PriorityVictim}}),
+				HaveField("Applied.Excess", 1),
+			))
+			finish(w)
+			Expect(w.log).To(ContainElement("e deleted"))
+			Expect(w.log).NotTo(ContainElement("e Released"))
+			Expect(w.evicted).To(Equal(3))
+		})
+
+		It("deletes nothing once that machine is leaving", func() {
+			w.machine("d").Deleted = true
+			Expect(victims()).To(BeEmpty())
+		})
+
+		It("deletes nothing once another machine of the set is leaving in its place", func() {
+			w.machine("a").Deleted = true
+			w.add(running(false))
+			Expect(victims()).To(BeEmpty())
+		})
+
+		It("deletes no more than that beside the surge", func() {
+			w.add(running(true))
+			Expect(victims()).To(Equal([]Victim{{"e", Shrunk}}))
+		})
+
+		It("deletes nothing for the surge, which another set asks for", func() {
+			w.machine("e").Set = current
+			Expect(victims()).To(BeEmpty())
+		})
+
+		It("deletes nothing of the reserve that is applied, where R is smaller", func() {
+			w.setReplicas(2)
+			Expect(victims()).To(Equal([]Victim{{"e", Shrunk}}))
+			w.view.Applied.Excess = 2
+			Expect(victims()).To(BeEmpty())
+		})
+
+		It("deletes none that is preserved", func() {
+			w.machine("d").Preserved, w.machine("e").Preserved = true, true
+			Expect(victims()).To(BeEmpty())
+		})
+	})
+
 	It("in place moves pods to ready reserve while a machine is updated, and never marks a busy one", func() {
 		w := settled(2, 1, Unbounded)
 		w.view.Rollout = true

@@ -39,6 +39,8 @@ type cloud struct {
 	mu sync.Mutex
 	// out says that no machine can be made; bare that Nodes register without the taints of their machines.
 	out, bare bool
+	// broken is the class of which no machine can be made.
+	broken string
 	// sick names machines whose Node is not ready.
 	sick map[string]bool
 	// late names machines that do not boot for now.
@@ -160,7 +162,7 @@ func (c *cloud) look(ctx context.Context) (waits bool) {
 // act takes a machine's next step.
 func (c *cloud) act(ctx context.Context, m *mcmapi.Machine) error {
 	c.mu.Lock()
-	out, sick := c.out, c.sick[m.Name] || c.lost[m.Name]
+	out, sick := c.out || c.broken == m.Spec.Class.Name, c.sick[m.Name] || c.lost[m.Name]
 	c.mu.Unlock()
 	phase := m.Status.CurrentStatus.Phase
 	switch {

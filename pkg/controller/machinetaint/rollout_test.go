@@ -183,6 +183,41 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 		})
 	})
 
+	It("is rolled out where no machine of the old template can be created", func() {
+		play(func(c *cluster) {
+			c.cloud.set(func() { c.cloud.broken = "class" })
+			c.work(3)
+			c.pool(3, excess(2))
+			c.settle()
+			Expect(c.midway()).To(HaveSuffix("CannotBeMade"))
+			c.edit()
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(c.busy()).To(HaveLen(3))
+		})
+	})
+
+	It("is rolled out where a machine that was to be deleted, because it could not be created, is there", func() {
+		play(func(c *cluster) {
+			c.work(3)
+			c.pool(3, excess(1))
+			c.settle()
+			moved := 0
+			c.AfterWrite(c.countMoves(&moved))
+			c.slowly("delete", "machines", 10*time.Second)
+			c.cloud.set(func() { c.cloud.out = true })
+			c.want(2)
+			time.Sleep(5 * time.Second)
+			Expect(c.deployment().Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
+			Expect(c.machines()).To(HaveLen(5))
+			c.cloud.set(func() { c.cloud.out = false })
+			c.edit()
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			Expect(moved).To(Equal(3))
+		})
+	})
+
 	It("comes back after all machines were recreated, behind those that serve, as it was wanted meanwhile", func() {
 		tale(recreate, func(c *cluster) {
 			moved := 0
