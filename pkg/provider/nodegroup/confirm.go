@@ -3,21 +3,59 @@
 package nodegroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // maxReads limits how many machines are read concurrently.
 const maxReads = 10
+
+// confirmGone returns an error unless the machines of these Nodes no longer exist, so that nothing
+// remains to be done for them. The stores do not show them, but those of a process that has just
+// started may be older than the machines.
+func (s *Server) confirmGone(ctx context.Context, nodes []*pb.ExternalGrpcNode) error {
+	errs := make([]error, len(nodes))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), maxReads, len(nodes), func(i int) {
+		if there, err := s.hasMachine(ctx, nodes[i]); err != nil {
+			errs[i] = status.Errorf(codes.Unavailable, "read the machine of node %s: %v", nodes[i].GetName(), err)
+		} else if there {
+			errs[i] = status.Errorf(codes.Unavailable, "the machine of node %s is not known yet", nodes[i].GetName())
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// hasMachine reports whether the API server has a Machine of a Node.
+func (s *Server) hasMachine(ctx context.Context, node *pb.ExternalGrpcNode) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	machines := s.clients.Machines.Machines(s.options.Namespace)
+	if name, ok := strings.CutPrefix(cmp.Or(node.GetProviderID(), node.GetName()), placeholder); ok {
+		_, err := machines.Get(ctx, name, metav1.GetOptions{})
+		return err == nil, written.IgnoreNotFound(err)
+	}
+	selector, err := labels.ValidatedSelectorFromSet(labels.Set{mcm.NodeLabelKey: node.GetName()})
+	if err != nil {
+		return false, nil // no Machine can have this label
+	}
+	list, err := machines.List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: 1})
+	return err == nil && len(list.Items) > 0, err
+}
 
 // confirmed returns the members, with those to delete as the API server has them now. The watch of
 // Machines may be late by any time, also after a restart. If it still shows a machine that

@@ -137,29 +137,30 @@ func (m *memory) groupOfNode(node *pb.ExternalGrpcNode) (Group, bool) {
 	return g, err == nil
 }
 
-// machinesToDelete returns the names of the machines of the Nodes that a call deletes. Machines
-// that no longer exist have no name.
-func (m *memory) machinesToDelete(g Group, nodes []*pb.ExternalGrpcNode) (map[string]bool, error) {
-	going := map[string]bool{}
+// machinesToDelete returns the names of the machines of the Nodes that a call deletes, and the Nodes
+// that are unknown, like their machines.
+func (m *memory) machinesToDelete(g Group, nodes []*pb.ExternalGrpcNode) (going map[string]bool, unknown []*pb.ExternalGrpcNode, err error) {
+	going = map[string]bool{}
 	for _, node := range nodes {
 		machine, err := m.findMachine(node.GetProviderID(), node.GetName())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if machine == nil {
 			if m.source.Node(node.GetName()) != nil {
-				return nil, status.Errorf(codes.NotFound, "node %s has no machine", node.GetName())
+				return nil, nil, status.Errorf(codes.NotFound, "node %s has no machine", node.GetName())
 			}
+			unknown = append(unknown, node)
 			continue
 		}
 		home, err := m.groupOf(machine)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if home.Deployment.UID != g.Deployment.UID {
-			return nil, status.Errorf(codes.InvalidArgument, "machine %s belongs to %s, not to %s", machine.Name, home.Deployment.Name, g.Deployment.Name)
+			return nil, nil, status.Errorf(codes.InvalidArgument, "machine %s belongs to %s, not to %s", machine.Name, home.Deployment.Name, g.Deployment.Name)
 		}
 		going[machine.Name] = true
 	}
-	return going, nil
+	return going, unknown, nil
 }

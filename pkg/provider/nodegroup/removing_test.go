@@ -126,12 +126,33 @@ var _ = Describe("Removing", func() {
 			c.running("pool", "a", "b", "c")
 			c.lull()
 			c.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Failed}}, serving)
-			Expect(code(c.remove("pool", "node-c"))).To(Equal(codes.Unavailable))
+			for _, node := range []string{"node-c", "node-gone", "requested://gone"} {
+				Expect(code(c.remove("pool", node))).To(Equal(codes.Unavailable), node)
+			}
 			Expect(c.writes()).To(BeEmpty())
 			c.Trouble("machines", sim.Trouble{}, serving)
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 		})
 	})
+
+	DescribeTable("of a machine that the server does not know yet is no success", func(node string, phase mcm.MachinePhase) {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b")
+			c.lull()
+			c.Hold("", serving)
+			c.machine("pool", "c", phase)
+			Expect(code(c.remove("pool", node))).To(Equal(codes.Unavailable))
+			c.Release("", serving)
+			c.lull()
+			Expect(c.remove("pool", node)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+			Expect(c.named("pool")).To(ConsistOf("c"))
+		})
+	},
+		Entry("with a Node", "node-c", mcm.MachineRunning),
+		Entry("without a Node", "requested://c", mcm.MachinePending),
+	)
 
 	It("of a machine that is gone, or terminates, is a success that changes nothing", func() {
 		play(func(c *cluster) {
@@ -256,7 +277,7 @@ var _ = Describe("Removing", func() {
 			Expect(memory.machinesToDelete(g, nodes)).To(HaveKey("a"))
 			g.Deployment = g.Deployment.DeepCopy()
 			g.Deployment.UID = "before"
-			_, err = memory.machinesToDelete(g, nodes)
+			_, _, err = memory.machinesToDelete(g, nodes)
 			Expect(code(err)).To(Equal(codes.InvalidArgument))
 		})
 	})

@@ -47,7 +47,10 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGrou
 // NodeGroupDeleteNodes names machines for deletion, and lowers replicas by those that serve.
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroupDeleteNodesRequest) (*pb.NodeGroupDeleteNodesResponse, error) {
 	err := s.change(ctx, request.GetId(), func(ctx context.Context, g Group) (Change, error) {
-		going, err := s.memory.machinesToDelete(g, request.GetNodes())
+		going, unknown, err := s.memory.machinesToDelete(g, request.GetNodes())
+		if err == nil {
+			err = s.confirmGone(ctx, unknown)
+		}
 		if err != nil {
 			return Change{}, err
 		}
