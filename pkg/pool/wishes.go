@@ -21,6 +21,13 @@ type Wishes struct {
 	Requested *machine.RequestedExcess
 }
 
+// Any reports whether a reserve is requested, even if there is no room for it now.
+func (w Wishes) Any() bool {
+	return positive(w.Share) || positive(w.Field) || w.Bounds != nil && w.Bounds.Excess != nil || w.Requested != nil && w.Requested.Machines > 0
+}
+
+func positive(n *int32) bool { return n != nil && *n > 0 }
+
 // WishesOf reads the requested excess of a MachineDeployment. The error names an invalid
 // annotation; the others are still used.
 func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {

@@ -567,6 +567,27 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("no machine is created in place of one that was named, in the moment before the excess is applied for which there was no room (I3)", func() {
+		onItsOwn(6, 0, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"1:6:2"}}}`, api.BoundsAnnotation)
+			a.wrote(0)
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Writes() {
+					before = time.Hour
+				}
+				return before, 0
+			})
+			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
+			Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed(), "workload needs it")
+			a.patch(`{"spec":{"replicas":5}}`)
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.applied()).To(BeEmpty())
+		})
+	})
+
 	It("a machine that leaves holds nothing back where there is no reserve", func() {
 		onItsOwn(5, 0, machinetaint.Options{}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)

@@ -54,10 +54,10 @@ func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 	return n
 }
 
-// Superfluous returns a conflict if a MachineDeployment with a reserve needs no more machines, or
-// has no room for one below the max of its bounds, except during rollouts. The store of a process
-// that has just started may be minutes older than what machine-controller-manager acts on, so both
-// count.
+// Superfluous returns a conflict if a MachineDeployment that has a reserve, or requests one, needs
+// no more machines, or has no room for one below the max of its bounds, except during rollouts. The
+// store of a process that has just started may be minutes older than what
+// machine-controller-manager acts on, so both count.
 //
 // Machine-controller-manager deletes machines that are named for deletion before it lowers the
 // replicas of their MachineSet, and it goes on to create what it decided for an excess that has
@@ -73,8 +73,8 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	_, reduced := c.reductionOf(key, visible)
 	excess := c.memories[key].applied(d).Excess > 0 || reduced
 	c.mu.Unlock()
-	limit := maxOf(d)
-	if !excess && limit == pool.Unbounded {
+	limit, requested := limitOf(d)
+	if excess = excess || requested; !excess && limit == pool.Unbounded {
 		return nil
 	}
 	s := pool.Outline(d, &c.source.Source, c.clock.Now())
@@ -176,13 +176,13 @@ func (n creationCount) fill(workload, limit int) bool {
 	return workload <= limit && n.staying+leaving >= limit
 }
 
-// maxOf returns the max of the bounds of a MachineDeployment.
-func maxOf(d *v1alpha1.MachineDeployment) int {
+// limitOf returns the max of the bounds of a MachineDeployment, and whether it requests a reserve.
+func limitOf(d *v1alpha1.MachineDeployment) (limit int, requested bool) {
 	wishes, err := pool.WishesOf(d)
 	if err != nil || wishes.Bounds == nil {
-		return pool.Unbounded
+		return pool.Unbounded, wishes.Any()
 	}
-	return int(wishes.Bounds.Max)
+	return int(wishes.Bounds.Max), wishes.Any()
 }
 
 // numbers returns R and the applied excess of a MachineDeployment.
