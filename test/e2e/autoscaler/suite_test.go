@@ -49,8 +49,10 @@ var (
 	kube    kubernetes.Interface
 	ours    machineclient.MachineV1alpha1Interface
 	buffers bufferclient.CapacityBufferInterface
-	groups  pb.CloudProviderClient
-	address string
+	// allBuffers are those of all namespaces.
+	allBuffers bufferclient.CapacityBufferV1beta1Interface
+	groups     pb.CloudProviderClient
+	address    string
 )
 
 func TestAutoscaler(t *testing.T) {
@@ -100,7 +102,8 @@ func connect() {
 	config := rest.CopyConfig(cluster.Config())
 	config.QPS, config.Burst = 100, 200
 	clients := versioned.NewForConfigOrDie(config)
-	kube, ours, buffers = kubernetes.NewForConfigOrDie(config), clients.MachineV1alpha1(), clients.CapacityBufferV1beta1().CapacityBuffers(namespace)
+	kube, ours, allBuffers = kubernetes.NewForConfigOrDie(config), clients.MachineV1alpha1(), clients.CapacityBufferV1beta1()
+	buffers = allBuffers.CapacityBuffers(namespace)
 	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(connection.Close)
