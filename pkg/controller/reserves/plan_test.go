@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -270,6 +271,43 @@ func drawnView(t *rapid.T) View {
 	}
 	return v
 }
+
+var _ = Describe("Hostile sizes", func() {
+	It("are decided as small ones: thousands of schedules, the one that counts and when it changes among them", func() {
+		const reserves, schedules, day = 200, 64, 24 * 60
+		var all []*v1alpha1.Reserve
+		want := make([]int, reserves)
+		noon := 12 * 60 // in Berlin, where it is Monday
+		for i := range reserves {
+			r := wish(fmt.Sprintf("r%03d", i), names("a"))
+			for j := range schedules {
+				start, machines := (i*schedules+j)*7%day, 1+(i*37+j*11)%1000
+				scheduled(fmt.Sprint("s", j), fmt.Sprintf("%d %d * * *", start%60, start/60), "1h", int32(machines))(r)
+				if start > noon-60 && start <= noon {
+					want[i] = max(want[i], machines)
+				}
+			}
+			all = append(all, r)
+		}
+		always := wish("always", names("a"), replicas(1000))
+		for j := range schedules {
+			scheduled(fmt.Sprint("s", j), "* * * * *", "1m", int32(j))(always)
+		}
+		p := NewPlan(View{Now: monday, Reserves: append(all, always), Pools: []Pool{site("a", 3)}})
+		Expect(requests(p)).To(ContainSubstring("always=1000"))
+		Expect(slices.Max(want)).To(BeNumerically(">", 900), "some are active")
+		Expect(p.Again).To(BeNumerically(">", 0))
+		for _, d := range p.Decisions {
+			if i := slices.Index(all, d.Reserve); i >= 0 {
+				Expect(d.Desired).To(Equal(want[i]), d.Reserve.Name)
+				Expect(d.Next.At).To(BeTemporally(">", monday))
+			} else {
+				Expect(d.Desired).To(Equal(1000))
+				Expect(d.Next).To(BeNil(), "none of its schedules matters")
+			}
+		}
+	})
+})
 
 var _ = Describe("Any plan", func() {
 	It("stays within max, asks for what is desired where there is room, and settles (laws 2, 7 and 9)", func() {
