@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/drain"
+	"github.com/evenkeel/evenkeel/internal/drain"
 )
 
 // drainOptions are the options of drain-reserve.
@@ -61,7 +61,7 @@ func (o *drainOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := drain.New(control, namespace)
+	d, err := drain.New(control, namespace, "kubectl-evenkeel")
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/drain"
+	"github.com/evenkeel/evenkeel/internal/drain"
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -40,7 +40,7 @@ func newCluster() cluster {
 	server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine)})
 	DeferCleanup(server.Close)
 	config := server.ConfigFor("user")
-	d, err := drain.New(config, fixture.Namespace)
+	d, err := drain.New(config, fixture.Namespace, "test")
 	Expect(err).NotTo(HaveOccurred())
 	return cluster{server, ours.NewForConfigOrDie(config), stock.NewForConfigOrDie(config), d}
 }

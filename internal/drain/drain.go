@@ -26,15 +26,17 @@ import (
 type Drain struct {
 	client    machineclient.MachineV1alpha1Interface
 	namespace string
+	// manager of the fields that are written.
+	manager string
 }
 
-// New connects to the control cluster.
-func New(config *rest.Config, namespace string) (*Drain, error) {
+// New connects to the control cluster, and writes as a manager of fields.
+func New(config *rest.Config, namespace, manager string) (*Drain, error) {
 	client, err := versioned.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the control cluster: %w", err)
 	}
-	return &Drain{client: client.MachineV1alpha1(), namespace: namespace}, nil
+	return &Drain{client: client.MachineV1alpha1(), namespace: namespace, manager: manager}, nil
 }
 
 // Annotate asks MachineDeployments to give up their reserve, or takes the request back. It skips
@@ -53,7 +55,7 @@ func (d *Drain) Annotate(ctx context.Context, pools Progress, drained bool) erro
 		if p.Told == drained {
 			continue
 		}
-		_, err := d.client.MachineDeployments(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-evenkeel"})
+		_, err := d.client.MachineDeployments(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: d.manager})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("write machine deployment %s/%s: %w", p.Namespace, p.Name, err))
 		}
