@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/json"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+const fields = "pools (each with name, and excess or bounds, and balance), accounting and autoscaler"
+
+// Decode reads a providerConfig and sets defaults. Nothing at all is a configuration without pools.
+func Decode(raw []byte) (*EvenkeelConfig, error) {
+	c := &EvenkeelConfig{}
+	if len(raw) == 0 || string(raw) == "null" {
+		c.APIVersion, c.Kind = APIVersion, Kind
+		c.setDefaults()
+		return c, nil
+	}
+	strict, err := json.UnmarshalStrict(raw, c)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w; write an object with apiVersion, kind, %s", Kind, err, fields)
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return nil, fmt.Errorf("decode apiVersion %.80q, kind %.80q: write apiVersion: %s and kind: %s", c.APIVersion, c.Kind, APIVersion, Kind)
+	}
+	if err := errors.Join(strict...); err != nil {
+		return nil, fmt.Errorf("decode %s: %w; write each field once; the fields are %s", Kind, err, fields)
+	}
+	c.setDefaults()
+	return c, nil
+}
+
+// setDefaults is idempotent.
+func (c *EvenkeelConfig) setDefaults() {
+	if c.Accounting == "" {
+		c.Accounting = machine.AccountingInclusive
+	}
+	if c.Autoscaler == "" {
+		c.Autoscaler = AutoscalerFork
+	}
+}
+
+// Encode is the form that [Decode] reads.
+func Encode(c *EvenkeelConfig) ([]byte, error) {
+	raw, err := stdjson.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", Kind, err)
+	}
+	return raw, nil
+}

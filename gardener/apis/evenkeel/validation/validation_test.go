@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/validation"
+)
+
+func TestValidation(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Validation of EvenkeelConfig")
+}
+
+// workers of the Shoot: shop may grow, fixed may not, and marked has annotations.
+var workers = []gardencorev1beta1.Worker{
+	{Name: "shop", Minimum: 3, Maximum: 9, Zones: []string{"a", "b", "c"}},
+	{Name: "fixed", Minimum: 4, Maximum: 4},
+	{Name: "marked", Minimum: 1, Maximum: 5, Annotations: map[string]string{machine.PoolExcessAnnotation: "1", machine.BalanceAnnotation: "Off"}},
+}
+
+// validate reads the fields of a configuration as a user writes them.
+func validate(text string, workers []gardencorev1beta1.Worker) field.ErrorList {
+	GinkgoHelper()
+	raw, err := yaml.YAMLToJSON([]byte("apiVersion: " + v1alpha1.APIVersion + "\nkind: " + v1alpha1.Kind + "\n" + text))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Valid(raw)).To(BeTrue())
+	c, err := v1alpha1.Decode(raw)
+	Expect(err).NotTo(HaveOccurred())
+	return validation.Validate(c, workers, field.NewPath("providerConfig"))
+}
+
+var _ = Describe("Validation", func() {
+	DescribeTable("accepts", func(text string) { Expect(validate(text, workers)).To(BeEmpty()) },
+		Entry("no pools", ""),
+		Entry("a count", "pools: [{name: shop, excess: 2}]"),
+		Entry("a count as text", "pools: [{name: shop, excess: '2'}]"),
+		Entry("all that the worker may have", "pools: [{name: shop, excess: 9}]"),
+		Entry("a percentage", "pools: [{name: shop, excess: 5%}]"),
+		Entry("resources", "pools: [{name: shop, excess: 'cpu=16,memory=64Gi'}]"),
+		Entry("the larger of two", "pools: [{name: shop, excess: 'max(1,5%)'}]"),
+		Entry("no reserve", "pools: [{name: shop, excess: 0}]"),
+		Entry("no reserve where there is no room for one", "pools: [{name: fixed, excess: 0}]"),
+		Entry("the bounds of the worker", "pools: [{name: shop, bounds: '3:9:4'}]"),
+		Entry("narrower bounds", "pools: [{name: shop, bounds: '4:7:10%'}]"),
+		Entry("balance alone", "pools: [{name: fixed, balance: Continuous}]"),
+		Entry("balance beside excess", "pools: [{name: shop, excess: 1, balance: ScaleUp}]"),
+		Entry("several pools", "pools: [{name: shop, excess: 1}, {name: fixed, excess: 0}]"),
+		Entry("additive accounting", "accounting: Additive"),
+		Entry("the fork", "autoscaler: fork"),
+	)
+
+	DescribeTable("refuses, with what to write,", func(text, at, message string) {
+		Expect(validate(text, workers)).To(ConsistOf(And(HaveField("Field", "providerConfig."+at), HaveField("Detail", ContainSubstring(message)))))
+	},
+		Entry("a pool without a name", "pools: [{excess: 2}]", "pools[0].name", "write one of shop, fixed, marked"),
+		Entry("an unknown pool", "pools: [{name: shop, excess: 1}, {name: shpo, excess: 2}]", "pools[1].name", "write one of shop, fixed, marked"),
+		Entry("a pool twice", "pools: [{name: shop, excess: 2}, {name: shop, excess: 2}]", "pools[1].name", "write each pool once"),
+		Entry("a pool that requests nothing", "pools: [{name: shop}]", "pools[0].excess", "write excess, for example 2 or 10%, or remove the pool"),
+		Entry("excess and bounds", "pools: [{name: shop, excess: 2, bounds: '3:9:2'}]", "pools[0]", "write excess, or bounds"),
+		Entry("a negative excess", "pools: [{name: shop, excess: -1}]", "pools[0].excess", `write a count ("2")`),
+		Entry("an excess with a space", "pools: [{name: shop, excess: '5 %'}]", "pools[0].excess", "without spaces"),
+		Entry("an excess that is no number", "pools: [{name: shop, excess: some}]", "pools[0].excess", `a percentage of replicas ("5%")`),
+		Entry("an empty excess", "pools: [{name: shop, excess: ''}]", "pools[0].excess", `write a count ("2")`),
+		Entry("a resource without an amount", "pools: [{name: shop, excess: 'cpu='}]", "pools[0].excess", `resources ("cpu=16,memory=64Gi"`),
+		Entry("a maximum of one amount", "pools: [{name: shop, excess: 'max(1)'}]", "pools[0].excess", `the largest of these ("max(1,5%)")`),
+		Entry("an excess beyond the maximum", "pools: [{name: shop, excess: 10}]", "pools[0].excess", "write at most 9, or raise the maximum"),
+		Entry("one of several amounts beyond the maximum", "pools: [{name: shop, excess: 'max(10,5%)'}]", "pools[0].excess", "write at most 9"),
+		Entry("an excess where minimum and maximum are equal", "pools: [{name: fixed, excess: 1}]", "pools[0].excess", "raise the maximum, or write 0"),
+		Entry("a percentage where minimum and maximum are equal", "pools: [{name: fixed, excess: 10%}]", "pools[0].excess", "raise the maximum, or write 0"),
+		Entry("bounds that are none", "pools: [{name: shop, bounds: '3-9'}]", "pools[0].bounds", "write min:max or min:max:excess"),
+		Entry("bounds in the wrong order", "pools: [{name: shop, bounds: '9:3:1'}]", "pools[0].bounds", "min must not be above max"),
+		Entry("bounds without an excess", "pools: [{name: shop, bounds: '3:9'}]", "pools[0].bounds", "write minimum, maximum and excess, for example 3:9:1"),
+		Entry("bounds with a wrong excess", "pools: [{name: shop, bounds: '3:9:many'}]", "pools[0].bounds", "excess is a count"),
+		Entry("bounds above the worker's maximum", "pools: [{name: shop, bounds: '3:10:1'}]", "pools[0].bounds", "the worker has minimum 3 and maximum 9"),
+		Entry("bounds below the worker's minimum", "pools: [{name: shop, bounds: '2:9:1'}]", "pools[0].bounds", "write bounds within these, for example 3:9:1"),
+		Entry("an excess beyond the bounds", "pools: [{name: shop, bounds: '3:6:7'}]", "pools[0].bounds", "write at most 6"),
+		Entry("bounds that leave no room", "pools: [{name: shop, bounds: '6:6:1'}]", "pools[0].bounds", "minimum and maximum in the bounds are both 6"),
+		Entry("an unknown balance", "pools: [{name: shop, balance: Always}]", "pools[0].balance", "write Off, ScaleUp or Continuous"),
+		Entry("an excess in two places", "pools: [{name: marked, excess: 1}]", "pools[0]", "remove the annotation, or the pool from providerConfig"),
+		Entry("a balance in two places", "pools: [{name: marked, balance: ScaleUp}]", "pools[0]", "evenkeel.machine.sapcloud.io/balance"),
+		Entry("an unknown accounting", "accounting: inclusive", "accounting", "write Additive or Inclusive"),
+		Entry("the unmodified cluster-autoscaler", "autoscaler: upstream", "autoscaler", "write fork"),
+		Entry("an unknown autoscaler", "autoscaler: karpenter", "autoscaler", "write fork"),
+	)
+
+	It("refuses pools of a Shoot without workers", func() {
+		Expect(validate("pools: [{name: shop, excess: 1}]", nil)).To(ConsistOf(HaveField("Detail", ContainSubstring("remove the pool"))))
+	})
+
+	It("reports everything at once", func() {
+		Expect(validate("pools: [{name: shop, excess: x, balance: x}, {name: none}]\naccounting: x\nautoscaler: x", workers)).To(HaveLen(5))
+	})
+})
