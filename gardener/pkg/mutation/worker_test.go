@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mutation_test
+
+import (
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
+)
+
+func newWorker(annotations map[string]string) *extensionsv1alpha1.Worker {
+	return &extensionsv1alpha1.Worker{Spec: extensionsv1alpha1.WorkerSpec{Pools: []extensionsv1alpha1.WorkerPool{
+		{Name: "shop", Minimum: 3, Maximum: 9, Annotations: annotations},
+		{Name: "other", Minimum: 1, Maximum: 5, Annotations: map[string]string{machine.BoundsAnnotation: "1:5:1"}},
+	}}}
+}
+
+func excess(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) }
+
+var _ = Describe("The Worker that gardenlet writes", func() {
+	DescribeTable("has for its pool", func(pool v1alpha1.Pool, before, after map[string]string) {
+		pool.Name = "shop"
+		config := &v1alpha1.EvenkeelConfig{Pools: []v1alpha1.Pool{pool, {Name: "gone", Excess: excess("1")}}}
+		w := newWorker(before)
+		Expect(mutation.Pools(w, config)).To(Succeed())
+		Expect(w).To(Equal(newWorker(after)))
+		Expect(mutation.Pools(w, config)).To(Succeed())
+		Expect(w).To(Equal(newWorker(after)), "again, it stays the same")
+	},
+		Entry("a count", v1alpha1.Pool{Excess: excess("2")}, nil, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
+		Entry("a percentage", v1alpha1.Pool{Excess: excess("10%")}, nil, map[string]string{machine.BoundsAnnotation: "3:9:10%"}),
+		Entry("resources", v1alpha1.Pool{Excess: excess("cpu=16,memory=64Gi")}, nil, map[string]string{machine.BoundsAnnotation: "3:9:cpu=16,memory=64Gi"}),
+		Entry("no reserve", v1alpha1.Pool{Excess: excess("0")}, nil, map[string]string{machine.BoundsAnnotation: "3:9:0"}),
+		Entry("narrower bounds", v1alpha1.Pool{Bounds: "4:7:2"}, nil, map[string]string{machine.BoundsAnnotation: "4:7:2"}),
+		Entry("bounds within a minimum that was raised", v1alpha1.Pool{Bounds: "1:7:2"}, nil, map[string]string{machine.BoundsAnnotation: "3:7:2"}),
+		Entry("bounds within a maximum that was lowered", v1alpha1.Pool{Bounds: "4:12:2"}, nil, map[string]string{machine.BoundsAnnotation: "4:9:2"}),
+		Entry("bounds below a minimum that was raised", v1alpha1.Pool{Bounds: "1:2:1"}, nil, map[string]string{machine.BoundsAnnotation: "3:3:1"}),
+		Entry("bounds above a maximum that was lowered", v1alpha1.Pool{Bounds: "10:12:1"}, nil, map[string]string{machine.BoundsAnnotation: "9:9:1"}),
+		Entry("balance beside it", v1alpha1.Pool{Excess: excess("2"), Balance: machine.BalanceScaleUp}, map[string]string{"a": "b"},
+			map[string]string{"a": "b", machine.BoundsAnnotation: "3:9:2", machine.BalanceAnnotation: "ScaleUp"}),
+		Entry("balance alone", v1alpha1.Pool{Balance: machine.BalanceOff}, nil, map[string]string{machine.BalanceAnnotation: "Off"}),
+		Entry("one excess, whatever the worker was annotated with", v1alpha1.Pool{Excess: excess("2")},
+			map[string]string{machine.PoolExcessAnnotation: "5", machine.BoundsAnnotation: "1:2:1"}, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
+	)
+
+	It("stays as it is without pools", func() {
+		w := newWorker(nil)
+		Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{})).To(Succeed())
+		Expect(w).To(Equal(newWorker(nil)))
+	})
+
+	It("has what can be read", func() {
+		w := newWorker(nil)
+		Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{Pools: []v1alpha1.Pool{{Name: "shop", Excess: excess("x")}, {Name: "other", Bounds: "1:4:2"}}})).
+			To(MatchError(ContainSubstring("pool shop")))
+		Expect(w.Spec.Pools[0].Annotations).To(BeEmpty())
+		Expect(w.Spec.Pools[1].Annotations).To(HaveKeyWithValue(machine.BoundsAnnotation, "1:4:2"))
+	})
+})
