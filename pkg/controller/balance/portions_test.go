@@ -110,6 +110,30 @@ var _ = Describe("Bounds of a pool by its worker's annotation", func() {
 	)
 })
 
+var _ = Describe("Balance by a worker's annotation", func() {
+	DescribeTable("is", func(own, worker, want string) {
+		members := shoot(says(v1alpha1.BalanceAnnotation, worker), 2, 2, 2)
+		for i := range members {
+			if own != "" {
+				annotate(v1alpha1.BalanceAnnotation, own)(&members[i])
+			}
+		}
+		Expect(condition(NewPlan(view(members...)), "ns-p-z1", ConditionBalanced)).To(Equal(want))
+	},
+		Entry("on for all zones of the pool", "", "ScaleUp", "True Even"),
+		Entry("off", "", "Off", ""),
+		Entry("what the MachineDeployment itself has", "Off", "ScaleUp", ""),
+		Entry("what the MachineDeployment itself has, also if the worker's is invalid", "ScaleUp", "Sideways", "True Even"),
+		Entry("refused in an unknown mode", "", "Sideways", "False Invalid"),
+		Entry("refused in an unknown mode of the MachineDeployment", "Sideways", "ScaleUp", "False Invalid"),
+	)
+
+	It("has replicas applied only as far as they are split", func() {
+		w := newWorld(shoot(says(v1alpha1.BalanceAnnotation, "ScaleUp"), 2, 2, 2)...)
+		Expect(writes(NewPlan(w.View))).To(Equal("ns-p-z1: applied-replicas=2; ns-p-z2: applied-replicas=2; ns-p-z10: applied-replicas=2"))
+	})
+})
+
 var _ = Describe("A Gardener whose Worker may not be read", func() {
 	It("has no reserve without a max, and the condition says what to write (law 11)", func() {
 		v := stockRights(view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1, 1, 1)...))

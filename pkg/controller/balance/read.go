@@ -101,7 +101,7 @@ func readMember(m Member, s Settings) *zone {
 // readWishes reads what users write.
 func (z *zone) readWishes(s Settings) {
 	d := z.Object
-	mode, err := pool.Parsed(d.Annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
+	mode, err := z.readMode()
 	if err != nil {
 		z.verdict = falseVerdict("Invalid", err.Error())
 	}
@@ -120,6 +120,16 @@ func (z *zone) readWishes(s Settings) {
 		z.errors = append(z.errors, err.Error())
 	}
 	z.readWorker()
+}
+
+// readMode returns the mode that a user wrote: that of the MachineDeployment before that of the
+// pool's worker.
+func (z *zone) readMode() (*v1alpha1.BalanceMode, error) {
+	annotations := z.Object.Annotations
+	if _, own := annotations[v1alpha1.BalanceAnnotation]; !own {
+		annotations = z.worker()
+	}
+	return pool.Parsed(annotations, v1alpha1.BalanceAnnotation, v1alpha1.ParseBalanceMode)
 }
 
 // readWorker reads the annotations of the pool's worker, which Gardener writes into node templates.

@@ -74,7 +74,7 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 	if z.Rollout {
 		a.addFact("Rollout", "machines of an older template are being replaced")
 	}
-	if mode := d.Annotations[v1alpha1.BalanceAnnotation]; mode != "" {
+	if mode := cmp.Or(d.Annotations[v1alpha1.BalanceAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.BalanceAnnotation]); mode != "" {
 		a.addFact("Balance", "%s", mode)
 	}
 }

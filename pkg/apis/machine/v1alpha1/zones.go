@@ -25,7 +25,8 @@ const (
 	ShareAnnotation = AnnotationPrefix + "share"
 
 	// BalanceAnnotation, on a MachineDeployment, defines how it is kept even with similar ones; see
-	// [ParseBalanceMode]. The user writes it.
+	// [ParseBalanceMode]. On its node template, it does so for all MachineDeployments of a pool that
+	// do not have it themselves. The user writes it.
 	BalanceAnnotation = AnnotationPrefix + "balance"
 
 	// MoveAnnotation, on the MachineDeployments of a move, is a move of replicas in progress; see
