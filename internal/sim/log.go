@@ -48,6 +48,13 @@ func (j *Journal) Writes() []Write {
 	return j.writes[:len(j.writes):len(j.writes)]
 }
 
+// Forget drops the writes so far, for stories in which memory is measured.
+func (j *Journal) Forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writes = nil
+}
+
 func (j *Journal) record(w Write) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,6 +89,13 @@ func (s *Server) announce(r *request) error {
 		}
 	}
 	return nil
+}
+
+// ForgetWrites drops the record of writes so far, like [Journal.Forget].
+func (s *Server) ForgetWrites() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes = nil
 }
 
 // Writes returns all accepted writes so far, in the order in which they took effect.

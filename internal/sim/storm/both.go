@@ -164,3 +164,9 @@ func (w *World) LostAnswers() int {
 
 // Compact makes both servers forget all history.
 func (w *World) Compact() { w.eachServer(func(s *sim.Server) { s.Compact() }) }
+
+// ForgetWrites drops the record of writes so far, for stories in which memory is measured.
+func (w *World) ForgetWrites() {
+	w.eachServer(func(s *sim.Server) { s.ForgetWrites() })
+	w.journal.Forget()
+}

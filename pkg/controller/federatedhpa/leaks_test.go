@@ -30,7 +30,8 @@ type held struct {
 }
 
 func (f *federation) holding() held {
-	f.Compact() // the simulated hub remembers all versions else
+	f.Compact() // the simulated hub remembers all versions else, and all writes
+	f.ForgetWrites()
 	synctest.Wait()
 	for range 3 { // finalizers and cleanups free what the next collection takes
 		runtime.GC()
