@@ -47,9 +47,10 @@
 //  6. The gate. Victims of a smaller X are those that are not ready first, then the newest. They
 //     get priority 2 and keep the mark. A falls only as far as the lens' store shows that every
 //     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or is in
-//     reserve and could not be created. One that serves and could not be created may be created a
-//     moment later, and get pods. A machine that a MachineSet asks for and does not have yet counts
-//     as present. Nothing falls while that store is behind, or during a rollout, except for law 10.
+//     reserve and could not be created while no more than R serve: it may be created a moment later,
+//     and a surplus would be deleted in its place. One that serves and could not be created may get
+//     pods then. A machine that a MachineSet asks for and does not have yet counts as present.
+//     Nothing falls while that store is behind, or during a rollout, except for law 10.
 //     If a rollout begins before MCM has deleted what A has fallen by, a MachineSet has more
 //     machines than MCM is shown in all: as many of its reserve machines are victims.
 //  7. Preserved machines, and those with a priority above 2 that this rule did not set, are never

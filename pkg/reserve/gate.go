@@ -15,6 +15,7 @@ import (
 // remaining reserve must not delay machines that serve.
 func (r *round) chooseVictims() {
 	t := r.countMachines()
+	r.surplusServes = !r.Rollout && t.serving > r.Replicas
 	n := clamp(t.reserve-r.target, t.live-pool.VisibleReplicas(r.Replicas, Applied{Excess: r.target, Max: r.Max}))
 	switch {
 	case r.Rollout && r.Applied.Excess == 0:

@@ -61,9 +61,10 @@ func (r *round) mayDelete(i int) bool {
 	case m.Leaving():
 		return true
 	case phaseRank(m) == 2 && m.Reserve && !m.Busy():
-		// It cannot get a priority, and does not need one. One that serves may be created a moment
-		// later, and get pods before machine-controller-manager deletes it.
-		return true
+		// It cannot get a priority, and does not need one. If it is created a moment later, another
+		// machine may be deleted in its place, which is spared only if no more than R serve. One that
+		// serves may also get pods by then.
+		return !r.surplusServes
 	case r.NodesUnknown:
 		return false
 	}

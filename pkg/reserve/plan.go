@@ -112,6 +112,8 @@ type round struct {
 	counting bool
 	// reduced reports whether a client's reduction of replicas, and not max, limits the reserve.
 	reduced bool
+	// surplusServes reports whether more than R machines serve, and no rollout is the reason.
+	surplusServes bool
 	// visible is the number of replicas that the lens shows when the round begins.
 	visible int
 	// present is how many machines machine-controller-manager counts.

@@ -294,6 +294,22 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Entry("where it has been replaced, and no reserve is wanted any more", 1, 0, Overstaying),
 	)
 
+	It("stays while more than R serve: it may be made a moment later, and one that serves would go in its place (6)", func() {
+		w := settled(2, 1, Unbounded)
+		w.setReplicas(1)
+		c := w.machine("c")
+		c.Phase, c.Failing, c.HasProviderID, c.Priority, c.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, 3, 3
+		w.view.Applied.Excess, w.view.SetReplicas, w.view.MaxSetReplicas = 2, 3, 3
+		plan := NewPlan(w.view)
+		Expect(plan.Applied).To(Equal(w.view.Applied))
+		Expect(plan.Summary.Reason).To(Equal(CannotBeMade))
+		w.view.Rollout = true
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(1), "a rollout needs its surplus")
+		w.view.Rollout = false
+		w.machine("b").Phase = mcm.MachineUnknown
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(1))
+	})
+
 	It("is given up again when it comes back while waiting, but once only", func() {
 		w := settled(1, 1, Unbounded)
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Hour)}
