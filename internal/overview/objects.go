@@ -30,6 +30,7 @@ type Objects struct {
 	Classes     []*mcm.MachineClass
 	Balancers   []*balancer.Balancer
 	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
+	Reserves    []*autoscaling.Reserve
 
 	// Objects of the target cluster.
 	Buffers []*v1beta1.CapacityBuffer

@@ -30,22 +30,26 @@ var subjects = []subject{
 	{[]string{"balancer", "balancers"}, explain.Balancer, func(o overview.Objects) []string { return namesOf(o.Balancers) }},
 	{[]string{"fhpa", "federatedhorizontalpodautoscaler", "federatedhorizontalpodautoscalers"}, explain.Federated,
 		func(o overview.Objects) []string { return namesOf(o.Federated) }},
+	{[]string{"reserve", "reserves", "rsv"}, explain.Reserve, func(o overview.Objects) []string { return namesOf(o.Reserves) }},
 	{[]string{"capacitybuffer", "capacitybuffers", "cb"}, explain.Buffer, func(o overview.Objects) []string { return namesOf(o.Buffers) }},
 }
 
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain machine|machinedeployment|balancer|fhpa|capacitybuffer NAME",
+		Use:   "explain machine|machinedeployment|balancer|fhpa|reserve|capacitybuffer NAME",
 		Short: "Explain the state of an object, and what happens next",
-		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler or a CapacityBuffer: the
-numbers and the law behind it, and what happens next and when.
+		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler, a Reserve or
+a CapacityBuffer: the numbers and the law behind it, and what happens next and when.
 
 The command applies the controllers' own rules to the present objects, with default flags.`,
 		Example: `  # why is this machine in reserve, and when does it serve?
   kubectl evenkeel explain machine pool-z1-6586f-lhqn2
 
   # why is the reserve not complete?
-  kubectl evenkeel explain mcd/pool-z1`,
+  kubectl evenkeel explain mcd/pool-z1
+
+  # what does this Reserve request, and what counts in its place?
+  kubectl evenkeel explain reserve/office-hours`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: o.completeSubjects,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -77,7 +81,7 @@ func subjectOf(name string) (subject, error) {
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
 	i := slices.IndexFunc(subjects, func(s subject) bool { return slices.Contains(s.names, name) })
 	if i < 0 {
-		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer, fhpa or capacitybuffer", name)
+		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer, fhpa, reserve or capacitybuffer", name)
 	}
 	return subjects[i], nil
 }

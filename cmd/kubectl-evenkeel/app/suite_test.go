@@ -34,6 +34,7 @@ func TestApp(t *testing.T) {
 var everything = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 	{Group: "balancer.x-k8s.io", Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true},
 	{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "federatedhorizontalpodautoscalers", Kind: "FederatedHorizontalPodAutoscaler", Namespaced: true, Status: true},
+	{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true},
 })
 
 // scene is a cluster with somebody at a command line.

@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 const (
 	// OwnLabel marks the Reserves that this controller creates. It changes and deletes no others.
-	OwnLabel = "autoscaling.evenkeel.dev/capacity-buffers"
+	OwnLabel = v1beta1.ReserveLabel
 
 	namePrefix = "capacity-buffers."
 	maxName    = 253

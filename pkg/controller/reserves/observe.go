@@ -3,9 +3,7 @@
 package reserves
 
 import (
-	"slices"
-	"strings"
-
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -17,16 +15,13 @@ import (
 // observe collects the view of a namespace. If a store is behind the answers to our writes, the
 // answers are used.
 func (c *Controller) observe(namespace string) View {
-	v := View{Now: c.clock.Now(), Reserves: c.reservesIn(namespace)}
-	weighs := slices.ContainsFunc(v.Reserves, namesResources)
-	for _, d := range in[*machine.MachineDeployment](c.deployments, namespace) {
-		one := Pool{Deployment: c.written.Newest(d)}
-		if wishes, _ := pool.WishesOf(d); len(v.Reserves) > 0 && (weighs || wishes.Bounds != nil && wishes.Bounds.Excess != nil) {
-			one.Allocatable = pool.Read(d, &c.source, v.Now).Allocatable
-		}
-		v.Pools = append(v.Pools, one)
+	now, deployments := c.clock.Now(), in[*machine.MachineDeployment](c.deployments, namespace)
+	for i, d := range deployments {
+		deployments[i] = c.written.Newest(d)
 	}
-	return v
+	return NewView(now, c.reservesIn(namespace), deployments, func(d *machine.MachineDeployment) corev1.ResourceList {
+		return pool.Read(d, &c.source, now).Allocatable
+	})
 }
 
 func (c *Controller) reservesIn(namespace string) []*v1alpha1.Reserve {
@@ -35,13 +30,6 @@ func (c *Controller) reservesIn(namespace string) []*v1alpha1.Reserve {
 		all[i] = c.statuses.Newest(r)
 	}
 	return all
-}
-
-// namesResources reports whether a Reserve requests resources, so that the capacity of machines
-// matters.
-func namesResources(r *v1alpha1.Reserve) bool {
-	return strings.Contains(string(r.Spec.Amount), "=") ||
-		slices.ContainsFunc(r.Spec.Schedules, func(s v1alpha1.ReserveSchedule) bool { return strings.Contains(string(s.Amount), "=") })
 }
 
 // in returns the objects of a namespace.

@@ -63,6 +63,7 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 		t.count(replicas, least)
 	}
 	desired, active, soonest, err := total(terms, v.Now)
+	d.Terms = copyTerms(terms)
 	if err != nil && len(sites) > 0 {
 		return v.stand(d, selects, reason.CapacityUnknown, err), capacityAgain
 	}
@@ -190,23 +191,32 @@ func (v View) countedBy(name string, p Part, most machine.RequestedExcess) strin
 	if p.Machines == 0 {
 		return ""
 	}
-	wishes, err := pool.WishesOf(p.Deployment)
-	if wishes.Requested = nil; err != nil {
+	if _, err := pool.WishesOf(p.Deployment); err != nil {
 		return ""
 	}
 	i := slices.IndexFunc(v.Pools, func(q Pool) bool { return q.Deployment == p.Deployment })
-	own, err := reserve.Effective(wishes, max(0, int(pool.Requested(p.Deployment))), v.Pools[i].Allocatable)
+	own, source, err := v.Pools[i].Own()
 	switch {
-	case err == nil && own.Wish >= int(most.Machines):
-		return source(wishes)
+	case err == nil && own >= int(most.Machines):
+		return source
 	case most.Reserve != name:
 		return "Reserve " + most.Reserve
 	}
 	return ""
 }
 
-// source describes where a MachineDeployment's own excess comes from, by precedence.
-func source(w pool.Wishes) string {
+// Own returns how many spare machines a MachineDeployment requests itself, and where.
+func (p Pool) Own() (machines int, source string, err error) {
+	wishes, err := pool.WishesOf(p.Deployment)
+	if wishes.Requested = nil; err != nil {
+		return 0, "", err
+	}
+	own, err := reserve.Effective(wishes, max(0, int(pool.Requested(p.Deployment))), p.Allocatable)
+	return own.Wish, sourceOf(wishes), err
+}
+
+// sourceOf describes where a MachineDeployment's own excess comes from, by precedence.
+func sourceOf(w pool.Wishes) string {
 	switch {
 	case w.Share != nil:
 		return "the pool's excess"

@@ -23,17 +23,10 @@ const maxChanges = 200
 
 // term is one request of a Reserve.
 type term struct {
-	// schedule is its name, and window when it is active; empty and nil for a permanent request.
-	schedule string
-	window   *schedule.Window
-	excess   []machine.Excess
-
-	// machines is the number of machines that it results in. err is why that is unknown.
-	machines int
-	err      error
-	// active reports whether it is active, and until is when that may change; zero if never.
-	active bool
-	until  time.Time
+	Term
+	// window is when its schedule is active; nil for a permanent request.
+	window *schedule.Window
+	excess []machine.Excess
 }
 
 // readTerms reads the requests of a Reserve.
@@ -42,7 +35,7 @@ func readTerms(s v1alpha1.ReserveSpec) ([]*term, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.amount: %w", err)
 	}
-	terms := []*term{{excess: always, active: true}}
+	terms := []*term{{Term: Term{Active: true}, excess: always}}
 	for _, each := range s.Schedules {
 		if each.Suspend {
 			continue
@@ -55,7 +48,7 @@ func readTerms(s v1alpha1.ReserveSpec) ([]*term, error) {
 		if err != nil {
 			return nil, fmt.Errorf("schedule %s: %w", each.Name, err)
 		}
-		terms = append(terms, &term{schedule: each.Name, window: &window, excess: excess})
+		terms = append(terms, &term{Term: Term{Schedule: each.Name}, window: &window, excess: excess})
 	}
 	return terms, nil
 }
@@ -80,14 +73,14 @@ func excessOf(replicas *int32, amount v1alpha1.ReserveAmount) (all []machine.Exc
 func (t *term) count(replicas int, least corev1.ResourceList) {
 	for _, excess := range t.excess {
 		n, err := reserve.MachineCount(excess, replicas, least)
-		t.machines, t.err = max(t.machines, n), cmp.Or(t.err, err)
+		t.Machines, t.Err = max(t.Machines, n), cmp.Or(t.Err, err)
 	}
 }
 
 // look determines whether a term is active at an instant, unless that is known.
 func (t *term) look(at time.Time) {
-	if t.window != nil && !at.Before(t.until) {
-		t.active, t.until = t.window.At(at)
+	if t.window != nil && !at.Before(t.Until) {
+		t.Active, t.Until = t.window.At(at)
 	}
 }
 
@@ -95,25 +88,34 @@ func (t *term) look(at time.Time) {
 // schedules. soonest is when that may change; zero if never.
 func total(terms []*term, at time.Time) (machines int, active []string, soonest time.Time, err error) {
 	for _, t := range terms {
-		if t.look(at); t.active {
-			machines, err = max(machines, t.machines), cmp.Or(err, t.err)
-			if t.schedule != "" {
-				active = append(active, t.schedule)
+		if t.look(at); t.Active {
+			machines, err = max(machines, t.Machines), cmp.Or(err, t.Err)
+			if t.Schedule != "" {
+				active = append(active, t.Schedule)
 			}
 		}
-		if !t.until.IsZero() && (soonest.IsZero() || t.until.Before(soonest)) {
-			soonest = t.until
+		if !t.Until.IsZero() && (soonest.IsZero() || t.Until.Before(soonest)) {
+			soonest = t.Until
 		}
 	}
 	slices.Sort(active)
 	return min(machines, math.MaxInt32), active, soonest, err
 }
 
+// copyTerms returns terms as they are now.
+func copyTerms(terms []*term) []Term {
+	all := make([]Term, len(terms))
+	for i, t := range terms {
+		all[i] = t.Term
+	}
+	return all
+}
+
 // nextChange returns when terms result in another number of machines, nil if that is not in sight.
 // The first term is always active, so terms that result in no more do not matter.
 func nextChange(terms []*term, machines int, now time.Time) *Change {
-	always := terms[0].machines
-	matter := slices.DeleteFunc(slices.Clone(terms), func(t *term) bool { return t.window != nil && t.err == nil && t.machines <= always })
+	always := terms[0].Machines
+	matter := slices.DeleteFunc(slices.Clone(terms), func(t *term) bool { return t.window != nil && t.Err == nil && t.Machines <= always })
 	_, _, at, _ := total(matter, now)
 	for range maxChanges {
 		if at.IsZero() {

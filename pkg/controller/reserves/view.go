@@ -3,12 +3,15 @@
 package reserves
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // View contains all Reserves and MachineDeployments of a namespace at one instant. Nothing in it is
@@ -17,6 +20,28 @@ type View struct {
 	Now      time.Time
 	Reserves []*v1alpha1.Reserve
 	Pools    []Pool
+}
+
+// NewView returns the view of the Reserves and MachineDeployments of a namespace. Offer returns what
+// one machine of a MachineDeployment offers to pods; it is called only if something depends on that.
+func NewView(now time.Time, reserves []*v1alpha1.Reserve, deployments []*machine.MachineDeployment, offer func(*machine.MachineDeployment) corev1.ResourceList) View {
+	v := View{Now: now, Reserves: reserves}
+	weighs := slices.ContainsFunc(reserves, namesResources)
+	for _, d := range deployments {
+		one := Pool{Deployment: d}
+		if wishes, _ := pool.WishesOf(d); len(reserves) > 0 && (weighs || wishes.Bounds != nil && wishes.Bounds.Excess != nil) {
+			one.Allocatable = offer(d)
+		}
+		v.Pools = append(v.Pools, one)
+	}
+	return v
+}
+
+// namesResources reports whether a Reserve requests resources, so that the capacity of machines
+// matters.
+func namesResources(r *v1alpha1.Reserve) bool {
+	return strings.Contains(string(r.Spec.Amount), "=") ||
+		slices.ContainsFunc(r.Spec.Schedules, func(s v1alpha1.ReserveSchedule) bool { return strings.Contains(string(s.Amount), "=") })
 }
 
 // Pool is a MachineDeployment.
@@ -51,12 +76,26 @@ type Decision struct {
 	// Desired is how many machines it requests, and Active are the active schedules.
 	Desired int
 	Active  []string
+	// Terms are what Desired is the largest of. There are none if the Reserve is suspended or invalid.
+	Terms []Term
 	// Next is the next change by a schedule, nil if there is none.
 	Next *Change
 	// Parts are its MachineDeployments, by name.
 	Parts []Part
 	// Reason and Message are those of the condition Ready.
 	Reason, Message string
+}
+
+// Term is one number that a Reserve requests.
+type Term struct {
+	// Schedule is the name of its schedule; empty for spec.replicas and spec.amount.
+	Schedule string
+	// Machines is the number of machines that it results in. Err is why that is unknown.
+	Machines int
+	Err      error
+	// Active reports whether it is active, and Until is when that may change; zero if never.
+	Active bool
+	Until  time.Time
 }
 
 // Change is a change by a schedule.

@@ -58,6 +58,7 @@ func (c Clusters) kinds() []kind {
 		newKind("balancers", true, &balancer.Balancer{}, c.Control.BalancerV1alpha1().Balancers(c.Namespace)),
 		newKind("federatedhorizontalpodautoscalers", true, &autoscaling.FederatedHorizontalPodAutoscaler{},
 			c.Control.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(c.Namespace)),
+		newKind("reserves", true, &autoscaling.Reserve{}, c.Control.AutoscalingV1alpha1().Reserves(c.Namespace)),
 	}
 	if c.Target != nil {
 		core := c.Target.CoreV1()
@@ -86,6 +87,8 @@ func collect(o *overview.Objects, item any) {
 		o.Balancers = append(o.Balancers, item)
 	case *autoscaling.FederatedHorizontalPodAutoscaler:
 		o.Federated = append(o.Federated, item)
+	case *autoscaling.Reserve:
+		o.Reserves = append(o.Reserves, item)
 	case *v1beta1.CapacityBuffer:
 		o.Buffers = append(o.Buffers, item)
 	case *corev1.Node:

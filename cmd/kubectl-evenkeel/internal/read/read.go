@@ -34,8 +34,8 @@ import (
 
 // Clusters are the clusters to read.
 type Clusters struct {
-	// Control has MachineDeployments, Balancers and federated autoscalers; Target has Nodes and
-	// pods. Target is nil if there is none.
+	// Control has MachineDeployments, Reserves, Balancers and federated autoscalers; Target has Nodes
+	// and pods. Target is nil if there is none.
 	Control versioned.Interface
 	Target  kubernetes.Interface
 	// Buffers are the CapacityBuffers of the target cluster; nil leaves them out.

@@ -125,7 +125,7 @@ var _ = Describe("A look", func() {
 			s.pod("p")
 			o := once(s, s.clusters(s.ConfigFor("reader")))
 			Expect(o.Missing).To(Equal([]string{
-				"balancers, federatedhorizontalpodautoscalers, machineclasses, machinedeployments, machines, machinesets: not installed in this cluster",
+				"balancers, federatedhorizontalpodautoscalers, machineclasses, machinedeployments, machines, machinesets, reserves: not installed in this cluster",
 			}))
 			Expect(o.Pods).To(HaveLen(1))
 		})

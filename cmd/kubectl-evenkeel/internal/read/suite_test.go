@@ -40,6 +40,7 @@ func everything() []sim.Resource {
 	return slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 		{Group: "balancer.x-k8s.io", Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true},
 		{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "federatedhorizontalpodautoscalers", Kind: "FederatedHorizontalPodAutoscaler", Namespaced: true, Status: true},
+		{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true},
 		{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true},
 	})
 }

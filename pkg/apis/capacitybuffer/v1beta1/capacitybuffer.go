@@ -22,6 +22,9 @@ const PoolAnnotation = "evenkeel.machine.sapcloud.io/pool"
 // scalableRef), "namespace" (all pods of the buffer's namespace), "namespace/ci" (those of another one). Without it, all pods may.
 const DedicatedAnnotation = "evenkeel.machine.sapcloud.io/dedicated"
 
+// ReserveLabel marks the Reserves that the controller of CapacityBuffers creates.
+const ReserveLabel = "autoscaling.evenkeel.dev/capacity-buffers"
+
 // Types of conditions.
 const (
 	// ConditionReadyForProvisioning reports whether the shape and the number of chunks are known.
