@@ -23,13 +23,20 @@ func (r *reading) buffers() []Buffer {
 			Namespace: o.Namespace, Name: o.Name, Shape: shapeOf(o), Dedicated: o.Annotations[v1beta1.DedicatedAnnotation],
 			Chunks: int(ptr.Deref(o.Status.Replicas, -1)),
 		}
-		if c := meta.FindStatusCondition(o.Status.Conditions, v1beta1.ConditionReady); c != nil {
-			b.Ready = Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
-		}
+		b.Ready = readyOf(o.Status.Conditions)
 		r.inspectBuffer(o, b)
 		all = append(all, b)
 	}
 	return all
+}
+
+// readyOf returns the condition Ready.
+func readyOf(conditions []metav1.Condition) Condition {
+	c := meta.FindStatusCondition(conditions, v1beta1.ConditionReady)
+	if c == nil {
+		return Condition{}
+	}
+	return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 }
 
 func shapeOf(b *v1beta1.CapacityBuffer) string {

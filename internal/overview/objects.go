@@ -61,7 +61,7 @@ func New(o Objects) Overview {
 	o.BootPatience = cmp.Or(o.BootPatience, DefaultBootPatience)
 	r := newReading(o)
 	v := Overview{
-		At: o.At, Pools: r.pools(), Balancers: r.balancers(), Federated: r.federated(),
+		At: o.At, Pools: r.pools(), Reserves: r.reserves(), Balancers: r.balancers(), Federated: r.federated(),
 		Buffers:     r.buffers(),
 		PodsWaiting: r.waitingPods(), Missing: slices.Clone(o.Missing),
 	}

@@ -15,6 +15,8 @@ type Overview struct {
 	At time.Time `json:"at"`
 	// Pools are sorted by namespace and name.
 	Pools []Pool `json:"pools"`
+	// Reserves are sorted by namespace and name.
+	Reserves []Reserve `json:"reserves,omitempty"`
 	// Balancers are sorted by namespace and name.
 	Balancers []Balancer `json:"balancers"`
 	// Federated are the federated autoscalers, sorted by namespace and name.
@@ -174,6 +176,29 @@ type Cluster struct {
 	Reachable bool `json:"reachable"`
 	// Limited reports whether it would scale further without its max.
 	Limited bool `json:"limited"`
+}
+
+// Reserve is one Reserve, as its status describes it.
+type Reserve struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Wanted is how many machines are desired now, Current how many of them exist, and ReadyMachines
+	// how many are ready.
+	Wanted        int `json:"wanted"`
+	Current       int `json:"current"`
+	ReadyMachines int `json:"readyMachines"`
+	// Active are the schedules that are active.
+	Active []string `json:"active,omitempty"`
+	// Next is the next change by a schedule; nil if there is none.
+	Next *Change `json:"next,omitempty"`
+	// Ready is the condition of that name.
+	Ready Condition `json:"ready"`
+}
+
+// Change is a change of a number by a schedule.
+type Change struct {
+	At     time.Time `json:"at"`
+	Wanted int       `json:"wanted"`
 }
 
 // Buffer is one CapacityBuffer.

@@ -53,6 +53,9 @@ func (d *drawer) everything(o overview.Overview, past history) {
 		shown := newPool(pool)
 		d.render(shown.ID, "pool", shown)
 	}
+	if len(o.Reserves) > 0 {
+		d.render("reserves", "reserves", o.Reserves)
+	}
 	if len(o.Balancers) > 0 {
 		d.render("balancers", "balancers", newBalancers(o.Balancers))
 	}

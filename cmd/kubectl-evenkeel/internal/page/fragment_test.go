@@ -52,6 +52,17 @@ var _ = Describe("The fragments", func() {
 		Expect(draws(world(noon, 3, 2), view{})).NotTo(HaveKey("buffers"))
 	})
 
+	It("say what Reserves want and have, and what they lack", func() {
+		o := world(noon, 3, 2)
+		o.Reserves = []overview.Reserve{
+			{Namespace: "garden", Name: "night", Ready: overview.Condition{Status: "True", Reason: "NotRequested", Message: "nothing"}},
+			{Namespace: "garden", Name: "office", Wanted: 15, Current: 14, ReadyMachines: 13, Active: []string{"day", "week"}, Next: &overview.Change{At: noon, Wanted: 12}, Ready: overview.Condition{Status: "False", Reason: "NoRoom", Message: "raise max"}},
+		}
+		Expect(draws(o, view{})["reserves"]).To(And(ContainSubstring("<td>NotRequested</td>"), ContainSubstring("<td>no schedule</td><td>none</td>"), Not(ContainSubstring(">nothing<")),
+			ContainSubstring("raise max"), ContainSubstring(`>15</td><td class="number">14</td><td class="number">13</td><td>day, week</td><td>12 at `)))
+		Expect(draws(world(noon, 3, 2), view{})).NotTo(HaveKey("reserves"))
+	})
+
 	It("say that nothing is wrong, and leave out what is not there", func() {
 		shown := draws(overview.Overview{At: noon}, view{})
 		Expect(shown["troubles"]).To(ContainSubstring("No problems found"))
@@ -125,6 +136,7 @@ func hostile() overview.Overview {
 		Pools:     []overview.Pool{{Namespace: attack, Name: attack, Excess: attack, Zones: []overview.Zone{zone}}},
 		Balancers: []overview.Balancer{{Namespace: attack, Name: attack, Policy: attack, Targets: []overview.Target{{Name: attack, Why: attack}}}},
 		Federated: []overview.Federated{{Namespace: attack, Name: attack, Workload: attack, Clusters: []overview.Cluster{{Name: attack}}}},
+		Reserves:  []overview.Reserve{{Namespace: attack, Name: attack, Active: []string{attack}, Ready: overview.Condition{Status: "False", Reason: attack, Message: attack}}},
 		Buffers:   []overview.Buffer{{Namespace: attack, Name: attack, Shape: attack, Dedicated: attack, Ready: overview.Condition{Status: "False", Reason: attack, Message: attack}}},
 	}
 }

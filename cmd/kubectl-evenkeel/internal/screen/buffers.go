@@ -17,23 +17,37 @@ func (s Style) buffers(v overview.Overview) []string {
 	if len(v.Buffers) == 0 {
 		return nil
 	}
-	lines := []string{s.colorize(bold, "CAPACITY BUFFERS")}
-	columns, states := widest(s.Width/3, mapStrings(v.Buffers, bufferName)...), widest(s.Width/4, mapStrings(v.Buffers, bufferState)...)
-	for _, b := range v.Buffers {
-		hue, text := yellow, bufferText(b)
-		if b.Ready.Status == "True" {
+	all := make([]conditioned, len(v.Buffers))
+	for i, b := range v.Buffers {
+		all[i] = conditioned{b.Namespace + "/" + b.Name, bufferText(b), b.Ready}
+	}
+	return s.conditionLines("CAPACITY BUFFERS", all)
+}
+
+// conditioned is the line of an object with a condition Ready: its name, the reason and a text.
+type conditioned struct {
+	name, text string
+	ready      overview.Condition
+}
+
+// conditionLines shows objects with a condition Ready, each in a line.
+func (s Style) conditionLines(title string, all []conditioned) []string {
+	lines := []string{s.colorize(bold, title)}
+	columns := widest(s.Width/3, mapStrings(all, func(c conditioned) string { return c.name })...)
+	states := widest(s.Width/4, mapStrings(all, conditioned.state)...)
+	for _, c := range all {
+		hue := yellow
+		if c.ready.Status == "True" {
 			hue = green
 		}
-		head := "  " + padRight(s.cutMiddle(bufferName(b), columns), columns) + "  "
-		state := padRight(s.keepHead(bufferState(b), states), states)
-		lines = append(lines, strings.TrimRight(head+s.colorize(hue, state)+"  "+s.keepHead(text, s.Width-textWidth(head)-states-2), " "))
+		head := "  " + padRight(s.cutMiddle(c.name, columns), columns) + "  "
+		state := padRight(s.keepHead(c.state(), states), states)
+		lines = append(lines, strings.TrimRight(head+s.colorize(hue, state)+"  "+s.keepHead(c.text, s.Width-textWidth(head)-states-2), " "))
 	}
 	return lines
 }
 
-func bufferName(b overview.Buffer) string { return b.Namespace + "/" + b.Name }
-
-func bufferState(b overview.Buffer) string { return cmp.Or(sanitize(b.Ready.Reason), "not seen yet") }
+func (c conditioned) state() string { return cmp.Or(sanitize(c.ready.Reason), "not seen yet") }
 
 func bufferText(b overview.Buffer) string {
 	text := "number of chunks unknown"

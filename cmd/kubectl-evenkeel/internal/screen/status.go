@@ -15,7 +15,7 @@ import (
 func Status(v overview.Overview, s Style) []string {
 	s.Width = max(s.Width, Narrowest)
 	lines := []string{s.titleLine(v)}
-	for _, section := range [][]string{s.poolLines(v), s.balancers(v), s.federated(v), s.buffers(v), s.troubles(v), s.missing(v), s.legend(v)} {
+	for _, section := range [][]string{s.poolLines(v), s.reserves(v), s.balancers(v), s.federated(v), s.buffers(v), s.troubles(v), s.missing(v), s.legend(v)} {
 		if len(section) > 0 {
 			lines = append(append(lines, ""), section...)
 		}

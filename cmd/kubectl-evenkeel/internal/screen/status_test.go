@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -37,7 +38,7 @@ var _ = DescribeTable("The status looks as it should",
 	Entry("with everything wrong at once, on a wide screen", "broken-wide", broken(), Style{Width: 200, Wide: true}),
 	Entry("with nothing there", "empty", overview.Overview{At: now}, Style{Width: 80}),
 	Entry("with nothing installed", "nothing-installed", overview.Overview{At: now, PodsWaiting: -1, Missing: []string{
-		"balancers, federatedhorizontalpodautoscalers, machineclasses, machinedeployments, machines, machinesets: not installed in this cluster", "nodes, pods: there is no target cluster",
+		"balancers, federatedhorizontalpodautoscalers, machineclasses, machinedeployments, machines, machinesets, reserves: not installed in this cluster", "nodes, pods: there is no target cluster",
 	}}, Style{Width: 80}),
 )
 
@@ -105,6 +106,12 @@ func anyOverview(t *rapid.T) overview.Overview {
 		v.Buffers = append(v.Buffers, overview.Buffer{
 			Namespace: noise(t, "space"), Name: noise(t, "buffer"), Shape: noise(t, "shape"), Dedicated: noise(t, "owner"), Chunks: rapid.IntRange(-1, 2147483647).Draw(t, "chunks"),
 			Ready: overview.Condition{Status: "False", Reason: noise(t, "reason"), Message: noise(t, "message")},
+		})
+	}
+	for range few("reserves") {
+		v.Reserves = append(v.Reserves, overview.Reserve{
+			Namespace: noise(t, "space"), Name: noise(t, "reserve"), Active: []string{noise(t, "schedule")}, Wanted: rapid.IntRange(0, 2147483647).Draw(t, "wanted"),
+			Next: &overview.Change{At: now.Add(time.Duration(rapid.Int64().Draw(t, "next")))}, Ready: overview.Condition{Status: "False", Reason: noise(t, "reason"), Message: noise(t, "message")},
 		})
 	}
 	for range few("troubles") {

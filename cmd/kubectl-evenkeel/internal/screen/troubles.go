@@ -16,9 +16,9 @@ const mostTroubles = 20
 func (s Style) troubles(v overview.Overview) []string {
 	switch {
 	case len(v.Troubles) > 0:
-	case len(v.Pools)+len(v.Balancers)+len(v.Federated)+len(v.Buffers) == 0 && s.Spaces:
+	case len(v.Pools)+len(v.Reserves)+len(v.Balancers)+len(v.Federated)+len(v.Buffers) == 0 && s.Spaces:
 		return []string{"No objects found in any namespace."}
-	case len(v.Pools)+len(v.Balancers)+len(v.Federated)+len(v.Buffers) == 0:
+	case len(v.Pools)+len(v.Reserves)+len(v.Balancers)+len(v.Federated)+len(v.Buffers) == 0:
 		return []string{"No objects found in this namespace; use -A for all namespaces."}
 	default:
 		return []string{s.colorize(green, "No problems found.")}

@@ -82,6 +82,14 @@ func broken() overview.Overview {
 	v.Federated[0].Clusters[0].Reachable, v.Federated[0].Clusters[0].State, v.Federated[0].Clusters[0].Why = false, "Unreachable", "the cluster does not answer"
 	v.Federated[0].Clusters[1].State, v.Federated[0].Clusters[1].Why = "Frozen", "its metrics cannot be read"
 	v.PodsWaiting = 12
+	v.Reserves = []overview.Reserve{
+		{Namespace: "default", Name: "new"},
+		{Namespace: "default", Name: "night", Next: &overview.Change{At: now.Add(7 * time.Hour), Wanted: 3}, Ready: overview.Condition{Status: "True", Reason: "NotRequested", Message: "no machines are requested now"}},
+		{
+			Namespace: "default", Name: "office-hours", Wanted: 5, Current: 4, ReadyMachines: 3, Active: []string{"day"}, Next: &overview.Change{At: now.Add(7 * time.Hour), Wanted: 2},
+			Ready: overview.Condition{Status: "False", Reason: "CannotBeMade", Message: "3 of 5 machines are ready in 3 MachineDeployments; machines cannot be created in pool-z1, so others stand in where they can; active: day"},
+		},
+	}
 	v.Buffers = []overview.Buffer{
 		{Namespace: "ci", Name: "build", Shape: "PodTemplate/build", Chunks: -1},
 		{Namespace: "shop", Name: "web", Shape: "Deployment/web", Chunks: 2, Dedicated: "workload", Ready: overview.Condition{Status: "True", Reason: "Complete", Message: "room for 2 of 2 chunks is ready in pool-z1"}},
