@@ -60,6 +60,12 @@ image: ## Build the image NAME of release VERSION; BUILDER and BASE are images o
 	docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
 		--sbom=true --provenance=mode=max -t $(NAME) --push .
 
+.PHONY: gardener-image
+gardener-image: ## Build the image NAME of the Gardener extension, of release VERSION; BUILDER and BASE as for image
+	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
+	docker buildx build -f gardener/Dockerfile --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
+		--sbom=true --provenance=mode=max -t $(NAME) --push .
+
 .PHONY: release
 release: ## Everything that release VERSION publishes, into .local/release/VERSION; BASE by digest, URL of the downloads, PUSH=repository uploads images
 	cd hack/release && go run . -root ../.. -version=$(VERSION) -base=$(BASE) -url=$(URL) -push=$(PUSH)
@@ -99,6 +105,10 @@ test-clusters: ## What starts API servers of its own, short end-to-end specs of 
 test-e2e: ## Short end-to-end specs
 	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
 
+.PHONY: test-gardener
+test-gardener: ## Units of the Gardener extension, which has a Go module of its own: the first build takes minutes
+	cd gardener && go vet ./... && nice -n 10 go test -timeout=20m ./apis/... ./charts/... ./cmd/... ./pkg/...
+
 .PHONY: test-race
 test-race: ## Units of what is ours under the race detector (MCM's own controllers race with themselves)
 	go test -race ./cmd/... ./hack/... ./internal/... ./pkg/...
@@ -129,7 +139,7 @@ explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults
 	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms soak explore test-race test-tools test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms soak explore test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each

@@ -107,6 +107,13 @@ var _ = Describe("The Deployment that gardenlet writes", func() {
 		Expect(apply(once)).To(Equal(once))
 	})
 
+	It("is not changed again after another webhook has added a flag", func(ctx context.Context) {
+		once := apply(deploy(ctx, seed(), 1))
+		c := &once.Spec.Template.Spec.Containers[0]
+		c.Command = append(c.Command, "--feature=on")
+		Expect(apply(once)).To(Equal(once))
+	})
+
 	It("becomes the same again after gardenlet has written over it", func(ctx context.Context) {
 		c := seed()
 		once := apply(deploy(ctx, c, 1))

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/gardener/charts"
+	admission "github.com/evenkeel/evenkeel/gardener/cmd/gardener-extension-admission-evenkeel/app"
+	"github.com/evenkeel/evenkeel/gardener/cmd/gardener-extension-evenkeel/app"
+)
+
+func TestCharts(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Charts")
+}
+
+const namespace = "extension-evenkeel"
+
+// render is what gardenlet and gardener-operator do with a chart.
+func render(chart string, values map[string]any) *chartrenderer.RenderedChart {
+	GinkgoHelper()
+	renderer := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.34.0"})
+	rendered, err := renderer.RenderEmbeddedFS(charts.Files, chart, "evenkeel", namespace, values)
+	Expect(err).NotTo(HaveOccurred())
+	return rendered
+}
+
+// only returns the first object of a template.
+func only[T any](chart *chartrenderer.RenderedChart, template string) *T {
+	GinkgoHelper()
+	text := chart.FileContent(template)
+	Expect(text).NotTo(BeEmpty())
+	object := new(T)
+	Expect(yaml.UnmarshalStrict([]byte(text), object)).To(Succeed(), text)
+	return object
+}
+
+func container(values map[string]any) corev1.Container {
+	GinkgoHelper()
+	return only[appsv1.Deployment](render(charts.Extension, values), "deployment.yaml").Spec.Template.Spec.Containers[0]
+}
+
+var _ = Describe("The chart of the extension", func() {
+	It("starts the process with flags that it knows", func() {
+		c := container(map[string]any{"gardener": map[string]any{"version": "v1.149.3"}})
+		Expect(app.Program().Flags.Parse(c.Args)).To(Succeed())
+		Expect(c.Args).To(ContainElements("--gardener-version=v1.149.3", "--webhook-config-namespace="+namespace, "--heartbeat-namespace="+namespace))
+	})
+
+	It("has the image of its version, or the one that is set", func() {
+		Expect(container(nil).Image).To(Equal("evenkeel/gardener-extension-evenkeel:v0.1.0"))
+		Expect(container(map[string]any{"image": map[string]any{"repository": "r/x", "tag": "v2"}}).Image).To(Equal("r/x:v2"))
+		Expect(container(map[string]any{"image": map[string]any{"digest": "sha256:1"}}).Image).To(Equal("evenkeel/gardener-extension-evenkeel@sha256:1"))
+	})
+
+	It("passes images on", func() {
+		values := map[string]any{"imageVectorOverwrite": map[string]any{"images": []any{map[string]any{"name": "machine-controller-manager", "repository": "r/mcm", "tag": "v2"}}}}
+		Expect(container(values).Env).To(ConsistOf(corev1.EnvVar{Name: "IMAGEVECTOR_OVERWRITE", Value: "/images/images.yaml"}))
+		Expect(only[corev1.ConfigMap](render(charts.Extension, values), "images.yaml").Data["images.yaml"]).To(ContainSubstring("repository: r/mcm"))
+		Expect(container(nil).Env).To(BeEmpty())
+		Expect(strings.TrimSpace(render(charts.Extension, nil).FileContent("images.yaml"))).To(BeEmpty())
+	})
+
+	It("has a Service where the library registers the webhooks", func() {
+		service := only[corev1.Service](render(charts.Extension, nil), "service.yaml")
+		Expect(service.Name).To(Equal("gardener-extension-evenkeel"))
+		Expect(service.Spec.Ports).To(ConsistOf(And(HaveField("Port", int32(443)), HaveField("TargetPort.IntVal", int32(10250)))))
+		Expect(service.Spec.Selector).To(Equal(only[appsv1.Deployment](render(charts.Extension, nil), "deployment.yaml").Spec.Selector.MatchLabels))
+	})
+
+})
+
+var _ = Describe("The charts of the admission component", func() {
+	It("start the process with flags that it knows", func() {
+		values := map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{"namespace": "extension-admission-evenkeel"}}}
+		c := only[appsv1.Deployment](render(charts.AdmissionRuntime, values), "deployment.yaml").Spec.Template.Spec.Containers[0]
+		Expect(admission.Program().Flags.Parse(c.Args)).To(Succeed())
+		Expect(c.Command).To(ConsistOf("/gardener-extension-admission-evenkeel"))
+		Expect(c.Args).To(ContainElements("--webhook-config-url=gardener-extension-admission-evenkeel."+namespace, "--webhook-config-owner-namespace=extension-admission-evenkeel"))
+	})
+
+	It("have a Service of the name in the URL of the webhook", func() {
+		service := only[corev1.Service](render(charts.AdmissionRuntime, nil), "service.yaml")
+		Expect(service.Name).To(Equal("gardener-extension-admission-evenkeel"))
+		Expect(service.Spec.Selector).To(Equal(only[appsv1.Deployment](render(charts.AdmissionRuntime, nil), "deployment.yaml").Spec.Selector.MatchLabels))
+	})
+})
+
+var _ = Describe("A chart's rights", func() {
+	account := map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{"serviceAccount": map[string]any{"name": "a", "namespace": "b"}}}}
+
+	DescribeTable("have no wildcard, and let nobody write Machines, Nodes or Shoots", func(chart string) {
+		rules := 0
+		for document := range strings.SplitSeq(render(chart, account).FileContent("access.yaml"), "\n---\n") {
+			var role rbacv1.ClusterRole
+			Expect(yaml.Unmarshal([]byte(document), &role)).To(Succeed())
+			for _, rule := range role.Rules {
+				rules++
+				Expect(slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups)).NotTo(ContainElement("*"))
+				Expect(rule.Resources).NotTo(ContainElement(BeElementOf("nodes", "shoots")))
+				if slices.Contains(rule.Resources, "machines") {
+					Expect(rule.Verbs).To(ConsistOf("list"))
+				}
+			}
+		}
+		Expect(rules).NotTo(BeZero())
+	},
+		Entry(nil, charts.Extension),
+		Entry(nil, charts.AdmissionRuntime),
+		Entry(nil, charts.AdmissionApplication),
+	)
+})

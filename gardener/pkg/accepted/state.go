@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accepted is what the extension keeps in the status of an Extension: the last configuration
+// that was valid. The webhook acts on nothing else, so a configuration that is wrong changes nothing.
+// Gardener takes this state along when it migrates a control plane to another seed.
+package accepted
+
+import (
+	"encoding/json"
+	"fmt"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+)
+
+// State of one Shoot.
+type State struct {
+	// Config is valid, and has defaults.
+	Config *v1alpha1.EvenkeelConfig
+	// Drained reports that the extension is being removed, that no reserve is left, and that the
+	// stock image is to run again.
+	Drained bool
+}
+
+// wire is the state as it is written.
+type wire struct {
+	Config  runtime.RawExtension `json:"config"`
+	Drained bool                 `json:"drained,omitempty"`
+}
+
+// Read returns the state of an Extension; nil if no configuration was ever accepted.
+func Read(ex *extensionsv1alpha1.Extension) (*State, error) {
+	if ex.Status.State == nil || len(ex.Status.State.Raw) == 0 {
+		return nil, nil
+	}
+	var w wire
+	if err := json.Unmarshal(ex.Status.State.Raw, &w); err != nil {
+		return nil, fmt.Errorf("decode status.state: %w", err)
+	}
+	config, err := v1alpha1.Decode(w.Config.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("decode status.state: %w", err)
+	}
+	return &State{Config: config, Drained: w.Drained}, nil
+}
+
+// Write sets the state in the status of an Extension. One that is the same already stays as it is:
+// the API server orders its fields in another way.
+func (s *State) Write(ex *extensionsv1alpha1.Extension) error {
+	if there, err := Read(ex); err == nil && equality.Semantic.DeepEqual(there, s) {
+		return nil
+	}
+	config, err := v1alpha1.Encode(s.Config)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(wire{Config: runtime.RawExtension{Raw: config}, Drained: s.Drained})
+	if err != nil {
+		return fmt.Errorf("encode status.state: %w", err)
+	}
+	ex.Status.State = &runtime.RawExtension{Raw: raw}
+	return nil
+}

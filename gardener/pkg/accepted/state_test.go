@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accepted_test
+
+import (
+	"testing"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
+)
+
+func TestAccepted(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Accepted state")
+}
+
+var _ = Describe("The state of an Extension", func() {
+	It("is none before a configuration was accepted", func() {
+		Expect(accepted.Read(&extensionsv1alpha1.Extension{})).To(BeNil())
+	})
+
+	DescribeTable("is read as it was written", func(drained bool) {
+		config, err := v1alpha1.Decode([]byte(`{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"shop","excess":"10%"}]}`))
+		Expect(err).NotTo(HaveOccurred())
+		ex, state := &extensionsv1alpha1.Extension{}, &accepted.State{Config: config, Drained: drained}
+		Expect(state.Write(ex)).To(Succeed())
+		Expect(accepted.Read(ex)).To(Equal(state))
+	},
+		Entry("at work", false),
+		Entry("drained", true),
+	)
+
+	It("stays as it is if it is the same in another order", func() {
+		raw := `{"drained":false,"config":{"kind":"EvenkeelConfig","apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","autoscaler":"fork","accounting":"Inclusive"}}`
+		ex := &extensionsv1alpha1.Extension{Status: extensionsv1alpha1.ExtensionStatus{DefaultStatus: extensionsv1alpha1.DefaultStatus{State: &runtime.RawExtension{Raw: []byte(raw)}}}}
+		state, err := accepted.Read(ex)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(state.Write(ex)).To(Succeed())
+		Expect(string(ex.Status.State.Raw)).To(Equal(raw))
+		state.Drained = true
+		Expect(state.Write(ex)).To(Succeed())
+		Expect(string(ex.Status.State.Raw)).To(ContainSubstring(`"drained":true`))
+	})
+
+	DescribeTable("is an error if it is", func(raw string) {
+		_, err := accepted.Read(&extensionsv1alpha1.Extension{Status: extensionsv1alpha1.ExtensionStatus{DefaultStatus: extensionsv1alpha1.DefaultStatus{State: &runtime.RawExtension{Raw: []byte(raw)}}}})
+		Expect(err).To(MatchError(ContainSubstring("status.state")))
+	},
+		Entry("no JSON", `{`),
+		Entry("of another version", `{"config":{"apiVersion":"evenkeel.extensions.gardener.cloud/v9","kind":"EvenkeelConfig"}}`),
+	)
+})

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gardener/gardener/extensions/pkg/webhook"
+	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/validation"
+)
+
+// Name of the webhook.
+const Name = "validator"
+
+// Switches makes the webhook. The API server of the garden labels Shoots by their extensions, so no
+// other Shoot is sent.
+func Switches() *webhookcmd.SwitchOptions {
+	return webhookcmd.NewSwitchOptions(webhookcmd.Switch(Name, func(mgr manager.Manager) (*webhook.Webhook, error) {
+		return webhook.New(mgr, webhook.Args{
+			Name: Name, Path: "/webhooks/validate", Target: webhook.TargetSeed,
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelExtensionExtensionTypePrefix + v1alpha1.ExtensionType: "true"}},
+			Validators:     map[webhook.Validator][]webhook.Type{&validator{}: {{Obj: &gardencorev1beta1.Shoot{}}}},
+		})
+	}))
+}
+
+type validator struct{}
+
+// Validate returns what is wrong with the providerConfig of a Shoot. A Shoot whose specification does
+// not change is not checked: what was accepted once must not stop its deletion, or a change of labels.
+func (*validator) Validate(_ context.Context, object, old client.Object) error {
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
+	if !ok {
+		return fmt.Errorf("%T is not a Shoot", object)
+	}
+	if before, ok := old.(*gardencorev1beta1.Shoot); shoot.DeletionTimestamp != nil || ok && equality.Semantic.DeepEqual(before.Spec, shoot.Spec) {
+		return nil
+	}
+	for i, e := range shoot.Spec.Extensions {
+		if e.Type != v1alpha1.ExtensionType || ptr.Deref(e.Disabled, false) {
+			continue
+		}
+		if err := validate(e, shoot.Spec.Provider.Workers, field.NewPath("spec", "extensions").Index(i).Child("providerConfig")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validate(e gardencorev1beta1.Extension, workers []gardencorev1beta1.Worker, path *field.Path) error {
+	var raw []byte
+	if e.ProviderConfig != nil {
+		raw = e.ProviderConfig.Raw
+	}
+	config, err := v1alpha1.Decode(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return validation.Validate(config, workers, path).ToAggregate()
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"fmt"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	"github.com/gardener/gardener/extensions/pkg/controller/extension"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/validation"
+	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
+)
+
+// ConditionAccepted is a condition of the Extension: whether its providerConfig counts.
+const ConditionAccepted gardencorev1beta1.ConditionType = "EvenkeelConfigAccepted"
+
+// actuator acts for one Extension at a time. It keeps nothing in memory.
+type actuator struct {
+	// client reads Clusters from a cache, and writes.
+	client client.Client
+	// reader reads Deployments, which are not worth a cache.
+	reader client.Reader
+	clock  clock.Clock
+	drains drains
+}
+
+var _ extension.Actuator = &actuator{}
+
+// Reconcile accepts the configuration. What follows from it happens when gardenlet writes the
+// Deployment and the Worker, which it does after this.
+func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	cluster, err := extensionscontroller.GetCluster(ctx, a.client, ex.Namespace)
+	if err != nil {
+		return fmt.Errorf("get cluster: %w", err)
+	}
+	before := ex.DeepCopy()
+	status, reason, message := gardencorev1beta1.ConditionTrue, "Accepted", "The providerConfig is valid."
+	config, err := read(ex, cluster.Shoot)
+	if err == nil {
+		if err := (&accepted.State{Config: config}).Write(ex); err != nil {
+			return err
+		}
+	} else {
+		status, reason, message = gardencorev1beta1.ConditionFalse, "Invalid", err.Error()+standing(ex)
+	}
+	condition := v1beta1helper.GetOrInitConditionWithClock(a.clock, ex.Status.Conditions, ConditionAccepted)
+	condition = v1beta1helper.UpdatedConditionWithClock(a.clock, condition, status, reason, message)
+	ex.Status.Conditions = v1beta1helper.MergeConditions(ex.Status.Conditions, condition)
+	return a.patchStatus(ctx, ex, before)
+}
+
+// read returns the configuration of a Shoot if it is valid.
+func read(ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) (*v1alpha1.EvenkeelConfig, error) {
+	var raw []byte
+	if ex.Spec.ProviderConfig != nil {
+		raw = ex.Spec.ProviderConfig.Raw
+	}
+	config, err := v1alpha1.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return config, validation.Validate(config, shoot.Spec.Provider.Workers, field.NewPath("providerConfig")).ToAggregate()
+}
+
+// standing is what counts instead of a wrong configuration.
+func standing(ex *extensionsv1alpha1.Extension) string {
+	if ex.Status.State == nil {
+		return ". Until it is corrected, the Shoot runs without Evenkeel."
+	}
+	return ". Until it is corrected, the last valid providerConfig counts."
+}
+
+func (a *actuator) patchStatus(ctx context.Context, ex, before *extensionsv1alpha1.Extension) error {
+	if equality.Semantic.DeepEqual(before.Status, ex.Status) {
+		return nil
+	}
+	if err := a.client.Status().Patch(ctx, ex, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch status of extension: %w", err)
+	}
+	return nil
+}
+
+// Restore does what Reconcile does: Gardener has brought the state along.
+func (a *actuator) Restore(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	return a.Reconcile(ctx, log, ex)
+}
+
+// Migrate leaves everything in place: Gardener keeps the state, and moves the Machines with their
+// marks. The reserve is found again at the other seed.
+func (a *actuator) Migrate(context.Context, logr.Logger, *extensionsv1alpha1.Extension) error {
+	return nil
+}
+
+// ForceDelete leaves everything to Gardener, which deletes the Machines.
+func (a *actuator) ForceDelete(context.Context, logr.Logger, *extensionsv1alpha1.Extension) error {
+	return nil
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package extension is the controller of Extensions of type evenkeel.
+//
+// Watches: Extensions, through Gardener's library, which calls the actuator when gardenlet asks.
+// Reads: the Cluster of the Shoot; while the extension is removed, the Deployment
+// machine-controller-manager, MachineDeployments, MachineSets and Machines.
+// Writes: status.state and a condition of the Extension; while the extension is removed, the
+// annotation drain-reserve of MachineDeployments, and the Deployment.
+// Never: Machines, Nodes, replicas, the Shoot.
+//
+// Laws:
+//
+//  1. A configuration that is wrong changes nothing: the last accepted one counts, and a condition
+//     says what to write. The reconcile succeeds, because an error would stop the reconcile of the
+//     whole Shoot.
+//  2. The extension is removed in this order: the reserve is drained by Evenkeel, the stock image
+//     returns, and the annotation that drained is removed when no pod of Evenkeel is left.
+//  3. Each step is repeated until it is seen to be done, also after a restart.
+//  4. Where stock machine-controller-manager runs already, or the Shoot is being deleted, there is
+//     nothing to drain.
+package extension
