@@ -104,3 +104,21 @@ var _ = Describe("The image", func() {
 		Expect(names).To(Equal(images))
 	})
 })
+
+var _ = Describe("The image of the Gardener extension", func() {
+	It("is built as the other is: static, stamped, from images by digest, and by nobody in particular", func() {
+		text, err := os.ReadFile(filepath.Join(root, "gardener/Dockerfile"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(And(ContainSubstring("CGO_ENABLED=0"), ContainSubstring("\nUSER 65532:65532\n"),
+			ContainSubstring("-X github.com/evenkeel/evenkeel/internal/version.stamp=$VERSION"), ContainSubstring("\nRUN /pinned.sh \"$BUILDER\" \"$BASE\"\n")))
+		Expect(string(text)).NotTo(MatchRegexp(`(?m)^ARG (BUILDER|BASE)=`), "no default")
+		ignored, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
+		Expect(err).NotTo(HaveOccurred())
+		copied := regexp.MustCompile(`(?m)^COPY (\w+) (\w+)$`).FindAllStringSubmatch(string(text), -1)
+		Expect(copied).To(HaveLen(3))
+		for _, match := range copied {
+			Expect(match[1]).To(Equal(match[2]))
+			Expect(string(ignored)).To(ContainSubstring("\n!" + match[1] + "\n"))
+		}
+	})
+})
