@@ -106,11 +106,25 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	if err != nil {
 		goal.Replicas = current // counts are bounded, so this cannot happen
 	}
+	if goal.Overflow > 0 {
+		keepTries(sites, goal.Replicas)
+	}
 	next := step(sites, current, ready, goal.Replicas, int64(desired))
 	for i, s := range sites {
 		d.Parts = append(d.Parts, s.part(int(next[i])))
 	}
 	return int(goal.Overflow)
+}
+
+// keepTries keeps the machine that a blocked MachineDeployment tries to create beyond its share,
+// because no other can stand in. Without it, the MachineDeployment would have all that is requested
+// there, and be asked to stand in again, without end.
+func keepTries(sites []site, goal []int64) {
+	for i, s := range sites {
+		if s.blocked {
+			goal[i] = max(goal[i], int64(min(s.current, s.ready()+1, s.room)))
+		}
+	}
 }
 
 // step returns the next step: a ready machine stays until its replacement is ready.

@@ -171,6 +171,19 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=2 b=2"))
 	})
 
+	It("keeps the one beyond its share too, where no other can stand in", func() {
+		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}, "a"), "a")
+		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=2"))
+		holds(1, 1, reason.CannotBeMade)(v.Pools[1].Deployment)
+		for range 3 {
+			Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=2*"), "else b is complete with 1, and asked for 2 again")
+			v = after(v, "a", "b")
+		}
+		Expect(NewPlan(v).Requests).To(BeEmpty())
+		v = after(after(after(after(v))))
+		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=1"))
+	})
+
 	It("has nothing moved where nothing is asked for any more", func() {
 		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(4))}}, "a"), "a")
 		v.Reserves[0].Spec.Replicas = 0
