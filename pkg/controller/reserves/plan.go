@@ -93,7 +93,8 @@ func named(s v1alpha1.ReserveStatus) func(*machine.MachineDeployment) bool {
 	}
 }
 
-// spread spreads machines over MachineDeployments (laws 2 and 4), and returns how many have no room.
+// spread spreads machines over MachineDeployments (laws 2 and 4), and returns how many have no room,
+// even if all MachineDeployments could create them.
 func (d *Decision) spread(sites []site, desired int) (short int) {
 	targets, ills := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites))
 	current, ready := make([]int64, len(sites)), make([]int64, len(sites))
@@ -113,7 +114,14 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	for i, s := range sites {
 		d.Parts = append(d.Parts, s.part(int(next[i])))
 	}
-	return int(goal.Overflow)
+	return max(0, desired-totalRoom(targets))
+}
+
+func totalRoom(targets []distribute.Target) (room int) {
+	for _, t := range targets {
+		room += int(t.Max)
+	}
+	return room
 }
 
 // keepTries keeps the machine that a blocked MachineDeployment tries to create beyond its share,

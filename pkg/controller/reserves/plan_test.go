@@ -184,6 +184,13 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=1"))
 	})
 
+	It("has room where it is the only one, which the condition shows", func() {
+		v := after(View{Now: monday, Pools: two()[:1], Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}, "a")
+		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
+		bounds("1:4")(v.Pools[0].Deployment)
+		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.NoRoom))
+	})
+
 	It("has nothing moved where nothing is asked for any more", func() {
 		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(4))}}, "a"), "a")
 		v.Reserves[0].Spec.Replicas = 0
