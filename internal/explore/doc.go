@@ -11,7 +11,8 @@
 // objects, the decision how a machine is created, the numbers that the lens shows, and what removes
 // named machines are the code that ships; so are machine-controller-manager's order of deletion and
 // its arithmetic of rollouts. The writes, the guards, the stores and the cloud are modeled, each
-// write as a step of its own. [Distribution] models package distribute.
+// write as a step of its own. [Wishes] models how the machines of Reserves reach MachineDeployments.
+// [Distribution] models package distribute.
 //
 // A search shows nothing about states beyond its bound: more machines, more faults in one story, or
 // actors that the model lacks.

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Wishes models how the machines of Reserves reach MachineDeployments: the plan of the controller of
+// Reserves, carried out write by write, with late stores, and users, clouds and API servers that can
+// do anything. The Reserve shop selects the MachineDeployments a and b, and the Reserve queue only a.
+type Wishes struct {
+	// Faults is the maximum number of faults in one story.
+	Faults int
+	// Amount is what shop requests at the beginning, and Rooms how many spare machines there may be
+	// in a and b. Queue is what queue requests; 0 means that it does not exist.
+	Amount int
+	Rooms  [2]int
+	Queue  int
+	// Unguarded disables a guard, to see what it prevents: GuardVersion is the only one here.
+	Unguarded Guard
+
+	spreads *spreads
+}
+
+// NewWishes returns the model with its memory.
+func NewWishes(m Wishes) *Wishes {
+	m.spreads = &spreads{all: map[knownWishes]*spread{}}
+	return &m
+}
+
+// Begin returns worlds in which the Reserves have just been created, with machines that can be
+// created in a, and with machines that cannot.
+func (m *Wishes) Begin() []WishWorld {
+	var all []WishWorld
+	for _, out := range []bool{false, true} {
+		w := WishWorld{queued: true, faults: uint8(m.Faults), out: [2]bool{out}}
+		w.wishes[0].begin(wish{there: true, amount: uint8(m.Amount)})
+		w.wishes[1].begin(wish{there: m.Queue > 0, amount: uint8(m.Queue)})
+		for i := range w.targets {
+			w.targets[i].begin(target{there: true, limit: uint8(m.Rooms[i] + baseReplicas)})
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// wishWalk collects the steps from one world.
+type wishWalk struct {
+	*Wishes
+	from  WishWorld
+	steps []Step[WishWorld]
+}
+
+// Steps returns everything that can happen next.
+func (m *Wishes) Steps(w WishWorld) []Step[WishWorld] {
+	k := &wishWalk{Wishes: m, from: w, steps: make([]Step[WishWorld], 0, 24)}
+	k.controllerSteps()
+	k.storeSteps()
+	for i := range w.targets {
+		k.machineSteps(i)
+	}
+	if w.faults > 0 {
+		k.writeFaults()
+		k.userFaults()
+		for i := range w.targets {
+			k.targetFaults(i)
+		}
+	}
+	return k.steps
+}
+
+// addStep adds a step that happens sooner or later. do returns the law that it breaks.
+func (k *wishWalk) addStep(what string, do func(w *WishWorld) (broken string)) {
+	w := k.from
+	broken := do(&w)
+	k.skipIdle(&w)
+	k.steps = append(k.steps, Step[WishWorld]{What: what, To: w, Broken: broken})
+}
+
+// addFault adds a step that need not happen.
+func (k *wishWalk) addFault(what string, do func(w *WishWorld) (broken string)) {
+	w := k.from
+	w.faults--
+	broken := do(&w)
+	k.skipIdle(&w)
+	k.steps = append(k.steps, Step[WishWorld]{What: what, To: w, Broken: broken, Fault: true})
+}
+
+// skipIdle makes a plan that writes nothing at once: it can only be repeated, until the controller knows
+// more.
+func (k *wishWalk) skipIdle(w *WishWorld) {
+	if !w.queued || w.nextWrite() >= 0 {
+		return
+	}
+	s := k.spreads.of(w.known())
+	for n, next := range s.writes {
+		if next.pending && (w.isLatest(n) || k.Unguarded == GuardVersion) {
+			return
+		}
+	}
+	w.queued = s.broken != ""
+}
+
+// controllerSteps adds the steps of the controller of Reserves: it plans, and makes the writes of
+// the plan one after the other.
+func (k *wishWalk) controllerSteps() {
+	if n := k.from.nextWrite(); n >= 0 {
+		what := "The controller writes " + objectName(n)
+		if k.from.writes[n].outdated && k.Unguarded != GuardVersion {
+			k.addStep(what+", and is refused.", func(w *WishWorld) string { w.fail(n); return "" })
+			return
+		}
+		k.addStep(what+".", func(w *WishWorld) string { return w.land(n, true) })
+		return
+	}
+	if k.from.queued {
+		k.addStep("The controller plans.", k.makePlan)
+	}
+}
+
+// makePlan decides, and records the writes to do. A write of an object that has changed since is
+// refused in any case, and repeated once the store shows the change.
+func (k *wishWalk) makePlan(w *WishWorld) string {
+	s := k.spreads.of(w.known())
+	w.queued = false
+	for n, next := range s.writes {
+		switch latest := w.isLatest(n); {
+		case !next.pending:
+		case latest || k.Unguarded == GuardVersion:
+			w.writes[n] = next
+			w.writes[n].outdated = !latest
+		default:
+			w.queued = true
+		}
+	}
+	return s.broken
+}
+
+// storeSteps adds that a store shows the latest version of one object.
+func (k *wishWalk) storeSteps() {
+	for n := range k.from.writes {
+		if k.from.isShown(n) {
+			continue
+		}
+		k.addStep("The store shows "+objectName(n)+".", func(w *WishWorld) string { w.updateStore(n); return "" })
+	}
+}
+
+// writeFaults adds what can happen to a write, and to the process.
+func (k *wishWalk) writeFaults() {
+	if n := k.from.nextWrite(); n >= 0 {
+		what := "The controller writes " + objectName(n)
+		k.addFault(what+", and the write is lost.", func(w *WishWorld) string { w.fail(n); return "" })
+		if !k.from.writes[n].outdated {
+			k.addFault(what+", and the answer is lost.", func(w *WishWorld) string { return w.land(n, false) })
+		}
+	}
+	k.addFault("The process is killed, and starts again.", func(w *WishWorld) string { w.restart(); return "" })
+}
+
+// userFaults adds what users do with Reserves.
+func (k *wishWalk) userFaults() {
+	for i := range k.from.wishes {
+		is := k.from.wishes[i].is
+		change := func(what string, to wish) {
+			k.addFault(what, func(w *WishWorld) string { w.changeWish(i, to); return "" })
+		}
+		if !is.there {
+			change("A user creates the Reserve "+wishNames[i]+" with 2 machines.", wish{there: true, amount: 2})
+			continue
+		}
+		change("A user deletes the Reserve "+wishNames[i]+".", wish{})
+		for amount := range uint8(4) {
+			to := is
+			if to.amount = amount; to != is && i == 0 {
+				change(fmt.Sprintf("A user changes the amount of %s to %d.", wishNames[i], amount), to)
+			}
+		}
+	}
+}
+
+// targetFaults adds what users, others and the cloud do with a MachineDeployment.
+func (k *wishWalk) targetFaults(i int) {
+	is := k.from.targets[i].is
+	if !is.there || is.leaving {
+		return
+	}
+	change := func(what string, f func(t *target)) {
+		k.addFault(fmt.Sprintf(what, name(i)), func(w *WishWorld) string { w.changeTarget(i, f); return "" })
+	}
+	change("Something else writes %s.", func(*target) {})
+	change("A user deletes %s.", func(t *target) { t.leaving = true })
+	for _, own := range []uint8{0, 1, 3} {
+		if own != is.own {
+			change(fmt.Sprintf("A user changes the excess of %%s to %d.", own), func(t *target) { t.own = own })
+		}
+	}
+	for limit := uint8(baseReplicas); limit < baseReplicas+4; limit++ {
+		if limit != is.limit {
+			change(fmt.Sprintf("A user changes the maximum of %%s to %d.", limit), func(t *target) { t.limit = limit })
+		}
+	}
+	if is.asked > 0 {
+		change("A user removes the annotation of %s.", func(t *target) { t.asked, t.by = 0, 0 })
+	} else {
+		change("A user writes an annotation to %s.", func(t *target) { t.asked, t.by = 1, 1 })
+	}
+	if is.ready > 0 {
+		change("A spare machine of %s fails.", func(t *target) { t.ready, t.health = t.ready-1, growing })
+	}
+	if is.health == cannotBeMade {
+		change("The creation of a machine of %s is tried again.", func(t *target) { t.health = growing })
+	}
+	k.addFault("The cloud changes whether it creates machines of "+name(i)+".", func(w *WishWorld) string { w.out[i] = !w.out[i]; return "" })
+}
+
+// knownWishes is what the controller knows. It decides from nothing else.
+type knownWishes struct {
+	wishes  [2]wish
+	targets [2]target
+}
+
+// spreads remembers plans: most steps change nothing of what they depend on.
+type spreads struct {
+	mu  sync.RWMutex
+	all map[knownWishes]*spread
+}
+
+// of returns the plan for what is known.
+func (s *spreads) of(known knownWishes) *spread {
+	s.mu.RLock()
+	made := s.all[known]
+	s.mu.RUnlock()
+	if made != nil {
+		return made
+	}
+	made = known.decide()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[known] = made
+	return made
+}
+
+// nextWrite returns the number of the next write of the plan; below 0 if there is none.
+func (w *WishWorld) nextWrite() int {
+	return slices.IndexFunc(w.writes[:], func(one wishWrite) bool { return one.pending })
+}

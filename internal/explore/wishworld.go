@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// baseReplicas is how many machines for workload each MachineDeployment has.
+const baseReplicas = 1
+
+// wishNames are the names of Reserves. The second precedes the first in the alphabet.
+var wishNames = [2]string{"shop", "queue"}
+
+// wish is a Reserve.
+type wish struct {
+	there  bool
+	amount uint8
+	// parts are how its machines are spread, as its status contains it.
+	parts [2]part
+}
+
+// part is what a Reserve's status contains about a MachineDeployment.
+type part struct {
+	listed, blocked bool
+	machines        uint8
+}
+
+// health is the condition ReserveReady of a MachineDeployment.
+type health uint8
+
+const (
+	noReserve health = iota
+	complete
+	growing
+	cannotBeMade
+	atMax
+)
+
+// target is a MachineDeployment.
+type target struct {
+	there, leaving bool
+	// limit is its max, and own its own excess.
+	limit, own uint8
+	// asked is how many machines the annotation requested-excess requests, and by the number of the
+	// Reserve that it names, plus one.
+	asked, by uint8
+	// ready and health are what the machine-taint controller reports.
+	ready  uint8
+	health health
+}
+
+// known is an object, with what the controller knows of it.
+type known[T comparable] struct {
+	is T
+	// shown is what the store shows, and latest reports whether that is the latest version.
+	shown  T
+	latest bool
+	// answer is what the API server answered to the controller's last write, remembered until the
+	// store shows as much. current reports whether it is the latest version.
+	answer            T
+	answered, current bool
+}
+
+func (o *known[T]) begin(is T) { *o = known[T]{is: is, shown: is, latest: true} }
+
+// change makes a new version.
+func (o *known[T]) change(to T) { o.is, o.latest, o.current = to, false, false }
+
+// newest is what the controller uses, and whether that is the latest version.
+func (o *known[T]) newest() (is T, latest bool) {
+	if o.answered {
+		return o.answer, o.current
+	}
+	return o.shown, o.latest
+}
+
+// record remembers an answer.
+func (o *known[T]) record() { o.answer, o.answered, o.current = o.is, true, true }
+
+// forget is what a restart does.
+func (o *known[T]) forget() {
+	var nothing T
+	o.answer, o.answered, o.current = nothing, false, false
+}
+
+// wishWrite is a write that has been decided and not yet done: an annotation, or a status.
+type wishWrite struct {
+	pending bool
+	// outdated reports whether the object has changed since.
+	outdated  bool
+	asked, by uint8
+	parts     [2]part
+}
+
+// WishWorld is two Reserves and two MachineDeployments, with what the controller of Reserves has
+// seen and is about to write.
+type WishWorld struct {
+	wishes  [2]known[wish]
+	targets [2]known[target]
+	// out reports whether machines cannot be created there.
+	out [2]bool
+	// queued reports whether the controller looks again.
+	queued bool
+	// writes are the rest of a plan, in order: the annotations of both MachineDeployments, and the
+	// statuses of both Reserves.
+	writes [4]wishWrite
+	// faults is how many more may happen.
+	faults uint8
+}
+
+// objectName names the object of a write.
+func objectName(n int) string {
+	if n < 2 {
+		return "MachineDeployment " + name(n)
+	}
+	return "Reserve " + wishNames[n-2]
+}
+
+// known returns what the controller decides from.
+func (w *WishWorld) known() (k knownWishes) {
+	for i := range w.wishes {
+		k.wishes[i], _ = w.wishes[i].newest()
+		k.targets[i], _ = w.targets[i].newest()
+	}
+	return k
+}
+
+func (w *WishWorld) isLatest(n int) (latest bool) {
+	if n < 2 {
+		_, latest = w.targets[n].newest()
+	} else {
+		_, latest = w.wishes[n-2].newest()
+	}
+	return latest
+}
+
+func (w *WishWorld) isShown(n int) bool {
+	if n < 2 {
+		return w.targets[n].latest
+	}
+	return w.wishes[n-2].latest
+}
+
+// updateStore makes a store show an object, which queues it.
+func (w *WishWorld) updateStore(n int) {
+	if n < 2 {
+		w.targets[n].begin(w.targets[n].is)
+	} else {
+		w.wishes[n-2].begin(w.wishes[n-2].is)
+	}
+	w.queued = true
+}
+
+// changeTarget makes a new version of a MachineDeployment.
+func (w *WishWorld) changeTarget(i int, f func(t *target)) {
+	to := w.targets[i].is
+	f(&to)
+	w.targets[i].change(to)
+	w.writes[i].outdated = w.writes[i].pending
+}
+
+// changeWish makes a new version of a Reserve.
+func (w *WishWorld) changeWish(i int, to wish) {
+	w.wishes[i].change(to)
+	w.writes[i+2].outdated = w.writes[i+2].pending
+}
+
+// fail ends a write without an effect. The controller looks again, unless the object is gone.
+func (w *WishWorld) fail(n int) {
+	w.writes[n] = wishWrite{}
+	w.queued = w.queued || !w.isGone(n)
+}
+
+func (w *WishWorld) isGone(n int) bool {
+	return n < 2 && !w.targets[n].is.there || n >= 2 && !w.wishes[n-2].is.there
+}
+
+// restart forgets all that is only in memory.
+func (w *WishWorld) restart() {
+	w.writes, w.queued = [4]wishWrite{}, true
+	for i := range w.wishes {
+		w.wishes[i].forget()
+		w.targets[i].forget()
+	}
+}
+
+// String describes the world in one line.
+func (w WishWorld) String() string {
+	var b strings.Builder
+	for i, o := range w.wishes {
+		seen, latest := o.newest()
+		fmt.Fprintf(&b, "%s: %s", wishNames[i], o.is)
+		if !latest {
+			fmt.Fprintf(&b, " (known: %s)", seen)
+		}
+		b.WriteString("; ")
+	}
+	for i, o := range w.targets {
+		seen, latest := o.newest()
+		fmt.Fprintf(&b, "%s: %s", name(i), o.is)
+		if w.out[i] {
+			b.WriteString(" out")
+		}
+		if !latest {
+			fmt.Fprintf(&b, " (known: %s)", seen)
+		}
+		b.WriteString("; ")
+	}
+	for n, one := range w.writes {
+		switch {
+		case one.pending && n < 2:
+			fmt.Fprintf(&b, "to write: %s requested=%s; ", name(n), requestText(one.asked, one.by))
+		case one.pending:
+			fmt.Fprintf(&b, "to write: %s spread as %s; ", wishNames[n-2], partsText(one.parts))
+		}
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+func (r wish) String() string {
+	if !r.there {
+		return "-"
+	}
+	return fmt.Sprintf("%d spread as %s", r.amount, partsText(r.parts))
+}
+
+func (t target) String() string {
+	if !t.there {
+		return "-"
+	}
+	text := fmt.Sprintf("max=%d own=%d requested=%s ready=%d %s", t.limit, t.own, requestText(t.asked, t.by), t.ready, [...]string{"", "Complete", "Growing", "CannotBeMade", "AtMax"}[t.health])
+	if t.leaving {
+		text += " leaving"
+	}
+	return strings.TrimSpace(text)
+}
+
+func requestText(asked, by uint8) string {
+	if asked == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s=%d", wishNames[by-1], asked)
+}
+
+func partsText(parts [2]part) string {
+	text := ""
+	for i, p := range parts {
+		if p.listed {
+			text += fmt.Sprintf("%s%d", name(i), p.machines)
+		}
+		if p.blocked {
+			text += "*"
+		}
+	}
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}
