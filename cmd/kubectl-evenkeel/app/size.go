@@ -88,6 +88,9 @@ func (z *sizeOptions) run(ctx context.Context) error {
 
 // answer answers a question for a trace, unless ctx ends.
 func (t tracing) answer(ctx context.Context, q size.Question) (size.Answer, error) {
+	if len(t.pods) == 0 {
+		return size.Answer{}, errNoPods
+	}
 	q.Trace, q.Notes, q.Setup.From, q.Setup.To = t.pods, t.notes, t.from, t.to
 	q.Setup.Interrupted = func() bool { return ctx.Err() != nil }
 	return size.Find(q)

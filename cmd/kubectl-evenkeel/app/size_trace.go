@@ -28,19 +28,14 @@ type tracing struct {
 }
 
 // readTrace reads the trace from where it is.
-func (z *sizeOptions) readTrace(ctx context.Context, pool size.Pool) (t tracing, err error) {
+func (z *sizeOptions) readTrace(ctx context.Context, pool size.Pool) (tracing, error) {
 	switch {
 	case z.fromCluster:
-		t, err = z.traceOfConnected(ctx, pool)
+		return z.traceOfConnected(ctx, pool)
 	case z.prometheus != "":
-		t, err = z.traceOfPrometheus(ctx)
-	default:
-		t, err = z.traceOfFile()
+		return z.traceOfPrometheus(ctx)
 	}
-	if err == nil && len(t.pods) == 0 {
-		err = errNoPods
-	}
-	return t, err
+	return z.traceOfFile()
 }
 
 var errNoPods = errors.New("the trace contains no pods")

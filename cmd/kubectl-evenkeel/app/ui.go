@@ -103,9 +103,6 @@ func (o *options) sizeOf(ctx context.Context, clusters read.Clusters, objects ov
 		return size.Answer{}, err
 	}
 	trace, err := z.traceOfCluster(ctx, clusters, pool)
-	if err == nil && len(trace.pods) == 0 {
-		err = errNoPods
-	}
 	if err != nil {
 		return size.Answer{}, err
 	}

@@ -71,10 +71,10 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	c.mu.Lock()
 	workload, visible := c.memories[key].workload(d), c.memories[key].visible(d)
 	_, reduced := c.reductionOf(key, visible)
-	excess := c.memories[key].applied(d).Excess > 0 || reduced
-	c.mu.Unlock()
 	limit, requested := limitOf(d)
-	if excess = excess || requested; !excess && limit == pool.Unbounded {
+	excess := c.memories[key].applied(d).Excess > 0 || reduced || requested
+	c.mu.Unlock()
+	if !excess && limit == pool.Unbounded {
 		return nil
 	}
 	s := pool.Outline(d, &c.source.Source, c.clock.Now())
