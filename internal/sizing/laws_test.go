@@ -102,12 +102,18 @@ var _ = Describe("A simulation", func() {
 		check(func(t *rapid.T, g Gomega) {
 			setup, trace, amount := drawnSetup(t), drawnTrace(t, true), rapid.IntRange(0, 8).Draw(t, "amount")
 			setup.Max, setup.Boot = 0, setup.Boot[:1]
+			if setup.Autoscaler != nil {
+				// With less in reserve, pods wait earlier, and a later look can find more of them: it
+				// requests machines that serve the next pods, too. So the law holds for looks at once.
+				setup.Autoscaler.Up = 0
+			}
 			for i := range trace {
 				trace[i].Lasts = 0
 			}
 			less, more := simulated(g, trace, setup, sizing.Fixed(amount)), simulated(g, trace, setup, sizing.Fixed(amount+1))
 			g.Expect(more.Late).To(BeNumerically("<=", less.Late))
-			g.Expect(more.P99).To(BeNumerically("<=", float64(less.P99)))
+			// A release can take longer than a boot.
+			g.Expect(more.P99).To(BeNumerically("<=", less.P99+sizing.Seconds(setup.Release.Seconds())))
 		})
 	})
 
