@@ -90,6 +90,9 @@ ON_CLOCK = ./internal/localcluster ./cmd/machine-controller/app ./test/install .
 	./cmd/kubectl-evenkeel/app ./cmd/kubectl-evenkeel/internal/page ./internal/daemon ./pkg/provider/nodegroup ./hack/parts
 UNITS = $(filter-out $(shell go list $(ON_CLOCK)),$(shell go list ./cmd/... ./hack/... ./internal/... ./pkg/...))
 
+# Properties draw the same problems in each run, so that the result depends on the change alone. `make laws` draws new ones.
+test-units test-clusters: export RAPID_SEED ?= 1
+
 # They compute, and are given what the other parts, which wait, leave of the processors. Storms make much garbage.
 .PHONY: test-units
 test-units: ## Units, laws and storms
@@ -123,6 +126,13 @@ storms: ## STORMS=300 storms of each controller, and half as many with seeds dra
 STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
 	./pkg/controller/federatedhpa ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
+# How many problems `make laws` draws for each property.
+CHECKS ?= 5000
+
+.PHONY: laws
+laws: ## CHECKS=5000 new problems for each property of all packages
+	RAPID_CHECKS=$(CHECKS) GOGC=400 go test -count=1 -timeout=4h $(sort $(dir $(addprefix ./,$(shell git grep -l pgregory.net/rapid '*_test.go')))) -ginkgo.skip='[Ss]torm|Two instances' -ginkgo.no-color
+
 # How many objects come and go in each soak.
 SOAK ?= 10000
 
@@ -139,7 +149,7 @@ explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults
 	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms soak explore test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms laws soak explore test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each
