@@ -131,7 +131,8 @@ CHECKS ?= 5000
 
 .PHONY: laws
 laws: ## CHECKS=5000 new problems for each property of all packages
-	RAPID_CHECKS=$(CHECKS) GOGC=400 go test -count=1 -timeout=4h $(sort $(dir $(addprefix ./,$(shell git grep -l pgregory.net/rapid '*_test.go')))) -ginkgo.skip='[Ss]torm|Two instances' -ginkgo.no-color
+	GOGC=400 go test -count=1 -timeout=4h $(sort $(dir $(addprefix ./,$(shell git grep -l pgregory.net/rapid '*_test.go')))) -rapid.checks=$(CHECKS) \
+		-ginkgo.skip='[Ss]torm|Two instances' -ginkgo.no-color
 
 # How many objects come and go in each soak.
 SOAK ?= 10000
