@@ -138,19 +138,19 @@ func keepTries(sites []site, goal []int64) {
 // step returns the next step: a ready machine stays until its replacement is ready.
 func step(sites []site, current, ready, goal []int64, desired int64) []int64 {
 	var usable int64
+	current, ready = slices.Clone(current), slices.Clone(ready)
 	for i, s := range sites {
 		if s.blocked {
 			usable += min(goal[i], ready[i])
 		} else {
 			usable += goal[i]
 		}
+		// Max is never exceeded, not even in between, so a machine that has no room stands in for none.
+		current[i], ready[i] = min(current[i], int64(s.room)), min(ready[i], int64(s.room))
 	}
 	next, err := distribute.Step(current, ready, goal, min(desired, usable), max(1, desired), 0)
 	if err != nil {
 		return goal // as above
-	}
-	for i, s := range sites {
-		next[i] = min(next[i], int64(s.room)) // max is never exceeded, not even in between
 	}
 	return next
 }

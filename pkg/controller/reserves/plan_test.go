@@ -191,6 +191,14 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.NoRoom))
 	})
 
+	It("keeps its machines until others are ready, even if a machine without room is ready elsewhere", func() {
+		v := View{Now: monday, Pools: []Pool{site("a", 3), site("b", 3), site("c", 3, bounds("1:3"))}, Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}
+		holds(2, 2, reason.Complete)(v.Pools[1].Deployment)
+		holds(1, 1, reason.Complete)(v.Pools[2].Deployment)
+		v.Reserves[0].Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "b", DesiredReplicas: 2}, {Name: "c", DesiredReplicas: 1}}
+		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=2 c=0"), "the one in c goes, so it stands in for none")
+	})
+
 	It("has nothing moved where nothing is asked for any more", func() {
 		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(4))}}, "a"), "a")
 		v.Reserves[0].Spec.Replicas = 0
@@ -336,7 +344,7 @@ var _ = Describe("Any plan", func() {
 			for before, round := "", 0; round < 12; round++ { // one for each step of make before break
 				p := NewPlan(v)
 				for _, d := range p.Decisions {
-					checkRoom(t, d)
+					checkRoom(t, v, d)
 				}
 				if v = after(v); text(p) == before {
 					break
@@ -409,7 +417,7 @@ var _ = Describe("Any plan", func() {
 						}
 					}
 					before, now = before+min(ready, was), now+min(ready, part.Machines)
-					kept += min(ready, min(was, roomOf(part.Deployment)))
+					kept += min(ready, min(was, roomOf(part.Deployment, hibernated(v))))
 				}
 				if now < min(d.Desired, before, kept) {
 					t.Fatalf("%d of %d ready machines stay, desired %d: %s", now, before, d.Desired, spread(d))
@@ -428,9 +436,11 @@ func text(p Plan) string {
 	return all
 }
 
-func roomOf(d *machine.MachineDeployment) int {
+func roomOf(d *machine.MachineDeployment, hibernated bool) int {
 	b, err := machine.ParseBounds(d.Annotations[machine.BoundsAnnotation])
 	switch {
+	case hibernated && d.Labels["worker.gardener.cloud/pool"] != "":
+		return 0
 	case err == nil:
 		return max(0, int(b.Max-d.Spec.Replicas))
 	case d.Labels["worker.gardener.cloud/pool"] != "":
@@ -439,12 +449,16 @@ func roomOf(d *machine.MachineDeployment) int {
 	return reserve.Unbounded
 }
 
-func checkRoom(t *rapid.T, d Decision) {
+func hibernated(v View) bool {
+	return !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
+}
+
+func checkRoom(t *rapid.T, v View, d Decision) {
 	for _, part := range d.Parts {
 		_, bounded := part.Deployment.Annotations[machine.BoundsAnnotation]
 		stands := d.Reason == reason.Invalid || d.Reason == reason.CapacityUnknown || bounded && part.Deployment.Annotations[machine.BoundsAnnotation] == "x"
-		if part.Machines < 0 || part.Machines > roomOf(part.Deployment) && !stands {
-			t.Fatalf("%s has room for %d: %s", part.Deployment.Name, roomOf(part.Deployment), spread(d))
+		if room := roomOf(part.Deployment, hibernated(v)); part.Machines < 0 || part.Machines > room && !stands {
+			t.Fatalf("%s has room for %d: %s", part.Deployment.Name, room, spread(d))
 		}
 	}
 }
