@@ -127,6 +127,9 @@ func (r *round) spread(pool []*zone, total int) {
 		} else {
 			usable += goal[i]
 		}
+		// A machine that has no room any more stands in for none.
+		_, room := r.shareRange(z)
+		current[i], ready[i] = min(current[i], room), min(ready[i], room)
 	}
 	next, err := distribute.Step(current, ready, goal, min(int64(total), usable), int64(max(1, total)), 0)
 	if err != nil {
@@ -162,14 +165,8 @@ func (r *round) distributeShares(pool []*zone, total int64, holds func(*zone) bo
 		if holds(z) {
 			rank -= 3
 		}
-		least, room := 0, max(0, z.maxReplicas(z.replicas)-z.replicas)
-		if z.excluded() || r.keepsShare(z) { // it has what it has
-			if room = 0; z.share != nil {
-				room = max(0, *z.share-awaiting(z.move))
-			}
-			least = room
-		}
-		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Min: int64(least), Max: int64(room)}
+		least, room := r.shareRange(z)
+		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Min: least, Max: room}
 		ills[i] = distribute.Health{Blocked: z.health.blocked, Usable: int64(z.health.reserve)}
 		if z.health.probing {
 			ills[i].Probe = 1
@@ -180,6 +177,17 @@ func (r *round) distributeShares(pool []*zone, total int64, holds func(*zone) bo
 		return distribute.Result{Replicas: make([]int64, len(pool)), Overflow: total} // no such input, as above
 	}
 	return result
+}
+
+// shareRange returns between which numbers the share of a member is.
+func (r *round) shareRange(z *zone) (least, room int64) {
+	if z.excluded() || r.keepsShare(z) { // it has what it has
+		if z.share != nil {
+			room = int64(max(0, *z.share-awaiting(z.move)))
+		}
+		return room, room
+	}
+	return 0, int64(max(0, z.maxReplicas(z.replicas)-z.replicas))
 }
 
 func spreadVerdict(pool []*zone, total int, short int64) verdict {

@@ -96,6 +96,11 @@ var _ = Describe("A pool's excess", func() {
 		Expect(sum(w.readyReserve())).To(Equal(4))
 	})
 
+	It("is no excuse to give up what is ready, if what stands in has no room any more", func() {
+		v := view(with(with(pool("2", 3, 3, 3), 1, share(2), ready(2)), 2, share(1), ready(1), bounds("1:3"))...)
+		Expect(shares(v, NewPlan(v))).To(Equal("1/2/0"), "the one in c serves, so it stands in for none")
+	})
+
 	It("survives a restart during an outage without giving up what stands in", func() {
 		w := newWorld(pool("4", 2, 2, 2)...)
 		w.rest()
