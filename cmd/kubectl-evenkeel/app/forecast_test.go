@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
@@ -94,6 +96,26 @@ var _ = Describe("plan", func() {
 			Expect(f.End.Rest).To(BeTrue())
 			Expect(f.End.MachineDeployments[0].New.Reserve).To(Equal(1))
 		}
+	})
+
+	It("plays a new Reserve, which has the MachineDeployment keep more machines", func() {
+		out, err := s.answer(`{apiVersion: autoscaling.evenkeel.dev/v1alpha1, kind: Reserve, metadata: {name: shop}, spec: {pools: {names: [pool]}, replicas: 3}}`, "plan", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(
+			HavePrefix("Reserve default/shop: moving (0 of 3 machines are ready in 1 MachineDeployment)\n"),
+			ContainSubstring("  annotation requested-excess none -> shop=3\n"),
+			ContainSubstring("MachineDeployment default/pool: 1 of 1 machines serve, 3 in reserve"),
+		))
+		Expect(s.written()).To(BeZero())
+	})
+
+	It("says once that Reserves are not installed, and goes on", func() {
+		s := newScene(slices.DeleteFunc(slices.Clone(everything), func(r sim.Resource) bool { return r.Name == "reserves" }))
+		s.pool("pool")
+		out, err := s.answer(more, "plan", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("MachineDeployment default/pool: 2 of 2 machines serve, 1 in reserve"))
+		Expect(strings.Count(out, "reserves: not installed in this cluster")).To(Equal(1))
 	})
 
 	DescribeTable("refuses",

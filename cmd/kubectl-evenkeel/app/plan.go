@@ -54,9 +54,11 @@ It prints what each controller would write at this moment, and the result: which
 how many machines are created, and how many replicas each target has. The plans are the controllers' own;
 machine-controller-manager, machines and pods are modeled.
 
-A change consists of one or more MachineDeployments, Balancers or FederatedHorizontalPodAutoscalers. The command merges it
-in memory as kubectl patch --type merge does: fields that are not named stay, lists are replaced, and null removes. The
-apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what the API server would reject.
+A change consists of one or more MachineDeployments, Balancers, FederatedHorizontalPodAutoscalers or Reserves. The command
+merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are replaced, and null removes.
+The apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what the API server would reject.
+
+Schedules stand still: the result is that of the amounts that are active now.
 
 The command reads the controllers' flags from the ConfigMap evenkeel-settings, which the leading manager keeps in the
 namespace of its MachineDeployments. The flags of this command take precedence.`,
@@ -65,7 +67,10 @@ namespace of its MachineDeployments. The flags of this command take precedence.`
 
   # What two more replicas would do
   echo '{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"pool-z1"},"spec":{"replicas":5}}' |
-    kubectl evenkeel plan -f -`,
+    kubectl evenkeel plan -f -
+
+  # What a Reserve would do, before it is applied
+  kubectl evenkeel plan -f reserve.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), c.Flags()) },
 	}

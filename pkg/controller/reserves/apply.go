@@ -60,7 +60,7 @@ func (c *Controller) request(ctx context.Context, r Request) error {
 // patch returns a merge patch on the version that it was decided on.
 func (r Request) patch() []byte {
 	annotations := map[string]any{}
-	for key, text := range r.annotations() {
+	for key, text := range r.Annotations() {
 		if annotations[key] = text; text == "" {
 			annotations[key] = nil
 		}
@@ -84,9 +84,8 @@ func (c *Controller) report(ctx context.Context, p Plan) error {
 }
 
 func (c *Controller) reportOne(ctx context.Context, d Decision) error {
-	was := d.Reserve.Status
-	after := d.Reserve.DeepCopy()
-	if after.Status = NewStatus(d, c.clock.Now()); equality.Semantic.DeepEqual(was, after.Status) {
+	was, after := d.Reserve.Status, d.After(c.clock.Now())
+	if equality.Semantic.DeepEqual(was, after.Status) {
 		return nil
 	}
 	answer, err := c.clients.Reserves.Reserves(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})

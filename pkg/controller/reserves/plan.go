@@ -195,7 +195,7 @@ func (v View) requests(decisions []Decision) []Request {
 
 // isMet reports whether the MachineDeployment has these annotations.
 func (r Request) isMet() bool {
-	for key, text := range r.annotations() {
+	for key, text := range r.Annotations() {
 		if is, set := r.Deployment.Annotations[key]; is != text || set && text == "" {
 			return false
 		}
@@ -203,7 +203,8 @@ func (r Request) isMet() bool {
 	return true
 }
 
-func (r Request) annotations() map[string]string {
+// Annotations returns the annotations that are requested; empty ones are to be removed.
+func (r Request) Annotations() map[string]string {
 	return map[string]string{machine.RequestedExcessAnnotation: r.Text, machine.DedicatedAnnotation: r.Dedicated}
 }
 

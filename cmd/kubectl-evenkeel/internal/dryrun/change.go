@@ -36,6 +36,7 @@ var (
 	kindDeployment = machine.SchemeGroupVersion.WithKind("MachineDeployment")
 	kindBalancer   = balancerapi.SchemeGroupVersion.WithKind("Balancer")
 	kindFederated  = autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler")
+	kindReserve    = autoscaling.SchemeGroupVersion.WithKind("Reserve")
 )
 
 // ParseChanges parses YAML or JSON documents. Documents without a namespace get the given one.
@@ -73,9 +74,9 @@ func parseChange(raw []byte, namespace string) (Change, error) {
 		return Change{}, fmt.Errorf("must be an object: %w", err)
 	}
 	c := Change{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated}, c.Kind) {
-		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s or a FederatedHorizontalPodAutoscaler of %s",
-			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindFederated.GroupVersion())
+	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve}, c.Kind) {
+		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, or a Reserve or a FederatedHorizontalPodAutoscaler of %s",
+			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindReserve.GroupVersion())
 	}
 	if c.Name == "" {
 		return Change{}, fmt.Errorf("%s has no metadata.name", c.Kind.Kind)
@@ -111,11 +112,24 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 		o.Balancers, err = change(o.Balancers, c, door)
 	case kindFederated:
 		o.Federated, err = change(o.Federated, c, door)
+	case kindReserve:
+		if err = o.known("reserves"); err == nil {
+			o.Reserves, err = change(o.Reserves, c, door)
+		}
 	}
 	if err != nil {
 		return Objects{}, fmt.Errorf("change %s: %w", c, err)
 	}
 	return o, nil
+}
+
+// known returns an error if a resource may have objects that could not be read. What a change to one
+// results in is then unknown.
+func (o Objects) known(resource string) error {
+	if why := o.Unread[resource]; why != "" {
+		return fmt.Errorf("the %s of the cluster could not be read: %s", resource, why)
+	}
+	return nil
 }
 
 // object is a pointer to a kind.

@@ -27,6 +27,7 @@ func door() Validator {
 		"machine.sapcloud.io_machinedeployments":                     api.SchemeGroupVersion.WithKind("MachineDeployment"),
 		"balancer.x-k8s.io_balancers":                                balancerapi.SchemeGroupVersion.WithKind("Balancer"),
 		"autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers": autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler"),
+		"autoscaling.evenkeel.dev_reserves":                          autoscaling.SchemeGroupVersion.WithKind("Reserve"),
 	} {
 		text, err := os.ReadFile("../../../../kubernetes/crds/" + file + ".yaml")
 		Expect(err).NotTo(HaveOccurred())

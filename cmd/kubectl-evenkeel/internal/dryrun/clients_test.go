@@ -41,7 +41,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/balancers"):
 		w.WriteHeader(http.StatusNotFound)
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
-	case strings.HasSuffix(r.URL.Path, "/csidrivers"):
+	case strings.HasSuffix(r.URL.Path, "/csidrivers"), strings.HasSuffix(r.URL.Path, "/reserves"):
 		w.WriteHeader(http.StatusForbidden)
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
 	case strings.HasSuffix(r.URL.Path, "/secrets"):
@@ -72,7 +72,8 @@ var _ = Describe("The clients of a forecast", func() {
 		o, err := c.Read(ctx, fixture.Namespace)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(o.Deployments).To(ConsistOf(HaveField("Spec.Replicas", BeEquivalentTo(2))))
-		Expect(o.Missing).To(Equal([]string{"balancers: not installed in this cluster", "csidrivers: no rights to list them"}))
+		Expect(o.Missing).To(Equal([]string{"balancers: not installed in this cluster", "csidrivers: no rights to list them", "reserves: no rights to list them"}))
+		Expect(o.Unread).To(Equal(map[string]string{"csidrivers": "no rights to list them", "reserves": "no rights to list them"}), "what is not installed has no objects")
 		f, err := New(ctx, o, o, settings(), c.BalancerClients())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(f.End.Pools).To(ConsistOf(HaveField("New.Serve", 2)))

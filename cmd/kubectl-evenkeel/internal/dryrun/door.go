@@ -37,6 +37,7 @@ var definitionOf = map[schema.GroupVersionKind]string{
 	kindDeployment: "machinedeployments." + kindDeployment.Group,
 	kindBalancer:   "balancers." + kindBalancer.Group,
 	kindFederated:  "federatedhorizontalpodautoscalers." + kindFederated.Group,
+	kindReserve:    "reserves." + kindReserve.Group,
 }
 
 // Validator reads the definitions of the kinds that change. It returns one line for each that could

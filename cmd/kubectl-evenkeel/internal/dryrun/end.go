@@ -19,6 +19,7 @@ type End struct {
 	// Rest reports whether the prediction reached that state. Otherwise, these are the objects when
 	// it was given up.
 	Rest      bool         `json:"rest"`
+	Reserves  []ReserveEnd `json:"reserves,omitempty"`
 	Pools     []PoolEnd    `json:"machineDeployments"`
 	Balancers []SharesEnd  `json:"balancers,omitempty"`
 	Federated []ClusterEnd `json:"federated,omitempty"`
@@ -79,7 +80,7 @@ type ClusterEnd struct {
 
 // compareEnd compares the objects at the end with those at the start.
 func (w *world) compareEnd(rest bool, was Objects, shares map[string]balancerPlan) End {
-	e := End{Rest: rest}
+	e := End{Rest: rest, Reserves: w.reserveEnds(was.Reserves)}
 	before := newShelf(was.Deployments)
 	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
 		e.Pools = append(e.Pools, w.poolEnd(w.deployments[key], before[key]))

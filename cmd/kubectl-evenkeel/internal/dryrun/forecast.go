@@ -34,7 +34,11 @@ type Plan struct {
 	Name      string `json:"name"`
 	State     State  `json:"state"`
 	Why       string `json:"why,omitempty"`
-	Steps     []Step `json:"steps,omitempty"`
+	// Changed reports whether it is an object of a change. Only Reserves have it.
+	Changed bool `json:"changed,omitempty"`
+	// Facts describe what the plan is based on, one per line.
+	Facts []string `json:"facts,omitempty"`
+	Steps []Step   `json:"steps,omitempty"`
 }
 
 // State is the state of an object.
@@ -62,6 +66,7 @@ func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Cl
 	if err != nil {
 		return Forecast{}, err
 	}
+	w.changed = differing(before.Reserves, o.Reserves)
 	if err := w.planAll(ctx); err != nil {
 		return Forecast{}, err
 	}
@@ -99,7 +104,7 @@ func (w *world) settle(ctx context.Context) (rest bool, err error) {
 
 // explain describes all plans in words.
 func (w *world) explain() []Plan {
-	var all []Plan
+	all := w.explainReserves()
 	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
 		all = append(all, w.explainMachines(key))
 	}
@@ -129,6 +134,7 @@ func (w *world) explainMachines(key string) Plan {
 	if why := z.Blocks[d.Name]; why != "" && blocked == "" {
 		blocked = why
 	}
+	p.Steps = append(p.Steps, w.annotations(d)...)
 	for _, r := range w.plans.release.Raises {
 		if r.Pool.Key == key {
 			p.Steps = append(p.Steps, raiseStep(r.Pool.Replicas, r.By, r.For))

@@ -31,6 +31,7 @@ type Objects struct {
 	Classes     []*mcm.MachineClass
 	Balancers   []*balancerapi.Balancer
 	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
+	Reserves    []*autoscaling.Reserve
 	// Workloads are what Balancers scale, by resource; machine-controller-manager's kinds are in
 	// the fields above. Own are the pods of these workloads, Autoscalers the autoscalers of the
 	// control cluster.
@@ -56,4 +57,6 @@ type Objects struct {
 
 	// Missing describes what could not be read, one per line.
 	Missing []string
+	// Unread is why a resource could not be read although it may have objects, by its plural.
+	Unread map[string]string
 }

@@ -14,7 +14,7 @@ func (f Forecast) Print(out io.Writer, all bool) error {
 	p := &printer{out: out}
 	rest := 0
 	for _, plan := range f.Plans {
-		if plan.State == AtRest && !all {
+		if plan.State == AtRest && !plan.Changed && !all {
 			rest++
 			continue
 		}
@@ -52,6 +52,9 @@ func (p *printer) printPlan(plan Plan) {
 		text += " (" + plan.Why + ")"
 	}
 	p.printf("%s", text)
+	for _, fact := range plan.Facts {
+		p.printf("  %s", fact)
+	}
 	for _, s := range plan.Steps {
 		p.printf("  %s", s)
 	}
@@ -69,6 +72,12 @@ func (p *printer) printEnd(e End) {
 			p.printf("%s", title)
 		}
 		before = true
+	}
+	for _, r := range e.Reserves {
+		if !r.Same {
+			head()
+			p.printReserve(r)
+		}
 	}
 	for _, pool := range e.Pools {
 		if !pool.Same {
@@ -90,6 +99,13 @@ func (p *printer) printEnd(e End) {
 	}
 	if !before {
 		p.printf("Nothing changes.")
+	}
+}
+
+func (p *printer) printReserve(e ReserveEnd) {
+	p.printf("Reserve %s/%s: %s", e.Namespace, e.Name, e.Message)
+	if changes := e.Changes(); len(changes) > 0 {
+		p.printf("  %-12s%s", "requested:", strings.Join(changes, ", "))
 	}
 }
 

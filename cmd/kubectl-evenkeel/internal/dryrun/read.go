@@ -65,6 +65,7 @@ func (c Clients) readControl(r *reading, namespace string, machines func(string)
 	listInto(r, c.Control, machines("machineclasses"), namespace, &r.o.Classes)
 	listInto(r, c.Control, balancerapi.SchemeGroupVersion.WithResource("balancers"), namespace, &r.o.Balancers)
 	listInto(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers"), namespace, &r.o.Federated)
+	listInto(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("reserves"), namespace, &r.o.Reserves)
 	listInto(r, c.Control, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespace, &r.o.Autoscalers)
 	if !c.Same {
 		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
@@ -128,6 +129,7 @@ type reading struct {
 
 	mu     sync.Mutex
 	failed map[string]error
+	unread map[string]string
 	lines  []string
 }
 
@@ -139,14 +141,14 @@ func (r *reading) wait() { r.running.Wait() }
 // reportMissing adds the missing kinds to the objects.
 func (r *reading) reportMissing() {
 	slices.Sort(r.lines)
-	r.o.Missing = r.lines
+	r.o.Missing, r.o.Unread = r.lines, r.unread
 }
 
 func (r *reading) addFailure(name string, err error, missed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed == nil {
-		r.failed = map[string]error{}
+		r.failed, r.unread = map[string]error{}, map[string]string{}
 	}
 	r.failed[name] = err
 	why := err.Error()
@@ -155,6 +157,9 @@ func (r *reading) addFailure(name string, err error, missed bool) {
 		why = "not installed in this cluster"
 	case apierrors.IsForbidden(err):
 		why = "no rights to list them"
+	}
+	if !apierrors.IsNotFound(err) {
+		r.unread[name] = why
 	}
 	if missed {
 		r.lines = append(r.lines, name+": "+why)

@@ -42,6 +42,7 @@ const (
 	Name       Operation = "nameForDeletion"
 	Scale      Operation = "scale"
 	Bound      Operation = "bound"
+	Request    Operation = "request"
 )
 
 // String describes the step in words.
@@ -57,6 +58,7 @@ func (s Step) String() string {
 		Annotate:   "annotation " + s.On + " " + cmp.Or(s.From, "none") + " -> " + cmp.Or(s.To, "none"),
 		Name:       "name machine " + s.On + " for deletion",
 		Scale:      "scale target " + s.On + " " + s.From + " -> " + s.To,
+		Request:    "machines requested of " + s.On + ": " + s.From + " -> " + s.To,
 		Bound:      "bounds in cluster " + s.On + " " + s.From + " -> " + s.To,
 	}[s.Do]
 	if s.Why != "" {

@@ -18,12 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -54,6 +56,7 @@ type world struct {
 	// one cluster.
 	pods, own shelf[*corev1.Pod]
 	balancers shelf[*balancerapi.Balancer]
+	reserves  shelf[*autoscaling.Reserve]
 	workloads map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]
 
 	taint   *machinetaint.Preview
@@ -67,12 +70,16 @@ type world struct {
 	born   map[string]bool
 	ties   ties
 	notes  map[string]bool
+	// changed are the keys of the Reserves that differ from those that were read.
+	changed map[string]bool
 	// plans are the last decisions.
 	plans plans
 }
 
 // plans contains the plans of each controller for the present state.
 type plans struct {
+	// requests are those of the Reserves, by namespace.
+	requests map[string]reserves.Plan
 	reserve  map[string]reservePlan
 	zones    map[string]zonesPlan
 	balancer map[string]balancerPlan
@@ -98,7 +105,7 @@ type balancerPlan struct {
 func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	w := &world{
 		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: newShelf(o.Deployments), sets: newShelf(o.Sets), machines: newShelf(o.Machines), nodes: newShelf(o.Nodes),
-		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
+		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), reserves: newShelf(o.Reserves), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
 		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
 	}
 	if w.own = w.pods; !sameList(o.Own, o.Pods) {
@@ -178,7 +185,7 @@ func (w *world) putDeployment(d *machine.MachineDeployment) {
 // changes something.
 func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, err error) {
 	for _, act := range []func(context.Context) (bool, time.Duration, error){
-		w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
+		w.request, w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
 	} {
 		did, wait, err := act(ctx)
 		if err != nil {
@@ -191,6 +198,7 @@ func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, e
 
 // planAll makes the plans of all controllers and carries out nothing.
 func (w *world) planAll(ctx context.Context) error {
+	w.lookAtRequests()
 	return errors.Join(w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
 }
 

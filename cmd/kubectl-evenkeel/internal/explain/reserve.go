@@ -179,6 +179,25 @@ func termsText(d reserves.Decision) string {
 	return fmt.Sprintf("It requests %s: %s; the largest counts.", plural.Of(d.Desired, "machine"), strings.Join(all, ", "))
 }
 
+// nextText describes the next change by a schedule; empty if there is none.
+func nextText(d reserves.Decision, now time.Time) string {
+	if d.Next == nil {
+		return ""
+	}
+	return fmt.Sprintf("A schedule changes the number to %s %s.", plural.Of(d.Next.Desired, "machine"), formatDate(d.Next.At, now))
+}
+
+// Requests describes, one per line, where the number of a Reserve comes from, its schedules, and the
+// next change by one of these.
+func Requests(d reserves.Decision, now time.Time) (lines []string) {
+	lines = append(lines, termsText(d))
+	for _, s := range d.Reserve.Spec.Schedules {
+		lines = append(lines, fmt.Sprintf("Schedule %s: %s.", s.Name, scheduleText(d, s, now)))
+	}
+	lines = append(lines, nextText(d, now))
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
 // request is what something requests of a MachineDeployment.
 type request struct {
 	by       string
@@ -244,8 +263,8 @@ func reserveNext(a *Account, d reserves.Decision, p reservesPlan, o overview.Obj
 	} else if seen.Reason != d.Reason && len(o.Missing) == 0 {
 		a.addNext("The condition Ready is about to become %s: %s.", d.Reason, d.Message)
 	}
-	if d.Next != nil {
-		a.addNext("A schedule changes the number to %s %s.", plural.Of(d.Next.Desired, "machine"), formatDate(d.Next.At, o.At))
+	if text := nextText(d, o.At); text != "" {
+		a.addNext("%s", text)
 	}
 	switch known := reason.Reserve[v1alpha1.ConditionReady].Find(d.Reason); {
 	case known.Remedy == "":

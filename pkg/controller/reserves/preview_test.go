@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+)
+
+var _ = Describe("A preview", func() {
+	It("carries out a plan on copies, and is at rest then", func() {
+		v := View{Now: monday, Reserves: []*v1alpha1.Reserve{wish("shop", replicas(3))}, Pools: []Pool{
+			site("a", 1, holds(1, 1, "Complete")), site("b", 1, annotated(machine.RequestedExcessAnnotation, "gone=7"), annotated(machine.DedicatedAnnotation, "ci=1")),
+		}}
+		p := NewPlan(v)
+		Expect(requests(p)).To(Equal("a: shop=2, b: shop=1"))
+		for i, r := range p.Requests {
+			d, err := r.After()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Annotations).To(Equal(map[string]string{machine.RequestedExcessAnnotation: r.Text}), "an empty annotation is none")
+			Expect(d.Status).To(Equal(v.Pools[i].Deployment.Status))
+			v.Pools[i].Deployment = d
+		}
+		after := p.Decisions[0].After(monday)
+		Expect(ready(after).Reason).To(Equal("Growing"))
+		Expect(after.Status.ReadyReplicas).To(BeEquivalentTo(1))
+		Expect(v.Reserves[0].Status).To(BeZero(), "what was shown stays as it was")
+		v.Reserves[0] = after
+		Expect(NewPlan(v).Requests).To(BeEmpty())
+	})
+})
