@@ -18,7 +18,16 @@ type Step[S comparable] struct {
 	// Fault reports whether the step need not happen: a failure, or a decision of a user or another
 	// controller.
 	Fault bool
+	// Actor takes the step.
+	Actor Actor
 }
+
+// Actor is a process, a store or a cloud. One that could take a step all the time takes one sooner
+// or later: it gets its turn again and again, and a store catches up.
+type Actor uint8
+
+// Anybody is promised no turn.
+const Anybody Actor = 0
 
 // Model is what a search explores. Its methods are called from several goroutines.
 type Model[S comparable] interface {
@@ -58,8 +67,8 @@ func (s *Story[S]) String() string {
 }
 
 // Search visits every state that a model can reach, the nearest first, until a step breaks a law or
-// there are more than most states. Then it considers the steps that are not faults: in any order,
-// they must end in a state at rest.
+// there are more than most states. Then it considers the steps that are not faults: in any order
+// that is fair to all actors, they must end in a state at rest.
 func Search[S comparable](m Model[S], most int) Result[S] {
 	g := newGraph(m)
 	for _, s := range m.Begin() {
@@ -79,11 +88,16 @@ type graph[S comparable] struct {
 	states []S
 	parent []int32
 	index  table[S]
-	// next contains the states that the steps of each state lead to, without faults; those of state
-	// i end at ends[i].
-	next  []int32
+	// next contains the steps of each state, without faults; those of state i end at ends[i].
+	next  []move
 	ends  []int
 	edges int
+}
+
+// move is a step to the state of a number.
+type move struct {
+	to    int32
+	actor Actor
 }
 
 func newGraph[S comparable](m Model[S]) *graph[S] {
@@ -99,8 +113,8 @@ func (g *graph[S]) addState(s S, parent int32) int32 {
 	return i
 }
 
-// nextOf returns the states that the steps of a state lead to, without faults.
-func (g *graph[S]) nextOf(i int32) []int32 {
+// nextOf returns the steps of a state, without faults.
+func (g *graph[S]) nextOf(i int32) []move {
 	begin := 0
 	if i > 0 {
 		begin = g.ends[i-1]
@@ -138,7 +152,7 @@ func (g *graph[S]) add(i int32, e expansion[S]) *Story[S] {
 		}
 		g.edges++
 		if j := g.addState(step.To, i); !step.Fault {
-			g.next = append(g.next, j)
+			g.next = append(g.next, move{to: j, actor: step.Actor})
 		}
 	}
 	g.ends = append(g.ends, len(g.next))
@@ -165,81 +179,4 @@ func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 func (g *graph[S]) stepTo(from, to int32) Step[S] {
 	steps := g.model.Steps(g.states[from])
 	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == g.states[to] })]
-}
-
-// endless returns a story of steps that repeat forever without a fault; nil if all paths end. It
-// removes final states until only cycles and the paths to them remain.
-func (g *graph[S]) endless() *Story[S] {
-	left, before := g.countNext(), g.previous()
-	var ended []int32
-	for i, n := range left {
-		if n == 0 {
-			ended = append(ended, int32(i))
-		}
-	}
-	for len(ended) > 0 {
-		i := ended[len(ended)-1]
-		ended = ended[:len(ended)-1]
-		for _, j := range before(i) {
-			if left[j]--; left[j] == 0 {
-				ended = append(ended, j)
-			}
-		}
-	}
-	first := slices.IndexFunc(left, func(n int32) bool { return n > 0 })
-	if first < 0 {
-		return nil
-	}
-	return g.cycleFrom(int32(first), left)
-}
-
-// countNext returns how many steps each state has, without faults.
-func (g *graph[S]) countNext() []int32 {
-	n := make([]int32, len(g.states))
-	for i := range n {
-		n[i] = int32(len(g.nextOf(int32(i))))
-	}
-	return n
-}
-
-// previous returns a function that returns the states from which steps lead to a state.
-func (g *graph[S]) previous() func(int32) []int32 {
-	ends := make([]int, len(g.states)+1)
-	for _, j := range g.next {
-		ends[j+1]++
-	}
-	for i := range g.states {
-		ends[i+1] += ends[i]
-	}
-	all, free := make([]int32, len(g.next)), slices.Clone(ends)
-	for i := range g.states {
-		for _, j := range g.nextOf(int32(i)) {
-			all[free[j]] = int32(i)
-			free[j]++
-		}
-	}
-	return func(i int32) []int32 { return all[ends[i]:ends[i+1]] }
-}
-
-// cycleFrom continues from a state that leads to a cycle until a state repeats.
-func (g *graph[S]) cycleFrom(i int32, left []int32) *Story[S] {
-	seen, way := map[int32]int{}, []int32{}
-	for {
-		if at, known := seen[i]; known {
-			story := g.storyOf(way[at], "")
-			story.Wrong = fmt.Sprintf("I4: The last %d steps repeat forever, though nothing fails.", len(way)-at)
-			for k := at; k < len(way); k++ {
-				to := i
-				if k+1 < len(way) {
-					to = way[k+1]
-				}
-				story.Steps = append(story.Steps, g.stepTo(way[k], to))
-			}
-			return story
-		}
-		seen[i] = len(way)
-		way = append(way, i)
-		next := g.nextOf(i)
-		i = next[slices.IndexFunc(next, func(j int32) bool { return left[j] > 0 })]
-	}
 }

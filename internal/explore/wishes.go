@@ -4,8 +4,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 )
 
 // Wishes models how the machines of Reserves reach MachineDeployments: the plan of the controller of
@@ -72,12 +70,20 @@ func (m *Wishes) Steps(w WishWorld) []Step[WishWorld] {
 	return k.steps
 }
 
-// addStep adds a step that happens sooner or later. do returns the law that it breaks.
-func (k *wishWalk) addStep(what string, do func(w *WishWorld) (broken string)) {
+// Actors that have their turn again and again: the controller of Reserves, the store of each object,
+// and what creates the machines of each MachineDeployment and reports them.
+const (
+	planner  Actor = 1
+	storeOf  Actor = 2
+	makersOf Actor = 6
+)
+
+// addStep adds a step that its actor takes sooner or later. do returns the law that it breaks.
+func (k *wishWalk) addStep(actor Actor, what string, do func(w *WishWorld) (broken string)) {
 	w := k.from
 	broken := do(&w)
 	k.skipIdle(&w)
-	k.steps = append(k.steps, Step[WishWorld]{What: what, To: w, Broken: broken})
+	k.steps = append(k.steps, Step[WishWorld]{What: what, To: w, Broken: broken, Actor: actor})
 }
 
 // addFault adds a step that need not happen.
@@ -110,14 +116,14 @@ func (k *wishWalk) controllerSteps() {
 	if n := k.from.nextWrite(); n >= 0 {
 		what := "The controller writes " + objectName(n)
 		if k.from.writes[n].outdated && k.Unguarded != GuardVersion {
-			k.addStep(what+", and is refused.", func(w *WishWorld) string { w.fail(n); return "" })
+			k.addStep(planner, what+", and is refused.", func(w *WishWorld) string { w.fail(n); return "" })
 			return
 		}
-		k.addStep(what+".", func(w *WishWorld) string { return w.land(n, true) })
+		k.addStep(planner, what+".", func(w *WishWorld) string { return w.land(n, true) })
 		return
 	}
 	if k.from.queued {
-		k.addStep("The controller plans.", k.makePlan)
+		k.addStep(planner, "The controller plans.", k.makePlan)
 	}
 }
 
@@ -145,8 +151,44 @@ func (k *wishWalk) storeSteps() {
 		if k.from.isShown(n) {
 			continue
 		}
-		k.addStep("The store shows "+objectName(n)+".", func(w *WishWorld) string { w.updateStore(n); return "" })
+		k.addStep(storeOf+Actor(n), "The store shows "+objectName(n)+".", func(w *WishWorld) string { w.updateStore(n); return "" })
 	}
+}
+
+// land does a write, and records the answer if it arrives. The annotation of a MachineDeployment
+// stays within its max.
+func (w *WishWorld) land(n int, answered bool) (broken string) {
+	one := w.writes[n]
+	switch {
+	case w.isGone(n):
+		answered = false
+	case n < 2:
+		t := &w.targets[n].is
+		switch {
+		case t.leaving:
+			broken = fmt.Sprintf("I9: %s is being deleted, and its annotation is written.", name(n))
+		case int(one.asked) > t.room():
+			broken = fmt.Sprintf("I1: %d machines are requested of %s, which has room for %d.", one.asked, name(n), t.room())
+		case one.asked == t.asked && one.by == t.by:
+			broken = fmt.Sprintf("I9: The annotation of %s is written again.", name(n))
+		}
+		w.changeTarget(n, func(t *target) { t.asked, t.by = one.asked, one.by })
+	default:
+		to := w.wishes[n-2].is
+		to.parts = one.parts
+		w.changeWish(n-2, to)
+	}
+	switch {
+	case !answered:
+		w.fail(n)
+		return broken
+	case n < 2:
+		w.targets[n].record()
+	default:
+		w.wishes[n-2].record()
+	}
+	w.writes[n] = wishWrite{}
+	return broken
 }
 
 // writeFaults adds what can happen to a write, and to the process.
@@ -215,36 +257,4 @@ func (k *wishWalk) targetFaults(i int) {
 		change("The creation of a machine of %s is tried again.", func(t *target) { t.health = growing })
 	}
 	k.addFault("The cloud changes whether it creates machines of "+name(i)+".", func(w *WishWorld) string { w.out[i] = !w.out[i]; return "" })
-}
-
-// knownWishes is what the controller knows. It decides from nothing else.
-type knownWishes struct {
-	wishes  [2]wish
-	targets [2]target
-}
-
-// spreads remembers plans: most steps change nothing of what they depend on.
-type spreads struct {
-	mu  sync.RWMutex
-	all map[knownWishes]*spread
-}
-
-// of returns the plan for what is known.
-func (s *spreads) of(known knownWishes) *spread {
-	s.mu.RLock()
-	made := s.all[known]
-	s.mu.RUnlock()
-	if made != nil {
-		return made
-	}
-	made = known.decide()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all[known] = made
-	return made
-}
-
-// nextWrite returns the number of the next write of the plan; below 0 if there is none.
-func (w *WishWorld) nextWrite() int {
-	return slices.IndexFunc(w.writes[:], func(one wishWrite) bool { return one.pending })
 }

@@ -27,9 +27,9 @@ var _ = Describe("Every interleaving of Reserves", func() {
 		}
 		Expect(r.Exhausted).To(BeTrue(), "more states than -explore.states")
 	},
-		Entry("of one over two MachineDeployments", Wishes{Amount: 2, Rooms: [2]int{2, 2}, Faults: 1}),
-		Entry("of one over two MachineDeployments with little room", Wishes{Amount: 3, Rooms: [2]int{2, 1}, Faults: 1}),
-		Entry("of two that share a MachineDeployment", Wishes{Amount: 3, Rooms: [2]int{2, 1}, Queue: 1, Faults: 1}),
+		Entry("of one over two MachineDeployments", Wishes{Amount: 2, Rooms: [2]int{2, 2}, Faults: 2}),
+		Entry("of one over two MachineDeployments with little room", Wishes{Amount: 3, Rooms: [2]int{2, 1}, Faults: 2}),
+		Entry("of two that share a MachineDeployment", Wishes{Amount: 3, Rooms: [2]int{2, 1}, Queue: 1, Faults: 2}),
 	)
 
 	It("breaks a law if writes carry no version", func() {

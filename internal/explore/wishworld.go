@@ -4,6 +4,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -165,6 +166,11 @@ func (w *WishWorld) changeTarget(i int, f func(t *target)) {
 func (w *WishWorld) changeWish(i int, to wish) {
 	w.wishes[i].change(to)
 	w.writes[i+2].outdated = w.writes[i+2].pending
+}
+
+// nextWrite returns the number of the next write of the plan; below 0 if there is none.
+func (w *WishWorld) nextWrite() int {
+	return slices.IndexFunc(w.writes[:], func(one wishWrite) bool { return one.pending })
 }
 
 // fail ends a write without an effect. The controller looks again, unless the object is gone.

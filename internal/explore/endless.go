@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"fmt"
+	"slices"
+)
+
+// endless returns a fair story of steps that repeat forever without a fault; nil if all fair paths
+// end. It removes final states until only cycles and the paths to them remain.
+func (g *graph[S]) endless() *Story[S] {
+	left, before := g.countNext(), g.previous()
+	var ended []int32
+	for i, n := range left {
+		if n == 0 {
+			ended = append(ended, int32(i))
+		}
+	}
+	for len(ended) > 0 {
+		i := ended[len(ended)-1]
+		ended = ended[:len(ended)-1]
+		for _, j := range before(i) {
+			if left[j]--; left[j] == 0 {
+				ended = append(ended, j)
+			}
+		}
+	}
+	for _, c := range g.components(func(i int32) bool { return left[i] > 0 }) {
+		if g.isFair(c) {
+			return g.storyAround(c)
+		}
+	}
+	return nil
+}
+
+// countNext returns how many steps each state has, without faults.
+func (g *graph[S]) countNext() []int32 {
+	n := make([]int32, len(g.states))
+	for i := range n {
+		n[i] = int32(len(g.nextOf(int32(i))))
+	}
+	return n
+}
+
+// previous returns a function that returns the states from which steps lead to a state.
+func (g *graph[S]) previous() func(int32) []int32 {
+	ends := make([]int, len(g.states)+1)
+	for _, m := range g.next {
+		ends[m.to+1]++
+	}
+	for i := range g.states {
+		ends[i+1] += ends[i]
+	}
+	all, free := make([]int32, len(g.next)), slices.Clone(ends)
+	for i := range g.states {
+		for _, m := range g.nextOf(int32(i)) {
+			all[free[m.to]] = int32(i)
+			free[m.to]++
+		}
+	}
+	return func(i int32) []int32 { return all[ends[i]:ends[i+1]] }
+}
+
+// isFair reports whether everything in a component can repeat forever, and every actor that could
+// take a step all the time does take one. A smaller cycle in a component that is not fair is not
+// fair either: it has fewer steps, and fewer states in which an actor cannot take one.
+func (g *graph[S]) isFair(c *component) bool {
+	for _, a := range g.actorsIn(c) {
+		if !slices.ContainsFunc(c.states, func(i int32) bool { return g.isMet(c, a, i) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// actorsIn returns the actors that can take steps from the states of a component, and have to take
+// one sooner or later.
+func (g *graph[S]) actorsIn(c *component) (all []Actor) {
+	for _, i := range c.states {
+		for _, m := range g.nextOf(i) {
+			if m.actor != Anybody && !slices.Contains(all, m.actor) {
+				all = append(all, m.actor)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// isMet reports whether a cycle through this state can be fair to an actor: it cannot take a step
+// from there, or one that stays in the component.
+func (g *graph[S]) isMet(c *component, a Actor, i int32) bool {
+	could := false
+	for _, m := range g.nextOf(i) {
+		if m.actor == a && c.has(m.to) {
+			return true
+		}
+		could = could || m.actor == a
+	}
+	return !could
+}
+
+// storyAround returns a story that leads to the first state of a component, and from there around a
+// cycle that is fair to all actors.
+func (g *graph[S]) storyAround(c *component) *Story[S] {
+	first := c.states[0]
+	cycle := []int32{first}
+	for _, a := range g.actorsIn(c) {
+		if !g.isFairTo(a, cycle) {
+			cycle = append(cycle, g.wayTo(c, cycle[len(cycle)-1], func(m move) bool { return m.actor == a || !g.can(a, m.to) })...)
+		}
+	}
+	if last := cycle[len(cycle)-1]; last != first || len(cycle) == 1 {
+		cycle = append(cycle, g.wayTo(c, last, func(m move) bool { return m.to == first })...)
+	}
+	story := g.storyOf(first, fmt.Sprintf("I4: The last %d steps repeat forever, though nothing fails.", len(cycle)-1))
+	for k, to := range cycle[1:] {
+		story.Steps = append(story.Steps, g.stepTo(cycle[k], to))
+	}
+	return story
+}
+
+// isFairTo reports whether an actor takes one of these steps, or cannot take one in a state among
+// them.
+func (g *graph[S]) isFairTo(a Actor, way []int32) bool {
+	for k, i := range way {
+		takes := func(m move) bool { return m.actor == a && k+1 < len(way) && m.to == way[k+1] }
+		if !g.can(a, i) || slices.ContainsFunc(g.nextOf(i), takes) {
+			return true
+		}
+	}
+	return false
+}
+
+// can reports whether an actor can take a step from a state.
+func (g *graph[S]) can(a Actor, i int32) bool {
+	return slices.ContainsFunc(g.nextOf(i), func(m move) bool { return m.actor == a })
+}
+
+// wayTo returns the states of a shortest way within a component that ends with a certain step.
+func (g *graph[S]) wayTo(c *component, from int32, ends func(m move) bool) []int32 {
+	parent, ahead := map[int32]int32{}, []int32{from}
+	for ; len(ahead) > 0; ahead = ahead[1:] {
+		i := ahead[0]
+		for _, m := range g.nextOf(i) {
+			if !c.has(m.to) {
+				continue
+			}
+			if ends(m) {
+				return append(wayBack(parent, from, i), m.to)
+			}
+			if _, known := parent[m.to]; !known && m.to != from {
+				parent[m.to] = i
+				ahead = append(ahead, m.to)
+			}
+		}
+	}
+	return nil
+}
+
+// wayBack returns the states after the first one, up to and with the last one.
+func wayBack(parent map[int32]int32, first, last int32) (way []int32) {
+	for i := last; i != first; i = parent[i] {
+		way = append(way, i)
+	}
+	slices.Reverse(way)
+	return way
+}
