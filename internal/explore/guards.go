@@ -24,6 +24,8 @@ const (
 	KeepUnparsed
 	// KeepMemory remembers what a plan waits for.
 	KeepMemory
+	// KeepBlocked remembers, in the status of a Reserve, where machines cannot be created.
+	KeepBlocked
 )
 
 // refusesResize is the guard of resizes. If nothing changes, its answer stays the same.

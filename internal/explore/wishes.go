@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 )
 
@@ -17,7 +18,7 @@ type Wishes struct {
 	Amount int
 	Rooms  [2]int
 	Queue  int
-	// Unguarded disables a guard, to see what it prevents: GuardVersion is the only one here.
+	// Unguarded disables a guard, to see what it prevents: GuardVersion or KeepBlocked.
 	Unguarded Guard
 
 	spreads *spreads
@@ -101,7 +102,7 @@ func (k *wishWalk) skipIdle(w *WishWorld) {
 	if !w.queued || w.nextWrite() >= 0 {
 		return
 	}
-	s := k.spreads.of(w.known())
+	s := k.planOf(w)
 	for n, next := range s.writes {
 		if next.pending && (w.isLatest(n) || k.Unguarded == GuardVersion) {
 			return
@@ -129,20 +130,35 @@ func (k *wishWalk) controllerSteps() {
 
 // makePlan decides, and records the writes to do. A write of an object that has changed since is
 // refused in any case, and repeated once the store shows the change.
-func (k *wishWalk) makePlan(w *WishWorld) string {
-	s := k.spreads.of(w.known())
-	w.queued = false
+func (k *wishWalk) makePlan(w *WishWorld) (broken string) {
+	s := k.planOf(w)
+	broken, w.queued = s.broken, false
 	for n, next := range s.writes {
 		switch latest := w.isLatest(n); {
 		case !next.pending:
 		case latest || k.Unguarded == GuardVersion:
+			broken = cmp.Or(broken, w.turnsBack(n, next))
+			w.turn(n, next)
 			w.writes[n] = next
 			w.writes[n].outdated = !latest
 		default:
 			w.queued = true
 		}
 	}
-	return s.broken
+	return broken
+}
+
+// planOf returns the plan for what the controller knows.
+func (m *Wishes) planOf(w *WishWorld) *spread {
+	known := w.known()
+	if m.Unguarded == KeepBlocked {
+		for i := range known.wishes {
+			for p := range known.wishes[i].parts {
+				known.wishes[i].parts[p].blocked = false
+			}
+		}
+	}
+	return m.spreads.of(known)
 }
 
 // storeSteps adds that a store shows the latest version of one object.
@@ -172,11 +188,11 @@ func (w *WishWorld) land(n int, answered bool) (broken string) {
 		case one.asked == t.asked && one.by == t.by:
 			broken = fmt.Sprintf("I9: The annotation of %s is written again.", name(n))
 		}
-		w.changeTarget(n, func(t *target) { t.asked, t.by = one.asked, one.by })
+		w.changeTarget(n, false, func(t *target) { t.asked, t.by, t.touched = one.asked, one.by, false })
 	default:
 		to := w.wishes[n-2].is
 		to.parts = one.parts
-		w.changeWish(n-2, to)
+		w.changeWish(n-2, false, to)
 	}
 	switch {
 	case !answered:
@@ -208,7 +224,7 @@ func (k *wishWalk) userFaults() {
 	for i := range k.from.wishes {
 		is := k.from.wishes[i].is
 		change := func(what string, to wish) {
-			k.addFault(what, func(w *WishWorld) string { w.changeWish(i, to); return "" })
+			k.addFault(what, func(w *WishWorld) string { w.changeWish(i, true, to); return "" })
 		}
 		if !is.there {
 			change("A user creates the Reserve "+wishNames[i]+" with 2 machines.", wish{there: true, amount: 2})
@@ -231,7 +247,10 @@ func (k *wishWalk) targetFaults(i int) {
 		return
 	}
 	change := func(what string, f func(t *target)) {
-		k.addFault(fmt.Sprintf(what, name(i)), func(w *WishWorld) string { w.changeTarget(i, f); return "" })
+		k.addFault(fmt.Sprintf(what, name(i)), func(w *WishWorld) string {
+			w.changeTarget(i, true, func(t *target) { f(t); t.touched = true })
+			return ""
+		})
 	}
 	change("Something else writes %s.", func(*target) {})
 	change("A user deletes %s.", func(t *target) { t.leaving = true })
@@ -254,7 +273,10 @@ func (k *wishWalk) targetFaults(i int) {
 		change("A spare machine of %s fails.", func(t *target) { t.ready, t.health = t.ready-1, growing })
 	}
 	if is.health == cannotBeMade {
-		change("The creation of a machine of %s is tried again.", func(t *target) { t.health = growing })
+		k.addFault("The creation of a machine of "+name(i)+" is tried again.", func(w *WishWorld) string {
+			w.changeTarget(i, false, func(t *target) { t.health, t.retried = growing, true })
+			return ""
+		})
 	}
 	k.addFault("The cloud changes whether it creates machines of "+name(i)+".", func(w *WishWorld) string { w.out[i] = !w.out[i]; return "" })
 }

@@ -32,10 +32,14 @@ var _ = Describe("Every interleaving of Reserves", func() {
 		Entry("of two that share a MachineDeployment", Wishes{Amount: 3, Rooms: [2]int{2, 1}, Queue: 1, Faults: 2}),
 	)
 
-	It("breaks a law if writes carry no version", func() {
-		r := search(Wishes{Amount: 3, Rooms: [2]int{2, 2}, Unguarded: GuardVersion, Faults: 1})
+	DescribeTable("breaks a law without each guard and promise", func(m Wishes, wrong string) {
+		m.Faults = 1
+		r := search(m)
 		Expect(r.Story).NotTo(BeNil())
-		Expect(r.Story.Wrong).To(HavePrefix("I9"), "%s", r.Story)
+		Expect(r.Story.Wrong).To(HavePrefix(wrong), "%s", r.Story)
 		AddReportEntry("story", r.Story.String())
-	})
+	},
+		Entry("of versions", Wishes{Amount: 3, Rooms: [2]int{2, 2}, Unguarded: GuardVersion}, "I9"),
+		Entry("of where machines cannot be created", Wishes{Amount: 2, Rooms: [2]int{2, 2}, Unguarded: KeepBlocked}, "I4: The request of b was raised to 2, and is to be 1 again"),
+	)
 })

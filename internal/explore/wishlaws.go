@@ -42,6 +42,19 @@ func (k *knownWishes) misspread(d reserves.Decision) string {
 	return ""
 }
 
+// turnsBack returns the law that a write breaks if it takes back what the controller wrote before,
+// though it has learned no fact since: nothing that a user, a cloud or a machine did.
+func (w *WishWorld) turnsBack(n int, next wishWrite) string {
+	if n >= 2 || w.turns[n] == unturned {
+		return ""
+	}
+	asked := w.targets[n].is.asked
+	if turn := directionOf(asked, next.asked); turn != unturned && turn != w.turns[n] {
+		return fmt.Sprintf("I4: The request of %s was %s to %d, and is to be %d again, though no fact has changed.", name(n), [...]string{raised: "raised", lowered: "lowered"}[w.turns[n]], asked, next.asked)
+	}
+	return ""
+}
+
 // room is how many spare machines a MachineDeployment may have.
 func (t *target) room() int { return max(0, int(t.limit)-baseReplicas) }
 

@@ -14,7 +14,7 @@ func (k *wishWalk) machineSteps(i int) {
 	t := k.from.targets[i].is
 	if t.leaving {
 		k.addStep(makersOf+Actor(i), name(i)+" is gone.", func(w *WishWorld) string {
-			w.changeTarget(i, func(t *target) { *t = target{} })
+			w.changeTarget(i, true, func(t *target) { *t = target{} })
 			return ""
 		})
 	}
@@ -25,7 +25,8 @@ func (k *wishWalk) machineSteps(i int) {
 	excess, rest := uint8(e.Excess), standing(e)
 	report := func(what string, ready uint8, is health) {
 		k.addStep(makersOf+Actor(i), fmt.Sprintf(what, name(i)), func(w *WishWorld) string {
-			w.changeTarget(i, func(t *target) { t.ready, t.health = ready, is })
+			news := t.touched || ready > t.ready || is == cannotBeMade && !t.retried
+			w.changeTarget(i, news, func(t *target) { t.ready, t.health, t.retried = ready, is, false })
 			return broken
 		})
 	}

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,11 +46,15 @@ type target struct {
 	// limit is its max, and own its own excess.
 	limit, own uint8
 	// asked is how many machines the annotation requested-excess requests, and by the number of the
-	// Reserve that it names, plus one.
+	// Reserve that it names, plus one. touched reports whether others have changed the
+	// MachineDeployment since the controller wrote that.
 	asked, by uint8
+	touched   bool
 	// ready and health are what the machine-taint controller reports.
 	ready  uint8
 	health health
+	// retried reports whether machines could not be created there and their creation is tried again.
+	retried bool
 }
 
 // known is an object, with what the controller knows of it.
@@ -62,12 +67,16 @@ type known[T comparable] struct {
 	// store shows as much. current reports whether it is the latest version.
 	answer            T
 	answered, current bool
+	// news reports whether the latest version contains facts that the controller does not know.
+	news bool
 }
 
 func (o *known[T]) begin(is T) { *o = known[T]{is: is, shown: is, latest: true} }
 
-// change makes a new version.
-func (o *known[T]) change(to T) { o.is, o.latest, o.current = to, false, false }
+// change makes a new version. One that is not the controller's own contains facts.
+func (o *known[T]) change(to T, news bool) {
+	o.is, o.latest, o.current, o.news = to, false, false, o.news || news
+}
 
 // newest is what the controller uses, and whether that is the latest version.
 func (o *known[T]) newest() (is T, latest bool) {
@@ -107,8 +116,37 @@ type WishWorld struct {
 	// writes are the rest of a plan, in order: the annotations of both MachineDeployments, and the
 	// statuses of both Reserves.
 	writes [4]wishWrite
+	// turns are in which direction the controller has decided to change the annotation of each
+	// MachineDeployment since it last learned facts.
+	turns [2]direction
 	// faults is how many more may happen.
 	faults uint8
+}
+
+// direction is how a number changes.
+type direction uint8
+
+const (
+	unturned direction = iota
+	raised
+	lowered
+)
+
+func directionOf(from, to uint8) direction {
+	switch {
+	case to > from:
+		return raised
+	case to < from:
+		return lowered
+	}
+	return unturned
+}
+
+// turn records the direction of a decided write.
+func (w *WishWorld) turn(n int, next wishWrite) {
+	if n < 2 {
+		w.turns[n] = cmp.Or(directionOf(w.targets[n].is.asked, next.asked), w.turns[n])
+	}
 }
 
 // objectName names the object of a write.
@@ -146,25 +184,32 @@ func (w *WishWorld) isShown(n int) bool {
 
 // updateStore makes a store show an object, which queues it.
 func (w *WishWorld) updateStore(n int) {
+	news := false
 	if n < 2 {
+		news = w.targets[n].news
 		w.targets[n].begin(w.targets[n].is)
 	} else {
+		news = w.wishes[n-2].news
 		w.wishes[n-2].begin(w.wishes[n-2].is)
+	}
+	if news {
+		w.turns = [2]direction{}
 	}
 	w.queued = true
 }
 
-// changeTarget makes a new version of a MachineDeployment.
-func (w *WishWorld) changeTarget(i int, f func(t *target)) {
+// changeTarget makes a new version of a MachineDeployment, which may contain facts. What is only
+// reported because of the controller's own request is none.
+func (w *WishWorld) changeTarget(i int, news bool, f func(t *target)) {
 	to := w.targets[i].is
 	f(&to)
-	w.targets[i].change(to)
+	w.targets[i].change(to, news)
 	w.writes[i].outdated = w.writes[i].pending
 }
 
 // changeWish makes a new version of a Reserve.
-func (w *WishWorld) changeWish(i int, to wish) {
-	w.wishes[i].change(to)
+func (w *WishWorld) changeWish(i int, news bool, to wish) {
+	w.wishes[i].change(to, news)
 	w.writes[i+2].outdated = w.writes[i+2].pending
 }
 
@@ -185,7 +230,7 @@ func (w *WishWorld) isGone(n int) bool {
 
 // restart forgets all that is only in memory.
 func (w *WishWorld) restart() {
-	w.writes, w.queued = [4]wishWrite{}, true
+	w.writes, w.queued, w.turns = [4]wishWrite{}, true, [2]direction{}
 	for i := range w.wishes {
 		w.wishes[i].forget()
 		w.targets[i].forget()
