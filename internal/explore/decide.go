@@ -164,6 +164,19 @@ func (w *World) decide() *decision {
 	return made
 }
 
+// retireMore is the same plan, which also puts an empty machine into the reserve.
+func (d *decision) retireMore(w *World) *decision {
+	more := *d
+	for i := range w.machines {
+		m := &w.machines[i]
+		if m.there && m.phase == running && !m.marked && !m.busy && !d.changes[i].pending {
+			more.changes[i] = change{pending: true, hold: true}
+			break
+		}
+	}
+	return &more
+}
+
 // staying counts the healthy machines that stay.
 func (w *World) staying() (n int) {
 	for i := range w.machines {

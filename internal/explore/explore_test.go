@@ -76,6 +76,7 @@ var _ = Describe("Every interleaving", func() {
 		Entry("of deletions", Reserve{Unguarded: GuardRemove, From: []World{settled(1, 1, 1, 2, 0, false)}}, 2, "I3"),
 		Entry("of machines that are needed", Reserve{Unguarded: GuardNeeded, From: []World{settled(1, 1, 1, 2, 0, false)}}, 2, "I3"),
 		Entry("of what plans remember", Reserve{Unguarded: KeepMemory, From: []World{settled(1, 1, 1, 1, 0, false)}}, 1, "I4"),
+		Entry("of who may be retired", Reserve{Unguarded: RetireSurplus, From: []World{settled(1, 1, 0, 1, 0, false)}}, 1, "I4: a was put into reserve, and is to be released again"),
 		Entry("of Nodes' marks", Reserve{Unguarded: RepairNodes, From: []World{settled(1, 1, 0, 2, 0, false)}}, 2, "I5"),
 		Entry("of settings that cannot be parsed", Reserve{Unguarded: KeepUnparsed, Sizes: [2]int{1, 1}, Max: 3, Bounds: true}, 1, "I6"),
 		Entry("of versions", Reserve{Unguarded: GuardVersion, Sizes: [2]int{1, 1}}, 2, "I9"),

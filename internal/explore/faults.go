@@ -11,7 +11,7 @@ import (
 // or sees them recover, and removes those that are leaving.
 func (k *walk) cloudSteps() {
 	k.machines(func(m *machine) bool { return m.phase == unmade }, func(i int) {
-		k.addStep(name(i)+" is made.", func(w *World) string {
+		k.addFact(name(i)+" is made.", func(w *World) string {
 			m := &w.machines[i]
 			m.phase, m.failing, m.closed = pending, false, m.marked
 			m.newVersion()
@@ -20,36 +20,36 @@ func (k *walk) cloudSteps() {
 	})
 	become := func(from, to phase, what string) {
 		k.machines(func(m *machine) bool { return m.phase == from }, func(i int) {
-			k.addStep(name(i)+what, func(w *World) string { w.machines[i].phase = to; w.machines[i].newVersion(); return "" })
+			k.addFact(name(i)+what, func(w *World) string { w.machines[i].phase = to; w.machines[i].newVersion(); return "" })
 		})
 	}
 	become(pending, running, " is ready.")
 	become(unknown, failed, " has been unhealthy for too long.")
 	become(unknown, running, " recovers.")
 	k.machines((*machine).leaving, func(i int) {
-		k.addStep(name(i)+" is gone.", func(w *World) string { w.remove(i); return "" })
+		k.addFact(name(i)+" is gone.", func(w *World) string { w.remove(i); return "" })
 	})
 }
 
 // timeSteps adds the times that plans wait for.
 func (k *walk) timeSteps() {
 	if k.from.memory.surplus == ahead {
-		k.addStep("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
+		k.addFact("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
 	}
 	if k.from.memory.retry == ahead {
-		k.addStep("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
+		k.addFact("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
 	}
 	if k.from.memory.lowered == ahead {
-		k.addStep("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })
+		k.addFact("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })
 	}
 	if k.from.reduced {
-		k.addStep("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
+		k.addFact("Two minutes pass.", func(w *World) string { w.reduced = false; return "" })
 	}
 	k.machines(func(m *machine) bool { return m.preserved }, func(i int) {
-		k.addStep(name(i)+" is preserved no longer.", func(w *World) string { w.machines[i].preserved = false; w.machines[i].newVersion(); return "" })
+		k.addFact(name(i)+" is preserved no longer.", func(w *World) string { w.machines[i].preserved = false; w.machines[i].newVersion(); return "" })
 	})
 	k.machines(func(m *machine) bool { return m.named && !m.due && !m.leaving() }, func(i int) {
-		k.addStep("The autoscaler's server repeats the deletion of "+name(i)+".", func(w *World) string {
+		k.addFact("The autoscaler's server repeats the deletion of "+name(i)+".", func(w *World) string {
 			w.machines[i].due = true
 			w.plan.outdated = w.plan.pending
 			return ""

@@ -24,6 +24,8 @@ const (
 	KeepUnparsed
 	// KeepMemory remembers what a plan waits for.
 	KeepMemory
+	// RetireSurplus puts machines into the reserve only while more serve than workload needs.
+	RetireSurplus
 	// KeepBlocked remembers, in the status of a Reserve, where machines cannot be created.
 	KeepBlocked
 )

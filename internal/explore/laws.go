@@ -53,6 +53,32 @@ func (w *World) wronged(i int) string {
 	return fmt.Sprintf("I7: %s is busy and is deleted, though %d serve of %d.", name(i), serving, workload)
 }
 
+// turn records in which direction a decision moves, and returns the law that it breaks if it takes
+// back an earlier one, though no fact has changed since.
+func (w *World) turn(d *decision) string {
+	const unchanged = ", though no fact has changed."
+	if was := w.turns.excess; w.turns.excess.turnsBack(directionOf(w.record.excess, d.record.excess)) {
+		return fmt.Sprintf("I4: The applied excess was %s to %d, and is to be %d again%s", was, w.record.excess, d.record.excess, unchanged)
+	}
+	for i, c := range d.changes {
+		move := unturned
+		switch m := &w.machines[i]; {
+		case c.hold && !m.marked:
+			move = raised
+		case c.free && m.marked:
+			move = lowered
+		}
+		switch {
+		case !w.turns.mark[i].turnsBack(move):
+		case move == raised:
+			return "I4: " + name(i) + " was released, and is to be in reserve again" + unchanged
+		default:
+			return "I4: " + name(i) + " was put into reserve, and is to be released again" + unchanged
+		}
+	}
+	return ""
+}
+
 // Rest returns what is wrong with a world at rest.
 func (r *Reserve) Rest(w World) string {
 	p := r.plans.of(&w)

@@ -101,7 +101,7 @@ func (k *walk) creates(set uint8) {
 	case creating > 0 && w.machines[slots-1].there:
 		// The search does not consider more machines.
 	case creating > 0:
-		k.addStep("machine-controller-manager creates a machine.", func(w *World) string { return k.create(w, set) })
+		k.addFact("machine-controller-manager creates a machine.", func(w *World) string { return k.create(w, set) })
 	case missing > 0 && w.decided(set) && !k.superfluous(w):
 		k.addStep(fmt.Sprintf("machine-controller-manager decides to create %d machines.", missing), func(w *World) string { w.sets[set].creating = uint8(missing); return "" })
 	}
@@ -130,7 +130,7 @@ func (k *walk) create(w *World, set uint8) (broken string) {
 
 func (k *walk) deletes(set uint8) {
 	k.machines(func(m *machine) bool { return m.chosen && m.set == set }, func(i int) {
-		k.addStep("machine-controller-manager deletes "+name(i)+".", func(w *World) string { return k.remove(w, i) })
+		k.addFact("machine-controller-manager deletes "+name(i)+".", func(w *World) string { return k.remove(w, i) })
 	})
 	w := &k.from
 	if !w.decided(set) {
@@ -186,7 +186,7 @@ func (k *walk) condemns() {
 	k.machines(func(m *machine) bool {
 		return m.shown.named && m.shown.latest && !m.condemned && !m.leaving() && m.phase != failed
 	}, func(i int) {
-		k.addStep("machine-controller-manager gives the named "+name(i)+" priority 1.", func(w *World) string {
+		k.addFact("machine-controller-manager gives the named "+name(i)+" priority 1.", func(w *World) string {
 			m := &w.machines[i]
 			m.condemned, m.priority = true, 1
 			m.newVersion()

@@ -97,10 +97,16 @@ func (k *walk) addStep(what string, do func(w *World) (broken string)) {
 	k.steps = append(k.steps, Step[World]{What: what, To: w, Broken: broken})
 }
 
+// addFact adds a step that is a fact for the controller.
+func (k *walk) addFact(what string, do func(w *World) (broken string)) {
+	k.addStep(what, func(w *World) string { w.turns = turns{}; return do(w) })
+}
+
 // addFault adds a step that need not happen.
 func (k *walk) addFault(what string, do func(w *World)) {
 	w := k.from
 	w.faults--
+	w.turns = turns{}
 	do(&w)
 	w.forget()
 	k.steps = append(k.steps, Step[World]{What: what, To: w, Fault: true})

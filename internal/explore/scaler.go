@@ -10,7 +10,7 @@ import (
 // scalerSteps completes what an autoscaler has begun.
 func (k *walk) scalerSteps() {
 	if s := k.from.scaler; s.lowers {
-		k.addStep("The autoscaler lowers replicas.", func(w *World) string {
+		k.addFact("The autoscaler lowers replicas.", func(w *World) string {
 			w.scaler = scaler{}
 			w.replicas = s.to
 			w.lowest = min(w.lowest, uint8(w.workload()))

@@ -13,7 +13,7 @@ import (
 func (k *walk) controllerSteps() {
 	p := k.from.plan
 	if !p.pending {
-		k.addStep("The controller plans.", func(w *World) string { k.makePlan(w); return "" })
+		k.addStep("The controller plans.", k.makePlan)
 		if k.Unguarded == RepairNodes {
 			return
 		}
@@ -37,7 +37,7 @@ func (k *walk) controllerSteps() {
 }
 
 // makePlan decides, and records the writes to do.
-func (k *walk) makePlan(w *World) {
+func (k *walk) makePlan(w *World) (broken string) {
 	d := k.decision(w)
 	next := plan{pending: true, replicas: d.replicas, record: d.record, returned: d.returned, returns: d.returns, memory: d.memory}
 	for s := range w.sets {
@@ -52,8 +52,10 @@ func (k *walk) makePlan(w *World) {
 		changed = changed || d.returned[i] != w.machines[i].returned
 	}
 	if changed {
+		broken = w.turn(d)
 		w.plan = next
 	}
+	return broken
 }
 
 // decision returns the plan for a world.
@@ -63,7 +65,11 @@ func (k *walk) decision(w *World) *decision {
 		without.unparsed, without.excess = false, 0
 		return k.plans.of(&without)
 	}
-	return k.plans.of(w)
+	d := k.plans.of(w)
+	if k.Unguarded == RetireSurplus {
+		return d.retireMore(w)
+	}
+	return d
 }
 
 // writeMachine does the next write of a machine's change.

@@ -133,12 +133,17 @@ func (k *wishWalk) controllerSteps() {
 func (k *wishWalk) makePlan(w *WishWorld) (broken string) {
 	s := k.planOf(w)
 	broken, w.queued = s.broken, false
+	informed := w.isInformed()
+	if !informed {
+		w.turns = [2]direction{} // what it decides may have to be taken back
+	}
 	for n, next := range s.writes {
 		switch latest := w.isLatest(n); {
 		case !next.pending:
 		case latest || k.Unguarded == GuardVersion:
-			broken = cmp.Or(broken, w.turnsBack(n, next))
-			w.turn(n, next)
+			if informed {
+				broken = cmp.Or(broken, w.turn(n, next))
+			}
 			w.writes[n] = next
 			w.writes[n].outdated = !latest
 		default:
@@ -274,7 +279,7 @@ func (k *wishWalk) targetFaults(i int) {
 	}
 	if is.health == cannotBeMade {
 		k.addFault("The creation of a machine of "+name(i)+" is tried again.", func(w *WishWorld) string {
-			w.changeTarget(i, false, func(t *target) { t.health, t.retried = growing, true })
+			w.changeTarget(i, false, func(t *target) { t.health = growing })
 			return ""
 		})
 	}

@@ -42,15 +42,16 @@ func (k *knownWishes) misspread(d reserves.Decision) string {
 	return ""
 }
 
-// turnsBack returns the law that a write breaks if it takes back what the controller wrote before,
-// though it has learned no fact since: nothing that a user, a cloud or a machine did.
-func (w *WishWorld) turnsBack(n int, next wishWrite) string {
-	if n >= 2 || w.turns[n] == unturned {
+// turn records in which direction a write changes a request, and returns the law that it breaks if
+// it takes back what was decided before, though the controller has learned no fact since: nothing
+// that a user, a cloud or a machine did.
+func (w *WishWorld) turn(n int, next wishWrite) string {
+	if n >= 2 {
 		return ""
 	}
-	asked := w.targets[n].is.asked
-	if turn := directionOf(asked, next.asked); turn != unturned && turn != w.turns[n] {
-		return fmt.Sprintf("I4: The request of %s was %s to %d, and is to be %d again, though no fact has changed.", name(n), [...]string{raised: "raised", lowered: "lowered"}[w.turns[n]], asked, next.asked)
+	asked, was := w.targets[n].is.asked, w.turns[n]
+	if w.turns[n].turnsBack(directionOf(asked, next.asked)) {
+		return fmt.Sprintf("I4: The request of %s was %s to %d, and is to be %d again, though no fact has changed.", name(n), was, asked, next.asked)
 	}
 	return ""
 }

@@ -25,8 +25,8 @@ func (k *wishWalk) machineSteps(i int) {
 	excess, rest := uint8(e.Excess), standing(e)
 	report := func(what string, ready uint8, is health) {
 		k.addStep(makersOf+Actor(i), fmt.Sprintf(what, name(i)), func(w *WishWorld) string {
-			news := t.touched || ready > t.ready || is == cannotBeMade && !t.retried
-			w.changeTarget(i, news, func(t *target) { t.ready, t.health, t.retried = ready, is, false })
+			news := t.touched || ready > t.ready || is == cannotBeMade
+			w.changeTarget(i, news, func(t *target) { t.ready, t.health = ready, is })
 			return broken
 		})
 	}

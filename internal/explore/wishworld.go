@@ -3,7 +3,6 @@
 package explore
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,8 +52,6 @@ type target struct {
 	// ready and health are what the machine-taint controller reports.
 	ready  uint8
 	health health
-	// retried reports whether machines could not be created there and their creation is tried again.
-	retried bool
 }
 
 // known is an object, with what the controller knows of it.
@@ -117,36 +114,11 @@ type WishWorld struct {
 	// statuses of both Reserves.
 	writes [4]wishWrite
 	// turns are in which direction the controller has decided to change the annotation of each
-	// MachineDeployment since it last learned facts.
+	// MachineDeployment since it last learned facts, and since a write failed: what it remembers is
+	// in the statuses of Reserves.
 	turns [2]direction
 	// faults is how many more may happen.
 	faults uint8
-}
-
-// direction is how a number changes.
-type direction uint8
-
-const (
-	unturned direction = iota
-	raised
-	lowered
-)
-
-func directionOf(from, to uint8) direction {
-	switch {
-	case to > from:
-		return raised
-	case to < from:
-		return lowered
-	}
-	return unturned
-}
-
-// turn records the direction of a decided write.
-func (w *WishWorld) turn(n int, next wishWrite) {
-	if n < 2 {
-		w.turns[n] = cmp.Or(directionOf(w.targets[n].is.asked, next.asked), w.turns[n])
-	}
 }
 
 // objectName names the object of a write.
@@ -220,7 +192,7 @@ func (w *WishWorld) nextWrite() int {
 
 // fail ends a write without an effect. The controller looks again, unless the object is gone.
 func (w *WishWorld) fail(n int) {
-	w.writes[n] = wishWrite{}
+	w.writes[n], w.turns = wishWrite{}, [2]direction{}
 	w.queued = w.queued || !w.isGone(n)
 }
 
@@ -235,6 +207,22 @@ func (w *WishWorld) restart() {
 		w.wishes[i].forget()
 		w.targets[i].forget()
 	}
+}
+
+// isInformed reports whether the controller knows the latest version of everything, and what is
+// requested is what the statuses of Reserves remember.
+func (w *WishWorld) isInformed() bool {
+	for n := range w.writes {
+		if !w.isLatest(n) {
+			return false
+		}
+	}
+	for i := range w.targets {
+		if w.targets[i].is.asked != max(w.wishes[0].is.parts[i].machines, w.wishes[1].is.parts[i].machines) {
+			return false
+		}
+	}
+	return true
 }
 
 // String describes the world in one line.

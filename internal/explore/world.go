@@ -187,6 +187,7 @@ type World struct {
 	lowest uint8
 	memory memory
 	plan   plan
+	turns  turns
 	// scaler is what an autoscaler is about to do.
 	scaler scaler
 	// faults is how many more may happen.
@@ -198,6 +199,14 @@ type World struct {
 type scaler struct {
 	lowers bool
 	to     uint8
+}
+
+// turns are in which direction the controller has decided to change the applied excess and, by
+// machine, the mark, since the last fact: what a user, a pod, the cloud, time or
+// machine-controller-manager's machines did.
+type turns struct {
+	excess direction
+	mark   [slots]direction
 }
 
 // settled returns a world at rest: machines that serve, the first of them busy, and more in reserve.
