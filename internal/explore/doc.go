@@ -12,7 +12,10 @@
 // named machines are the code that ships; so are machine-controller-manager's order of deletion and
 // its arithmetic of rollouts. The writes, the guards, the stores and the cloud are modeled, each
 // write as a step of its own. [Wishes] models how the machines of Reserves reach MachineDeployments.
-// [Distribution] models package distribute.
+// [Raises] models who raises replicas for pods that wait. [Distribution] models package distribute.
+//
+// Steps without an [Actor] end in any order. An actor has its turn again and again: steps that repeat
+// forever count only if no actor could take another step all the time.
 //
 // A search shows nothing about states beyond its bound: more machines, more faults in one story, or
 // actors that the model lacks.

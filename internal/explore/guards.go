@@ -28,6 +28,10 @@ const (
 	RetireSurplus
 	// KeepBlocked remembers, in the status of a Reserve, where machines cannot be created.
 	KeepBlocked
+	// CountFromLoop counts what an autoscaler asks for from the replicas when its loop began.
+	CountFromLoop
+	// KeepLoop ends the loop of an autoscaler when the process restarts, which forgets those.
+	KeepLoop
 )
 
 // refusesResize is the guard of resizes. If nothing changes, its answer stays the same.
