@@ -110,6 +110,9 @@ var _ = Describe("A chart's rights", func() {
 				rules++
 				Expect(slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups)).NotTo(ContainElement("*"))
 				Expect(rule.Resources).NotTo(ContainElement(BeElementOf("nodes", "shoots")))
+				if role.Kind == "ClusterRole" && slices.Contains(rule.Resources, "secrets") && len(rule.ResourceNames) == 0 {
+					Expect(rule.Verbs).To(ConsistOf("create"), "no Secret is read but its own")
+				}
 				if slices.Contains(rule.Resources, "machines") {
 					Expect(rule.Verbs).To(ConsistOf("list"))
 				}

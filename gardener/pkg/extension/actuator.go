@@ -20,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/validation"
 	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 )
 
 // ConditionAccepted is a condition of the Extension: whether its providerConfig counts.
@@ -37,8 +38,8 @@ type actuator struct {
 
 var _ extension.Actuator = &actuator{}
 
-// Reconcile accepts the configuration. What follows from it happens when gardenlet writes the
-// Deployment and the Worker, which it does after this.
+// Reconcile accepts the configuration, and adds rights and monitoring. What follows from the
+// configuration happens when gardenlet writes the Deployment and the Worker, which it does after this.
 func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	cluster, err := extensionscontroller.GetCluster(ctx, a.client, ex.Namespace)
 	if err != nil {
@@ -57,7 +58,10 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv
 	condition := v1beta1helper.GetOrInitConditionWithClock(a.clock, ex.Status.Conditions, ConditionAccepted)
 	condition = v1beta1helper.UpdatedConditionWithClock(a.clock, condition, status, reason, message)
 	ex.Status.Conditions = v1beta1helper.MergeConditions(ex.Status.Conditions, condition)
-	return a.patchStatus(ctx, ex, before)
+	if err := a.patchStatus(ctx, ex, before); err != nil || ex.Status.State == nil {
+		return err
+	}
+	return additions.Ensure(ctx, a.client, ex.Namespace)
 }
 
 // read returns the configuration of a Shoot if it is valid.
@@ -96,13 +100,17 @@ func (a *actuator) Restore(ctx context.Context, log logr.Logger, ex *extensionsv
 	return a.Reconcile(ctx, log, ex)
 }
 
-// Migrate leaves everything in place: Gardener keeps the state, and moves the Machines with their
-// marks. The reserve is found again at the other seed.
-func (a *actuator) Migrate(context.Context, logr.Logger, *extensionsv1alpha1.Extension) error {
-	return nil
+// Migrate leaves the reserve and the manager as they are: Gardener keeps the state, and moves the
+// Machines with their marks. The reserve is found again at the other seed, and so are the rights in
+// the Shoot.
+func (a *actuator) Migrate(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	if err := additions.Keep(ctx, a.client, ex.Namespace); err != nil {
+		return err
+	}
+	return additions.Remove(ctx, a.client, ex.Namespace)
 }
 
-// ForceDelete leaves everything to Gardener, which deletes the Machines.
-func (a *actuator) ForceDelete(context.Context, logr.Logger, *extensionsv1alpha1.Extension) error {
-	return nil
+// ForceDelete leaves the Machines to Gardener, which deletes them.
+func (a *actuator) ForceDelete(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	return additions.Remove(ctx, a.client, ex.Namespace)
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
 	"github.com/evenkeel/evenkeel/internal/drain"
 )
@@ -30,8 +31,16 @@ const retry = 5 * time.Second
 // drains requests and follows the drain of a namespace.
 type drains func(namespace string) (*drain.Drain, error)
 
-// Delete removes the extension from a Shoot that goes on (law 2).
+// Delete removes the extension from a Shoot. What was added goes last: until then, Evenkeel may run.
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	if err := a.stop(ctx, log, ex); err != nil {
+		return err
+	}
+	return additions.Remove(ctx, a.client, ex.Namespace)
+}
+
+// stop has stock machine-controller-manager run in a Shoot that goes on (law 2).
+func (a *actuator) stop(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	state, err := accepted.Read(ex)
 	if err != nil {
 		return fmt.Errorf("%w; remove status.state of the Extension if stock machine-controller-manager runs", err)

@@ -5,7 +5,7 @@
 // Watches: Extensions, through Gardener's library, which calls the actuator when gardenlet asks.
 // Reads: the Cluster of the Shoot; while the extension is removed, the Deployment
 // machine-controller-manager, MachineDeployments, MachineSets and Machines.
-// Writes: status.state and a condition of the Extension; while the extension is removed, the
+// Writes: status.state and a condition of the Extension, and what package additions contains; while the extension is removed, the
 // annotation drain-reserve of MachineDeployments, and the Deployment.
 // Never: Machines, Nodes, replicas, the Shoot.
 //
@@ -19,4 +19,6 @@
 //  3. Each step is repeated until it is seen to be done, also after a restart.
 //  4. Where stock machine-controller-manager runs already, or the Shoot is being deleted, there is
 //     nothing to drain.
+//  5. What was added stays as long as Evenkeel may run, and is gone with the Extension. When a control
+//     plane migrates, the rights in the Shoot stay for the other seed.
 package extension

@@ -9,7 +9,9 @@ import (
 
 	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -47,7 +49,8 @@ gardenlet installs it: see docs/gardener-extension.md. To run it outside of a cl
 
 // uncached are kinds of which the process reads few objects: a cache would hold those of the whole seed.
 var uncached = []client.Object{
-	&appsv1.Deployment{}, &corev1.Secret{}, &coordinationv1.Lease{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
+	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &coordinationv1.Lease{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
+	&monitoringv1.PrometheusRule{}, &monitoringv1.ServiceMonitor{}, &resourcesv1alpha1.ManagedResource{},
 }
 
 // run works until ctx ends.

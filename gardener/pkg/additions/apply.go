@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package additions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllerutils"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Ensure brings the objects of a Shoot to what they should be. It writes none that is so.
+func Ensure(ctx context.Context, c client.Client, namespace string) error {
+	objects, err := in(namespace)
+	if err != nil {
+		return err
+	}
+	for _, wanted := range objects {
+		object := wanted.DeepCopyObject().(client.Object)
+		if _, err := controllerutils.GetAndCreateOrMergePatch(ctx, c, object, func() error {
+			copyContent(object, wanted)
+			return nil
+		}, controllerutils.SkipEmptyPatch{}); err != nil {
+			return fmt.Errorf("write %T %s: %w", wanted, wanted.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// copyContent leaves labels and annotations of others alone.
+func copyContent(object, wanted client.Object) {
+	labels := object.GetLabels()
+	for key, value := range wanted.GetLabels() {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	object.SetLabels(labels)
+	switch o := object.(type) {
+	case *corev1.Secret:
+		o.Data = wanted.(*corev1.Secret).Data
+	case *corev1.ConfigMap:
+		o.Data = wanted.(*corev1.ConfigMap).Data
+	case *resourcesv1alpha1.ManagedResource:
+		o.Spec = wanted.(*resourcesv1alpha1.ManagedResource).Spec
+	case *monitoringv1.ServiceMonitor:
+		o.Spec = wanted.(*monitoringv1.ServiceMonitor).Spec
+	case *monitoringv1.PrometheusRule:
+		o.Spec = wanted.(*monitoringv1.PrometheusRule).Spec
+	}
+}
+
+// Remove deletes the objects of a Shoot. gardener-resource-manager deletes the rights in the Shoot,
+// before it lets the ManagedResource go.
+func Remove(ctx context.Context, c client.Client, namespace string) error {
+	objects, err := in(namespace)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	// The ManagedResource goes before the Secret that it reads.
+	objects[0], objects[1] = objects[1], objects[0]
+	for _, object := range objects {
+		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
+			errs = append(errs, fmt.Errorf("delete %T %s: %w", object, object.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Keep has the rights in the Shoot stay when the ManagedResource goes: another seed looks after them.
+func Keep(ctx context.Context, c client.Client, namespace string) error {
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: named(namespace, Name, nil)}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(resource), resource); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	patch := client.MergeFrom(resource.DeepCopy())
+	resource.Spec.KeepObjects = ptr.To(true)
+	if err := c.Patch(ctx, resource, patch); err != nil {
+		return fmt.Errorf("keep objects of managed resource %s: %w", Name, err)
+	}
+	return nil
+}

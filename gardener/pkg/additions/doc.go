@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package additions contains what a Shoot with the extension has beside its machine-controller-manager:
+// the rights in the Shoot that gardenlet does not grant, and the metrics, alerts and dashboard for the
+// Prometheus and the Plutono of the Shoot. The objects are values; apply.go writes them.
+//
+// Laws:
+//
+//  1. Nothing has a name that gardenlet or another extension uses.
+//  2. Ensure writes only what differs, Remove leaves nothing in the seed.
+//  3. Rights in the Shoot are only those that gardenlet does not grant, and let nobody write but the
+//     status of pods.
+package additions

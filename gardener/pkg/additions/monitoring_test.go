@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package additions
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evenkeel/evenkeel/internal/metrics"
+)
+
+var update = flag.Bool("update", false, "write alerts.yaml and dashboard.json")
+
+const dashboards = "../../../dashboards/"
+
+// rows of the dashboard about what runs in a Shoot's control plane.
+var rows = []string{"Reserve", "Release", "Zones", "Lens", "Processes"}
+
+// plutonoDashboard is the dashboard for Plutono, in which a data source is a name.
+func plutonoDashboard() []byte {
+	GinkgoHelper()
+	text, err := os.ReadFile(dashboards + "evenkeel.json")
+	Expect(err).NotTo(HaveOccurred())
+	var d map[string]any
+	Expect(json.Unmarshal(text, &d)).To(Succeed())
+	d["description"] = "Reserve, release and zones of this Shoot."
+	d["panels"] = panelsOf(d["panels"].([]any))
+	templating := d["templating"].(map[string]any)
+	templating["list"] = slices.DeleteFunc(templating["list"].([]any), func(v any) bool { return v.(map[string]any)["type"] == "datasource" })
+	nameDataSources(d)
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	Expect(encoder.Encode(d)).To(Succeed())
+	return out.Bytes()
+}
+
+func panelsOf(panels []any) (kept []any) {
+	row := ""
+	for _, p := range panels {
+		if panel := p.(map[string]any); panel["type"] == "row" {
+			row = panel["title"].(string)
+		}
+		if slices.Contains(rows, row) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+func nameDataSources(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if source, ok := v["datasource"].(map[string]any); ok && source["type"] == "prometheus" {
+			v["datasource"] = "prometheus"
+		}
+		for _, inner := range v {
+			nameDataSources(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			nameDataSources(inner)
+		}
+	}
+}
+
+// shootAlerts are the alerts about the manager, with the labels by which Gardener's Alertmanagers send them to operators.
+func shootAlerts() []byte {
+	GinkgoHelper()
+	text, err := os.ReadFile(dashboards + "alerts.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	groups, err := metrics.ReadAlerts(text)
+	Expect(err).NotTo(HaveOccurred())
+	groups = slices.DeleteFunc(groups, func(g metrics.Group) bool { return g.Name != "evenkeel-manager" })
+	Expect(groups).To(HaveLen(1))
+	for _, rule := range groups[0].Rules {
+		rule.Labels["service"], rule.Labels["type"], rule.Labels["visibility"] = manager, "seed", "operator"
+	}
+	out, err := yaml.Marshal(map[string]any{"groups": groups})
+	Expect(err).NotTo(HaveOccurred())
+	return append([]byte("# Made from dashboards/alerts.yaml: go test ./pkg/additions -update.\n"), out...)
+}
+
+var _ = Describe("Monitoring of a Shoot", func() {
+	DescribeTable("has what the repository's files have", func(path string, made func() []byte) {
+		wanted := made()
+		if *update {
+			Expect(os.WriteFile(path, wanted, 0o644)).To(Succeed())
+		}
+		there, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(there)).To(Equal(string(wanted)), "run go test ./pkg/additions -update")
+	},
+		Entry(nil, "alerts.yaml", shootAlerts),
+		Entry(nil, "dashboard.json", plutonoDashboard),
+	)
+
+	It("shows the reserve with the data source of a Shoot's Plutono", func() {
+		Expect(dashboard).To(ContainSubstring("evenkeel_reserve_excess"))
+		Expect(dashboard).NotTo(ContainSubstring("${datasource}"))
+		Expect(dashboard).NotTo(ContainSubstring("federat"))
+		Expect(len(dashboard)).To(BeNumerically("<", 64<<10), "each Shoot has one")
+	})
+
+	It("keeps the series that alerts and dashboard read, and no other", func() {
+		pattern := shown()
+		Expect(pattern).To(And(ContainSubstring("|evenkeel_reserve_ready|"), Not(ContainSubstring("mcm_")), Not(ContainSubstring("federat"))))
+		known, err := os.ReadFile("../../../internal/metrics/metrics.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		for name := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(pattern, "^("), ")$"), "|") {
+			name, _ = strings.CutSuffix(name, "_bucket")
+			name, _ = strings.CutSuffix(name, "_sum")
+			name, _ = strings.CutSuffix(name, "_count")
+			Expect(string(known)).To(ContainSubstring(name))
+		}
+	})
+})
