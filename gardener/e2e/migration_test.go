@@ -29,22 +29,46 @@ func (s *shoot) migrate(ctx context.Context) error {
 	Eventually(s.kubelet.running).WithContext(ctx).Should(BeEmpty())
 	state := s.machineState(ctx)
 	s.dropMachineObjects(ctx)
+	s.setMachineState(ctx, state)
+	return s.restored(ctx)
+}
+
+func (s *shoot) setMachineState(ctx context.Context, state runtime.RawExtension) {
+	GinkgoHelper()
 	Expect(seed.Get(ctx, client.ObjectKeyFromObject(s.worker), s.worker)).To(Succeed())
 	patch := client.MergeFrom(s.worker.DeepCopy())
 	s.worker.Status.State = &state
 	Expect(seed.Status().Patch(ctx, s.worker, patch)).To(Succeed())
+}
+
+// restored is a restore of the Worker with the patience of a test.
+func (s *shoot) restored(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if err := seed.Get(ctx, client.ObjectKeyFromObject(s.worker), s.worker); err != nil {
+		return err
+	}
 	return s.actuator.Restore(ctx, GinkgoLogr, s.worker, s.cluster)
 }
 
-// machineState is what gardenlet writes into the ShootState, of which the garden here keeps nothing else.
-func (s *shoot) machineState(ctx context.Context) runtime.RawExtension {
+// shootState is what gardenlet keeps of the Shoot in the garden.
+func (s *shoot) shootState(ctx context.Context) *gardencorev1beta1.ShootState {
 	GinkgoHelper()
 	garden := fake.NewClientBuilder().WithScheme(kubernetes.GardenScheme).Build()
 	Expect(shootstate.Deploy(ctx, clock.RealClock{}, garden, seed, s.cluster.Shoot, s.namespace, true)).To(Succeed())
-	var all gardencorev1beta1.ShootState
-	Expect(garden.Get(ctx, client.ObjectKeyFromObject(s.cluster.Shoot), &all)).To(Succeed())
+	all := &gardencorev1beta1.ShootState{}
+	Expect(garden.Get(ctx, client.ObjectKeyFromObject(s.cluster.Shoot), all)).To(Succeed())
+	return all
+}
+
+// machineState is what gardenlet keeps of the machines.
+func (s *shoot) machineState(ctx context.Context) runtime.RawExtension {
+	GinkgoHelper()
+	return machineStateIn(s.shootState(ctx))
+}
+
+func machineStateIn(all *gardencorev1beta1.ShootState) runtime.RawExtension {
+	GinkgoHelper()
 	data := v1beta1helper.GardenerResourceDataList(all.Spec.Gardener)
 	machines := data.Get(v1beta1constants.DataTypeMachineState)
 	Expect(machines).NotTo(BeNil())

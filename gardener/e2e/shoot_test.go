@@ -34,6 +34,25 @@ type shoot struct {
 // newShoot makes the control plane of a Shoot with these pools, and no machine yet.
 func newShoot(ctx context.Context, name, image string, pools ...extensionsv1alpha1.WorkerPool) *shoot {
 	GinkgoHelper()
+	s := writeShoot(ctx, name, image, pools...)
+	applyManagedResource(ctx, s.namespace, "shoot-core-machine-controller-manager")
+	s.kubelet = startKubelet(ctx, s.namespace)
+	DeferCleanup(s.remove)
+	return s
+}
+
+// writeShoot makes what gardenlet writes for one, of which nothing runs.
+func writeShoot(ctx context.Context, name, image string, pools ...extensionsv1alpha1.WorkerPool) *shoot {
+	GinkgoHelper()
+	s := prepareShoot(ctx, name, image, pools...)
+	Expect(seed.Create(ctx, s.worker)).To(Succeed())
+	s.deploy(ctx, 1)
+	return s
+}
+
+// prepareShoot makes what is there before the first extension is asked for anything.
+func prepareShoot(ctx context.Context, name, image string, pools ...extensionsv1alpha1.WorkerPool) *shoot {
+	GinkgoHelper()
 	s := &shoot{namespace: "shoot--local--" + name, image: image}
 	Expect(seed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: s.namespace, Labels: map[string]string{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShoot},
@@ -44,12 +63,7 @@ func newShoot(ctx context.Context, name, image string, pools ...extensionsv1alph
 	s.cluster = newCluster(s.namespace, name)
 	s.saveCluster(ctx)
 	s.worker = newWorker(s.namespace, name, pools)
-	Expect(seed.Create(ctx, s.worker)).To(Succeed())
 	s.actuator = newActuator()
-	s.deploy(ctx, 1)
-	applyManagedResource(ctx, s.namespace, "shoot-core-machine-controller-manager")
-	s.kubelet = startKubelet(ctx, s.namespace)
-	DeferCleanup(s.remove)
 	return s
 }
 

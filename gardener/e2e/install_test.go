@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/chartrenderer"
+
+	"github.com/evenkeel/evenkeel/gardener/charts"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
+)
+
+const (
+	extensionNamespace = "extension-evenkeel"
+	extensionProgram   = "gardener-extension-evenkeel"
+	admissionNamespace = "extension-admission-evenkeel"
+	admissionProgram   = "gardener-extension-admission-evenkeel"
+	extensionLabel     = v1beta1constants.LabelExtensionPrefix + "evenkeel"
+	// imageVersion is stamped into the extension. Its image of machine-controller-manager has the same.
+	imageVersion = "v0.0.0-e2e"
+	ours         = evenkeel + ":" + imageVersion
+)
+
+func init() { images[ours] = images[evenkeel] }
+
+// installExtension starts the extension as gardenlet does with its chart.
+func installExtension(ctx context.Context) *localcluster.Process {
+	GinkgoHelper()
+	return installProgram(ctx, extensionProgram, extensionNamespace, charts.Extension)
+}
+
+// installProgram has the API server know the account of a chart, and starts the program with the chart's arguments. A process of this
+// machine is reached by another address, and listens on other ports.
+func installProgram(ctx context.Context, program, namespace string, folders ...string) *localcluster.Process {
+	GinkgoHelper()
+	Expect(client.IgnoreAlreadyExists(seed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
+	var arguments []string
+	for _, folder := range folders {
+		rendered := render(folder, program, namespace)
+		for document := range strings.SplitSeq(rendered.FileContent("access.yaml"), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
+			Expect(createOrReplace(ctx, seed, object)).To(Succeed())
+		}
+		if text := rendered.FileContent("deployment.yaml"); text != "" {
+			var d appsv1.Deployment
+			Expect(yaml.Unmarshal([]byte(text), &d)).To(Succeed())
+			arguments = d.Spec.Template.Spec.Containers[0].Args
+		}
+	}
+	compile(ctx, program)
+	port := must(seedCluster.Port(program))
+	process, err := seedCluster.Run(program, binary(program), slices.Concat(arguments, []string{
+		"--kubeconfig=" + must(seedCluster.AccountKubeconfig(ctx, namespace, program)),
+		"--webhook-config-mode=url", fmt.Sprintf("--webhook-config-url=127.0.0.1:%d", port), "--webhook-config-server-host=127.0.0.1",
+		fmt.Sprintf("--webhook-config-server-port=%d", port), "--webhook-config-cert-dir=" + GinkgoT().TempDir(),
+		"--metrics-bind-address=127.0.0.1:" + strconv.Itoa(must(seedCluster.Port(program+"-metrics"))),
+		"--health-bind-address=127.0.0.1:" + strconv.Itoa(must(seedCluster.Port(program+"-health"))),
+	})...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(process.Stop()).To(Succeed()) })
+	awaitReady(ctx, program)
+	return process
+}
+
+// render is what gardenlet and gardener-operator do with a chart. The seed is the garden, too.
+func render(folder, account, namespace string) *chartrenderer.RenderedChart {
+	GinkgoHelper()
+	values := map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{
+		"namespace": namespace, "serviceAccount": map[string]any{"name": account, "namespace": namespace},
+	}}}
+	renderer := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.34.0"})
+	return must(renderer.RenderEmbeddedFS(charts.Files, folder, "evenkeel", namespace, values))
+}
+
+// compile builds a program of this module.
+func compile(ctx context.Context, program string) {
+	GinkgoHelper()
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-X github.com/evenkeel/evenkeel/internal/version.stamp="+imageVersion, "-o", binary(program), "./cmd/"+program)
+	build.Dir = filepath.Join(must(localcluster.FindRoot()), "gardener")
+	output, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+}
+
+// awaitReady waits until the webhooks of a program are served.
+func awaitReady(ctx context.Context, program string) {
+	GinkgoHelper()
+	url := fmt.Sprintf("http://127.0.0.1:%d/readyz", must(seedCluster.Port(program+"-health")))
+	Eventually(func() (int, error) {
+		response, err := http.Get(url)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}).WithContext(ctx).Should(Equal(http.StatusOK))
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/rights"
+)
+
+// Rights that the specs do not use, and why they are granted.
+var extensionExcuses, admissionExcuses []rights.Excuse
+
+// rightsProblems compares what charts grant to an account with its requests in the audit log.
+func rightsProblems(account, namespace string, excuses []rights.Excuse, folders ...string) []string {
+	GinkgoHelper()
+	var texts []io.Reader
+	for _, folder := range folders {
+		texts = append(texts, strings.NewReader(render(folder, account, namespace).FileContent("access.yaml")+"\n---\n"))
+	}
+	granted := must(rights.Granted(io.MultiReader(texts...)))
+	Expect(granted).NotTo(BeEmpty())
+	log := must(os.Open(seedCluster.AuditLog()))
+	defer log.Close()
+	requests := must(rights.Read(log, namespace+"/"+account))
+	Expect(requests.Used).NotTo(BeEmpty())
+	return rights.Check(granted, requests, excuses)
+}
