@@ -18,5 +18,9 @@
 //   - gardener-resource-manager: it applies the ManagedResource once, and issues the tokens of accounts.
 //   - The provider: machines are those of our virtual provider, so what provider-local's delegate writes into a MachineClass is
 //     replaced by its providerSpec.
+//     When a control plane migrates, its records are copied to the other seed: they stand for a cloud that stays where it is.
+//   - The pods of the extension and of the admission component: they are processes with the arguments and the rights of their
+//     charts, and are reached by a URL. Each runs once.
+//   - gardenlet's order of writes, and gardener-apiserver: Shoots are objects of a CRD.
 //   - Gardener's fork of cluster-autoscaler, which cannot be imported: see the type fork.
 package e2e

@@ -4,20 +4,28 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 )
 
 // enable is what gardenlet does for a Shoot with the extension, before it writes the control plane.
@@ -133,6 +141,60 @@ func (s *shoot) reserve(ctx context.Context) (n int) {
 	return n
 }
 
+// additions are the objects with a content that the extension looks after, empty.
+func (s *shoot) additions() []client.Object {
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
+	return []client.Object{
+		&corev1.ConfigMap{ObjectMeta: named(additions.DashboardName)},
+		&corev1.Secret{ObjectMeta: named(additions.SecretName)},
+		&resourcesv1alpha1.ManagedResource{ObjectMeta: named(additions.Name)},
+		&monitoringv1.ServiceMonitor{ObjectMeta: named(additions.MonitoringName)},
+		&monitoringv1.PrometheusRule{ObjectMeta: named(additions.MonitoringName)},
+	}
+}
+
+// added is the content of what the extension has added.
+func (s *shoot) added(ctx context.Context) []string {
+	GinkgoHelper()
+	var all []string
+	for _, object := range s.additions() {
+		Expect(seed.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+		object.SetResourceVersion("")
+		object.SetManagedFields(nil)
+		object.SetGeneration(0)
+		all = append(all, string(must(json.Marshal(object))))
+	}
+	return all
+}
+
+// spoilAdded changes the content of everything that the extension has added.
+func (s *shoot) spoilAdded(ctx context.Context) {
+	GinkgoHelper()
+	changes := []string{
+		`{"data":{"evenkeel.json":"{}"}}`, `{"data":null}`, `{"spec":{"keepObjects":true}}`,
+		`{"spec":{"endpoints":[{"port":"other"}]}}`, `{"spec":{"groups":[]}}`,
+	}
+	for i, object := range s.additions() {
+		Expect(seed.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(changes[i])))).To(Succeed())
+	}
+}
+
+// scraped are the series that the Shoot's Prometheus keeps for the added ServiceMonitor.
+func (s *shoot) scraped(ctx context.Context) []string {
+	GinkgoHelper()
+	var monitor monitoringv1.ServiceMonitor
+	Expect(seed.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: additions.MonitoringName}, &monitor)).To(Succeed())
+	var service corev1.Service
+	Expect(seed.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "machine-controller-manager"}, &service)).To(Succeed())
+	for key, value := range monitor.Spec.Selector.MatchLabels {
+		Expect(service.Labels).To(HaveKeyWithValue(key, value))
+	}
+	endpoint := monitor.Spec.Endpoints[0]
+	Expect(service.Spec.Ports).To(ContainElement(HaveField("Name", endpoint.Port)))
+	kept := regexp.MustCompile(endpoint.MetricRelabelConfigs[0].Regex)
+	return slices.DeleteFunc(s.kubelet.running()[0].series(ctx), func(name string) bool { return !kept.MatchString(name) })
+}
+
 // newReservedShoot has two machines for workload, and two in reserve by the extension.
 func newReservedShoot(ctx context.Context, name string) *shoot {
 	GinkgoHelper()
@@ -143,6 +205,7 @@ func newReservedShoot(ctx context.Context, name string) *shoot {
 	s.gardenletReconciles(ctx)
 	s.settles(ctx, 4)
 	Expect(s.reserve(ctx)).To(Equal(2))
+	Expect(s.scraped(ctx)).To(ContainElements("evenkeel_reserve_machines", "evenkeel_reserve_ready", "evenkeel_lens_write_wait_timeouts_total"))
 	return s
 }
 

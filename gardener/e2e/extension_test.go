@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
@@ -47,6 +49,25 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(s.manager(ctx).Spec).To(Equal(was.Spec))
 		Expect(s.reserve(ctx)).To(Equal(2))
 
+		By("somebody changes what was added, and the next reconcile restores it")
+		added := s.added(ctx)
+		s.spoilAdded(ctx)
+		Expect(s.added(ctx)).NotTo(Equal(added))
+		s.enable(ctx, reserveOfTwo)
+		Expect(s.added(ctx)).To(Equal(added))
+
+		By("the operator updates the extension, and with it the image")
+		names := s.names(ctx)
+		overwriteImages()
+		Expect(process.Restart()).To(Succeed())
+		awaitReady(ctx, extensionProgram)
+		Expect(imageOf(s.manager(ctx))).To(Equal(ours), "until gardenlet writes")
+		s.gardenletReconciles(ctx)
+		Expect(imageOf(s.manager(ctx))).To(Equal(newer))
+		s.settles(ctx, 5)
+		Expect(s.names(ctx)).To(ConsistOf(names))
+		Expect(s.reserve(ctx)).To(Equal(2))
+
 		By("a wrong providerConfig comes past admission")
 		s.enable(ctx, config(`[{"name":"pol","excess":2}]`))
 		Expect(s.extension(ctx).Status.Conditions).To(ConsistOf(And(HaveField("Status", gardencorev1beta1.ConditionFalse), HaveField("Message", ContainSubstring("write one of pool")))))
@@ -69,7 +90,7 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(process.Start()).To(Succeed())
 		awaitReady(ctx, extensionProgram)
 		s.gardenletReconciles(ctx)
-		Expect(imageOf(s.manager(ctx))).To(Equal(ours))
+		Expect(imageOf(s.manager(ctx))).To(Equal(newer))
 		s.settles(ctx, 4)
 		Eventually(func() int { return s.reserve(ctx) }).WithContext(ctx).Should(Equal(1))
 
@@ -234,6 +255,22 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(server.requests.Load()).NotTo(BeZero())
 		Expect(imageOf(s.manager(ctx))).To(Equal(stock), "an answer that is none changes nothing either")
 		comeBack()
+	})
+
+	It("is reached again when all its certificates were replaced", func(ctx context.Context) {
+		extension := installExtension(ctx)
+		s := writeShoot(ctx, "rotated", stock, newPool("pool", 3, 9, "a"))
+		s.withWorkers(ctx)
+		s.enable(ctx, reserveOfTwo)
+		before := authority(ctx)
+		comeBack := down(ctx, extension)
+		Expect(seed.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(extensionNamespace))).To(Succeed())
+		comeBack()
+		Eventually(func() string {
+			s.gardenletWrites(ctx)
+			return imageOf(s.manager(ctx))
+		}).WithContext(ctx).Should(Equal(ours))
+		Expect(authority(ctx).CertificatePEM).NotTo(Equal(before.CertificatePEM))
 	})
 
 	It("was refused nothing, and has no right that it does not use", func() {

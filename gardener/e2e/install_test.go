@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,7 @@ import (
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/gardener/gardener/pkg/chartrenderer"
+	"github.com/gardener/gardener/pkg/utils/imagevector"
 
 	"github.com/evenkeel/evenkeel/gardener/charts"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
@@ -38,9 +40,21 @@ const (
 	// imageVersion is stamped into the extension. Its image of machine-controller-manager has the same.
 	imageVersion = "v0.0.0-e2e"
 	ours         = evenkeel + ":" + imageVersion
+	// newer is an image that an operator sets by the image vector of the extension.
+	newer = evenkeel + ":v0.0.1-e2e"
 )
 
-func init() { images[ours] = images[evenkeel] }
+func init() { images[ours], images[newer] = images[evenkeel], images[evenkeel] }
+
+// overwriteImages has what is started from now on read an image vector with the newer image, as the chart does with its value.
+func overwriteImages() {
+	GinkgoHelper()
+	repository, tag, _ := strings.Cut(newer, ":")
+	path := filepath.Join(GinkgoT().TempDir(), "images.yaml")
+	vector := fmt.Sprintf("images: [{name: machine-controller-manager, repository: %s, tag: %s}]", repository, tag)
+	Expect(os.WriteFile(path, []byte(vector), 0o600)).To(Succeed())
+	GinkgoT().Setenv(imagevector.OverrideEnv, path)
+}
 
 // installExtension starts the extension as gardenlet does with its chart.
 func installExtension(ctx context.Context) *localcluster.Process {

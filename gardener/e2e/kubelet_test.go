@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -54,6 +55,7 @@ type kubelet struct {
 // pod is a container that was started, with what became of it.
 type pod struct {
 	image   string
+	command []string
 	process *localcluster.Process
 	port    int
 	grace   time.Duration
@@ -106,11 +108,7 @@ func (k *kubelet) sync(ctx context.Context) {
 	}
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 	wanted := err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0
-	image := ""
-	if wanted {
-		image = d.Spec.Template.Spec.Containers[0].Image
-	}
-	old := slices.DeleteFunc(k.running(), func(p *pod) bool { return p.image == image })
+	old := slices.DeleteFunc(k.running(), func(p *pod) bool { return wanted && p.runs(d.Spec.Template.Spec.Containers[0]) })
 	if wanted && len(k.running()) == len(old) {
 		k.start(ctx, &d)
 	}
@@ -146,7 +144,7 @@ func (k *kubelet) start(ctx context.Context, d *appsv1.Deployment) {
 	port := must(seedCluster.Port(name))
 	process, err := seedCluster.Run(name, binary(program), k.inside(ctx, spec, port)...)
 	Expect(err).NotTo(HaveOccurred())
-	p := &pod{image: container.Image, process: process, port: port, grace: time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second}
+	p := &pod{image: container.Image, command: container.Command, process: process, port: port, grace: time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second}
 	k.mu.Lock()
 	k.pods = append(k.pods, p)
 	k.mu.Unlock()
@@ -185,6 +183,10 @@ func accessSecret(spec corev1.PodSpec) string {
 		}
 	}
 	return ""
+}
+
+func (p *pod) runs(c corev1.Container) bool {
+	return p.image == c.Image && slices.Equal(p.command, c.Command)
 }
 
 func (p *pod) alive(probe *corev1.Probe) func(context.Context) error {
@@ -264,3 +266,18 @@ func (k *kubelet) drive(ctx context.Context, wanted bool) {
 
 // shortName is the last part of a Shoot's namespace.
 func shortName(namespace string) string { return namespace[strings.LastIndex(namespace, "--")+2:] }
+
+// series are the names in what the container serves on the port of its metrics.
+func (p *pod) series(ctx context.Context) []string {
+	GinkgoHelper()
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", p.port), nil))
+	response := must(http.DefaultClient.Do(request))
+	defer response.Body.Close()
+	var names []string
+	for line := range strings.Lines(string(must(io.ReadAll(response.Body)))) {
+		if end := strings.IndexAny(line, "{ "); end > 0 && line[0] != '#' {
+			names = append(names, line[:end])
+		}
+	}
+	return slices.Compact(names)
+}

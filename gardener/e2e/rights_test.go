@@ -13,8 +13,29 @@ import (
 	"github.com/evenkeel/evenkeel/internal/rights"
 )
 
+const (
+	extensionAccount = extensionNamespace + "/" + extensionProgram
+	admissionAccount = admissionNamespace + "/" + admissionProgram
+
+	olderServers = "An API server that cannot send the initial list in a watch is asked for a list."
+	rotation     = "Certificates are replaced after weeks, and the old ones deleted."
+	repeated     = "An event that occurs again is patched."
+)
+
 // Rights that the specs do not use, and why they are granted.
-var extensionExcuses, admissionExcuses []rights.Excuse
+var (
+	extensionExcuses = []rights.Excuse{
+		{Account: extensionAccount, Resource: "extensions.extensions.gardener.cloud", Verb: "list", Reason: olderServers},
+		{Account: extensionAccount, Resource: "clusters.extensions.gardener.cloud", Verb: "list", Reason: olderServers},
+		{Account: extensionAccount, Resource: "namespaces", Verb: "list", Reason: olderServers},
+		{Account: extensionAccount, Resource: "secrets", Verb: "delete", Reason: rotation},
+		{Account: extensionAccount, Resource: "events", Verb: "patch", Reason: repeated, Sometimes: true},
+	}
+	admissionExcuses = []rights.Excuse{
+		{Account: admissionAccount, Resource: "secrets", Verb: "delete", Reason: rotation},
+		{Account: admissionAccount, Resource: "events", Verb: "patch", Reason: repeated, Sometimes: true},
+	}
+)
 
 // rightsProblems compares what charts grant to an account with its requests in the audit log.
 func rightsProblems(account, namespace string, excuses []rights.Excuse, folders ...string) []string {
