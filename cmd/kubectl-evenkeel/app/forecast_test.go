@@ -109,6 +109,18 @@ var _ = Describe("plan", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
+	It("plays a new CapacityBuffer, of whatever namespace, and says that what it refers to is missing", func() {
+		s := newScene(slices.Concat(everything, sim.Shapes, []sim.Resource{{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true}}))
+		s.pool("pool")
+		out, err := s.answer(`{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: web, namespace: shop}, spec: {provisioningStrategy: evenkeel.dev/reserved, podTemplateRef: {name: web}, replicas: 2}}`, "plan", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(
+			HavePrefix("CapacityBuffer shop/web: blocked (see the condition ReadyForProvisioning: PodTemplate web does not exist in namespace shop)\n"),
+			ContainSubstring("  To change that: create it, or correct spec.podTemplateRef.\n"),
+		))
+		Expect(s.written()).To(BeZero())
+	})
+
 	It("says once that Reserves are not installed, and goes on", func() {
 		s := newScene(slices.DeleteFunc(slices.Clone(everything), func(r sim.Resource) bool { return r.Name == "reserves" }))
 		s.pool("pool")

@@ -54,9 +54,10 @@ It prints what each controller would write at this moment, and the result: which
 how many machines are created, and how many replicas each target has. The plans are the controllers' own;
 machine-controller-manager, machines and pods are modeled.
 
-A change consists of one or more MachineDeployments, Balancers, FederatedHorizontalPodAutoscalers or Reserves. The command
-merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are replaced, and null removes.
-The apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what the API server would reject.
+A change consists of one or more MachineDeployments, Balancers, FederatedHorizontalPodAutoscalers, Reserves or
+CapacityBuffers. The command merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are
+replaced, and null removes. The apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what
+the API server would reject.
 
 Schedules stand still: the result is that of the amounts that are active now.
 
@@ -69,8 +70,8 @@ namespace of its MachineDeployments. The flags of this command take precedence.`
   echo '{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"pool-z1"},"spec":{"replicas":5}}' |
     kubectl evenkeel plan -f -
 
-  # What a Reserve would do, before it is applied
-  kubectl evenkeel plan -f reserve.yaml`,
+  # What a Reserve or a CapacityBuffer would do, before it is applied
+  kubectl evenkeel plan -f reserve.yaml -f buffer.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), c.Flags()) },
 	}
@@ -130,13 +131,13 @@ func (p *planOptions) changes() ([]dryrun.Change, error) {
 	if len(p.files) == 0 {
 		return nil, nil
 	}
-	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
+	namespaces, err := p.documentNamespaces()
 	if err != nil {
-		return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+		return nil, err
 	}
 	var all []dryrun.Change
 	for _, name := range p.files {
-		changes, err := p.readChanges(name, namespace)
+		changes, err := p.readChanges(name, namespaces)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -145,16 +146,31 @@ func (p *planOptions) changes() ([]dryrun.Change, error) {
 	return all, nil
 }
 
-func (p *planOptions) readChanges(name, namespace string) ([]dryrun.Change, error) {
+// documentNamespaces returns the namespaces of the kubeconfigs.
+func (p *planOptions) documentNamespaces() (n dryrun.Namespaces, err error) {
+	if n.Control, _, err = p.config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return n, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	if n.Target = n.Control; p.target == "" || p.target == noTarget {
+		return n, nil
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: p.target}, nil)
+	if n.Target, _, err = loader.Namespace(); err != nil {
+		return n, fmt.Errorf("read the namespace of the target kubeconfig: %w", err)
+	}
+	return n, nil
+}
+
+func (p *planOptions) readChanges(name string, namespaces dryrun.Namespaces) ([]dryrun.Change, error) {
 	if name == "-" {
-		return dryrun.ParseChanges(p.In, namespace)
+		return dryrun.ParseChanges(p.In, namespaces)
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, errors.Unwrap(err) // which names the file, as the caller does
 	}
 	defer file.Close()
-	return dryrun.ParseChanges(io.Reader(file), namespace)
+	return dryrun.ParseChanges(io.Reader(file), namespaces)
 }
 
 func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mode v1alpha1.BalanceMode) (dryrun.Forecast, error) {
@@ -174,12 +190,15 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 	door, missing := clients.Validator(ctx, changes)
 	objects.Missing = append(objects.Missing, missing...)
 	for _, change := range changes {
-		if namespace != "" && change.Namespace != namespace {
+		if namespace != "" && change.Namespace != namespace && !change.InTarget() {
 			return dryrun.Forecast{}, fmt.Errorf("%s is not in namespace %s: use --namespace %s, or -A", change, namespace, change.Namespace)
 		}
 		if objects, err = objects.Apply(change, door); err != nil {
 			return dryrun.Forecast{}, err
 		}
+	}
+	if objects, err = clients.ReadReferences(ctx, objects); err != nil {
+		return dryrun.Forecast{}, err
 	}
 	settings, err := p.settings(mode)
 	if err != nil {

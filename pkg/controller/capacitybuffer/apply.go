@@ -42,20 +42,18 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 }
 
 func (c *Controller) request(ctx context.Context, r Request) (err error) {
-	reserves := c.clients.Reserves.Reserves(c.options.Namespace)
+	reserves, after := c.clients.Reserves.Reserves(c.options.Namespace), r.After(c.options.Namespace)
 	var answer *autoscaling.Reserve
 	switch {
-	case r.Machines == 0:
+	case after == nil:
 		return remove(ctx, reserves, r.Reserve)
 	case r.Reserve == nil:
-		answer, err = reserves.Create(ctx, NewReserve(c.options.Namespace, r), metav1.CreateOptions{})
+		answer, err = reserves.Create(ctx, after, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the cache does not show it yet, and will
 		}
 	default:
-		changed := r.Reserve.DeepCopy()
-		r.fill(changed)
-		answer, err = reserves.Update(ctx, changed, metav1.UpdateOptions{})
+		answer, err = reserves.Update(ctx, after, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("write reserve %s: %w", r.name(), err))
@@ -84,8 +82,8 @@ func (c *Controller) report(ctx context.Context, p Plan) error {
 }
 
 func (c *Controller) reportOne(ctx context.Context, d Decision) error {
-	after := d.Buffer.DeepCopy()
-	if after.Status = NewStatus(d, c.options.Clock.Now()); equality.Semantic.DeepEqual(d.Buffer.Status, after.Status) {
+	after := d.After(c.options.Clock.Now())
+	if equality.Semantic.DeepEqual(d.Buffer.Status, after.Status) {
 		return nil
 	}
 	answer, err := c.clients.Buffers.CapacityBuffers(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})

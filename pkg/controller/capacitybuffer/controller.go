@@ -78,6 +78,8 @@ type Controller struct {
 	// shapes are what buffers refer to, and ResourceQuotas, by kind.
 	shapes Shapes
 	kinds  map[string]cache.Indexer
+	// lacks is the right to read a kind, empty unless it is missing.
+	lacks  func(kind string) string
 	source stores.Source
 	// What was answered to our writes, so that nothing is decided on what is older.
 	statuses *written.Cache[*v1beta1.CapacityBuffer]
@@ -89,7 +91,7 @@ func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, kinds: map[string]cache.Indexer{}, scales: scaleCache{wake: make(chan struct{}, 1)}}
+	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, lacks: informers.Shapes.lacks, kinds: map[string]cache.Indexer{}, scales: scaleCache{wake: make(chan struct{}, 1)}}
 	c.loop = loop.New("capacitybuffer", c.sync, loop.Options{Clock: o.Clock})
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()

@@ -62,15 +62,15 @@ func (c *Controller) observe() View {
 
 // buffer finds what a buffer refers to.
 func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
-	all := Buffer{Object: b, Lacks: c.shapes.lacks(resourceQuotas)}
+	all := Buffer{Object: b, Lacks: c.lacks(resourceQuotas)}
 	if ref := b.Spec.PodTemplateRef; ref != nil {
-		all.Lacks = cmp.Or(all.Lacks, c.shapes.lacks(podTemplates))
+		all.Lacks = cmp.Or(all.Lacks, c.lacks(podTemplates))
 		all.Template = stores.Find[corev1.PodTemplate](c.kinds[podTemplates], b.Namespace+"/"+ref.Name)
 	}
 	if ref := b.Spec.ScalableRef; ref != nil && !watched(ref) && c.options.Scales != nil {
 		all.Scale = c.scales.find(b)
 	} else if ref != nil && watched(ref) {
-		all.Lacks = cmp.Or(all.Lacks, c.shapes.lacks(ref.Kind))
+		all.Lacks = cmp.Or(all.Lacks, c.lacks(ref.Kind))
 		if w := stores.Find[workload](c.kinds[ref.Kind], b.Namespace+"/"+ref.Name); w != nil && w.Template != nil {
 			all.Workload = &w.Workload
 		}

@@ -41,6 +41,19 @@ func NewReserve(namespace string, r Request) *autoscaling.Reserve {
 	return reserve
 }
 
+// After returns the Reserve of a request as the controller leaves it; nil if it is deleted.
+func (r Request) After(namespace string) *autoscaling.Reserve {
+	switch {
+	case r.Machines == 0:
+		return nil
+	case r.Reserve == nil:
+		return NewReserve(namespace, r)
+	}
+	after := r.Reserve.DeepCopy()
+	r.fill(after)
+	return after
+}
+
 // fill has a Reserve ask for what is requested.
 func (r Request) fill(reserve *autoscaling.Reserve) {
 	reserve.Spec = specOf(r.Pool, r.Machines)

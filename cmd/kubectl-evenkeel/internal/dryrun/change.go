@@ -4,11 +4,13 @@ package dryrun
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +23,7 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -37,10 +40,14 @@ var (
 	kindBalancer   = balancerapi.SchemeGroupVersion.WithKind("Balancer")
 	kindFederated  = autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler")
 	kindReserve    = autoscaling.SchemeGroupVersion.WithKind("Reserve")
+	kindBuffer     = v1beta1.SchemeGroupVersion.WithKind("CapacityBuffer")
 )
 
+// Namespaces are those of documents without one, in the control cluster and in the target cluster.
+type Namespaces struct{ Control, Target string }
+
 // ParseChanges parses YAML or JSON documents. Documents without a namespace get the given one.
-func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
+func ParseChanges(r io.Reader, namespaces Namespaces) ([]Change, error) {
 	reader := utilyaml.NewYAMLReader(bufferOf(r))
 	var all []Change
 	for n := 1; ; n++ {
@@ -60,7 +67,7 @@ func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
 		if bytes.Equal(raw, []byte("null")) {
 			continue
 		}
-		c, err := parseChange(raw, namespace)
+		c, err := parseChange(raw, namespaces)
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
@@ -68,22 +75,23 @@ func ParseChanges(r io.Reader, namespace string) ([]Change, error) {
 	}
 }
 
-func parseChange(raw []byte, namespace string) (Change, error) {
+func parseChange(raw []byte, namespaces Namespaces) (Change, error) {
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &u.Object); err != nil {
 		return Change{}, fmt.Errorf("must be an object: %w", err)
 	}
 	c := Change{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve}, c.Kind) {
-		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, or a Reserve or a FederatedHorizontalPodAutoscaler of %s",
-			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindReserve.GroupVersion())
+	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve, kindBuffer}, c.Kind) {
+		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s",
+			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindReserve.GroupVersion(), kindBuffer.GroupVersion())
 	}
 	if c.Name == "" {
 		return Change{}, fmt.Errorf("%s has no metadata.name", c.Kind.Kind)
 	}
-	if c.Namespace == "" {
-		c.Namespace = namespace
+	if c.Namespace == "" && c.InTarget() {
+		c.Namespace = namespaces.Target
 	}
+	c.Namespace = cmp.Or(c.Namespace, namespaces.Control)
 	// The server would reject a request with these.
 	unstructured.RemoveNestedField(u.Object, "status")
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
@@ -97,6 +105,9 @@ func parseChange(raw []byte, namespace string) (Change, error) {
 	return c, nil
 }
 
+// InTarget reports whether the object belongs to the target cluster.
+func (c Change) InTarget() bool { return c.Kind == kindBuffer }
+
 // String names the object.
 func (c Change) String() string { return c.Kind.Kind + " " + c.Namespace + "/" + c.Name }
 
@@ -107,14 +118,18 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 	var err error
 	switch c.Kind {
 	case kindDeployment:
-		o.Deployments, err = change(o.Deployments, c, door)
+		o.Deployments, err = change(o.Deployments, c, door, o.At)
 	case kindBalancer:
-		o.Balancers, err = change(o.Balancers, c, door)
+		o.Balancers, err = change(o.Balancers, c, door, o.At)
 	case kindFederated:
-		o.Federated, err = change(o.Federated, c, door)
+		o.Federated, err = change(o.Federated, c, door, o.At)
 	case kindReserve:
 		if err = o.known("reserves"); err == nil {
-			o.Reserves, err = change(o.Reserves, c, door)
+			o.Reserves, err = change(o.Reserves, c, door, o.At)
+		}
+	case kindBuffer:
+		if err = errors.Join(o.known("capacitybuffers"), o.known("reserves")); err == nil {
+			o.Buffers, err = change(o.Buffers, c, door, o.At)
 		}
 	}
 	if err != nil {
@@ -126,6 +141,9 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 // known returns an error if a resource may have objects that could not be read. What a change to one
 // results in is then unknown.
 func (o Objects) known(resource string) error {
+	if resource == "capacitybuffers" && !o.Target {
+		return errors.New("there is no target cluster, to which CapacityBuffers belong")
+	}
 	if why := o.Unread[resource]; why != "" {
 		return fmt.Errorf("the %s of the cluster could not be read: %s", resource, why)
 	}
@@ -138,7 +156,7 @@ type object[T any] interface {
 	metav1.Object
 }
 
-func change[T any, P object[T]](objects []P, c Change, door Validator) ([]P, error) {
+func change[T any, P object[T]](objects []P, c Change, door Validator, now time.Time) ([]P, error) {
 	at := slices.IndexFunc(objects, func(o P) bool { return o.GetNamespace() == c.Namespace && o.GetName() == c.Name })
 	before, raw := []byte(nil), c.raw
 	if at >= 0 {
@@ -166,6 +184,7 @@ func change[T any, P object[T]](objects []P, c Change, door Validator) ([]P, err
 		return objects, nil
 	}
 	after.SetUID(types.UID("forecast-" + c.Name))
+	after.SetCreationTimestamp(metav1.NewTime(now)) // quotas are shared out by age
 	after.SetGeneration(1)
 	return append(objects, after), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -24,12 +25,13 @@ func door() Validator {
 	GinkgoHelper()
 	d := Validator{}
 	for file, kind := range map[string]schema.GroupVersionKind{
-		"machine.sapcloud.io_machinedeployments":                     api.SchemeGroupVersion.WithKind("MachineDeployment"),
-		"balancer.x-k8s.io_balancers":                                balancerapi.SchemeGroupVersion.WithKind("Balancer"),
-		"autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers": autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler"),
-		"autoscaling.evenkeel.dev_reserves":                          autoscaling.SchemeGroupVersion.WithKind("Reserve"),
+		"crds/machine.sapcloud.io_machinedeployments":                     api.SchemeGroupVersion.WithKind("MachineDeployment"),
+		"crds/balancer.x-k8s.io_balancers":                                balancerapi.SchemeGroupVersion.WithKind("Balancer"),
+		"crds/autoscaling.evenkeel.dev_federatedhorizontalpodautoscalers": autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler"),
+		"crds/autoscaling.evenkeel.dev_reserves":                          autoscaling.SchemeGroupVersion.WithKind("Reserve"),
+		"optional-crds/autoscaling.x-k8s.io_capacitybuffers":              v1beta1.SchemeGroupVersion.WithKind("CapacityBuffer"),
 	} {
-		text, err := os.ReadFile("../../../../kubernetes/crds/" + file + ".yaml")
+		text, err := os.ReadFile("../../../../kubernetes/" + file + ".yaml")
 		Expect(err).NotTo(HaveOccurred())
 		d[kind] = &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.UnmarshalStrict(text, d[kind])).To(Succeed())
@@ -39,7 +41,7 @@ func door() Validator {
 
 // after are objects with a change, or what is wrong with it.
 func after(o Objects, text string) (Objects, error) {
-	changes, err := ParseChanges(strings.NewReader(text), fixture.Namespace)
+	changes, err := ParseChanges(strings.NewReader(text), Namespaces{Control: fixture.Namespace, Target: "shop"})
 	if err != nil {
 		return o, err
 	}
@@ -83,7 +85,7 @@ var _ = Describe("A change", func() {
 ---
 # nothing
 ---
-`+patched("MachineDeployment", "b", "")), fixture.Namespace)
+`+patched("MachineDeployment", "b", "")), Namespaces{Control: fixture.Namespace, Target: "shop"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(changes).To(HaveLen(2))
 		Expect(changes[0].String()).To(Equal("MachineDeployment x/a"))
@@ -121,7 +123,7 @@ var _ = Describe("A change", func() {
 	It("is not held against a schema that could not be read, but against the grammar", func() {
 		o := stringAt()
 		pool(o, "p", 2, 1)
-		changes, err := ParseChanges(strings.NewReader(patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/bounds: x}}\nspec: {excessReplicas: -1}")), fixture.Namespace)
+		changes, err := ParseChanges(strings.NewReader(patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/bounds: x}}\nspec: {excessReplicas: -1}")), Namespaces{Control: fixture.Namespace, Target: "shop"})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = o.Apply(changes[0], Validator{})
 		Expect(err).To(MatchError(And(ContainSubstring("bounds"), Not(ContainSubstring("must be 0 or more")))))

@@ -20,12 +20,17 @@ type Clients struct {
 	// Target is nil if there is no target cluster. Same reports whether it is the control cluster.
 	Target dynamic.Interface
 	Same   bool
+	// target is its configuration.
+	target *rest.Config
 }
 
 // NewClients returns clients that send only reads. Target is nil if there is no target cluster, and
 // the same as control if that cluster also has the Nodes.
 func NewClients(control, target *rest.Config) (Clients, error) {
 	c := Clients{Same: target == control && target != nil}
+	if target != nil {
+		c.target = readOnly(target)
+	}
 	var err error
 	if c.Control, err = dynamic.NewForConfig(readOnly(control)); err != nil {
 		return Clients{}, fmt.Errorf("connect to the control cluster: %w", err)
@@ -37,7 +42,7 @@ func NewClients(control, target *rest.Config) (Clients, error) {
 	case c.Same:
 		c.Target = c.Control
 	case target != nil:
-		if c.Target, err = dynamic.NewForConfig(readOnly(target)); err != nil {
+		if c.Target, err = dynamic.NewForConfig(c.target); err != nil {
 			return Clients{}, fmt.Errorf("connect to the target cluster: %w", err)
 		}
 	}

@@ -11,13 +11,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -38,10 +41,13 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = `{"kind":"MachineDeploymentList","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"MachineDeployment","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"name":"p","namespace":"default","uid":"p","resourceVersion":"1"},
 			 "spec":{"replicas":2,"selector":{"matchLabels":{"name":"p"}},"template":{"metadata":{"labels":{"name":"p"}},"spec":{"class":{"name":"c"}}}}}]}`
-	case strings.HasSuffix(r.URL.Path, "/balancers"):
+	case strings.HasSuffix(r.URL.Path, "/resourcequotas"):
+		body = `{"kind":"ResourceQuotaList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[
+			{"kind":"ResourceQuota","apiVersion":"v1","metadata":{"name":"q","namespace":"shop"},"status":{"hard":{"cpu":"1"}}}]}`
+	case strings.HasSuffix(r.URL.Path, "/balancers"), strings.HasSuffix(r.URL.Path, "/capacitybuffers"):
 		w.WriteHeader(http.StatusNotFound)
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
-	case strings.HasSuffix(r.URL.Path, "/csidrivers"), strings.HasSuffix(r.URL.Path, "/reserves"):
+	case strings.HasSuffix(r.URL.Path, "/csidrivers"), strings.HasSuffix(r.URL.Path, "/reserves"), strings.HasSuffix(r.URL.Path, "/podtemplates"):
 		w.WriteHeader(http.StatusForbidden)
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
 	case strings.HasSuffix(r.URL.Path, "/secrets"):
@@ -80,6 +86,25 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(f.Notes).To(ContainElement("balancers: not installed in this cluster"))
 		Expect(server.requests).To(HaveEach(HavePrefix("GET ")))
 		Expect(len(server.requests)).To(BeNumerically(">", 12))
+	})
+
+	It("read what buffers refer to, if there are buffers of Evenkeel, and say what they may not read", func(ctx context.Context) {
+		o := Objects{Target: true, Buffers: []*v1beta1.CapacityBuffer{{Spec: v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "a"}}}}}
+		_, err := c.ReadReferences(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(server.requests).To(BeEmpty())
+		o.Buffers[0].Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyReserved)
+		o, err = c.ReadReferences(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(server.requests).To(ConsistOf("GET /api/v1/podtemplates", "GET /api/v1/resourcequotas"))
+		Expect(o.References.Objects["ResourceQuota"]).To(ConsistOf(HaveField("Status.Hard", HaveKey(corev1.ResourceName("cpu")))))
+		Expect(o.References.Unread).To(Equal(map[string]string{"PodTemplate": "the podtemplates of the target cluster could not be read: no rights to list them"}))
+		Expect(o.Missing).To(Equal([]string{"podtemplates: no rights to list them"}))
+		Expect(o.References.Scales).To(BeNil())
+		o.Buffers[0].Spec = v1beta1.CapacityBufferSpec{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), ScalableRef: &v1beta1.ScalableRef{APIGroup: "x", Kind: "Y", Name: "y"}}
+		o, err = c.ReadReferences(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(o.References.Scales).NotTo(BeNil())
 	})
 
 	It("say at once that clusters may not be read, and ask nobody where there is no federated autoscaler", func(ctx context.Context) {

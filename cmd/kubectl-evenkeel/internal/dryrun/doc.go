@@ -12,7 +12,7 @@
 //
 //   - machine-controller-manager deletes in its own order, by its own code. Machines that the order
 //     does not distinguish are a tie: the prediction says how many of them are deleted, not which.
-//   - Schedules of Reserves stand still.
+//   - Schedules of Reserves stand still, and what CapacityBuffers refer to stays as it was read.
 //   - Machines boot, and disappear when they are deleted. If some cannot be created now, no more can
 //     be created.
 //   - Pods of a deleted machine move to the serving machine of its MachineDeployment with the fewest

@@ -38,6 +38,7 @@ var definitionOf = map[schema.GroupVersionKind]string{
 	kindBalancer:   "balancers." + kindBalancer.Group,
 	kindFederated:  "federatedhorizontalpodautoscalers." + kindFederated.Group,
 	kindReserve:    "reserves." + kindReserve.Group,
+	kindBuffer:     "capacitybuffers." + kindBuffer.Group,
 }
 
 // Validator reads the definitions of the kinds that change. It returns one line for each that could
@@ -48,7 +49,14 @@ func (c Clients) Validator(ctx context.Context, changes []Change) (Validator, []
 		if door[change.Kind] != nil {
 			continue
 		}
-		u, err := c.Control.Resource(definitions).Get(ctx, definitionOf[change.Kind], metav1.GetOptions{})
+		client := c.Control
+		if change.InTarget() {
+			client = c.Target
+		}
+		if client == nil {
+			continue
+		}
+		u, err := client.Resource(definitions).Get(ctx, definitionOf[change.Kind], metav1.GetOptions{})
 		if err == nil {
 			door[change.Kind], err = convertTo[apiextensionsv1.CustomResourceDefinition](u)
 		}

@@ -19,6 +19,7 @@ type End struct {
 	// Rest reports whether the prediction reached that state. Otherwise, these are the objects when
 	// it was given up.
 	Rest      bool         `json:"rest"`
+	Buffers   []BufferEnd  `json:"capacityBuffers,omitempty"`
 	Reserves  []ReserveEnd `json:"reserves,omitempty"`
 	Pools     []PoolEnd    `json:"machineDeployments"`
 	Balancers []SharesEnd  `json:"balancers,omitempty"`

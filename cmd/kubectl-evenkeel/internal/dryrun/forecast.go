@@ -34,7 +34,8 @@ type Plan struct {
 	Name      string `json:"name"`
 	State     State  `json:"state"`
 	Why       string `json:"why,omitempty"`
-	// Changed reports whether it is an object of a change. Only Reserves have it.
+	// Changed reports whether it is an object of a change. Only CapacityBuffers and
+	// Reserves have it.
 	Changed bool `json:"changed,omitempty"`
 	// Facts describe what the plan is based on, one per line.
 	Facts []string `json:"facts,omitempty"`
@@ -66,7 +67,11 @@ func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Cl
 	if err != nil {
 		return Forecast{}, err
 	}
-	w.changed = differing(before.Reserves, o.Reserves)
+	w.changed = differing("Reserve", before.Reserves, o.Reserves)
+	maps.Copy(w.changed, differing("CapacityBuffer", before.Buffers, o.Buffers))
+	if err := w.prepareBuffers(ctx); err != nil {
+		return Forecast{}, err
+	}
 	if err := w.planAll(ctx); err != nil {
 		return Forecast{}, err
 	}
@@ -76,6 +81,7 @@ func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Cl
 		return Forecast{}, err
 	}
 	f.End = w.compareEnd(rest, before, first)
+	f.End.Buffers = w.bufferEnds(f.Plans)
 	f.Notes = slices.Concat(o.Missing, slices.Sorted(maps.Keys(w.notes)))
 	return f, nil
 }
@@ -104,7 +110,7 @@ func (w *world) settle(ctx context.Context) (rest bool, err error) {
 
 // explain describes all plans in words.
 func (w *world) explain() []Plan {
-	all := w.explainReserves()
+	all := append(w.explainBuffers(), w.explainReserves()...)
 	for _, key := range slices.Sorted(maps.Keys(w.deployments)) {
 		all = append(all, w.explainMachines(key))
 	}

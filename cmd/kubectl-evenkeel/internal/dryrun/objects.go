@@ -16,7 +16,9 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
 // Objects are everything that a prediction is based on. None of them is changed.
@@ -54,6 +56,9 @@ type Objects struct {
 	Drivers        []*storagev1.CSIDriver
 	Daemons        []*appsv1.DaemonSet
 	ReplicaSets    []*appsv1.ReplicaSet
+	Buffers        []*v1beta1.CapacityBuffer
+	// References are what these refer to.
+	References capacitybuffer.References
 
 	// Missing describes what could not be read, one per line.
 	Missing []string

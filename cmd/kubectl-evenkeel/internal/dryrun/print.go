@@ -73,6 +73,12 @@ func (p *printer) printEnd(e End) {
 		}
 		before = true
 	}
+	for _, b := range e.Buffers {
+		if !b.Same {
+			head()
+			p.printf("CapacityBuffer %s/%s: %s", b.Namespace, b.Name, b.Message)
+		}
+	}
 	for _, r := range e.Reserves {
 		if !r.Same {
 			head()

@@ -25,9 +25,12 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
+
+var buffersResource = v1beta1.SchemeGroupVersion.WithResource("capacitybuffers")
 
 // patience limits how long reading may take.
 const patience = 30 * time.Second
@@ -92,6 +95,7 @@ func (c Clients) readTarget(r *reading) {
 	listInto(r, c.Target, storage("csidrivers"), "", &r.o.Drivers)
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
+	listInto(r, c.Target, buffersResource, "", &r.o.Buffers)
 }
 
 // readWorkloads reads what Balancers scale.
@@ -161,7 +165,7 @@ func (r *reading) addFailure(name string, err error, missed bool) {
 	if !apierrors.IsNotFound(err) {
 		r.unread[name] = why
 	}
-	if missed {
+	if missed && !(name == buffersResource.Resource && apierrors.IsNotFound(err)) { // most clusters have none
 		r.lines = append(r.lines, name+": "+why)
 	}
 }

@@ -120,7 +120,7 @@ func (w *world) explainReserves() []Plan {
 
 func (w *world) explainReserve(d reserves.Decision) Plan {
 	r := d.Reserve
-	p := Plan{Kind: "Reserve", Namespace: r.Namespace, Name: r.Name, State: AtRest, Why: d.Message, Changed: w.changed[keyOf(r)], Steps: requestSteps(d)}
+	p := Plan{Kind: "Reserve", Namespace: r.Namespace, Name: r.Name, State: AtRest, Why: d.Message, Changed: w.changed["Reserve "+keyOf(r)], Steps: append(w.bufferSteps(keyOf(r)), requestSteps(d)...)}
 	p.Facts = explain.Requests(d, w.still.At)
 	known := reason.Reserve[autoscaling.ConditionReady].Find(d.Reason)
 	switch {
@@ -195,6 +195,11 @@ func (w *world) reserveEnds(was []*autoscaling.Reserve) []ReserveEnd {
 			all = append(all, reserveEnd(d, before[keyOf(d.Reserve)]))
 		}
 	}
+	for _, r := range before.sorted() {
+		if w.reserves[keyOf(r)] == nil {
+			all = append(all, ReserveEnd{Namespace: r.Namespace, Name: r.Name, Was: requested(r.Status), Is: map[string]int{}, Message: "deleted"})
+		}
+	}
 	return all
 }
 
@@ -212,15 +217,15 @@ func reserveEnd(d reserves.Decision, was *autoscaling.Reserve) ReserveEnd {
 	return e
 }
 
-// differing returns the keys of objects that are new or were changed.
+// differing returns the kind and the keys of objects that are new or were changed.
 func differing[T interface {
 	comparable
 	metav1.Object
-}](before, after []T) map[string]bool {
+}](kind string, before, after []T) map[string]bool {
 	was, all := newShelf(before), map[string]bool{}
 	for _, o := range after {
 		if key := keyOf(o); was[key] != o {
-			all[key] = true
+			all[kind+" "+key] = true
 		}
 	}
 	return all

@@ -48,6 +48,11 @@ func keep(o *Objects, name, spec string) {
 	GinkgoHelper()
 	r := &autoscaling.Reserve{}
 	Expect(yaml.Unmarshal([]byte(patched("Reserve", name, "spec: "+spec)), r)).To(Succeed())
+	keepOne(o, r)
+}
+
+func keepOne(o *Objects, r *autoscaling.Reserve) {
+	GinkgoHelper()
 	r.Namespace = fixture.Namespace
 	o.Reserves = append(o.Reserves, r)
 	for range 3 {

@@ -43,6 +43,8 @@ const (
 	Scale      Operation = "scale"
 	Bound      Operation = "bound"
 	Request    Operation = "request"
+	Create     Operation = "create"
+	Delete     Operation = "delete"
 )
 
 // String describes the step in words.
@@ -58,6 +60,8 @@ func (s Step) String() string {
 		Annotate:   "annotation " + s.On + " " + cmp.Or(s.From, "none") + " -> " + cmp.Or(s.To, "none"),
 		Name:       "name machine " + s.On + " for deletion",
 		Scale:      "scale target " + s.On + " " + s.From + " -> " + s.To,
+		Create:     "create it, with replicas " + s.To,
+		Delete:     "delete it",
 		Request:    "machines requested of " + s.On + ": " + s.From + " -> " + s.To,
 		Bound:      "bounds in cluster " + s.On + " " + s.From + " -> " + s.To,
 	}[s.Do]

@@ -111,7 +111,7 @@ func told(o Objects, change string) (Forecast, string) {
 	GinkgoHelper()
 	before := o
 	if change != "" {
-		changes, err := ParseChanges(strings.NewReader(change), fixture.Namespace)
+		changes, err := ParseChanges(strings.NewReader(change), Namespaces{Control: fixture.Namespace, Target: "shop"})
 		Expect(err).NotTo(HaveOccurred())
 		for _, c := range changes {
 			o, err = o.Apply(c, nil)

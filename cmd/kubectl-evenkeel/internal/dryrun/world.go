@@ -20,9 +20,11 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
@@ -57,12 +59,17 @@ type world struct {
 	pods, own shelf[*corev1.Pod]
 	balancers shelf[*balancerapi.Balancer]
 	reserves  shelf[*autoscaling.Reserve]
+	buffers   shelf[*v1beta1.CapacityBuffer]
 	workloads map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]
 
 	taint   *machinetaint.Preview
 	zones   map[string]*balance.Preview
 	shares  *balancer.Preview
 	release *release.Preview
+	// chunks decides about CapacityBuffers, for the MachineDeployments of the namespace chunksIn; nil
+	// if there is nothing to decide.
+	chunks   *capacitybuffer.Preview
+	chunksIn string
 
 	// unmade contains the error of creating machines, by MachineDeployment; born contains the
 	// machines created here.
@@ -70,7 +77,7 @@ type world struct {
 	born   map[string]bool
 	ties   ties
 	notes  map[string]bool
-	// changed are the keys of the Reserves that differ from those that were read.
+	// changed are the kinds and keys of the Reserves and CapacityBuffers that differ from those that were read.
 	changed map[string]bool
 	// plans are the last decisions.
 	plans plans
@@ -83,6 +90,7 @@ type plans struct {
 	reserve  map[string]reservePlan
 	zones    map[string]zonesPlan
 	balancer map[string]balancerPlan
+	buffers  capacitybuffer.Plan
 	release  release.Plan
 }
 
@@ -105,7 +113,7 @@ type balancerPlan struct {
 func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	w := &world{
 		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: newShelf(o.Deployments), sets: newShelf(o.Sets), machines: newShelf(o.Machines), nodes: newShelf(o.Nodes),
-		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), reserves: newShelf(o.Reserves), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
+		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), reserves: newShelf(o.Reserves), buffers: newShelf(o.Buffers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
 		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
 	}
 	if w.own = w.pods; !sameList(o.Own, o.Pods) {
@@ -185,7 +193,7 @@ func (w *world) putDeployment(d *machine.MachineDeployment) {
 // changes something.
 func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, err error) {
 	for _, act := range []func(context.Context) (bool, time.Duration, error){
-		w.request, w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
+		w.place, w.request, w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
 	} {
 		did, wait, err := act(ctx)
 		if err != nil {
@@ -199,7 +207,7 @@ func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, e
 // planAll makes the plans of all controllers and carries out nothing.
 func (w *world) planAll(ctx context.Context) error {
 	w.lookAtRequests()
-	return errors.Join(w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
+	return errors.Join(w.lookAtBuffers(), w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
 }
 
 func (w *world) lookAtZones() error {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+// isForBuffers reports whether CapacityBuffers need a Reserve.
+func isForBuffers(r *autoscaling.Reserve) bool { return r.Labels[capacitybuffer.OwnLabel] != "" }
+
+// ReadReferences reads what the CapacityBuffers of Evenkeel refer to, and nothing if there are none.
+func (c Clients) ReadReferences(ctx context.Context, o Objects) (Objects, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	buffers := slices.DeleteFunc(slices.Clone(o.Buffers), func(b *v1beta1.CapacityBuffer) bool { return !b.Reserved() })
+	if len(buffers) == 0 || c.Target == nil {
+		return o, nil
+	}
+	r, found := &reading{ctx: ctx}, map[string]*[]*unstructured.Unstructured{}
+	r.needed(true)
+	for _, b := range buffers {
+		for _, kind := range capacitybuffer.ReferenceKinds(b) {
+			if found[kind] == nil {
+				found[kind] = &[]*unstructured.Unstructured{}
+				listInto(r, c.Target, capacitybuffer.ReferenceResource(kind), "", found[kind])
+			}
+		}
+	}
+	r.wait()
+	slices.Sort(r.lines)
+	o.Missing = slices.Concat(o.Missing, r.lines)
+	var err error
+	if o.References, err = referencesOf(found, r.unread); err != nil {
+		return Objects{}, err
+	}
+	if slices.ContainsFunc(buffers, capacitybuffer.ReadsScale) {
+		o.References.Scales, err = c.scales()
+	}
+	return o, err
+}
+
+// referencesOf returns objects by kind. Quotas that cannot be read limit nothing, which a note says.
+func referencesOf(found map[string]*[]*unstructured.Unstructured, unread map[string]string) (capacitybuffer.References, error) {
+	all := capacitybuffer.References{Objects: map[string][]any{}, Unread: map[string]string{}}
+	for kind, list := range found {
+		resource := capacitybuffer.ReferenceResource(kind)
+		if why := unread[resource.Resource]; why != "" && kind != capacitybuffer.KindQuota {
+			all.Unread[kind] = fmt.Sprintf("the %s of the target cluster could not be read: %s", resource.Resource, why)
+		}
+		for _, u := range *list {
+			object, err := scheme.Scheme.New(resource.GroupVersion().WithKind(kind))
+			if err == nil {
+				err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object)
+			}
+			if err != nil {
+				return all, fmt.Errorf("read %s %s/%s: %w", kind, u.GetNamespace(), u.GetName(), err)
+			}
+			all.Objects[kind] = append(all.Objects[kind], object)
+		}
+	}
+	return all, nil
+}
+
+// scales returns a reader of the scale subresources of the target cluster.
+func (c Clients) scales() (*capacitybuffer.ScaleReader, error) {
+	core, err := connect.Core(c.target)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the target cluster: %w", err)
+	}
+	return capacitybuffer.NewScaleReader(c.target, core)
+}
