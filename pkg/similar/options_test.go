@@ -31,6 +31,20 @@ var _ = DescribeTable("options", func(change func(*Options), refused string) {
 	Entry("both", func(o *Options) { o.IgnoredLabels, o.BalancingLabels = []string{"a"}, []string{"b"} }, "exclude each other"),
 )
 
+var _ = DescribeTable("one label that balances", func(a, b machine, said string) {
+	d, similar := Compare(a.template("a"), b.template("b"), balancing("kind"))
+	Expect(similar).To(Equal(said == ""))
+	if !similar {
+		Expect(d.String()).To(Equal(said))
+	}
+},
+	Entry("and nothing else", node(label("kind=a")), node(label("kind=a"), size("cpu=2")), ""),
+	Entry("with other values", node(label("kind=a")), node(label("kind=b")), "label kind: a and b"),
+	Entry("on neither", node(), node(), "label kind: none and none"),
+	Entry("empty on one, and not on the other", node(label("kind=")), node(), "label kind: none and none"),
+	Entry("not on one, and empty on the other", node(), node(label("kind=")), "label kind: none and none"),
+)
+
 var _ = DescribeTable("the difference that is told", func(a, b machine, said string) {
 	d, similar := Compare(a.template("a"), b.template("b"), Defaults())
 	Expect(similar).To(BeFalse())

@@ -36,6 +36,9 @@ var _ = DescribeTable("free", func(want string, pods ...*corev1.Pod) {
 	Entry("a DaemonSet is an owner, not the controller", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", func(p *corev1.Pod) {
 		p.OwnerReferences[0].Controller = ptr.To(false)
 	})),
+	Entry("a DaemonSet is an owner, and does not say whether it is the controller", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", func(p *corev1.Pod) {
+		p.OwnerReferences[0].Controller = nil
+	})),
 	Entry("failed", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", in(corev1.PodFailed))),
 	Entry("succeeded", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", in(corev1.PodSucceeded))),
 	Entry("on its way out", "cpu=3900m memory=8Gi pods=109", owned("DaemonSet", func(p *corev1.Pod) {
