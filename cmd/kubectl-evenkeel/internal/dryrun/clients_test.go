@@ -28,6 +28,8 @@ import (
 type asked struct {
 	mu       sync.Mutex
 	requests []string
+	// secret is a resource that may not be read, beside those that never may.
+	secret string
 }
 
 func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +39,9 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	body := `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`
 	switch {
+	case a.secret != "" && strings.HasSuffix(r.URL.Path, "/"+a.secret):
+		w.WriteHeader(http.StatusForbidden)
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
 	case strings.HasSuffix(r.URL.Path, "/machinedeployments"):
 		body = `{"kind":"MachineDeploymentList","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"MachineDeployment","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"name":"p","namespace":"default","uid":"p","resourceVersion":"1"},
@@ -105,6 +110,15 @@ var _ = Describe("The clients of a forecast", func() {
 		o, err = c.ReadReferences(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(o.References.Scales).NotTo(BeNil())
+	})
+
+	It("leave out quotas that may not be read, and say so", func(ctx context.Context) {
+		server.secret = "resourcequotas"
+		b := &v1beta1.CapacityBuffer{Spec: v1beta1.CapacityBufferSpec{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), PodTemplateRef: &v1beta1.LocalObjectRef{Name: "a"}}}
+		o, err := c.ReadReferences(ctx, Objects{Target: true, Buffers: []*v1beta1.CapacityBuffer{b}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(o.References.Unread).NotTo(HaveKey("ResourceQuota"), "chunks are counted without them")
+		Expect(o.Missing).To(ContainElement("resourcequotas: no rights to list them"))
 	})
 
 	It("say at once that clusters may not be read, and ask nobody where there is no federated autoscaler", func(ctx context.Context) {
