@@ -55,7 +55,7 @@ how many machines are created, and how many replicas each target has. The plans 
 machine-controller-manager, machines and pods are modeled.
 
 A change consists of one or more MachineDeployments, Balancers, FederatedHorizontalPodAutoscalers, Reserves or
-CapacityBuffers. The command merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are
+CapacityBuffers, with the workloads that these name. The command merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are
 replaced, and null removes. The apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what
 the API server would reject.
 

@@ -65,6 +65,16 @@ func ReferenceKinds(b *v1beta1.CapacityBuffer) []string {
 	return all
 }
 
+// NamedKinds returns the kinds that a buffer may name.
+func NamedKinds() (all []schema.GroupVersionKind) {
+	for kind := range resources {
+		if kind != resourceQuotas {
+			all = append(all, ReferenceResource(kind).GroupVersion().WithKind(kind))
+		}
+	}
+	return all
+}
+
 // ReferenceResource returns the resource of one of these kinds.
 func ReferenceResource(kind string) schema.GroupVersionResource {
 	return resources[kind].WithVersion("v1")

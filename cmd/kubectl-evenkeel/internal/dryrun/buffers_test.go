@@ -51,6 +51,39 @@ func keepBuffer(o *Objects, name string, chunks, machines int) {
 }
 
 var _ = Describe("A forecast of CapacityBuffers", func() {
+	It("takes what buffers refer to from the change as well, new or merged", func() {
+		shop := "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n"
+		more := shop + "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 20}\n---\n"
+		f, _ := told(*buffered(nil), more+asking("web", web+", percentage: 20"))
+		Expect(f.End.Buffers[0].Chunks).To(Equal(4), "a fifth of 20 in place of 10")
+
+		build := "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: build}\ntemplate: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}\n---\n"
+		o := buffered(nil)
+		f, _ = told(*o, build+asking("build", "podTemplateRef: {name: build}, replicas: 3"))
+		Expect(f.End.Buffers[0]).To(And(HaveField("Chunks", 3), HaveField("Ready", 3)))
+		Expect(o.References.Objects).To(HaveLen(1), "what was read stays as it is")
+	})
+
+	DescribeTable("refuses changes of what they refer to", func(change, why string) {
+		changes, err := ParseChanges(strings.NewReader(change), Namespaces{Control: fixture.Namespace, Target: "shop"})
+		Expect(err).NotTo(HaveOccurred())
+		o := *buffered(nil)
+		o.References.Unread["Job"] = "the jobs of the target cluster could not be read: no rights"
+		for _, c := range changes {
+			o, err = o.Apply(c, nil)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		_, err = New(GinkgoT().Context(), o, o, settings(), clients())
+		Expect(err).To(MatchError(why))
+	},
+		Entry("if none does", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 20}\n",
+			"change Deployment shop/web: no CapacityBuffer of Evenkeel refers to a Deployment, and nothing else here depends on it"),
+		Entry("if they are misspelled", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replica: 20}\n---\n"+asking("web", web+", replicas: 1"),
+			`change Deployment shop/web: unknown field "spec.replica"`),
+		Entry("if the others could not be read", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2}\n---\n"+asking("j", "scalableRef: {apiGroup: batch, kind: Job, name: j}, replicas: 1"),
+			"change Job shop/j: the jobs of the target cluster could not be read: no rights"),
+	)
+
 	It("shows the chunks of a new one, the machines that hold them, and what its conditions become", func() {
 		_, text := told(*buffered(nil), asking("web", web+", percentage: 60"))
 		Expect(text).To(Equal(`CapacityBuffer shop/web: moving (room for 0 of 6 chunks is ready in z1, z2)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ import (
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
 // Change is one document: the fields of an object to change, or a whole new object.
@@ -41,6 +43,7 @@ var (
 	kindFederated  = autoscaling.SchemeGroupVersion.WithKind("FederatedHorizontalPodAutoscaler")
 	kindReserve    = autoscaling.SchemeGroupVersion.WithKind("Reserve")
 	kindBuffer     = v1beta1.SchemeGroupVersion.WithKind("CapacityBuffer")
+	kindNamespace  = corev1.SchemeGroupVersion.WithKind("Namespace")
 )
 
 // Namespaces are those of documents without one, in the control cluster and in the target cluster.
@@ -71,7 +74,9 @@ func ParseChanges(r io.Reader, namespaces Namespaces) ([]Change, error) {
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
-		all = append(all, c)
+		if c.Kind != kindNamespace { // no plan reads it
+			all = append(all, c)
+		}
 	}
 }
 
@@ -81,8 +86,8 @@ func parseChange(raw []byte, namespaces Namespaces) (Change, error) {
 		return Change{}, fmt.Errorf("must be an object: %w", err)
 	}
 	c := Change{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve, kindBuffer}, c.Kind) {
-		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s",
+	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve, kindBuffer, kindNamespace}, c.Kind) && !c.isReference() {
+		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s, with what it names",
 			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindReserve.GroupVersion(), kindBuffer.GroupVersion())
 	}
 	if c.Name == "" {
@@ -106,7 +111,12 @@ func parseChange(raw []byte, namespaces Namespaces) (Change, error) {
 }
 
 // InTarget reports whether the object belongs to the target cluster.
-func (c Change) InTarget() bool { return c.Kind == kindBuffer }
+func (c Change) InTarget() bool { return c.Kind == kindBuffer || c.isReference() }
+
+// isReference reports whether it is of a kind that CapacityBuffers may name.
+func (c Change) isReference() bool {
+	return slices.Contains(capacitybuffer.NamedKinds(), c.Kind)
+}
 
 // String names the object.
 func (c Change) String() string { return c.Kind.Kind + " " + c.Namespace + "/" + c.Name }
@@ -131,6 +141,8 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 		if err = errors.Join(o.known("capacitybuffers"), o.known("reserves")); err == nil {
 			o.Buffers, err = change(o.Buffers, c, door, o.At)
 		}
+	default:
+		o.Referenced = append(slices.Clone(o.Referenced), c)
 	}
 	if err != nil {
 		return Objects{}, fmt.Errorf("change %s: %w", c, err)
@@ -150,6 +162,21 @@ func (o Objects) known(resource string) error {
 	return nil
 }
 
+func (c Change) names(o metav1.Object) bool {
+	return o.GetNamespace() == c.Namespace && o.GetName() == c.Name
+}
+
+// merge returns an object before the change, and after it.
+func (c Change) merge(o any) (before, after []byte, err error) {
+	if before, err = json.Marshal(o); err != nil {
+		return nil, nil, fmt.Errorf("encode what is there: %w", err)
+	}
+	if after, err = jsonpatch.MergePatch(before, c.raw); err != nil {
+		return nil, nil, fmt.Errorf("merge: %w", err)
+	}
+	return before, after, nil
+}
+
 // object is a pointer to a kind.
 type object[T any] interface {
 	*T
@@ -157,15 +184,12 @@ type object[T any] interface {
 }
 
 func change[T any, P object[T]](objects []P, c Change, door Validator, now time.Time) ([]P, error) {
-	at := slices.IndexFunc(objects, func(o P) bool { return o.GetNamespace() == c.Namespace && o.GetName() == c.Name })
+	at := slices.IndexFunc(objects, func(o P) bool { return c.names(o) })
 	before, raw := []byte(nil), c.raw
 	if at >= 0 {
 		var err error
-		if before, err = json.Marshal(objects[at]); err != nil {
-			return nil, fmt.Errorf("encode what is there: %w", err)
-		}
-		if raw, err = jsonpatch.MergePatch(before, c.raw); err != nil {
-			return nil, fmt.Errorf("merge: %w", err)
+		if before, raw, err = c.merge(objects[at]); err != nil {
+			return nil, err
 		}
 	}
 	raw, err := door.Validate(c.Kind, raw, before)

@@ -46,7 +46,7 @@ var definitionOf = map[schema.GroupVersionKind]string{
 func (c Clients) Validator(ctx context.Context, changes []Change) (Validator, []string) {
 	door, missing := Validator{}, []string{}
 	for _, change := range changes {
-		if door[change.Kind] != nil {
+		if door[change.Kind] != nil || change.isReference() {
 			continue
 		}
 		client := c.Control

@@ -57,8 +57,9 @@ type Objects struct {
 	Daemons        []*appsv1.DaemonSet
 	ReplicaSets    []*appsv1.ReplicaSet
 	Buffers        []*v1beta1.CapacityBuffer
-	// References are what these refer to.
+	// References are what these refer to, and Referenced changes of it.
 	References capacitybuffer.References
+	Referenced []Change
 
 	// Missing describes what could not be read, one per line.
 	Missing []string

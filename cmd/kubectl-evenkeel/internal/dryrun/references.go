@@ -4,12 +4,16 @@ package dryrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -24,7 +28,7 @@ func isForBuffers(r *autoscaling.Reserve) bool { return r.Labels[capacitybuffer.
 func (c Clients) ReadReferences(ctx context.Context, o Objects) (Objects, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	buffers := slices.DeleteFunc(slices.Clone(o.Buffers), func(b *v1beta1.CapacityBuffer) bool { return !b.Reserved() })
+	buffers := o.ourBuffers()
 	if len(buffers) == 0 || c.Target == nil {
 		return o, nil
 	}
@@ -49,6 +53,60 @@ func (c Clients) ReadReferences(ctx context.Context, o Objects) (Objects, error)
 		o.References.Scales, err = c.scales()
 	}
 	return o, err
+}
+
+func (o Objects) ourBuffers() []*v1beta1.CapacityBuffer {
+	return slices.DeleteFunc(slices.Clone(o.Buffers), func(b *v1beta1.CapacityBuffer) bool { return !b.Reserved() })
+}
+
+// refer applies the changes of what CapacityBuffers refer to.
+func (o Objects) refer() (Objects, error) {
+	o.References.Objects = maps.Clone(o.References.Objects)
+	if o.References.Objects == nil {
+		o.References.Objects = map[string][]any{}
+	}
+	for _, c := range o.Referenced {
+		kind := c.Kind.Kind
+		needed := slices.ContainsFunc(o.ourBuffers(), func(b *v1beta1.CapacityBuffer) bool {
+			return slices.Contains(capacitybuffer.ReferenceKinds(b), kind)
+		})
+		if !needed {
+			return o, fmt.Errorf("change %s: no CapacityBuffer of Evenkeel refers to a %s, and nothing else here depends on it", c, kind)
+		}
+		if why := o.References.Unread[kind]; why != "" {
+			return o, fmt.Errorf("change %s: %s", c, why)
+		}
+		var err error
+		if o.References.Objects[kind], err = changeReference(o.References.Objects[kind], c); err != nil {
+			return o, fmt.Errorf("change %s: %w", c, err)
+		}
+	}
+	return o, nil
+}
+
+// changeReference applies a change to objects of its kind.
+func changeReference(objects []any, c Change) ([]any, error) {
+	at := slices.IndexFunc(objects, func(o any) bool { return c.names(o.(metav1.Object)) })
+	raw := c.raw
+	if at >= 0 {
+		var err error
+		if _, raw, err = c.merge(objects[at]); err != nil {
+			return nil, err
+		}
+	}
+	after, err := scheme.Scheme.New(c.Kind)
+	if err != nil {
+		return nil, err
+	}
+	strict, err := strictjson.UnmarshalStrict(raw, after)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return nil, err
+	}
+	if objects = slices.Clone(objects); at >= 0 {
+		objects[at] = after
+		return objects, nil
+	}
+	return append(objects, after), nil
 }
 
 // referencesOf returns objects by kind. Quotas that cannot be read limit nothing, which a note says.
