@@ -117,8 +117,19 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
-// Pause stops the process: its connections stay open, but it does not answer.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+// Pause stops the process, and returns when all its threads have stopped: its connections stay open,
+// but it does not answer.
+func (p *Process) Pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for begin := time.Now(); !isPaused(p.PID()); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > stopGrace {
+			return fmt.Errorf("pause %s: it still runs after %v", p.name, stopGrace)
+		}
+	}
+	return nil
+}
 
 // Resume continues a paused process.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }

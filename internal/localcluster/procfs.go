@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -18,14 +19,30 @@ func identify(pid int) string {
 	if err != nil || pid <= 0 {
 		return ""
 	}
-	// The second field is the name in parentheses, which may contain anything. The third one is the
-	// state, the 22nd the start time.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const state, startTime = 0, 19
-	if len(fields) <= startTime || bytes.ContainsAny(fields[state], "ZX") && !othersLeft(pid) {
+	fields := statFields(stat)
+	if len(fields) <= startTime || bytes.ContainsAny(fields[stateField], "ZX") && !othersLeft(pid) {
 		return ""
 	}
 	return bootID() + "/" + string(fields[startTime])
+}
+
+// The third and the 22nd field of stat, see statFields.
+const stateField, startTime = 0, 19
+
+// statFields returns the fields of a stat file from the third one on. The second field is the name
+// in parentheses, which may contain anything.
+func statFields(stat []byte) [][]byte { return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) }
+
+// isPaused reports whether every thread of a process has stopped. SIGSTOP returns before that.
+func isPaused(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if fields := statFields(stat); err == nil && len(fields) > startTime && !bytes.ContainsAny(fields[stateField], "TZX") {
+			return false
+		}
+	}
+	return true
 }
 
 // othersLeft reports whether a process whose first thread has ended has other threads that are

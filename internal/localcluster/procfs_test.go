@@ -10,6 +10,20 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+var _ = Describe("A paused process", func() {
+	It("has stopped in all its threads", func(ctx SpecContext) {
+		c := startCluster(ctx, Options{Components: APIServerOnly})
+		process := c.Process(APIServer)
+		for range 20 {
+			Expect(isPaused(process.PID())).To(BeFalse())
+			Expect(process.Pause()).To(Succeed())
+			Expect(isPaused(process.PID())).To(BeTrue())
+			Expect(process.Resume()).To(Succeed())
+			Eventually(func() bool { return isPaused(process.PID()) }).WithContext(ctx).Should(BeFalse())
+		}
+	})
+})
+
 var _ = Describe("A killed process", func() {
 	It("counts as running until its last thread has given its ports back", func(ctx SpecContext) {
 		c := startCluster(ctx, Options{Components: APIServerOnly})
