@@ -37,16 +37,23 @@ const (
 // addReserve asks for two machines more, as the owner of a Shoot does: in reserve where that is known, else for workload.
 func (t *told) addReserve(ctx context.Context) {
 	GinkgoHelper()
-	t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) {
-		if t.shoot.image == evenkeel {
-			w.Pools[0].Annotations = reserved(w.Pools[0], spares)
-		} else {
-			w.Pools[0].Minimum += spares
-		}
-	})
+	t.addReserveOf(ctx, spares)
+}
+
+func (t *told) addReserveOf(ctx context.Context, machines int) {
+	GinkgoHelper()
+	t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { t.wishReserve(&w.Pools[0], machines) })
 	t.expect("the extension is content with the reserve", t.reconciled(ctx))
-	t.n += spares
+	t.n += machines
 	t.expect("the reserve comes up", t.settling(ctx, t.n))
+}
+
+func (t *told) wishReserve(pool *extensionsv1alpha1.WorkerPool, machines int) {
+	if t.shoot.image == evenkeel {
+		pool.Annotations = reserved(*pool, machines)
+	} else {
+		pool.Minimum += int32(machines)
+	}
 }
 
 // askForReserve asks for it as addReserve does, and waits for no machine.
@@ -65,9 +72,14 @@ func (t *told) ask(ctx context.Context, annotations map[string]string) {
 // faults are those of the provider in zone a from now on; see docs/virtual-provider.md.
 func (s *shoot) faults(ctx context.Context, fault string) {
 	GinkgoHelper()
+	s.inject(ctx, "zones: {a: {"+fault+"}}")
+}
+
+func (s *shoot) inject(ctx context.Context, faults string) {
+	GinkgoHelper()
 	Expect(createOrReplace(ctx, seed, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "virtual-provider"},
-		Data:       map[string]string{"faults.yaml": "zones: {a: {" + fault + "}}"},
+		Data:       map[string]string{"faults.yaml": faults},
 	})).To(Succeed())
 }
 
@@ -101,6 +113,10 @@ func (s *shoot) says(ctx context.Context, condition, reason string) error {
 
 // eventually is what is wrong after the patience of a test.
 func (s *shoot) eventually(ctx context.Context, wrong func() error) error {
+	return s.within(ctx, patience, wrong)
+}
+
+func (s *shoot) within(ctx context.Context, patience time.Duration, wrong func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {

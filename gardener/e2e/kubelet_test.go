@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -246,6 +247,20 @@ func (k *kubelet) overdue(image string) (slowest time.Duration, err error) {
 	return slowest, err
 }
 
+// crash kills the processes. They are started again, as containers are.
+func (k *kubelet) crash() error {
+	var errs []error
+	for _, p := range k.running() {
+		errs = append(errs, p.process.Kill())
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.driver != nil {
+		errs = append(errs, k.driver.Kill())
+	}
+	return errors.Join(errs...)
+}
+
 // drive runs the provider's container, which is in the same pod, with rights of its own.
 func (k *kubelet) drive(ctx context.Context, wanted bool) {
 	switch {
@@ -260,7 +275,9 @@ func (k *kubelet) drive(ctx context.Context, wanted bool) {
 		if ctx.Err() == nil {
 			Expect(err).NotTo(HaveOccurred())
 		}
+		k.mu.Lock()
 		k.driver = process
+		k.mu.Unlock()
 	}
 }
 

@@ -145,7 +145,7 @@ var stories = []story{
 }
 
 var _ = Describe("A story", func() {
-	for i, story := range stories {
+	for i, story := range slices.Concat(stories, scaling) {
 		It(story.name, func(ctx context.Context) {
 			if os.Getenv("PEER") == "none" && !story.alone {
 				Expect(tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story).wrong).To(BeEmpty())
