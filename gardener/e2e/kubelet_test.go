@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -247,18 +246,16 @@ func (k *kubelet) overdue(image string) (slowest time.Duration, err error) {
 	return slowest, err
 }
 
-// crash kills the processes. They are started again, as containers are.
-func (k *kubelet) crash() error {
-	var errs []error
+// restart ends the processes. They are started again, as containers are.
+func (k *kubelet) restart() {
 	for _, p := range k.running() {
-		errs = append(errs, p.process.Kill())
+		p.end()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.driver != nil {
-		errs = append(errs, k.driver.Kill())
+		Expect(k.driver.Stop()).To(Succeed())
 	}
-	return errors.Join(errs...)
 }
 
 // drive runs the provider's container, which is in the same pod, with rights of its own.
