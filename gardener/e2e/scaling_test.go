@@ -28,6 +28,8 @@ const (
 	healthTimeout = 15 * time.Second
 	// emptyZone is how long a zone creates no machines.
 	emptyZone = 30 * time.Second
+	// handover is how long the lease of a process lasts that ended and did not give it up, as stock does not.
+	handover = 20 * time.Second
 )
 
 // Stories about pools that grow, lose machines, and are needed.
@@ -80,17 +82,20 @@ var scaling = []story{
 	{name: "a reserve grows to four and is taken away", act: func(ctx context.Context, t *told) {
 		before := t.n
 		t.addReserve(ctx)
-		if t.addReserve(ctx); t.shoot.image == evenkeel {
+		if t.shoot.image == evenkeel {
+			t.n += spares
 			t.ask(ctx, reserved(t.shoot.worker.Spec.Pools[0], 2*spares))
 			t.expect("there is a reserve of four", t.settling(ctx, t.n))
 			t.ask(ctx, reserved(t.shoot.worker.Spec.Pools[0], 0))
 		} else {
+			t.addReserve(ctx)
 			t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { w.Pools[0].Minimum = int32(before) })
 			t.expect("the extension is content with the minimum", t.reconciled(ctx))
 			t.expect("the autoscaler may take four away", newFork(ctx, t.namespace).shrink(ctx, t.deployments(ctx)[0].Name, t.serving(ctx)[before:]...))
 		}
 		t.n = before
-		// So many machines less at once look to machine-controller-manager like too many, until it looks again.
+		t.expect("there is no reserve", t.settling(ctx, t.n))
+		// Stock finds so many machines less at once to be too many, until it looks again.
 		t.expect("the Worker is healthy in the end", t.within(ctx, rolling, func() error {
 			detail, err := t.workerHealth(ctx)
 			return cmp.Or(err, unhealthy(kindOf(detail), detail))
@@ -127,6 +132,7 @@ var scaling = []story{
 			there, back = stockAgain, stock
 		}
 		t.swap(ctx, there)
+		pause(ctx, handover)
 		t.addReserveOf(ctx, 4)
 		before := t.names(ctx)
 		t.swap(ctx, back)
