@@ -686,6 +686,30 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a MachineSet may still ask for what an earlier resize of unknown outcome asked for", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx := context.Background()
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			resize := func(replicas int32) (ended func(*mcmapi.MachineSet, error)) {
+				after := set.DeepCopy()
+				after.Spec.Replicas = replicas
+				ended, err := a.taint.Guards().Shrink(after)
+				Expect(err).NotTo(HaveOccurred())
+				return ended
+			}
+			resize(4)(nil, errors.New("the connection broke"))
+			resize(2)
+			_, err = a.taint.Reduce(d, 2, 3)
+			Expect(err).To(Satisfy(apierrors.IsConflict), "the first may have taken effect, and the second is under way")
+			_, err = a.taint.Reduce(d, 2, 4)
+			Expect(err).NotTo(HaveOccurred())
+		})
+	})
+
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
@@ -847,6 +871,8 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			ended(nil)
 			_, _, err = a.taint.Guards().Remove(fixture.Namespace, "b")
 			Expect(err).To(Satisfy(apierrors.IsConflict), "the first goes, though no store shows it")
+			_, _, err = a.taint.Guards().Remove(fixture.Namespace, "a")
+			Expect(err).NotTo(HaveOccurred(), "it is the one that goes, and is asked for again")
 			a.Release("machines", lensUser)
 		})
 	})
