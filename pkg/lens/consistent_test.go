@@ -278,6 +278,18 @@ var _ = Describe("A write (L4.2)", func() {
 		})
 	})
 
+	DescribeTable("that deletes returns when the store shows that", func(finalizers ...string) {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizers...))
+			w.server.Lag("machines", sim.Constantly(300*time.Millisecond))
+			Expect(took(func() { Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed()) })).To(Equal(300 * time.Millisecond))
+			Expect(w.count("evenkeel_lens_write_wait_timeouts_total")).To(BeZero())
+		})
+	},
+		Entry("the machine leaves", finalizer),
+		Entry("it is gone"),
+	)
+
 	It("is patient once, and then not until the store has caught up", func() {
 		inWorld(1, func(w world) {
 			w.server.Lag("machines", sim.Constantly(lag))
