@@ -124,7 +124,7 @@ const (
 
 // scaleRounds scales a pool up and down again and counts what was made for the three machines wanted in addition.
 func scaleRounds(rounds int, late time.Duration, write time.Duration, wrap func(context.Context, versioned.Interface) mcm.Lens) surplus {
-	result := surplus{rounds: rounds}
+	var result surplus
 	storm.Bubble(suite, func() {
 		p := newPool(sim.Options{Seed: 1}, wrap)
 		defer p.End()
@@ -138,6 +138,7 @@ func scaleRounds(rounds int, late time.Duration, write time.Duration, wrap func(
 		}
 		for range rounds {
 			p.creates = 0
+			result.rounds++
 			p.scale(many)
 			p.settle()
 			made := min(p.creates, limit)
@@ -146,6 +147,9 @@ func scaleRounds(rounds int, late time.Duration, write time.Duration, wrap func(
 				result.bad++
 			}
 			result.worst = max(result.worst, made)
+			if result.capped {
+				break // from now on, what is missing is refused, too
+			}
 			Expect(p.Objects(machinesResource)).To(HaveLen(many))
 			p.scale(few)
 			p.settle()
