@@ -3,28 +3,35 @@
 package charts_test
 
 import (
+	"flag"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/chartrenderer"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/gardener/charts"
 	admission "github.com/evenkeel/evenkeel/gardener/cmd/gardener-extension-admission-evenkeel/app"
 	"github.com/evenkeel/evenkeel/gardener/cmd/gardener-extension-evenkeel/app"
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 )
 
 func TestCharts(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Charts")
 }
+
+var update = flag.Bool("update", false, "write the CRD of Reserves into the chart")
 
 const namespace = "extension-evenkeel"
 
@@ -81,6 +88,69 @@ var _ = Describe("The chart of the extension", func() {
 	})
 
 })
+
+var _ = Describe("Reserves", func() {
+	const kind, copied = "../../kubernetes/crds/autoscaling.evenkeel.dev_reserves.yaml", "gardener-extension-evenkeel/templates/crd-reserves.yaml"
+
+	// wanted is the CRD, which stays in the seed when the extension leaves it.
+	wanted := func() string {
+		GinkgoHelper()
+		text, err := os.ReadFile(kind)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).NotTo(ContainSubstring("{{"), "it is a template in the chart")
+		return "# Made from kubernetes/crds: go test ./charts -update.\n" +
+			strings.Replace(string(text), "  annotations:\n", "  annotations:\n    resources.gardener.cloud/keep-object: \"true\"\n", 1)
+	}
+
+	It("are served by the seed, and stay when the extension leaves it", func() {
+		if *update {
+			Expect(os.WriteFile(copied, []byte(wanted()), 0o644)).To(Succeed())
+		}
+		there, err := os.ReadFile(copied)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(there)).To(Equal(wanted()), "run go test ./charts -update")
+		crd := only[apiextensionsv1.CustomResourceDefinition](render(charts.Extension, nil), "crd-reserves.yaml")
+		Expect(crd.Name).To(Equal("reserves.autoscaling.evenkeel.dev"))
+		Expect(crd.Annotations).To(HaveKeyWithValue(resourcesv1alpha1.KeepObject, "true"))
+	})
+
+	It("are served and created with the rights of the manager's roles, and no others", func() {
+		text, err := os.ReadFile("../../kubernetes/deploy/manager/access.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		ours := rolesIn(render(charts.Extension, nil).FileContent("reserves.yaml"))
+		theirs := rolesIn(string(text))
+		Expect(ours).To(HaveLen(2))
+		for name, role := range map[string]string{"reserves": "evenkeel-reserves", "capacitybuffers": "evenkeel-capacitybuffer"} {
+			rules := slices.DeleteFunc(theirs[role], func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, "machine.sapcloud.io") })
+			Expect(rules).NotTo(BeEmpty())
+			Expect(ours["extensions.gardener.cloud:evenkeel:"+name]).To(Equal(rules), "gardenlet grants the others")
+		}
+	})
+
+	It("are bound by the extension under the names that it may write", func() {
+		text := render(charts.Extension, nil).FileContent("access.yaml")
+		for _, name := range []string{additions.ReservesName, additions.BuffersName, additions.BuffersSecretName} {
+			Expect(text).To(ContainSubstring(name))
+		}
+		for name := range rolesIn(render(charts.Extension, nil).FileContent("reserves.yaml")) {
+			Expect(text).To(ContainSubstring(`"` + name + `"`))
+		}
+	})
+})
+
+// rolesIn are the rules of the roles in a text.
+func rolesIn(text string) map[string][]rbacv1.PolicyRule {
+	GinkgoHelper()
+	all := map[string][]rbacv1.PolicyRule{}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		var role rbacv1.ClusterRole
+		Expect(yaml.Unmarshal([]byte(document), &role)).To(Succeed())
+		if role.Rules != nil {
+			all[role.Name] = role.Rules
+		}
+	}
+	return all
+}
 
 var _ = Describe("The charts of the admission component", func() {
 	It("start the process with flags that it knows", func() {

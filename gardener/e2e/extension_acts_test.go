@@ -13,6 +13,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -150,6 +151,7 @@ func (s *shoot) additions() []client.Object {
 		&resourcesv1alpha1.ManagedResource{ObjectMeta: named(additions.Name)},
 		&monitoringv1.ServiceMonitor{ObjectMeta: named(additions.MonitoringName)},
 		&monitoringv1.PrometheusRule{ObjectMeta: named(additions.MonitoringName)},
+		&rbacv1.RoleBinding{ObjectMeta: named(additions.ReservesName)},
 	}
 }
 
@@ -172,7 +174,7 @@ func (s *shoot) spoilAdded(ctx context.Context) {
 	GinkgoHelper()
 	changes := []string{
 		`{"data":{"evenkeel.json":"{}"}}`, `{"data":null}`, `{"spec":{"keepObjects":true}}`,
-		`{"spec":{"endpoints":[{"port":"other"}]}}`, `{"spec":{"groups":[]}}`,
+		`{"spec":{"endpoints":[{"port":"other"}]}}`, `{"spec":{"groups":[]}}`, `{"subjects":null}`,
 	}
 	for i, object := range s.additions() {
 		Expect(seed.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(changes[i])))).To(Succeed())

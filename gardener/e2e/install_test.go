@@ -75,6 +75,7 @@ func installProgram(ctx context.Context, program, namespace string, folders ...s
 			Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
 			Expect(createOrReplace(ctx, seed, object)).To(Succeed())
 		}
+		installReserves(ctx, rendered)
 		if text := rendered.FileContent("deployment.yaml"); text != "" {
 			var d appsv1.Deployment
 			Expect(yaml.Unmarshal([]byte(text), &d)).To(Succeed())
@@ -94,6 +95,28 @@ func installProgram(ctx context.Context, program, namespace string, folders ...s
 	DeferCleanup(func() { Expect(process.Stop()).To(Succeed()) })
 	awaitReady(ctx, program)
 	return process
+}
+
+// installReserves brings Reserves to the seed, and the roles for them. They go with the process: no other story has them.
+func installReserves(ctx context.Context, rendered *chartrenderer.RenderedChart) {
+	GinkgoHelper()
+	for _, template := range []string{"crd-reserves.yaml", "reserves.yaml"} {
+		for document := range strings.SplitSeq(rendered.FileContent(template), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
+			if object.GetKind() == "" {
+				continue // the comment before the first
+			}
+			Expect(createOrReplace(ctx, seed, object)).To(Succeed())
+			if object.GetKind() == "CustomResourceDefinition" {
+				c := seed
+				DeferCleanup(func(ctx context.Context) {
+					Expect(client.IgnoreNotFound(c.Delete(ctx, object))).To(Succeed())
+					Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(object), object) }).WithContext(ctx).Should(MatchError(ContainSubstring("not found")))
+				})
+			}
+		}
+	}
 }
 
 // render is what gardenlet and gardener-operator do with a chart. The seed is the garden, too.

@@ -19,6 +19,7 @@ const (
 
 	olderServers = "An API server that cannot send the initial list in a watch is asked for a list."
 	rotation     = "Certificates are replaced after weeks, and the old ones deleted."
+	bound        = "The API server asks for it when a role is bound, and no request has this verb."
 	repeated     = "An event that occurs again is patched."
 )
 
@@ -29,6 +30,7 @@ var (
 		{Account: extensionAccount, Resource: "clusters.extensions.gardener.cloud", Verb: "list", Reason: olderServers},
 		{Account: extensionAccount, Resource: "namespaces", Verb: "list", Reason: olderServers},
 		{Account: extensionAccount, Resource: "secrets", Verb: "delete", Reason: rotation},
+		{Account: extensionAccount, Resource: "clusterroles.rbac.authorization.k8s.io", Verb: "bind", Reason: bound},
 		{Account: extensionAccount, Resource: "events", Verb: "patch", Reason: repeated, Sometimes: true},
 	}
 	admissionExcuses = []rights.Excuse{

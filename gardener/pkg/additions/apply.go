@@ -6,21 +6,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ensure brings the objects of a Shoot to what they should be. It writes none that is so.
-func Ensure(ctx context.Context, c client.Client, namespace string) error {
-	objects, err := in(namespace)
+// Ensure brings the objects of a Shoot to what they should be. It writes none that is so. The Reserves
+// of CapacityBuffers are to be gone before these are not wanted any more: see Revoke.
+func Ensure(ctx context.Context, c client.Client, namespace string, buffers bool) error {
+	objects, err := in(namespace, buffers)
 	if err != nil {
 		return err
 	}
+	optional, err := forBuffers(namespace)
+	if err != nil {
+		return err
+	}
+	if buffers {
+		return write(ctx, c, slices.Concat(objects, optional))
+	}
+	return errors.Join(remove(ctx, c, optional), write(ctx, c, objects))
+}
+
+func write(ctx context.Context, c client.Client, objects []client.Object) error {
 	for _, wanted := range objects {
 		object := wanted.DeepCopyObject().(client.Object)
 		if _, err := controllerutils.GetAndCreateOrMergePatch(ctx, c, object, func() error {
@@ -48,6 +62,8 @@ func copyContent(object, wanted client.Object) {
 		o.Data = wanted.(*corev1.Secret).Data
 	case *corev1.ConfigMap:
 		o.Data = wanted.(*corev1.ConfigMap).Data
+	case *rbacv1.RoleBinding:
+		o.RoleRef, o.Subjects = wanted.(*rbacv1.RoleBinding).RoleRef, wanted.(*rbacv1.RoleBinding).Subjects
 	case *resourcesv1alpha1.ManagedResource:
 		o.Spec = wanted.(*resourcesv1alpha1.ManagedResource).Spec
 	case *monitoringv1.ServiceMonitor:
@@ -57,17 +73,29 @@ func copyContent(object, wanted client.Object) {
 	}
 }
 
+// Revoke takes the right to create Reserves from the manager of a Shoot (law 5).
+func Revoke(ctx context.Context, c client.Client, namespace string) error {
+	return remove(ctx, c, []client.Object{binding(namespace, BuffersName, buffersRole)})
+}
+
 // Remove deletes the objects of a Shoot. gardener-resource-manager deletes the rights in the Shoot,
-// before it lets the ManagedResource go.
+// before it lets the ManagedResource go. The CRD of CapacityBuffers stays there.
 func Remove(ctx context.Context, c client.Client, namespace string) error {
-	objects, err := in(namespace)
+	objects, err := in(namespace, true)
 	if err != nil {
 		return err
 	}
+	optional, err := forBuffers(namespace)
+	if err != nil {
+		return err
+	}
+	return remove(ctx, c, slices.Concat(objects, optional))
+}
+
+// remove deletes objects, the last first: a ManagedResource goes before the Secret that it reads.
+func remove(ctx context.Context, c client.Client, objects []client.Object) error {
 	var errs []error
-	// The ManagedResource goes before the Secret that it reads.
-	objects[0], objects[1] = objects[1], objects[0]
-	for _, object := range objects {
+	for _, object := range slices.Backward(objects) {
 		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
 			errs = append(errs, fmt.Errorf("delete %T %s: %w", object, object.GetName(), err))
 		}

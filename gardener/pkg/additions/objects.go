@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -43,9 +42,10 @@ var alerts []byte
 //go:embed dashboard.json
 var dashboard string
 
-// in returns the objects of a Shoot in its namespace on the seed.
-func in(namespace string) ([]client.Object, error) {
-	rights, err := rightsInShoot()
+// in returns the objects of a Shoot in its namespace on the seed, without those for CapacityBuffers,
+// in the order in which they are written. They are deleted the other way round.
+func in(namespace string, buffers bool) ([]client.Object, error) {
+	rights, err := rightsInShoot(buffers)
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,9 @@ func in(namespace string) ([]client.Object, error) {
 	}
 	toPrometheus := map[string]string{"prometheus": "shoot"}
 	return []client.Object{
+		binding(namespace, ReservesName, reservesRole),
 		&corev1.Secret{ObjectMeta: named(namespace, SecretName, nil), Type: corev1.SecretTypeOpaque, Data: rights},
-		&resourcesv1alpha1.ManagedResource{
-			ObjectMeta: named(namespace, Name, map[string]string{managedresources.LabelKeyOrigin: "extension-evenkeel"}),
-			Spec: resourcesv1alpha1.ManagedResourceSpec{
-				SecretRefs: []corev1.LocalObjectReference{{Name: SecretName}}, KeepObjects: ptr.To(false),
-				InjectLabels: map[string]string{v1beta1constants.ShootNoCleanup: "true"},
-			},
-		},
+		managed(namespace, Name, false),
 		&monitoringv1.ServiceMonitor{ObjectMeta: named(namespace, MonitoringName, toPrometheus), Spec: scraping()},
 		&monitoringv1.PrometheusRule{ObjectMeta: named(namespace, MonitoringName, toPrometheus), Spec: rule},
 		&corev1.ConfigMap{
@@ -77,14 +72,17 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 }
 
 // rightsInShoot has the account of machine-controller-manager release machines for all pods: volumes
-// that do not exist yet, and machines for one workload alone.
-func rightsInShoot() (map[string][]byte, error) {
+// that do not exist yet, and machines for one workload alone. With CapacityBuffers, it also serves these.
+func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: roleName},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses", "csidrivers"}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
 		},
+	}
+	if buffers {
+		role.Rules = append(role.Rules, buffersRules...)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: roleName},

@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/validation"
 	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
@@ -34,6 +36,10 @@ type actuator struct {
 	reader client.Reader
 	clock  clock.Clock
 	drains drains
+	// reserves are those of a namespace.
+	reserves func(namespace string) (autoscalingclient.ReserveInterface, error)
+	// pause is between two looks at them.
+	pause func(context.Context) error
 }
 
 var _ extension.Actuator = &actuator{}
@@ -58,10 +64,25 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv
 	condition := v1beta1helper.GetOrInitConditionWithClock(a.clock, ex.Status.Conditions, ConditionAccepted)
 	condition = v1beta1helper.UpdatedConditionWithClock(a.clock, condition, status, reason, message)
 	ex.Status.Conditions = v1beta1helper.MergeConditions(ex.Status.Conditions, condition)
-	if err := a.patchStatus(ctx, ex, before); err != nil || ex.Status.State == nil {
+	if err := a.patchStatus(ctx, ex, before); err != nil {
 		return err
 	}
-	return additions.Ensure(ctx, a.client, ex.Namespace)
+	return a.add(ctx, ex)
+}
+
+// add has a Shoot have what the configuration that counts needs beside the Deployment and the Worker.
+func (a *actuator) add(ctx context.Context, ex *extensionsv1alpha1.Extension) error {
+	state, err := accepted.Read(ex)
+	if err != nil || state == nil {
+		return err
+	}
+	buffers := state.Config.CapacityBuffers
+	if !buffers {
+		if err := a.withdraw(ctx, ex.Namespace); err != nil {
+			return err
+		}
+	}
+	return additions.Ensure(ctx, a.client, ex.Namespace, buffers)
 }
 
 // read returns the configuration of a Shoot if it is valid.
@@ -102,7 +123,7 @@ func (a *actuator) Restore(ctx context.Context, log logr.Logger, ex *extensionsv
 
 // Migrate leaves the reserve and the manager as they are: Gardener keeps the state, and moves the
 // Machines with their marks. The reserve is found again at the other seed, and so are the rights in
-// the Shoot.
+// the Shoot. Reserves of CapacityBuffers go with the namespace, and are created at the other seed.
 func (a *actuator) Migrate(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	if err := additions.Keep(ctx, a.client, ex.Namespace); err != nil {
 		return err

@@ -29,6 +29,7 @@ import (
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machines "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
 	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
@@ -76,7 +77,7 @@ func newShoot(ctx context.Context, config string, change ...func(*gardencorev1be
 	}
 	ex := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "evenkeel"}}
 	c := fake.NewClientBuilder().WithScheme(kubernetes.SeedScheme).WithObjects(cluster, ex, newDeployment()).WithStatusSubresource(ex).Build()
-	server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine)})
+	server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine, reserveKind)})
 	DeferCleanup(server.Close)
 	made := &shoot{ex: ex, sim: server, time: clocktesting.NewFakeClock(time.Now())}
 	made.actuator = &actuator{
@@ -84,6 +85,10 @@ func newShoot(ctx context.Context, config string, change ...func(*gardencorev1be
 		drains: func(namespace string) (*drain.Drain, error) {
 			return drain.New(server.ConfigFor("user"), namespace, "test")
 		},
+		reserves: func(namespace string) (autoscalingclient.ReserveInterface, error) {
+			return machines.NewForConfigOrDie(server.ConfigFor("user")).AutoscalingV1alpha1().Reserves(namespace), nil
+		},
+		pause: func(context.Context) error { return nil },
 	}
 	made.configure(ctx, config)
 	return made

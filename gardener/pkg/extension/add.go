@@ -4,12 +4,15 @@ package extension
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gardener/gardener/extensions/pkg/controller/extension"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
 	"github.com/evenkeel/evenkeel/internal/drain"
@@ -35,6 +38,14 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 			drains: func(namespace string) (*drain.Drain, error) {
 				return drain.New(config, namespace, "gardener-extension-evenkeel")
 			},
+			reserves: func(namespace string) (autoscalingclient.ReserveInterface, error) {
+				c, err := autoscalingclient.NewForConfig(config)
+				if err != nil {
+					return nil, fmt.Errorf("make client for reserves: %w", err)
+				}
+				return c.Reserves(namespace), nil
+			},
+			pause: pauseASecond,
 		},
 		Name: Name, FinalizerSuffix: Name, Type: v1alpha1.ExtensionType, ControllerOptions: o.Controller,
 		Predicates:                extension.DefaultPredicates(ctx, mgr, o.IgnoreOperationAnnotation),

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ func (s *shoot) added(ctx context.Context) (n int) {
 	GinkgoHelper()
 	for _, list := range []client.ObjectList{
 		&corev1.SecretList{}, &corev1.ConfigMapList{}, &resourcesv1alpha1.ManagedResourceList{}, &monitoringv1.ServiceMonitorList{}, &monitoringv1.PrometheusRuleList{},
+		&rbacv1.RoleBindingList{},
 	} {
 		Expect(s.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		n += meta.LenList(list)
@@ -31,7 +33,7 @@ func (s *shoot) added(ctx context.Context) (n int) {
 }
 
 var _ = Describe("Rights and monitoring", func() {
-	const all = 5
+	const all = 6
 
 	It("come with the first valid configuration, and stay with a wrong one", func(ctx context.Context) {
 		s := newShoot(ctx, wrong)

@@ -36,6 +36,9 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, ex *extensionsv1
 	if err := a.stop(ctx, log, ex); err != nil {
 		return err
 	}
+	if err := a.withdraw(ctx, ex.Namespace); err != nil {
+		return err
+	}
 	return additions.Remove(ctx, a.client, ex.Namespace)
 }
 

@@ -5,7 +5,8 @@
 // Watches: Extensions, through Gardener's library, which calls the actuator when gardenlet asks.
 // Reads: the Cluster of the Shoot; while the extension is removed, the Deployment
 // machine-controller-manager, MachineDeployments, MachineSets and Machines.
-// Writes: status.state and a condition of the Extension, and what package additions contains; while the extension is removed, the
+// Writes: status.state and a condition of the Extension, and what package additions contains; the
+// Reserves of CapacityBuffers, which it deletes where these are not wanted; while the extension is removed, the
 // annotation drain-reserve of MachineDeployments, and the Deployment.
 // Never: Machines, Nodes, replicas, the Shoot.
 //
@@ -21,4 +22,7 @@
 //     nothing to drain.
 //  5. What was added stays as long as Evenkeel may run, and is gone with the Extension. When a control
 //     plane migrates, the rights in the Shoot stay for the other seed.
+//  6. Where CapacityBuffers are not wanted any more, the manager loses the right to create Reserves for
+//     them, then these are deleted until none is left, and then it loses its other rights for them. It
+//     serves Reserves until the end. CapacityBuffers themselves are never deleted.
 package extension

@@ -30,13 +30,19 @@ const (
 	ReplacedImageAnnotation = prefix + "replaced-image"
 )
 
-// accountingFlag is the only flag that stock machine-controller-manager does not have.
-const accountingFlag = "--reserve-accounting="
+// Flags that stock machine-controller-manager does not have.
+const (
+	accountingFlag = "--reserve-accounting="
+	// withoutBuffers keeps the manager from reading CapacityBuffers, which it has no right to.
+	withoutBuffers = "--controllers=*,-capacitybuffer"
+)
 
 // Manager is the machine-controller-manager of a Shoot.
 type Manager struct {
 	Image      string
 	Accounting machine.Accounting
+	// Buffers has it serve CapacityBuffers.
+	Buffers bool
 }
 
 // Apply has a Deployment run the manager.
@@ -55,6 +61,11 @@ func (m Manager) Apply(d *appsv1.Deployment) error {
 	metav1.SetMetaDataLabel(&d.ObjectMeta, ManagedLabel, "true")
 	c.Image = m.Image
 	c.Command = withFlag(c.Command, accountingFlag, strings.ToLower(string(m.Accounting)))
+	if m.Buffers {
+		c.Command = slices.DeleteFunc(c.Command, isFlag(withoutBuffers))
+	} else {
+		c.Command = withFlag(c.Command, withoutBuffers, "")
+	}
 	return nil
 }
 
@@ -68,7 +79,9 @@ func IsApplied(d *appsv1.Deployment) bool {
 func Restore(d *appsv1.Deployment) {
 	if c := containerOf(d); IsApplied(d) {
 		c.Image = d.Annotations[ReplacedImageAnnotation]
-		c.Command = slices.DeleteFunc(slices.Clone(c.Command), isFlag(accountingFlag))
+		c.Command = slices.DeleteFunc(slices.Clone(c.Command), func(argument string) bool {
+			return isFlag(accountingFlag)(argument) || isFlag(withoutBuffers)(argument)
+		})
 	}
 	delete(d.Annotations, ImageAnnotation)
 	delete(d.Annotations, ReplacedImageAnnotation)

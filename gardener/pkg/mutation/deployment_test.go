@@ -4,6 +4,7 @@ package mutation_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
@@ -87,10 +88,30 @@ var _ = Describe("The Deployment that gardenlet writes", func() {
 		before := withProvider(deploy(ctx, seed(), 1))
 		after := apply(before)
 		Expect(after.Spec.Template.Spec.Containers[1].Image).To(Equal(ours.Image))
-		Expect(after.Spec.Template.Spec.Containers[1].Command).To(Equal(append(before.Spec.Template.Spec.Containers[1].Command, "--reserve-accounting=inclusive")))
+		Expect(after.Spec.Template.Spec.Containers[1].Command).To(Equal(append(before.Spec.Template.Spec.Containers[1].Command, "--reserve-accounting=inclusive", "--controllers=*,-capacitybuffer")))
 		Expect(after.Labels).To(HaveKeyWithValue(mutation.ManagedLabel, "true"))
 		Expect(mutation.IsApplied(after)).To(BeTrue())
 		Expect(mutation.IsApplied(before)).To(BeFalse())
+	})
+
+	It("runs all controllers where CapacityBuffers are wanted, and not the one for these elsewhere", func(ctx context.Context) {
+		before, with := deploy(ctx, seed(), 1), ours
+		with.Buffers = true
+		once := before.DeepCopy()
+		Expect(with.Apply(once)).To(Succeed())
+		Expect(once.Spec.Template.Spec.Containers[0].Command).To(Equal(append(before.Spec.Template.Spec.Containers[0].Command, "--reserve-accounting=inclusive")))
+		there := once.DeepCopy()
+		Expect(ours.Apply(once)).To(Succeed())
+		Expect(once).To(Equal(apply(before)), "no longer wanted")
+		Expect(with.Apply(once)).To(Succeed())
+		Expect(once).To(Equal(there), "wanted again")
+		Expect(content(restore(once))).To(Equal(content(before)))
+	})
+
+	It("names a controller that the manager has", func() {
+		text, err := os.ReadFile("../../../cmd/machine-controller-manager/app/capacitybuffer.go")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(ContainSubstring("const buffersName = \"capacitybuffer\"\n"))
 	})
 
 	It("keeps everything else, the provider's container among it", func(ctx context.Context) {

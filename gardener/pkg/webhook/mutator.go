@@ -75,7 +75,7 @@ func (m *mutator) changeDeployment(d *appsv1.Deployment, state *accepted.State) 
 		mutation.Restore(d)
 		return nil
 	}
-	return mutation.Manager{Image: m.image, Accounting: state.Config.Accounting}.Apply(d)
+	return mutation.Manager{Image: m.image, Accounting: state.Config.Accounting, Buffers: state.Config.CapacityBuffers}.Apply(d)
 }
 
 // stateOf returns the Extension of a Shoot and its state; nil if there is none.

@@ -116,6 +116,14 @@ var _ = Describe("The webhook", func() {
 		Expect(w.Spec.Pools[0].Annotations).To(Equal(map[string]string{machine.BoundsAnnotation: "3:9:2"}))
 	})
 
+	It("has its manager run the controller of CapacityBuffers only where these are wanted", func(ctx context.Context) {
+		without := ContainElement(ContainSubstring("-capacitybuffer"))
+		d := mutate(ctx, reader(newExtension()), newDeployment(stock))
+		Expect(d.Spec.Template.Spec.Containers[1].Command).To(without)
+		wanting := newExtension(func(_ *extensionsv1alpha1.Extension, s *accepted.State) { s.Config.CapacityBuffers = true })
+		Expect(mutate(ctx, reader(wanting), d).Spec.Template.Spec.Containers[1].Command).NotTo(without)
+	})
+
 	It("keeps Evenkeel until the reserve is drained, and requests none", func(ctx context.Context) {
 		Expect(imageOf(mutate(ctx, reader(newExtension(deleted)), newDeployment(stock)))).To(Equal(ours))
 		Expect(mutate(ctx, reader(newExtension(deleted)), newWorker())).To(Equal(newWorker()))
@@ -214,7 +222,7 @@ var _ = Describe("The webhooks' registration", func() {
 	},
 		Entry("for the Deployment", ManagerName, "Deployment", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shoot--project--shop","name":"machine-controller-manager"},
 			"spec":{"unknown":1,"template":{"spec":{"containers":[{"name":"provider","unknown":2},{"name":"machine-controller-manager","image":"a","command":["b"],"unknown":3}]}}}}`,
-			"add /metadata/annotations", "add /metadata/labels", "replace /spec/template/spec/containers/1/image", "add /spec/template/spec/containers/1/command/1"),
+			"add /metadata/annotations", "add /metadata/labels", "replace /spec/template/spec/containers/1/image", "add /spec/template/spec/containers/1/command/1", "add /spec/template/spec/containers/1/command/2"),
 		Entry("for the Worker", WorkerName, "Worker", `{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":"Worker","metadata":{"namespace":"shoot--project--shop","name":"shop"},
 			"spec":{"unknown":1,"pools":[{"name":"other","minimum":1,"maximum":3},{"name":"shop","minimum":3,"maximum":9,"unknown":2}]}}`,
 			"add /spec/pools/1/annotations"),

@@ -12,7 +12,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-const fields = "pools (each with name, and excess or bounds, and balance), accounting and autoscaler"
+const fields = "pools (each with name, and excess or bounds, and balance), capacityBuffers, accounting and autoscaler"
 
 // Decode reads a providerConfig and sets defaults. Nothing at all is a configuration without pools.
 func Decode(raw []byte) (*EvenkeelConfig, error) {

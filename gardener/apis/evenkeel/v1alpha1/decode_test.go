@@ -24,13 +24,14 @@ const header = `"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind
 
 var _ = Describe("A configuration", func() {
 	It("is read with all fields", func() {
-		c, err := v1alpha1.Decode([]byte(`{` + header + `,"pools":[{"name":"a","excess":2,"balance":"ScaleUp"},{"name":"b","excess":"10%"},{"name":"c","bounds":"1:9:2"}],"accounting":"Additive","autoscaler":"fork"}`))
+		c, err := v1alpha1.Decode([]byte(`{` + header + `,"pools":[{"name":"a","excess":2,"balance":"ScaleUp"},{"name":"b","excess":"10%"},{"name":"c","bounds":"1:9:2"}],"capacityBuffers":true,"accounting":"Additive","autoscaler":"fork"}`))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Pools).To(Equal([]v1alpha1.Pool{
 			{Name: "a", Excess: ptr.To(intstr.FromInt32(2)), Balance: machine.BalanceScaleUp},
 			{Name: "b", Excess: ptr.To(intstr.FromString("10%"))},
 			{Name: "c", Bounds: "1:9:2"},
 		}))
+		Expect(c.CapacityBuffers).To(BeTrue())
 		Expect(c.Accounting).To(Equal(machine.AccountingAdditive))
 		Expect(c.Autoscaler).To(Equal(v1alpha1.AutoscalerFork))
 	})
@@ -39,6 +40,7 @@ var _ = Describe("A configuration", func() {
 		c, err := v1alpha1.Decode([]byte(raw))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Pools).To(BeEmpty())
+		Expect(c.CapacityBuffers).To(BeFalse())
 		Expect(c.Accounting).To(Equal(machine.AccountingInclusive))
 		Expect(c.Autoscaler).To(Equal(v1alpha1.AutoscalerFork))
 	},
@@ -48,7 +50,7 @@ var _ = Describe("A configuration", func() {
 	)
 
 	It("is the same after it was written and read again", func() {
-		c, err := v1alpha1.Decode([]byte(`{` + header + `,"pools":[{"name":"a","excess":"max(1,5%)"},{"name":"b","excess":3}]}`))
+		c, err := v1alpha1.Decode([]byte(`{` + header + `,"pools":[{"name":"a","excess":"max(1,5%)"},{"name":"b","excess":3}],"capacityBuffers":true}`))
 		Expect(err).NotTo(HaveOccurred())
 		raw, err := v1alpha1.Encode(c)
 		Expect(err).NotTo(HaveOccurred())
@@ -74,6 +76,7 @@ var _ = Describe("A configuration", func() {
 		Entry("an excess that is true", `{`+header+`,"pools":[{"name":"a","excess":true}]}`, "write an object"),
 		Entry("an excess beyond all numbers", `{`+header+`,"pools":[{"name":"a","excess":99999999999}]}`, "write an object"),
 		Entry("bounds that are a number", `{`+header+`,"pools":[{"name":"a","bounds":3}]}`, "write an object"),
+		Entry("capacity buffers that are a text", `{`+header+`,"capacityBuffers":"true"}`, "write an object"),
 		Entry("no JSON", `{`, "write an object"),
 	)
 })

@@ -4,6 +4,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -22,6 +23,9 @@ func Validate(c *v1alpha1.EvenkeelConfig, workers []gardencorev1beta1.Worker, pa
 		errs = append(errs, field.Invalid(path.Child("accounting"), c.Accounting, err.Error()))
 	}
 	errs = append(errs, validateAutoscaler(c.Autoscaler, path.Child("autoscaler"))...)
+	if c.CapacityBuffers && !slices.ContainsFunc(c.Pools, hasBounds) && !slices.ContainsFunc(workers, isAnnotated) {
+		errs = append(errs, field.Invalid(path.Child("capacityBuffers"), true, "no pool holds chunks: write excess for a pool, 0 if it keeps nothing else in reserve"))
+	}
 	seen := map[string]bool{}
 	for i, p := range c.Pools {
 		at := path.Child("pools").Index(i)
@@ -33,6 +37,14 @@ func Validate(c *v1alpha1.EvenkeelConfig, workers []gardencorev1beta1.Worker, pa
 		errs = append(errs, validatePool(p, workers, at)...)
 	}
 	return errs
+}
+
+// hasBounds reports whether the machines of a pool get bounds, without which they hold no chunks.
+func hasBounds(p v1alpha1.Pool) bool { return p.Excess != nil || p.Bounds != "" }
+
+// isAnnotated reports whether a worker has bounds of its own.
+func isAnnotated(w gardencorev1beta1.Worker) bool {
+	return w.Annotations[machine.BoundsAnnotation] != ""
 }
 
 func validateAutoscaler(a v1alpha1.Autoscaler, path *field.Path) field.ErrorList {

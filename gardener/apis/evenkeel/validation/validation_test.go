@@ -59,6 +59,10 @@ var _ = Describe("Validation", func() {
 		Entry("several pools", "pools: [{name: shop, excess: 1}, {name: fixed, excess: 0}]"),
 		Entry("additive accounting", "accounting: Additive"),
 		Entry("the fork", "autoscaler: fork"),
+		Entry("capacity buffers on a pool with a reserve", "capacityBuffers: true\npools: [{name: shop, excess: 1}]"),
+		Entry("capacity buffers on a pool without another reserve", "capacityBuffers: true\npools: [{name: shop, excess: 0}]"),
+		Entry("capacity buffers within bounds", "capacityBuffers: true\npools: [{name: shop, bounds: '4:7:0'}]"),
+		Entry("no capacity buffers", "capacityBuffers: false"),
 	)
 
 	DescribeTable("refuses, with what to write,", func(text, at, message string) {
@@ -90,10 +94,17 @@ var _ = Describe("Validation", func() {
 		Entry("an unknown balance", "pools: [{name: shop, balance: Always}]", "pools[0].balance", "write Off, ScaleUp or Continuous"),
 		Entry("an excess in two places", "pools: [{name: marked, excess: 1}]", "pools[0]", "remove the annotation, or the pool from providerConfig"),
 		Entry("a balance in two places", "pools: [{name: marked, balance: ScaleUp}]", "pools[0]", "evenkeel.machine.sapcloud.io/balance"),
+		Entry("capacity buffers without a pool", "capacityBuffers: true", "capacityBuffers", "write excess for a pool, 0 if it keeps nothing else in reserve"),
+		Entry("capacity buffers on a pool without bounds", "capacityBuffers: true\npools: [{name: shop, balance: ScaleUp}]", "capacityBuffers", "write excess for a pool"),
 		Entry("an unknown accounting", "accounting: inclusive", "accounting", "write Additive or Inclusive"),
 		Entry("the unmodified cluster-autoscaler", "autoscaler: upstream", "autoscaler", "write fork"),
 		Entry("an unknown autoscaler", "autoscaler: karpenter", "autoscaler", "write fork"),
 	)
+
+	It("accepts capacity buffers where a worker has bounds by its annotation", func() {
+		bounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9, Annotations: map[string]string{machine.BoundsAnnotation: "3:9:1"}}}
+		Expect(validate("capacityBuffers: true", bounded)).To(BeEmpty())
+	})
 
 	It("refuses pools of a Shoot without workers", func() {
 		Expect(validate("pools: [{name: shop, excess: 1}]", nil)).To(ConsistOf(HaveField("Detail", ContainSubstring("remove the pool"))))

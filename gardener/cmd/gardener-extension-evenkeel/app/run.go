@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +50,7 @@ gardenlet installs it: see docs/gardener-extension.md. To run it outside of a cl
 
 // uncached are kinds of which the process reads few objects: a cache would hold those of the whole seed.
 var uncached = []client.Object{
-	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &coordinationv1.Lease{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
+	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
 	&monitoringv1.PrometheusRule{}, &monitoringv1.ServiceMonitor{}, &resourcesv1alpha1.ManagedResource{},
 }
 
