@@ -41,7 +41,7 @@ func newShoot(ctx context.Context, name, image string, pools ...extensionsv1alph
 	return s
 }
 
-// writeShoot makes what gardenlet writes for one, of which nothing runs.
+// writeShoot creates the objects that gardenlet writes for a Shoot. No process of the Shoot is started.
 func writeShoot(ctx context.Context, name, image string, pools ...extensionsv1alpha1.WorkerPool) *shoot {
 	GinkgoHelper()
 	s := prepareShoot(ctx, name, image, pools...)

@@ -48,7 +48,7 @@ gardenlet installs it: see docs/gardener-extension.md. To run it outside of a cl
     --webhook-config-mode=url --webhook-config-url=127.0.0.1:10250
 `
 
-// uncached are kinds of which the process reads few objects: a cache would hold those of the whole seed.
+// uncached are kinds of which the process reads only a few objects. A cache would hold all objects of the seed.
 var uncached = []client.Object{
 	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
 	&monitoringv1.PrometheusRule{}, &monitoringv1.ServiceMonitor{}, &resourcesv1alpha1.ManagedResource{},
