@@ -71,7 +71,7 @@ func (t *target) object(i int) *machineapi.MachineDeployment {
 	if t.leaving {
 		d.DeletionTimestamp = &metav1.Time{Time: earlier}
 	}
-	d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas, d.Status.Conditions = int32(t.ready), int32(t.ready), conditions[t.health]
+	d.Status.Conditions = conditions[t.health]
 	return d
 }
 
@@ -96,7 +96,7 @@ func (k knownWishes) decide() *spread {
 			v.Reserves = append(v.Reserves, k.wishes[i].object(i))
 		}
 		if k.targets[i].there {
-			v.Pools = append(v.Pools, reserves.Pool{Deployment: k.targets[i].object(i)})
+			v.Pools = append(v.Pools, reserves.Pool{Deployment: k.targets[i].object(i), Exist: int(k.targets[i].ready), Ready: int(k.targets[i].ready)})
 		}
 	}
 	p := reserves.NewPlan(v)

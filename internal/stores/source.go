@@ -17,6 +17,34 @@ type Kinds struct {
 	Sets, Machines, Classes, Nodes, Pods cache.Indexer
 }
 
+// OnSpares calls changed with each Machine that enters or leaves the reserve, or becomes ready or
+// unready in it.
+func OnSpares(machines cache.SharedIndexInformer, changed func(machine any)) error {
+	state := func(item any) (s [2]bool) {
+		if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
+			item = gone.Obj
+		}
+		if m, ok := item.(*mcm.Machine); ok {
+			s[0], s[1] = pool.Spare(m)
+		}
+		return s
+	}
+	compare := func(was, is any) {
+		if state(was) != state(is) {
+			changed(is)
+		}
+	}
+	_, err := machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(is any) { compare(nil, is) }, UpdateFunc: compare,
+		DeleteFunc: func(was any) {
+			if state(was) != [2]bool{} {
+				changed(was)
+			}
+		},
+	})
+	return err
+}
+
 // Source is a [pool.Source] over the stores of informers.
 type Source struct{ Kinds Kinds }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // That a snapshot of stores is that of a list is a law of package pool.
@@ -74,4 +75,54 @@ func TestAControllerIsFoundByItsUIDAndNotByItsNameAlone(t *testing.T) {
 	if set := stores.Controller[mcm.MachineSet](sets, &mcm.Machine{}); set != nil {
 		t.Errorf("found %v of a machine that nothing controls", set)
 	}
+}
+
+func TestAMachineIsNotedWhenItsPartInTheReserveChanges(t *testing.T) {
+	spare := func(phase mcm.MachinePhase, change ...func(*mcm.Machine)) *mcm.Machine {
+		m := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.ReserveAnnotation: "marked"}}}
+		m.Status.CurrentStatus.Phase = phase
+		for _, c := range change {
+			c(m)
+		}
+		return m
+	}
+	serves := func(m *mcm.Machine) { m.Annotations = nil }
+	handlers := &recorded{}
+	noted := 0
+	if err := stores.OnSpares(handlers, func(any) { noted++ }); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		event string
+		run   func()
+		want  int
+	}{
+		{"a spare machine comes", func() { handlers.OnAdd(spare(mcm.MachinePending), false) }, 1},
+		{"another machine comes", func() { handlers.OnAdd(spare(mcm.MachineRunning, serves), false) }, 0},
+		{"it becomes ready", func() { handlers.OnUpdate(spare(mcm.MachinePending), spare(mcm.MachineRunning)) }, 1},
+		{"it fails", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineFailed)) }, 1},
+		{"it begins to serve", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineRunning, serves)) }, 1},
+		{"it is being deleted", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineTerminating)) }, 1},
+		{"it stays as it is", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineAvailable)) }, 0},
+		{"it goes", func() { handlers.OnDelete(spare(mcm.MachineRunning)) }, 1},
+		{"another machine goes", func() { handlers.OnDelete(spare(mcm.MachineRunning, serves)) }, 0},
+		{"it went while nobody watched", func() { handlers.OnDelete(cache.DeletedFinalStateUnknown{Obj: spare(mcm.MachinePending)}) }, 1},
+	} {
+		noted = 0
+		c.run()
+		if noted != c.want {
+			t.Errorf("%s: noted %d times, want %d", c.event, noted, c.want)
+		}
+	}
+}
+
+// recorded is an informer that keeps its handler.
+type recorded struct {
+	cache.SharedIndexInformer
+	cache.ResourceEventHandler
+}
+
+func (r *recorded) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	r.ResourceEventHandler = h
+	return nil, nil
 }

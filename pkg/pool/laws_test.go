@@ -83,7 +83,20 @@ var _ = Describe("A snapshot", func() {
 
 	It("has numbers that agree", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
-			s := drawWorld(t).read()
+			w := drawWorld(t)
+			s := w.read()
+			exist, ready := 0, 0
+			for _, m := range s.Machines {
+				if !m.Marked() || m.Leaving() || pool.Unhealthy(m.Phase()) {
+					continue
+				}
+				if exist++; m.Ready() {
+					ready++
+				}
+			}
+			if e, r := pool.CountSpares(w.deployment, pool.NewList(w.Objects)); e != exist || r != ready {
+				t.Fatalf("%d spare machines, %d ready, but a snapshot has %d and %d", e, r, exist, ready)
+			}
 			visible := pool.VisibleReplicas(s.Workload, s.Applied)
 			if s.Workload < 0 || s.Workload > s.Replicas || visible < s.Workload || visible > s.Workload+s.Applied.Excess || visible > max(s.Workload, s.Applied.Max) {
 				t.Fatalf("T %d, R %d, A %+v, visible %d", s.Replicas, s.Workload, s.Applied, visible)

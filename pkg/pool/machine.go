@@ -85,6 +85,36 @@ func Unhealthy(phase mcm.MachinePhase) bool {
 	return false
 }
 
+// Spare reports whether a Machine is in reserve and can be used, now or once it has started, and
+// whether it is ready. Pods are not asked: the mark goes when one runs on it.
+func Spare(m *mcm.Machine) (exists, ready bool) {
+	phase := m.Status.CurrentStatus.Phase
+	exists = Marked(m) && !BeingDeleted(m) && !signs.Condemned(m) && !Unhealthy(phase)
+	return exists, exists && Ready(phase)
+}
+
+// CountSpares returns how many machines a MachineDeployment has in reserve, and how many of them are
+// ready. Its status shows the same, unless its CustomResourceDefinition does not have the fields, as
+// in Gardener.
+func CountSpares(d *machine.MachineDeployment, source Source) (exist, ready int) {
+	named := signs.Named(d)
+	for _, set := range source.Sets(d.UID) {
+		for _, m := range source.Machines(set.UID) {
+			if _, leaves := named[m.Name]; leaves {
+				continue
+			}
+			exists, isReady := Spare(m)
+			if exists {
+				exist++
+			}
+			if isReady {
+				ready++
+			}
+		}
+	}
+	return exist, ready
+}
+
 // countPods counts the pods that make the machine busy.
 func (m *Machine) countPods(source Source) {
 	if m.Node == nil {

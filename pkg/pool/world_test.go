@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,6 +98,7 @@ func drawWorld(t *rapid.T) *world {
 		{machine.AppliedExcessAnnotation, []string{"", "0", "2", "2,max=4", "some"}},
 		{machine.BoundsAnnotation, []string{"", "1:5", "1:5:2", "1"}},
 		{machine.ShareAnnotation, []string{"", "2", "x"}},
+		{machineutils.TriggerDeletionByMCM, []string{"", "m0", "m1,m2", "m1~soon"}},
 	} {
 		if text := pick(one.values, one.key); text != "" {
 			w.deployment.Annotations[one.key] = text
@@ -109,6 +111,9 @@ func drawWorld(t *rapid.T) *world {
 		})
 		if rapid.Bool().Draw(t, "marked") {
 			marked(m)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
+			m.Annotations[machineutils.MachinePriority], m.Annotations[machineutils.MarkedForDeletionTime] = "1", noon.Format(time.RFC3339)
 		}
 		if rapid.Bool().Draw(t, "deleted") {
 			m.DeletionTimestamp = ptr.To(metav1.NewTime(noon))

@@ -102,7 +102,7 @@ var _ = Describe("plan", func() {
 		out, err := s.answer(`{apiVersion: autoscaling.evenkeel.dev/v1alpha1, kind: Reserve, metadata: {name: shop}, spec: {pools: {names: [pool]}, replicas: 3}}`, "plan", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(
-			HavePrefix("Reserve default/shop: moving (0 of 3 machines are ready in 1 MachineDeployment)\n"),
+			HavePrefix("Reserve default/shop: moving (1 of 3 machines are ready in 1 MachineDeployment)\n"),
 			ContainSubstring("  annotation requested-excess none -> shop=3\n"),
 			ContainSubstring("MachineDeployment default/pool: 1 of 1 machines serve, 3 in reserve"),
 		))

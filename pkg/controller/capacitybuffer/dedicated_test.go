@@ -77,7 +77,7 @@ var _ = DescribeTable("Dedicated chunks are packed (11)",
 
 var _ = It("machines of an owner come first among those that are ready (11)", func() {
 	v := after(View{Buffers: []Buffer{chunks("b", 4, "cpu=1", dedicated("namespace")), chunks("c", 4, "cpu=1")}, Pools: []Pool{site("a", "cpu=4", 9)}})
-	holds(2, 1, reason.Growing)(&v.Pools[0])
+	holds(1, reason.Growing)(&v.Pools[0])
 	p := NewPlan(v)
 	Expect([]int{p.Decisions[0].Ready, p.Decisions[1].Ready}).To(Equal([]int{4, 0}))
 })

@@ -53,6 +53,7 @@ func (c *Controller) observe() View {
 		p := Pool{Deployment: d, Taken: taken[ReserveName(d.Name)]}
 		if d.Annotations[machine.BoundsAnnotation] != "" {
 			p.Node = pool.SampleNode(pool.Read(d, &c.source, c.options.Clock.Now()))
+			_, p.Ready = pool.CountSpares(d, &c.source)
 		}
 		v.Pools = append(v.Pools, p)
 	}

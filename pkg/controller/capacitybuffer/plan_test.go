@@ -116,7 +116,7 @@ var _ = Describe("A status", func() {
 		}
 		Expect(message(v)).To(Equal("False Growing: room for 0 of 5 chunks is ready in a"))
 		v = after(v)
-		holds(2, 1, reason.Growing)(&v.Pools[0])
+		holds(1, reason.Growing)(&v.Pools[0])
 		Expect(message(v)).To(Equal("False Growing: room for 4 of 5 chunks is ready in a"))
 		Expect(message(after(v))).To(Equal("True Complete: room for 5 of 5 chunks is ready in a"))
 	})
@@ -164,7 +164,7 @@ var _ = Describe("Machines", func() {
 		v.Pools = append(v.Pools, site("c", "cpu=8", 9))
 		Expect(requests(NewPlan(v))).To(Equal("c=1"))
 		half := after(v)
-		half.Pools[2].Deployment.Status.ReadyExcessReplicas = 0
+		half.Pools[2].Ready = 0
 		Expect(NewPlan(half).Requests).To(BeEmpty())
 		Expect(requests(NewPlan(after(v)))).To(Equal("a=-"))
 	})
@@ -311,8 +311,7 @@ func draw(t *rapid.T) View {
 		v.Pools = append(v.Pools, p)
 		if rapid.Bool().Draw(t, "has") {
 			v.Reserves = append(v.Reserves, NewReserve(ns, drawRequest(t, p.Deployment.Name)))
-			ready := rapid.Int32Range(0, 9).Draw(t, "ready")
-			holds(ready, ready, reason.Growing)(&v.Pools[i])
+			holds(rapid.IntRange(0, 9).Draw(t, "ready"), reason.Growing)(&v.Pools[i])
 		}
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "buffers") {

@@ -72,7 +72,7 @@ func (v *View) sites() (all []site, held map[string]holding) {
 
 func (v *View) site(p Pool, limit int) site {
 	d := p.Deployment
-	s := site{Pool: p, room: max(0, limit-max(0, int(pool.Requested(d)))), ready: int(max(0, d.Status.ReadyExcessReplicas)), blocked: cannotBeMade(d)}
+	s := site{Pool: p, room: max(0, limit-max(0, int(pool.Requested(d)))), ready: p.Ready, blocked: cannotBeMade(d)}
 	if r := v.reserveOf(d.Name); r != nil {
 		s.current, s.dedicated = int(max(0, r.Spec.Replicas)), dedications(r)
 		s.blocked = s.blocked || slices.ContainsFunc(r.Status.Pools, func(p autoscaling.ReservePoolStatus) bool { return p.Blocked })

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,6 +61,27 @@ var _ = Describe("The controller", func() {
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=-"))
 			Expect(c.Objects(reserveGVR)).To(BeEmpty())
+		})
+	})
+
+	It("counts machines itself, whether or not anybody writes numbers to a status", func() {
+		storm.Bubble(suite, func() {
+			w := storm.NewApart(sim.Options{Seed: 1, Resources: served})
+			c := &cluster{World: w, clients: clientsOf(w.ConfigFor("user"))}
+			defer c.End()
+			c.pool("a", 9)
+			c.create(buffer("b", "{podTemplateRef: {name: web}, replicas: 8}").Object)
+			_, err := c.core.CoreV1().PodTemplates(shop).Create(context.Background(), &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=1")}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.Start("buffers", controller)
+			d, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Get(context.Background(), "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			for _, ready := range []int{1, 2, 0, 2} {
+				Expect(storm.Spares{Client: c.ours.MachineV1alpha1()}.Keep(context.Background(), d, 2, ready)).To(Succeed())
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				want := map[bool]string{true: "Complete", false: "Growing"}[ready == 2]
+				Expect(standing(c.buffer("b"))).To(Equal("8 Provisioning=MachinesRequested Ready="+want), "with %d of 2 ready", ready)
+			}
 		})
 	})
 

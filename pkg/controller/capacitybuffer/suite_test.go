@@ -110,10 +110,10 @@ func site(name, capacity string, limit int, change ...func(*Pool)) Pool {
 	return p
 }
 
-// holds sets what the machine-taint controller reports.
-func holds(all, ready int32, why string) func(*Pool) {
+// holds gives a MachineDeployment machines in reserve, and the condition that the machine-taint controller then reports.
+func holds(ready int, why string) func(*Pool) {
 	return func(p *Pool) {
-		p.Deployment.Status.ExcessReplicas, p.Deployment.Status.ReadyExcessReplicas = all, ready
+		p.Ready = ready
 		status := mcm.ConditionFalse
 		if why == reason.Complete {
 			status = mcm.ConditionTrue
@@ -194,20 +194,19 @@ func after(v View, out ...string) View {
 				next.Reserves[i].Status.Pools = []autoscaling.ReservePoolStatus{{Name: pool.Deployment.Name, Blocked: slices.Contains(out, pool.Deployment.Name)}}
 			}
 		}
-		keep(pool.Deployment, n, slices.Contains(out, pool.Deployment.Name))
+		keep(&pool, int(n), slices.Contains(out, pool.Deployment.Name))
 		next.Pools = append(next.Pools, pool)
 	}
 	return next
 }
 
 // keep does what the machine-taint controller does in the end.
-func keep(d *machine.MachineDeployment, n int32, fails bool) {
-	p := &Pool{Deployment: d}
-	if fails && n > d.Status.ReadyExcessReplicas {
-		holds(d.Status.ReadyExcessReplicas, d.Status.ReadyExcessReplicas, reason.CannotBeMade)(p)
+func keep(p *Pool, n int, fails bool) {
+	if fails && n > p.Ready {
+		holds(p.Ready, reason.CannotBeMade)(p)
 		return
 	}
-	holds(n, n, reason.Complete)(p)
+	holds(n, reason.Complete)(p)
 }
 
 // standing is the status of a buffer: chunks, and the reason of each condition, in alphabetical order of their types.

@@ -53,6 +53,8 @@ type Pool struct {
 	// Taken reports whether the name of the Reserve for this MachineDeployment belongs to a Reserve that
 	// this controller has not created.
 	Taken bool
+	// Ready is how many machines are ready in reserve, whoever requests them.
+	Ready int
 }
 
 // Plan is what to do about a View.

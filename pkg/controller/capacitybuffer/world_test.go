@@ -183,14 +183,26 @@ func (c *cluster) keep(ctx context.Context, _ *rest.Config) error {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
 				return err
 			}
-			before := d.Status.DeepCopy()
-			asked, _ := machine.ParseRequestedExcess(d.Annotations[machine.RequestedExcessAnnotation])
-			if keep(d, asked.Machines, c.fails(d.Name)); !equality.Semantic.DeepEqual(*before, d.Status) {
-				_, _ = c.ours.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}) // else the next time
-			}
+			_ = c.keepOne(ctx, d) // else the next time
 		}
 	}
 	return nil
+}
+
+// keepOne does it for one MachineDeployment, whose status has no field for the numbers, as in Gardener.
+func (c *cluster) keepOne(ctx context.Context, d *machine.MachineDeployment) (err error) {
+	before, p, spares := d.Status.DeepCopy(), Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
+	if _, p.Ready, err = spares.Count(ctx, d); err != nil {
+		return err
+	}
+	asked, _ := machine.ParseRequestedExcess(d.Annotations[machine.RequestedExcessAnnotation])
+	keep(&p, int(asked.Machines), c.fails(d.Name))
+	if !equality.Semantic.DeepEqual(*before, d.Status) {
+		if _, err = c.ours.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return spares.Keep(ctx, d, p.Ready, p.Ready)
 }
 
 func (c *cluster) fails(name string) bool {

@@ -3,13 +3,11 @@
 package reserves
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // observe collects the view of a namespace. If a store is behind the answers to our writes, the
@@ -19,9 +17,7 @@ func (c *Controller) observe(namespace string) View {
 	for i, d := range deployments {
 		deployments[i] = c.written.Newest(d)
 	}
-	return NewView(now, c.reservesIn(namespace), deployments, func(d *machine.MachineDeployment) corev1.ResourceList {
-		return pool.Read(d, &c.source, now).Allocatable
-	})
+	return NewView(now, c.reservesIn(namespace), deployments, &c.source)
 }
 
 func (c *Controller) reservesIn(namespace string) []*v1alpha1.Reserve {

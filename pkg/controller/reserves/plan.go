@@ -99,7 +99,7 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	targets, ills := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites))
 	current, ready := make([]int64, len(sites)), make([]int64, len(sites))
 	for i, s := range sites {
-		current[i], ready[i] = int64(s.current), int64(s.ready())
+		current[i], ready[i] = int64(s.current), int64(s.Ready)
 		targets[i] = distribute.Target{Key: s.Deployment.Name, Weight: 1, Max: int64(min(s.room, math.MaxInt32)), Current: current[i]}
 		ills[i] = distribute.Health{Blocked: s.blocked, Usable: ready[i], Probe: 1}
 	}
@@ -130,7 +130,7 @@ func totalRoom(targets []distribute.Target) (room int) {
 func keepTries(sites []site, goal []int64) {
 	for i, s := range sites {
 		if s.blocked {
-			goal[i] = max(goal[i], int64(min(s.current, s.ready()+1, s.room)))
+			goal[i] = max(goal[i], int64(min(s.current, s.Ready+1, s.room)))
 		}
 	}
 }
@@ -155,12 +155,8 @@ func step(sites []site, current, ready, goal []int64, desired int64) []int64 {
 	return next
 }
 
-// ready returns how many spare machines are ready there, whoever requests them.
-func (s *site) ready() int { return int(max(0, s.Deployment.Status.ReadyExcessReplicas)) }
-
 func (s *site) part(machines int) Part {
-	exist := int(max(0, s.Deployment.Status.ExcessReplicas))
-	return Part{Deployment: s.Deployment, Machines: machines, Exist: min(machines, exist), Ready: min(machines, s.ready()), Blocked: s.blocked && machines > 0}
+	return Part{Deployment: s.Deployment, Machines: machines, Exist: min(machines, s.Exist), Ready: min(machines, s.Ready), Blocked: s.blocked && machines > 0}
 }
 
 // requests returns the annotations that differ from the decisions (laws 3 and 6). It also records

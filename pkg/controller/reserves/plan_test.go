@@ -163,9 +163,9 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
 		v = after(v, "a")
 		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.Complete), "the others have stood in")
-		holds(1, 0, reason.Growing)(v.Pools[0].Deployment)
+		holds(1, 0, reason.Growing)(&v.Pools[0])
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=4"), "a try is no success yet")
-		holds(1, 1, reason.Complete)(v.Pools[0].Deployment)
+		holds(1, 1, reason.Complete)(&v.Pools[0])
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=2 b=3"), "what is ready elsewhere goes only as it is replaced")
 		v = after(after(after(v)))
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=2 b=2"))
@@ -174,7 +174,7 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 	It("keeps the one beyond its share too, where no other can stand in", func() {
 		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}, "a"), "a")
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=2"))
-		holds(1, 1, reason.CannotBeMade)(v.Pools[1].Deployment)
+		holds(1, 1, reason.CannotBeMade)(&v.Pools[1])
 		for range 3 {
 			Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=2*"), "else b is complete with 1, and asked for 2 again")
 			v = after(v, "a", "b")
@@ -193,8 +193,8 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 
 	It("keeps its machines until others are ready, even if a machine without room is ready elsewhere", func() {
 		v := View{Now: monday, Pools: []Pool{site("a", 3), site("b", 3), site("c", 3, bounds("1:3"))}, Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}
-		holds(2, 2, reason.Complete)(v.Pools[1].Deployment)
-		holds(1, 1, reason.Complete)(v.Pools[2].Deployment)
+		holds(2, 2, reason.Complete)(&v.Pools[1])
+		holds(1, 1, reason.Complete)(&v.Pools[2])
 		v.Reserves[0].Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "b", DesiredReplicas: 2}, {Name: "c", DesiredReplicas: 1}}
 		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=2 c=0"), "the one in c goes, so it stands in for none")
 	})
@@ -271,8 +271,8 @@ func drawnView(t *rapid.T) View {
 			labelled("worker.gardener.cloud/pool", "w")(p.Deployment)
 		}
 		why := rapid.SampledFrom([]string{reason.Complete, reason.Growing, reason.CannotBeMade}).Draw(t, "why")
-		n := int32(rapid.IntRange(0, 4).Draw(t, "held"))
-		holds(n, min(n, int32(rapid.IntRange(0, 4).Draw(t, "ready"))), why)(p.Deployment)
+		n := rapid.IntRange(0, 4).Draw(t, "held")
+		holds(n, min(n, rapid.IntRange(0, 4).Draw(t, "ready")), why)(&p)
 		if rapid.Bool().Draw(t, "annotated") {
 			annotated(machine.RequestedExcessAnnotation, rapid.SampledFrom([]string{"r0=2", "gone=1", "?"}).Draw(t, "requested"))(p.Deployment)
 		}
@@ -410,7 +410,7 @@ var _ = Describe("Any plan", func() {
 				}
 				var before, now, kept int
 				for _, part := range d.Parts {
-					ready, was := int(part.Deployment.Status.ReadyExcessReplicas), 0
+					ready, was := readyIn(v, part), 0
 					for _, s := range d.Reserve.Status.Pools {
 						if s.Name == part.Deployment.Name {
 							was = int(max(0, s.DesiredReplicas))
@@ -426,6 +426,11 @@ var _ = Describe("Any plan", func() {
 		})
 	})
 })
+
+// readyIn is how many machines are ready where a part is requested.
+func readyIn(v View, part Part) int {
+	return v.Pools[slices.IndexFunc(v.Pools, func(p Pool) bool { return p.Deployment == part.Deployment })].Ready
+}
 
 // text is what a plan comes to.
 func text(p Plan) string {

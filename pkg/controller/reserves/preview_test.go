@@ -14,8 +14,9 @@ import (
 var _ = Describe("A preview", func() {
 	It("carries out a plan on copies, and is at rest then", func() {
 		v := View{Now: monday, Reserves: []*v1alpha1.Reserve{wish("shop", replicas(3))}, Pools: []Pool{
-			site("a", 1, holds(1, 1, "Complete")), site("b", 1, annotated(machine.RequestedExcessAnnotation, "gone=7"), annotated(machine.DedicatedAnnotation, "ci=1")),
+			site("a", 1), site("b", 1, annotated(machine.RequestedExcessAnnotation, "gone=7"), annotated(machine.DedicatedAnnotation, "ci=1")),
 		}}
+		holds(1, 1, "Complete")(&v.Pools[0])
 		p := NewPlan(v)
 		Expect(requests(p)).To(Equal("a: shop=2, b: shop=1"))
 		for i, r := range p.Requests {

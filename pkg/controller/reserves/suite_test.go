@@ -96,15 +96,19 @@ func labelled(key, value string) func(*machine.MachineDeployment) {
 	return func(d *machine.MachineDeployment) { d.Labels[key] = value }
 }
 
-// holds sets what the machine-taint controller reports.
-func holds(all, ready int32, why string) func(*machine.MachineDeployment) {
-	return func(d *machine.MachineDeployment) {
-		d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas = all, ready
+// holds gives a MachineDeployment machines in reserve, and the condition that the machine-taint
+// controller then reports; none if why is empty.
+func holds(all, ready int, why string) func(*Pool) {
+	return func(p *Pool) {
+		p.Exist, p.Ready, p.Deployment.Status.Conditions = all, ready, nil
+		if why == "" {
+			return
+		}
 		status := mcm.ConditionFalse
 		if why == reason.Complete {
 			status = mcm.ConditionTrue
 		}
-		d.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady, Status: status, Reason: why}}
+		p.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady, Status: status, Reason: why}}
 	}
 }
 
@@ -154,7 +158,6 @@ func after(v View, out ...string) View {
 	}
 	for _, pool := range v.Pools {
 		pool.Deployment = pool.Deployment.DeepCopy()
-		next.Pools = append(next.Pools, pool)
 		for _, r := range p.Requests {
 			if r.Deployment.Name == pool.Deployment.Name {
 				pool.Deployment.Annotations[machine.RequestedExcessAnnotation] = r.Text
@@ -163,27 +166,28 @@ func after(v View, out ...string) View {
 				}
 			}
 		}
-		work(pool.Deployment, strings.Contains(strings.Join(out, " "), pool.Deployment.Name))
+		work(&pool, strings.Contains(strings.Join(out, " "), pool.Deployment.Name))
+		next.Pools = append(next.Pools, pool)
 	}
 	return next
 }
 
 // work does what the machine-taint controller does in the end.
-func work(d *machine.MachineDeployment, fails bool) {
-	n := int32(0)
+func work(p *Pool, fails bool) {
+	d, n := p.Deployment, 0
 	if r, err := machine.ParseRequestedExcess(d.Annotations[machine.RequestedExcessAnnotation]); err == nil {
-		n = r.Machines
+		n = int(r.Machines)
 	}
 	if b, err := machine.ParseBounds(d.Annotations[machine.BoundsAnnotation]); err == nil {
-		n = max(0, min(n, b.Max-d.Spec.Replicas))
+		n = max(0, min(n, int(b.Max-d.Spec.Replicas)))
 	}
 	switch {
-	case fails && n > d.Status.ReadyExcessReplicas:
-		holds(d.Status.ReadyExcessReplicas, d.Status.ReadyExcessReplicas, reason.CannotBeMade)(d)
+	case fails && n > p.Ready:
+		holds(p.Ready, p.Ready, reason.CannotBeMade)(p)
 	case n == 0:
-		d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas, d.Status.Conditions = 0, 0, nil
+		holds(0, 0, "")(p)
 	default:
-		holds(n, n, reason.Complete)(d)
+		holds(n, n, reason.Complete)(p)
 	}
 }
 

@@ -22,15 +22,18 @@ type View struct {
 	Pools    []Pool
 }
 
-// NewView returns the view of the Reserves and MachineDeployments of a namespace. Offer returns what
-// one machine of a MachineDeployment offers to pods; it is called only if something depends on that.
-func NewView(now time.Time, reserves []*v1alpha1.Reserve, deployments []*machine.MachineDeployment, offer func(*machine.MachineDeployment) corev1.ResourceList) View {
+// NewView returns the view of the Reserves and MachineDeployments of a namespace. Source has what
+// belongs to them; only what something depends on is read.
+func NewView(now time.Time, reserves []*v1alpha1.Reserve, deployments []*machine.MachineDeployment, source pool.Source) View {
 	v := View{Now: now, Reserves: reserves}
 	weighs := slices.ContainsFunc(reserves, namesResources)
 	for _, d := range deployments {
 		one := Pool{Deployment: d}
+		if len(reserves) > 0 {
+			one.Exist, one.Ready = pool.CountSpares(d, source)
+		}
 		if wishes, _ := pool.WishesOf(d); len(reserves) > 0 && (weighs || wishes.Bounds != nil && wishes.Bounds.Excess != nil) {
-			one.Allocatable = offer(d)
+			one.Allocatable = pool.Read(d, source, now).Allocatable
 		}
 		v.Pools = append(v.Pools, one)
 	}
@@ -50,6 +53,9 @@ type Pool struct {
 	// Allocatable is what one machine offers to pods; nil if that is unknown, or if nothing depends
 	// on it.
 	Allocatable corev1.ResourceList
+	// Exist is how many machines it has in reserve, and Ready how many of them are ready, whoever
+	// requests them.
+	Exist, Ready int
 }
 
 // Plan is what to do about a View.

@@ -106,13 +106,25 @@ func (c *cluster) keep(ctx context.Context, _ *rest.Config) error {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
 				return err
 			}
-			before := d.Status.DeepCopy()
-			if work(d, c.fails(d.Name)); !equality.Semantic.DeepEqual(*before, d.Status) {
-				_, _ = c.ours.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}) // else the next time
-			}
+			_ = c.keepOne(ctx, d) // else the next time
 		}
 	}
 	return nil
+}
+
+// keepOne does it for one MachineDeployment, whose status has no field for the numbers, as in Gardener.
+func (c *cluster) keepOne(ctx context.Context, d *machine.MachineDeployment) (err error) {
+	before, p, spares := d.Status.DeepCopy(), Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
+	if p.Exist, p.Ready, err = spares.Count(ctx, d); err != nil {
+		return err
+	}
+	work(&p, c.fails(d.Name))
+	if !equality.Semantic.DeepEqual(*before, d.Status) {
+		if _, err = c.ours.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return spares.Keep(ctx, d, p.Exist, p.Ready)
 }
 
 func (c *cluster) fails(name string) bool {

@@ -8,10 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,12 +60,9 @@ func (w *world) lookAtRequests() {
 	if w.still.Unread["reserves"] != "" {
 		return // the annotations show what they request
 	}
-	read := sync.OnceValue(func() *pool.List {
-		return pool.NewList(pool.Objects{Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted()})
-	})
-	offer := func(d *machine.MachineDeployment) corev1.ResourceList { return pool.Read(d, read(), w.now).Allocatable }
+	source := pool.NewList(pool.Objects{Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted()})
 	for namespace := range w.namespaces() {
-		v := reserves.NewView(w.still.At, inNamespace(namespace, w.reserves.sorted()), inNamespace(namespace, w.deployments.sorted()), offer)
+		v := reserves.NewView(w.still.At, inNamespace(namespace, w.reserves.sorted()), inNamespace(namespace, w.deployments.sorted()), source)
 		w.plans.requests[namespace] = reserves.NewPlan(v)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
@@ -17,6 +16,7 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	pools "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // zones are pools of one busy machine each, with bounds up to four machines and a number of machines that
@@ -35,7 +35,6 @@ func zones(requested map[string]int) *Objects {
 			if n > 0 {
 				d.Annotations[api.AppliedExcessAnnotation] += ",max=4"
 				delete(d.Annotations, api.WantedExcessAnnotation) // the field never asked for it
-				d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas = int32(n), int32(n)
 				d.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: api.ReserveReady, Status: mcm.ConditionTrue, Reason: "Complete"}}
 			}
 		})
@@ -55,8 +54,9 @@ func keepOne(o *Objects, r *autoscaling.Reserve) {
 	GinkgoHelper()
 	r.Namespace = fixture.Namespace
 	o.Reserves = append(o.Reserves, r)
+	source := pools.NewList(pools.Objects{Sets: o.Sets, Machines: o.Machines})
 	for range 3 {
-		p := reserves.NewPlan(reserves.NewView(noon, o.Reserves, o.Deployments, func(*api.MachineDeployment) corev1.ResourceList { return nil }))
+		p := reserves.NewPlan(reserves.NewView(noon, o.Reserves, o.Deployments, source))
 		for _, request := range p.Requests {
 			for i, d := range o.Deployments {
 				if d == request.Deployment {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -58,9 +57,7 @@ type reservesPlan struct {
 // planReserves returns what the controller would do now about the Reserves of a namespace.
 func planReserves(o overview.Objects, namespace string) reservesPlan {
 	source := pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes})
-	v := reserves.NewView(o.At, inNamespace(o.Reserves, namespace), inNamespace(o.Deployments, namespace), func(d *machinev1alpha1.MachineDeployment) corev1.ResourceList {
-		return pool.Read(d, source, o.At).Allocatable
-	})
+	v := reserves.NewView(o.At, inNamespace(o.Reserves, namespace), inNamespace(o.Deployments, namespace), source)
 	return reservesPlan{v, reserves.NewPlan(v)}
 }
 

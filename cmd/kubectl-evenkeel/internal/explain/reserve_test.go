@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
@@ -29,9 +31,10 @@ func office() *world {
 		plain := fixture.MachineDeployment(name, 4)
 		d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 		d.Spec.StockMachineDeploymentSpec = plain.Spec
-		d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas = 2, 2
+		d.UID = types.UID(name)
 		d.Annotations = map[string]string{v1alpha1.RequestedExcessAnnotation: "office=2"}
 		w.Deployments = append(w.Deployments, d)
+		w.hold(d, 2, 2)
 	}
 	w.Reserves = []*autoscaling.Reserve{reserveNamed("office", 4)}
 	w.Reserves[0].Status = autoscaling.ReserveStatus{
@@ -39,6 +42,13 @@ func office() *world {
 		Conditions: []metav1.Condition{{Type: autoscaling.ConditionReady, Status: metav1.ConditionTrue, Reason: "Complete", Message: "4 of 4"}},
 	}
 	return w
+}
+
+// hold gives a MachineDeployment this many machines in reserve, in place of those that it has.
+func (w *world) hold(d *v1alpha1.MachineDeployment, exist, ready int) {
+	set, machines := fixture.Spares(d, exist, ready)
+	w.Sets = append(slices.DeleteFunc(w.Sets, func(s *mcm.MachineSet) bool { return s.UID == set.UID }), set)
+	w.Machines = append(slices.DeleteFunc(w.Machines, func(m *mcm.Machine) bool { return metav1.IsControlledBy(m, set) }), machines...)
 }
 
 func reserveNamed(name string, replicas int32) *autoscaling.Reserve {
@@ -108,10 +118,10 @@ var _ = Describe("A Reserve is explained", func() {
 				d.Annotations[v1alpha1.BoundsAnnotation] = "1:5"
 			}
 		}),
-		Entry("what to do if growth lasts", "If it lasts: see the condition ReserveReady", func(w *world, _ *autoscaling.Reserve) { w.Deployments[0].Status.ReadyExcessReplicas = 0 }),
+		Entry("what to do if growth lasts", "If it lasts: see the condition ReserveReady", func(w *world, _ *autoscaling.Reserve) { w.hold(w.Deployments[0], 2, 0) }),
 		Entry("where machines cannot be created", "requested, 0 exist, 0 ready; machines cannot be created there now", func(w *world, _ *autoscaling.Reserve) {
 			d := w.Deployments[1]
-			d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas = 0, 0
+			w.hold(d, 0, 0)
 			d.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: v1alpha1.ReserveReady, Status: mcm.ConditionFalse, Reason: "CannotBeMade"}}
 		}),
 		Entry("that it selects nothing", "correct names, labels or worker pools", func(_ *world, r *autoscaling.Reserve) { r.Spec.Pools.Names = []string{"z9"} }),
