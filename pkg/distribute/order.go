@@ -5,7 +5,6 @@ package distribute
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 )
@@ -32,10 +31,7 @@ func lineUp(targets []Target, seed uint64) ([]*lane, error) {
 	all, lanes := make([]lane, len(targets)), make([]*lane, len(targets))
 	for rank, i := range order {
 		t := targets[i]
-		if t.Max == Unbounded {
-			t.Max = math.MaxInt64
-		}
-		all[rank] = lane{target: i, tier: t.Tier, rank: rank, weight: uint64(t.Weight), current: t.Current, from: t.Min, to: t.Max, at: t.Min}
+		all[rank] = lane{target: i, tier: t.Tier, rank: rank, weight: uint64(t.Weight), current: t.Current, from: t.Min, to: t.limit(), at: t.Min}
 		lanes[rank] = &all[rank]
 	}
 	return lanes, nil

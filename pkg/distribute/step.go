@@ -49,6 +49,42 @@ func Step(cur, ready, goal []int64, want, surge, unavailable int64) ([]int64, er
 	return next, nil
 }
 
+// Replace returns the next safe counts on the way from cur to what [WithFallback] has placed for
+// these targets: no ready replica goes before one that replaces it is ready. Usable of each Health
+// is how many replicas are ready, also if the target is not blocked.
+//
+// With ready(v) for the sum of min(Usable, Max, v) over all targets, each step keeps
+//
+//	room:      no target gets more than Max;
+//	floor:     ready(next) >= min(ready(cur), total, usable), where usable is what can become ready of goal;
+//	ceiling:   sum(next) <= max(sum(cur), sum(goal) + max(1, total)).
+//
+// Max is never exceeded, not even in between, so a replica that has no room replaces none.
+func Replace(total int64, cur, goal []int64, targets []Target, health []Health) ([]int64, error) {
+	if len(cur) != len(targets) || len(health) != len(targets) || len(goal) != len(targets) {
+		return nil, fmt.Errorf("replace: %d current and %d goal counts, health of %d, for %d targets: %w", len(cur), len(goal), len(health), len(targets), ErrMalformed)
+	}
+	var usable int64
+	within, ready := make([]int64, len(cur)), make([]int64, len(cur))
+	for i, t := range targets {
+		within[i], ready[i] = min(cur[i], t.limit()), health[i].Usable
+		if health[i].Blocked {
+			usable = addSaturating(usable, min(goal[i], health[i].Usable))
+		} else {
+			usable = addSaturating(usable, goal[i])
+		}
+	}
+	return Step(within, ready, goal, min(total, usable), max(1, total), 0)
+}
+
+// limit returns Max, where that is a number.
+func (t Target) limit() int64 {
+	if t.Max == Unbounded {
+		return math.MaxInt64
+	}
+	return t.Max
+}
+
 // portion spreads n over the gaps in proportion to their sizes, to each at most its size.
 func portion(gaps []int64, n int64) []int64 {
 	all, lanes := make([]lane, len(gaps)), make([]*lane, len(gaps))

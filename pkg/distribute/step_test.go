@@ -99,6 +99,74 @@ var _ = Describe("step", func() {
 	})
 })
 
+var _ = Describe("replace", func() {
+	law("room, floor and ceiling hold, and what was placed is reached", func(t *rapid.T, p problem) {
+		health := drawHealth(t, len(p.targets))
+		goal := p.recover(t, health).Replicas
+		cur := make([]int64, len(goal))
+		for i := range cur {
+			cur[i] = rapid.Int64Range(0, 60).Draw(t, "cur")
+		}
+		want := min(p.total, added(usable(goal, health)))
+		for round := 0; !slices.Equal(cur, goal); round++ {
+			if round > 200 {
+				t.Fatalf("%+v, %+v: stuck at %v, goal %v", p, health, cur, goal)
+			}
+			seen := slices.Clone(health)
+			for i := range seen {
+				if !health[i].Blocked {
+					seen[i].Usable = rapid.Int64Range(0, cur[i]).Draw(t, "ready")
+					if round%3 == 0 { // every third time all that can be ready is
+						seen[i].Usable = cur[i]
+					}
+				}
+			}
+			next, err := Replace(p.total, cur, goal, p.targets, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			room := func(i int) int64 {
+				if p.targets[i].Max == Unbounded {
+					return math.MaxInt64
+				}
+				return p.targets[i].Max
+			}
+			ready := func(v []int64) (total int64) {
+				for i := range v {
+					total += min(v[i], seen[i].Usable, room(i))
+				}
+				return total
+			}
+			if ready(next) < min(ready(cur), want) || added(next) > max(added(cur), added(goal)+max(1, p.total)) {
+				t.Fatalf("%+v, %+v: %v became %v, goal %v", p, seen, cur, next, goal)
+			}
+			for i, n := range next {
+				if n > room(i) {
+					t.Fatalf("%+v: %v became %v, above the room of target %d", p, cur, next, i)
+				}
+			}
+			cur = next
+		}
+	})
+
+	DescribeTable("one step", func(cur, goal string, l layout, next string) {
+		got, err := Replace(10, counts(cur), counts(goal), l.targets, l.health)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(slashed(got)).To(Equal(next))
+	},
+		Entry("what is ready stays until its replacement is", "10/0", "0/10", inOrder(free.ready(10), free.ready(0)), "10/10"),
+		Entry("and then goes", "10/10", "0/10", inOrder(free.ready(10), free.ready(10)), "0/10"),
+		Entry("what lost its room is not replaced by what is not ready", "6/4", "3/7", inOrder(between(0, 3).ready(6), free.ready(4)), "3/7"),
+		Entry("and stands in for none: what is ready elsewhere stays", "5/5/0", "0/0/10", inOrder(between(0, 0).ready(5), free.ready(5), free.ready(0)), "0/5/10"),
+		Entry("a blocked one is not waited for", "4/6", "6/4", inOrder(free.blocked(6, 2), free.ready(6)), "6/4"),
+	)
+
+	It("refuses what is not parallel", func() {
+		_, err := Replace(1, []int64{1}, []int64{1, 0}, make([]Target, 2), make([]Health, 2))
+		Expect(err).To(MatchError(ErrMalformed))
+	})
+})
+
 // checkStep takes a step and checks the laws on it.
 func checkStep(t *rapid.T, cur, ready, goal []int64, want, surge, unavailable int64) []int64 {
 	next, err := Step(cur, ready, goal, want, surge, unavailable)

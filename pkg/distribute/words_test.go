@@ -35,6 +35,12 @@ func (s spot) blocked(observed, notStarted int64) spot {
 	return s
 }
 
+// ready means that so many replicas are, of a target that is not blocked.
+func (s spot) ready(n int64) spot {
+	s.health = Health{Usable: n}
+	return s
+}
+
 func (s spot) probe(n int64) spot {
 	s.health.Probe = n
 	return s

@@ -114,24 +114,15 @@ func leastOf(pool []*zone) corev1.ResourceList {
 // spread spreads this number of machines over a pool. Shares grow at once. If a share moves to
 // another member, no ready machine is deleted before its replacement is ready.
 func (r *round) spread(pool []*zone, total int) {
-	goal, short := r.shareGoals(pool, int64(total))
-	current, ready := make([]int64, len(pool)), make([]int64, len(pool))
-	var usable int64
+	current := make([]int64, len(pool))
 	for i, z := range pool {
 		if z.share != nil {
 			current[i] = int64(max(0, *z.share-awaiting(z.move)))
 		}
-		ready[i] = int64(z.health.reserve)
-		if z.health.blocked {
-			usable += min(goal[i], ready[i])
-		} else {
-			usable += goal[i]
-		}
-		// A machine that has no room any more stands in for none.
-		_, room := r.shareRange(z)
-		current[i], ready[i] = min(current[i], room), min(ready[i], room)
 	}
-	next, err := distribute.Step(current, ready, goal, min(int64(total), usable), int64(max(1, total)), 0)
+	goal, short := r.shareGoals(pool, int64(total))
+	targets, health := r.shareTargets(pool, func(*zone) bool { return false })
+	next, err := distribute.Replace(int64(total), current, goal, targets, health)
 	if err != nil {
 		next = goal // counts from outside are bounded: there is no such input
 	}
@@ -159,7 +150,17 @@ func (r *round) shareGoals(pool []*zone, total int64) (goal []int64, short int64
 }
 
 func (r *round) distributeShares(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
-	targets, ills := make([]distribute.Target, len(pool)), make([]distribute.Health, len(pool))
+	targets, health := r.shareTargets(pool, holds)
+	result, err := distribute.WithFallback(total, targets, health, distribute.Options{})
+	if err != nil {
+		return distribute.Result{Replicas: make([]int64, len(pool)), Overflow: total} // no such input, as above
+	}
+	return result
+}
+
+// shareTargets returns the members as targets. Those that hold more than others come first.
+func (r *round) shareTargets(pool []*zone, holds func(*zone) bool) ([]distribute.Target, []distribute.Health) {
+	targets, health := make([]distribute.Target, len(pool)), make([]distribute.Health, len(pool))
 	for i, z := range pool {
 		rank := int64(2*z.replicas) + 3
 		if holds(z) {
@@ -167,16 +168,12 @@ func (r *round) distributeShares(pool []*zone, total int64, holds func(*zone) bo
 		}
 		least, room := r.shareRange(z)
 		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Min: least, Max: room}
-		ills[i] = distribute.Health{Blocked: z.health.blocked, Usable: int64(z.health.reserve)}
+		health[i] = distribute.Health{Blocked: z.health.blocked, Usable: int64(z.health.reserve)}
 		if z.health.probing {
-			ills[i].Probe = 1
+			health[i].Probe = 1
 		}
 	}
-	result, err := distribute.WithFallback(total, targets, ills, distribute.Options{})
-	if err != nil {
-		return distribute.Result{Replicas: make([]int64, len(pool)), Overflow: total} // no such input, as above
-	}
-	return result
+	return targets, health
 }
 
 // shareRange returns between which numbers the share of a member is.

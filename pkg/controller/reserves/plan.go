@@ -96,21 +96,21 @@ func named(s v1alpha1.ReserveStatus) func(*machine.MachineDeployment) bool {
 // spread spreads machines over MachineDeployments (laws 2 and 4), and returns how many have no room,
 // even if all MachineDeployments could create them.
 func (d *Decision) spread(sites []site, desired int) (short int) {
-	targets, ills := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites))
-	current, ready := make([]int64, len(sites)), make([]int64, len(sites))
+	targets, ills, current := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites)), make([]int64, len(sites))
 	for i, s := range sites {
-		current[i], ready[i] = int64(s.current), int64(s.Ready)
+		current[i] = int64(s.current)
 		targets[i] = distribute.Target{Key: s.Deployment.Name, Weight: 1, Max: int64(min(s.room, math.MaxInt32)), Current: current[i]}
-		ills[i] = distribute.Health{Blocked: s.blocked, Usable: ready[i], Probe: 1}
+		ills[i] = distribute.Health{Blocked: s.blocked, Usable: int64(s.Ready), Probe: 1}
 	}
-	goal, err := distribute.WithFallback(int64(desired), targets, ills, distribute.Options{})
-	if err != nil {
-		goal.Replicas = current // counts are bounded, so this cannot happen
+	next := current // counts are bounded, so there are no errors
+	if goal, err := distribute.WithFallback(int64(desired), targets, ills, distribute.Options{}); err == nil {
+		if goal.Overflow > 0 {
+			keepTries(sites, goal.Replicas)
+		}
+		if step, err := distribute.Replace(int64(desired), current, goal.Replicas, targets, ills); err == nil {
+			next = step
+		}
 	}
-	if goal.Overflow > 0 {
-		keepTries(sites, goal.Replicas)
-	}
-	next := step(sites, current, ready, goal.Replicas, int64(desired))
 	for i, s := range sites {
 		d.Parts = append(d.Parts, s.part(int(next[i])))
 	}
@@ -133,26 +133,6 @@ func keepTries(sites []site, goal []int64) {
 			goal[i] = max(goal[i], int64(min(s.current, s.Ready+1, s.room)))
 		}
 	}
-}
-
-// step returns the next step: a ready machine stays until its replacement is ready.
-func step(sites []site, current, ready, goal []int64, desired int64) []int64 {
-	var usable int64
-	current, ready = slices.Clone(current), slices.Clone(ready)
-	for i, s := range sites {
-		if s.blocked {
-			usable += min(goal[i], ready[i])
-		} else {
-			usable += goal[i]
-		}
-		// Max is never exceeded, not even in between, so a machine that has no room stands in for none.
-		current[i], ready[i] = min(current[i], int64(s.room)), min(ready[i], int64(s.room))
-	}
-	next, err := distribute.Step(current, ready, goal, min(desired, usable), max(1, desired), 0)
-	if err != nil {
-		return goal // as above
-	}
-	return next
 }
 
 func (s *site) part(machines int) Part {
