@@ -54,6 +54,7 @@
 //
 //	fallback    see WithFallback
 //	step        see Step
+//	replace     see Replace
 //
 // The package keeps no state, reads no clock and logs nothing.
 package distribute
