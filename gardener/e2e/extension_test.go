@@ -232,6 +232,8 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(s.deployments(ctx)).To(HaveEach(HaveField("Annotations", Not(HaveKey(machine.RequestedExcessAnnotation)))))
 	})
 
+	It("leaves a Shoot alone that has Evenkeel from the image vector, and is refused what others may once and not for ever", hasEvenkeelByVector)
+
 	DescribeTable("leaves a Shoot as gardenlet writes it", func(ctx context.Context, name string, outage outage) {
 		extension := installExtension(ctx)
 		s := writeShoot(ctx, name, stock, newPool("pool", 3, 9, "a"))

@@ -97,10 +97,10 @@ func (r *Rights) Subscribe(changed func()) {
 func (r *Rights) ListWatch(rule Rule, lw *cache.ListWatch, client any) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return await(ctx, r, rule, func() (runtime.Object, error) { return lw.ListWithContext(ctx, o) })
+			return Await(ctx, r, rule, func() (runtime.Object, error) { return lw.ListWithContext(ctx, o) })
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := await(ctx, r, rule, func() (watch.Interface, error) { return lw.WatchWithContext(ctx, o) })
+			w, err := Await(ctx, r, rule, func() (watch.Interface, error) { return lw.WatchWithContext(ctx, o) })
 			if err != nil && ctx.Err() != nil {
 				err = io.EOF // a closed watch; an informer logs every other error
 			}
@@ -109,8 +109,8 @@ func (r *Rights) ListWatch(rule Rule, lw *cache.ListWatch, client any) cache.Lis
 	}, client)
 }
 
-// await repeats a request until it is not refused for lack of a right, or ctx ends.
-func await[T any](ctx context.Context, r *Rights, rule Rule, request func() (T, error)) (T, error) {
+// Await repeats a request until it is not refused for lack of a right, or ctx ends.
+func Await[T any](ctx context.Context, r *Rights, rule Rule, request func() (T, error)) (T, error) {
 	for refusals := 1; ; refusals++ {
 		answer, err := request()
 		if !apierrors.IsForbidden(err) {

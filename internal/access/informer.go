@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -20,10 +18,12 @@ type Reader[L runtime.Object] interface {
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// Informer returns the factory's informer of a kind, which waits while the process lacks the right
-// to read it. Object is an empty object of the kind.
-func Informer[L runtime.Object](factory informers.SharedInformerFactory, rights *Rights, rule Rule, object runtime.Object, kind func(kubernetes.Interface) Reader[L]) cache.SharedIndexInformer {
-	return factory.InformerFor(object, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+// Informer returns a factory's informer of a kind, which waits while the process lacks the right to
+// read it. InformerFor is the method of the factory, and object an empty object of the kind.
+func Informer[L runtime.Object, C any, F ~func(C, time.Duration) cache.SharedIndexInformer](
+	informerFor func(runtime.Object, F) cache.SharedIndexInformer, rights *Rights, rule Rule, object runtime.Object, kind func(C) Reader[L],
+) cache.SharedIndexInformer {
+	return informerFor(object, func(c C, resync time.Duration) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformer(rights.ListWatch(rule, &cache.ListWatch{
 			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return kind(c).List(ctx, o) },
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return kind(c).Watch(ctx, o) },

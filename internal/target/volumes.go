@@ -34,10 +34,10 @@ type Storage struct {
 // Storage returns the stores of all kinds that concern volumes. Do not wait for classes and
 // drivers: the process may lack the right to read them, and works without.
 func (i *Informers) Storage() Storage {
-	classes := access.Informer(i.factory, i.rights, classesRule, &storagev1.StorageClass{}, func(c kubernetes.Interface) access.Reader[*storagev1.StorageClassList] {
+	classes := access.Informer(i.factory.InformerFor, i.rights, classesRule, &storagev1.StorageClass{}, func(c kubernetes.Interface) access.Reader[*storagev1.StorageClassList] {
 		return c.StorageV1().StorageClasses()
 	})
-	drivers := access.Informer(i.factory, i.rights, driversRule, &storagev1.CSIDriver{}, func(c kubernetes.Interface) access.Reader[*storagev1.CSIDriverList] {
+	drivers := access.Informer(i.factory.InformerFor, i.rights, driversRule, &storagev1.CSIDriver{}, func(c kubernetes.Interface) access.Reader[*storagev1.CSIDriverList] {
 		return c.StorageV1().CSIDrivers()
 	})
 	return Storage{

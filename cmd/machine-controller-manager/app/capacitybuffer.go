@@ -41,6 +41,7 @@ func (p *process) runBuffers(ctx context.Context) error {
 	if !awaitKind(ctx, control.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), buffersRetry, func() {}) {
 		return nil
 	}
+	awaitReserveRights(ctx, p.rights, control, p.options.Namespace)
 	reserves := control.AutoscalingV1alpha1().Reserves(p.options.Namespace)
 	if !awaitKind(ctx, targets.Discovery(), bufferv1beta1.SchemeGroupVersion.WithResource("capacitybuffers"), buffersRetry, withdrawBuffers(ctx, reserves)) {
 		return nil
@@ -66,7 +67,11 @@ func withdrawBuffers(ctx context.Context, reserves autoscalingclient.ReserveInte
 func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interface) error {
 	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(capacitybuffer.StripBuffer))
 	asked := evenkeelinformers.NewSharedInformerFactoryWithOptions(control, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
-	buffers, reserves := objects.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), asked.Autoscaling().V1alpha1().Reserves().Informer()
+	buffers := readBuffers(objects, p.rights)
+	reserves, err := readReserves(asked, p.rights, p.options.Namespace)
+	if err != nil {
+		return fmt.Errorf("make informer of reserves: %w", err)
+	}
 	objects.StartWithContext(ctx)
 	defer objects.Shutdown()
 	asked.StartWithContext(ctx)

@@ -46,16 +46,18 @@ func (p *process) runReserves(ctx context.Context) error {
 		return nil
 	}
 	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
-	informer := objects.Autoscaling().V1alpha1().Reserves()
-	informer.Informer()
+	informer, err := readReserves(objects, p.rights, p.options.Namespace)
+	if err != nil {
+		return fmt.Errorf("make informer of reserves: %w", err)
+	}
 	objects.StartWithContext(ctx)
 	defer objects.Shutdown()
-	if err := awaitFirst(ctx, "Reserve", isReserve, informer.Informer(), deployments); err != nil || ctx.Err() != nil {
+	if err := awaitFirst(ctx, "Reserve", isReserve, informer, deployments); err != nil || ctx.Err() != nil {
 		return err
 	}
 	c, err := reserves.New(
 		reserves.Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
-		reserves.Informers{Reserves: informer, Machines: p.caches.machines, Target: p.caches.target},
+		reserves.Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: p.caches.machines, Target: p.caches.target},
 		p.recorder, reserves.Options{Cluster: p.clusters.control, Registerer: p.registry})
 	if err != nil {
 		return unlessEnding(ctx, err)

@@ -74,7 +74,7 @@ func (s Shapes) informers() map[string]cache.SharedIndexInformer {
 
 // reading returns the informer of a kind, which waits while the process lacks the right.
 func reading[L runtime.Object](s Shapes, kind string, object runtime.Object, of func(kubernetes.Interface) access.Reader[L]) cache.SharedIndexInformer {
-	return access.Informer(s.SharedInformerFactory, s.rights, ruleOf(kind), object, of)
+	return access.Informer(s.InformerFor, s.rights, ruleOf(kind), object, of)
 }
 
 // lacks is the right to read a kind, as a sentence for a person who can add it; empty if it is there, or was when the kind was read.
