@@ -15,8 +15,9 @@ import (
 )
 
 // Pools writes what a configuration requests into the annotations of a Worker's pools. The actuator
-// of the Worker copies them to the MachineDeployments. Pools that the configuration does not name,
-// and names of pools that do not exist, are left alone.
+// of the Worker copies them to the MachineDeployments. Where the owner has annotated a worker that the
+// configuration does not name, only minimum and maximum are brought up to date. Names of pools that
+// do not exist are left alone.
 func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	wishes := map[string]v1alpha1.Pool{}
 	for _, p := range c.Pools {
@@ -26,9 +27,37 @@ func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	for i := range w.Spec.Pools {
 		if wish, ok := wishes[w.Spec.Pools[i].Name]; ok {
 			errs = append(errs, annotate(&w.Spec.Pools[i], wish))
+		} else {
+			update(&w.Spec.Pools[i])
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// update gives a pool with annotations of its owner the bounds that the manager would find in the
+// Worker if it were allowed to read it. What the owner has written in a wrong form stays: a condition
+// says what to write.
+func update(pool *extensionsv1alpha1.WorkerPool) {
+	_, excess := pool.Annotations[machine.PoolExcessAnnotation]
+	text, bounds := pool.Annotations[machine.BoundsAnnotation]
+	current := machine.Bounds{Min: pool.Minimum, Max: pool.Maximum}
+	if bounds {
+		narrow, err := machine.ParseBounds(text)
+		if err != nil {
+			return
+		}
+		current = within(pool, narrow)
+	}
+	if excess || bounds {
+		pool.Annotations[machine.BoundsAnnotation] = current.String()
+	}
+}
+
+// within are bounds that are not beyond minimum and maximum of a pool.
+func within(pool *extensionsv1alpha1.WorkerPool, b machine.Bounds) machine.Bounds {
+	b.Max = min(max(b.Max, pool.Minimum), pool.Maximum)
+	b.Min = min(max(b.Min, pool.Minimum), b.Max)
+	return b
 }
 
 func annotate(pool *extensionsv1alpha1.WorkerPool, wish v1alpha1.Pool) error {
@@ -58,9 +87,7 @@ func boundsOf(pool *extensionsv1alpha1.WorkerPool, wish v1alpha1.Pool) (*machine
 		if err != nil {
 			return nil, err
 		}
-		b.Max = min(max(narrow.Max, pool.Minimum), pool.Maximum)
-		b.Min = min(max(narrow.Min, pool.Minimum), b.Max)
-		b.Excess = narrow.Excess
+		b = within(pool, narrow)
 	case wish.Excess != nil:
 		excess, err := machine.ParseExcess(wish.Excess.String())
 		if err != nil {

@@ -50,6 +50,25 @@ var _ = Describe("The Worker that gardenlet writes", func() {
 			map[string]string{machine.PoolExcessAnnotation: "5", machine.BoundsAnnotation: "1:2:1"}, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
 	)
 
+	DescribeTable("keeps what its owner has annotated, with minimum and maximum as they are now:", func(before, after map[string]string) {
+		w := newWorker(before)
+		for range 2 {
+			Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{Pools: []v1alpha1.Pool{{Name: "other", Bounds: "1:5:1"}}})).To(Succeed())
+			Expect(w).To(Equal(newWorker(after)))
+		}
+	},
+		Entry("nothing", nil, nil),
+		Entry("annotations of others", map[string]string{"a": "b"}, map[string]string{"a": "b"}),
+		Entry("an excess", map[string]string{machine.PoolExcessAnnotation: "2"}, map[string]string{machine.PoolExcessAnnotation: "2", machine.BoundsAnnotation: "3:9"}),
+		Entry("bounds", map[string]string{machine.BoundsAnnotation: "3:9:2"}, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
+		Entry("narrower bounds", map[string]string{machine.BoundsAnnotation: "4:7:2"}, map[string]string{machine.BoundsAnnotation: "4:7:2"}),
+		Entry("bounds of a maximum that was lowered", map[string]string{machine.BoundsAnnotation: "3:12:10%"}, map[string]string{machine.BoundsAnnotation: "3:9:10%"}),
+		Entry("bounds of a minimum that was raised", map[string]string{machine.BoundsAnnotation: "1:2:1"}, map[string]string{machine.BoundsAnnotation: "3:3:1"}),
+		Entry("bounds in a wrong form", map[string]string{machine.BoundsAnnotation: "3-9-2"}, map[string]string{machine.BoundsAnnotation: "3-9-2"}),
+		Entry("an excess beside old bounds", map[string]string{machine.PoolExcessAnnotation: "2", machine.BoundsAnnotation: "1:12:1"},
+			map[string]string{machine.PoolExcessAnnotation: "2", machine.BoundsAnnotation: "3:9:1"}),
+	)
+
 	It("stays as it is without pools", func() {
 		w := newWorker(nil)
 		Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{})).To(Succeed())

@@ -42,9 +42,9 @@ func Validate(c *v1alpha1.EvenkeelConfig, workers []gardencorev1beta1.Worker, pa
 // hasBounds reports whether the machines of a pool get bounds, without which they hold no chunks.
 func hasBounds(p v1alpha1.Pool) bool { return p.Excess != nil || p.Bounds != "" }
 
-// isAnnotated reports whether a worker has bounds of its own.
+// isAnnotated reports whether the machines of a worker get bounds from its own annotations.
 func isAnnotated(w gardencorev1beta1.Worker) bool {
-	return w.Annotations[machine.BoundsAnnotation] != ""
+	return w.Annotations[machine.BoundsAnnotation] != "" || w.Annotations[machine.PoolExcessAnnotation] != ""
 }
 
 func validateAutoscaler(a v1alpha1.Autoscaler, path *field.Path) field.ErrorList {

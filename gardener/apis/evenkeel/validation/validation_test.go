@@ -94,17 +94,27 @@ var _ = Describe("Validation", func() {
 		Entry("an unknown balance", "pools: [{name: shop, balance: Always}]", "pools[0].balance", "write Off, ScaleUp or Continuous"),
 		Entry("an excess in two places", "pools: [{name: marked, excess: 1}]", "pools[0]", "remove the annotation, or the pool from providerConfig"),
 		Entry("a balance in two places", "pools: [{name: marked, balance: ScaleUp}]", "pools[0]", "evenkeel.machine.sapcloud.io/balance"),
-		Entry("capacity buffers without a pool", "capacityBuffers: true", "capacityBuffers", "write excess for a pool, 0 if it keeps nothing else in reserve"),
-		Entry("capacity buffers on a pool without bounds", "capacityBuffers: true\npools: [{name: shop, balance: ScaleUp}]", "capacityBuffers", "write excess for a pool"),
 		Entry("an unknown accounting", "accounting: inclusive", "accounting", "write Additive or Inclusive"),
 		Entry("the unmodified cluster-autoscaler", "autoscaler: upstream", "autoscaler", "write fork"),
 		Entry("an unknown autoscaler", "autoscaler: karpenter", "autoscaler", "write fork"),
 	)
 
-	It("accepts capacity buffers where a worker has bounds by its annotation", func() {
-		bounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9, Annotations: map[string]string{machine.BoundsAnnotation: "3:9:1"}}}
+	DescribeTable("accepts capacity buffers where an annotation of a worker has", func(key, value string) {
+		bounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9, Annotations: map[string]string{key: value}}}
 		Expect(validate("capacityBuffers: true", bounded)).To(BeEmpty())
-	})
+	},
+		Entry("bounds", machine.BoundsAnnotation, "3:9:1"),
+		Entry("an excess", machine.PoolExcessAnnotation, "0"),
+	)
+
+	DescribeTable("refuses capacity buffers without bounds of any pool, with", func(pools string) {
+		unbounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9}}
+		Expect(validate("capacityBuffers: true\n"+pools, unbounded)).To(ConsistOf(And(
+			HaveField("Field", "providerConfig.capacityBuffers"), HaveField("Detail", ContainSubstring("write excess for a pool, 0 if it keeps nothing else in reserve")))))
+	},
+		Entry("no pool", ""),
+		Entry("a pool that is balanced alone", "pools: [{name: shop, balance: ScaleUp}]"),
+	)
 
 	It("refuses pools of a Shoot without workers", func() {
 		Expect(validate("pools: [{name: shop, excess: 1}]", nil)).To(ConsistOf(HaveField("Detail", ContainSubstring("remove the pool"))))
