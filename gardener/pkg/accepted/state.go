@@ -31,7 +31,9 @@ type wire struct {
 	Drained bool                 `json:"drained,omitempty"`
 }
 
-// Read returns the state of an Extension; nil if no configuration was ever accepted.
+// Read returns the state of an Extension; nil if no configuration was ever accepted. While the
+// extension is updated, or after a return to an earlier version, a later version may have written it:
+// what that one has added to the configuration is left out.
 func Read(ex *extensionsv1alpha1.Extension) (*State, error) {
 	if ex.Status.State == nil || len(ex.Status.State.Raw) == 0 {
 		return nil, nil
@@ -40,7 +42,7 @@ func Read(ex *extensionsv1alpha1.Extension) (*State, error) {
 	if err := json.Unmarshal(ex.Status.State.Raw, &w); err != nil {
 		return nil, fmt.Errorf("decode status.state: %w", err)
 	}
-	config, err := v1alpha1.Decode(w.Config.Raw)
+	config, err := v1alpha1.DecodeKnown(w.Config.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("decode status.state: %w", err)
 	}

@@ -47,6 +47,20 @@ var _ = Describe("The state of an Extension", func() {
 		Expect(string(ex.Status.State.Raw)).To(ContainSubstring(`"drained":true`))
 	})
 
+	DescribeTable("is read as far as this version knows it where", func(raw string) {
+		ex := &extensionsv1alpha1.Extension{Status: extensionsv1alpha1.ExtensionStatus{DefaultStatus: extensionsv1alpha1.DefaultStatus{State: &runtime.RawExtension{Raw: []byte(raw)}}}}
+		state, err := accepted.Read(ex)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(state.Config.Pools).To(ConsistOf(HaveField("Name", "shop")))
+		Expect(state.Config.Accounting).To(BeEquivalentTo("Inclusive"))
+		Expect(state.Write(ex)).To(Succeed())
+		Expect(string(ex.Status.State.Raw)).To(Equal(raw), "it stays for the version that has written it")
+	},
+		Entry("an earlier one has written it", `{"config":{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"shop","excess":2}]}}`),
+		Entry("a later one has written it",
+			`{"config":{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"shop","excess":2,"hue":"red"}],"shade":true},"era":3}`),
+	)
+
 	DescribeTable("is an error if it is", func(raw string) {
 		_, err := accepted.Read(&extensionsv1alpha1.Extension{Status: extensionsv1alpha1.ExtensionStatus{DefaultStatus: extensionsv1alpha1.DefaultStatus{State: &runtime.RawExtension{Raw: []byte(raw)}}}})
 		Expect(err).To(MatchError(ContainSubstring("status.state")))

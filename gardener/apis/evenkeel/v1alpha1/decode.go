@@ -16,24 +16,37 @@ const fields = "pools (each with name, and excess or bounds, and balance), capac
 
 // Decode reads a providerConfig and sets defaults. Nothing at all is a configuration without pools.
 func Decode(raw []byte) (*EvenkeelConfig, error) {
-	c := &EvenkeelConfig{}
+	c, unknown, err := decode(raw)
+	if err == nil && unknown != nil {
+		return nil, fmt.Errorf("decode %s: %w; write each field once; the fields are %s", Kind, unknown, fields)
+	}
+	return c, err
+}
+
+// DecodeKnown reads a configuration that was accepted, maybe by a later version of the extension. It
+// leaves out fields that this version does not know.
+func DecodeKnown(raw []byte) (*EvenkeelConfig, error) {
+	c, _, err := decode(raw)
+	return c, err
+}
+
+// decode also returns what is unknown or there twice.
+func decode(raw []byte) (c *EvenkeelConfig, unknown, err error) {
+	c = &EvenkeelConfig{}
 	if len(raw) == 0 || string(raw) == "null" {
 		c.APIVersion, c.Kind = APIVersion, Kind
 		c.setDefaults()
-		return c, nil
+		return c, nil, nil
 	}
 	strict, err := json.UnmarshalStrict(raw, c)
 	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w; write an object with apiVersion, kind, %s", Kind, err, fields)
+		return nil, nil, fmt.Errorf("decode %s: %w; write an object with apiVersion, kind, %s", Kind, err, fields)
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return nil, fmt.Errorf("decode apiVersion %.80q, kind %.80q: write apiVersion: %s and kind: %s", c.APIVersion, c.Kind, APIVersion, Kind)
-	}
-	if err := errors.Join(strict...); err != nil {
-		return nil, fmt.Errorf("decode %s: %w; write each field once; the fields are %s", Kind, err, fields)
+		return nil, nil, fmt.Errorf("decode apiVersion %.80q, kind %.80q: write apiVersion: %s and kind: %s", c.APIVersion, c.Kind, APIVersion, Kind)
 	}
 	c.setDefaults()
-	return c, nil
+	return c, errors.Join(strict...), nil
 }
 
 // setDefaults is idempotent.
