@@ -11,8 +11,10 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/chartrenderer"
+	seedprometheus "github.com/gardener/gardener/pkg/component/observability/monitoring/prometheus/seed"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -87,6 +89,19 @@ var _ = Describe("The chart of the extension", func() {
 		Expect(service.Spec.Selector).To(Equal(only[appsv1.Deployment](render(charts.Extension, nil), "deployment.yaml").Spec.Selector.MatchLabels))
 	})
 
+	It("has its metrics read by the Prometheus that Gardener installs in the seed", func() {
+		pod := only[appsv1.Deployment](render(charts.Extension, nil), "deployment.yaml").Spec.Template
+		monitors := seedprometheus.CentralPodMonitors()
+		i := slices.IndexFunc(monitors, func(m *monitoringv1.PodMonitor) bool { return m.Name == "extensions" })
+		keep := monitors[i].Spec.PodMetricsEndpoints[0].RelabelConfigs[0]
+		Expect(keep.Action).To(Equal("keep"))
+		labels := []string{"extension-evenkeel-x7k2p", pod.Annotations["prometheus.io/scrape"], pod.Annotations["prometheus.io/port"]}
+		Expect(strings.Join(labels, ";")).To(MatchRegexp("^" + keep.Regex + "$"))
+		Expect(pod.Spec.Containers[0].Ports).To(ContainElement(And(HaveField("Name", "metrics"), HaveField("ContainerPort", BeEquivalentTo(8080)))))
+		Expect(pod.Annotations).To(HaveKeyWithValue("prometheus.io/port", "8080"))
+		service := only[corev1.Service](render(charts.Extension, nil), "service.yaml")
+		Expect(service.Annotations["networking.resources.gardener.cloud/from-all-seed-scrape-targets-allowed-ports"]).To(ContainSubstring(`"port":8080`))
+	})
 })
 
 var _ = Describe("Reserves", func() {
