@@ -26,6 +26,11 @@ const (
 	// own: nine seconds in total. A server that does not respond is asked until the context ends:
 	// nothing else can be done meanwhile.
 	maxAttempts = 10
+
+	// freezeLabel keeps machine-controller-manager from scaling, and unfreezeAnnotation has it remove
+	// the label.
+	freezeLabel        = "freeze"
+	unfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
 )
 
 type object[V any] interface {
@@ -75,8 +80,10 @@ func (w writer[V, T]) tryUpdate(ctx context.Context, stored []byte, live, after 
 		if again && w.tookEffect(live, after, len(subresource) > 0) {
 			return w.show(live), nil
 		}
-		return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
-			fmt.Errorf("decided on version %q, stored is %q", version, live.GetResourceVersion()))
+		if len(subresource) > 0 || !w.unfreezesOnly(live, after) {
+			return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
+				fmt.Errorf("decided on version %q, stored is %q", version, live.GetResourceVersion()))
+		}
 	}
 	body, err := w.restore(stored, after)
 	if err != nil {
@@ -120,6 +127,34 @@ func (w writer[V, T]) tookEffect(live, after T, status bool) bool {
 	if status {
 		return reflect.DeepEqual(is["status"], wanted["status"])
 	}
+	return sameContent(is, wanted)
+}
+
+// unfreezesOnly reports whether a view, whatever version it was decided on, differs from that of the
+// stored object only in what freezes a MachineDeployment.
+func (w writer[V, T]) unfreezesOnly(live, after T) bool {
+	if _, frozen := live.GetLabels()[freezeLabel]; !frozen {
+		return false
+	}
+	is, err := treeOf(w.show(live))
+	if err != nil {
+		return false
+	}
+	wanted, err := treeOf(after)
+	if err != nil {
+		return false
+	}
+	for _, t := range []tree{is, wanted} {
+		branch(t, "metadata", "annotations")
+		branch(t, "metadata", "labels")
+	}
+	delete(branch(is, "metadata", "labels"), freezeLabel)
+	delete(branch(is, "metadata", "annotations"), unfreezeAnnotation)
+	return sameContent(is, wanted)
+}
+
+// sameContent compares views without their status and what the API server sets. It changes both.
+func sameContent(is, wanted tree) bool {
 	for _, t := range []tree{is, wanted} {
 		delete(t, "status")
 		for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
