@@ -15,6 +15,8 @@ type Lowered struct {
 	// may reach.
 	Times int
 	Until time.Time
+	// Lasting is a reduction to the max that bounds do not show. It has no end of its own.
+	Lasting bool
 	// Replicas, Wish and Max had these values then. The record ends when a client raises replicas
 	// or changes one of the others.
 	Replicas, Wish, Max int
@@ -25,6 +27,9 @@ func (l Lowered) isOver(replicas int, v View) bool {
 	return replicas > l.Replicas || v.Wish != l.Wish || v.Max != l.Max
 }
 
+// limits reports whether the reserve must not reach more replicas now.
+func (l Lowered) limits(now time.Time) bool { return l.Times > 0 && (l.Lasting || now.Before(l.Until)) }
+
 // settleReduction decides whether workload or the reserve takes a reduction of spec.replicas that
 // the reserve has absorbed so far, and how many reserve machines min turns into workload (laws 17
 // and 18).
@@ -32,10 +37,10 @@ func (r *round) settleReduction() {
 	a := &r.Applied
 	r.plan.Lowered = r.Lowered
 	switch {
-	case r.Now.Sub(r.Lowered.Until) >= lastRetry:
+	case !r.Lowered.Lasting && r.Now.Sub(r.Lowered.Until) >= lastRetry:
 		r.plan.Lowered = Lowered{}
-	case r.Now.Before(r.Lowered.Until) && r.Lowered.isOver(r.Replicas+a.Counted, r.View):
-		r.plan.Lowered.Until = r.Now
+	case r.Lowered.limits(r.Now) && r.Lowered.isOver(r.Replicas+a.Counted, r.View):
+		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.Now, false
 	}
 	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
 		// Serving machines that were named have left by now, so R falls by them. An unhealthy one
@@ -51,7 +56,7 @@ func (r *round) settleReduction() {
 		r.limitExcess()
 		r.keepMin()
 	}
-	if r.plan.Lowered.Times > 0 && (r.Rollout || r.Now.Before(r.plan.Lowered.Until)) {
+	if r.plan.Lowered.Times > 0 && r.Rollout || r.plan.Lowered.limits(r.Now) {
 		r.reduced = r.Replicas+a.Counted < r.Max
 		r.Max = min(r.Max, r.Replicas+a.Counted)
 	}
@@ -65,7 +70,7 @@ func (r *round) settleReduction() {
 func (r *round) noteReduction() {
 	l := &r.plan.Lowered
 	wait := min(lastRetry, firstRetry<<min(l.Times, 6))
-	*l = Lowered{Times: l.Times + 1, Until: r.Now.Add(wait), Replicas: r.Replicas + r.Applied.Counted, Wish: r.Wish, Max: r.Max}
+	*l = Lowered{Times: l.Times + 1, Until: r.Now.Add(wait), Lasting: r.Clamped, Replicas: r.Replicas + r.Applied.Counted, Wish: r.Wish, Max: r.Max}
 	for _, m := range r.machines {
 		if m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)

@@ -25,8 +25,9 @@ func drawCounted(t *rapid.T) View {
 	v.Applied.Absorbed = rapid.IntRange(0, v.Applied.Excess-v.Applied.Counted).Draw(t, "absorbed")
 	v.Min = rapid.IntRange(0, min(4, v.Max)).Draw(t, "min")
 	if rapid.IntRange(0, 3).Draw(t, "lowered before") == 0 {
-		v.Lowered = Lowered{Replicas: rapid.IntRange(0, 6).Draw(t, "lowered to"), Wish: v.Wish, Max: v.Max, Times: rapid.IntRange(1, 9).Draw(t, "times"), Until: start.Add(rapid.SampledFrom([]time.Duration{-2 * time.Hour, -time.Minute, time.Minute}).Draw(t, "lowered until"))}
+		v.Lowered = Lowered{Lasting: rapid.Bool().Draw(t, "lasting"), Replicas: rapid.IntRange(0, 6).Draw(t, "lowered to"), Wish: v.Wish, Max: v.Max, Times: rapid.IntRange(1, 9).Draw(t, "times"), Until: start.Add(rapid.SampledFrom([]time.Duration{-2 * time.Hour, -time.Minute, time.Minute}).Draw(t, "lowered until"))}
 	}
+	v.Clamped = rapid.Bool().Draw(t, "clamped")
 	return v
 }
 
@@ -96,7 +97,7 @@ var _ = Describe("laws of accounting", func() {
 		if lost > 0 && (!p.Lowered.Until.After(v.Now) || p.Lowered.Times == 0 || total(p.Replicas, p.Applied) > total(v.Replicas, v.Applied)) {
 			t.Fatalf("%d lost: %+v", lost, p)
 		}
-		if v.Now.Before(v.Lowered.Until) && total(v.Replicas, v.Applied) <= v.Lowered.Replicas && v.Applied.Counted+v.Applied.Absorbed > 0 && total(p.Replicas, p.Applied) > total(v.Replicas, v.Applied) {
+		if (v.Lowered.Lasting || v.Now.Before(v.Lowered.Until)) && total(v.Replicas, v.Applied) <= v.Lowered.Replicas && v.Applied.Counted+v.Applied.Absorbed > 0 && total(p.Replicas, p.Applied) > total(v.Replicas, v.Applied) {
 			t.Fatalf("grows: %+v", p)
 		}
 	})
@@ -205,6 +206,30 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("another excess", true, func(v *View) { v.Wish = 4 }),
 		Entry("another max", true, func(v *View) { v.Max = 8 }),
 		Entry("more replicas", true, func(v *View) { v.Replicas++ }),
+	)
+
+	DescribeTable("to a max that the client knows lasts until somebody wants something else", func(limits bool, change func(*View)) {
+		v := reduced()
+		v.Lowered.Lasting, v.Lowered.Until = true, start.Add(-100*time.Hour)
+		change(&v)
+		p := NewPlan(v)
+		Expect(p.Lowered.Lasting).To(Equal(limits))
+		Expect(p.Summary.Reason == ReplicasLowered).To(Equal(limits))
+	},
+		Entry("for ever", true, func(*View) {}),
+		Entry("another excess", false, func(v *View) { v.Wish = 4 }),
+		Entry("another max", false, func(v *View) { v.Max = 8 }),
+		Entry("more replicas", false, func(v *View) { v.Replicas++ }),
+	)
+
+	DescribeTable("is known to be to a max by the client alone", func(clamped bool) {
+		v := reduced()
+		v.Lowered, v.Clamped = Lowered{}, clamped
+		v.Applied.Counted, v.Applied.Absorbed = 1, 1
+		Expect(NewPlan(v).Lowered.Lasting).To(Equal(clamped))
+	},
+		Entry("that knows it", true),
+		Entry("that does not", false),
 	)
 
 	It("settles each machine in reserve that was named with it once", func() {

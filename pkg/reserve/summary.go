@@ -156,6 +156,10 @@ func (r *round) message(t counts, reason Reason) string {
 		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
 	case ReplicasLowered:
+		if r.plan.Lowered.Lasting {
+			return fmt.Sprintf("%s; replicas include the reserve, and Gardener reduced them to %d, which counts as max until they or the bounds are raised",
+				text, r.Replicas+r.plan.Applied.Counted)
+		}
 		return fmt.Sprintf("%s; replicas include the reserve, and a client reduced them to %d: next try to reach %d after %s",
 			text, r.Replicas+r.plan.Applied.Counted, r.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
 	case Overstaying:

@@ -91,6 +91,9 @@ type View struct {
 	Accounting pool.Accounting
 	// Applied is what the lens shows now.
 	Applied Applied
+	// Clamped reports whether the client that reduced spec.replicas last does so for a max that it
+	// knows and bounds may not show.
+	Clamped bool
 	// CurrentSet is the name of the MachineSet made from the current template.
 	CurrentSet string
 	// Rollout reports whether machines of other sets are being replaced; package pool defines it.

@@ -37,8 +37,8 @@ const (
 var ReserveReady = Table{
 	{Name: Complete, Status: True, Event: "ReserveHeld", Meaning: "The reserve has the desired size, and all its machines are ready."},
 	{Name: ReplicasLowered, Status: True,
-		Meaning: "A client reduced `spec.replicas`, which includes the reserve, below what workload and the desired reserve need, so the reserve takes the reduction. The message shows when it grows again.",
-		Remedy:  "if you want the whole reserve, raise `spec.replicas`, or keep GitOps tools from writing it"},
+		Meaning: "A client reduced `spec.replicas`, which includes the reserve, below what workload and the desired reserve need, so the reserve takes the reduction. The message shows when it grows again. A reduction by Gardener counts as the maximum, and has no end of its own.",
+		Remedy:  "if you want the whole reserve, raise `spec.replicas`, or keep GitOps tools from writing it; after a reduction by Gardener, correct the maximum in the bounds"},
 	{Name: AtMax, Status: True, Meaning: "The reserve is complete, but smaller than requested, because max leaves no more room.",
 		Remedy: "raise max if you want the whole excess"},
 	{Name: AboveMax, Status: False, Meaning: "Replicas alone exceed max. Max limits the reserve and not replicas, so there is no reserve.",

@@ -229,6 +229,34 @@ var _ = Describe("A reserve within replicas", func() {
 		}
 	})
 
+	It("does not grow beyond the max to which an extension of Gardener reduces replicas, until more is asked for", func() {
+		playWith(sim.Options{Seed: 1, Resources: served, ManagedFields: true}, func(c *cluster) {
+			scaleAs := func(manager string, replicas int) {
+				_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType,
+					fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{FieldManager: manager})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			c.work(3)
+			c.pool(3, bounds("1:9:2"), inclusive)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+			busy := c.busy()
+			scaleAs("gardener-extension-provider-local", 4)
+			for range 6 {
+				time.Sleep(4 * time.Hour)
+				Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
+			}
+			Expect(c.numbers()).To(HaveSuffix(" True ReplicasLowered"))
+			Expect(c.busy()).To(Equal(busy))
+			scaleAs("kubectl", 5)
+			c.settle()
+			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"))
+			scaleAs("kubectl", 5)
+			c.settle()
+			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"), "others know no max")
+		})
+	})
+
 	It("does not take replicas below min: what it does not need serves", func() {
 		play(func(c *cluster) {
 			c.work(3)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,18 @@ func owners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
 	return all[:min(len(all), maxOwners)]
 }
 
+// extensionManagers is what the names begin with under which the extensions of Gardener write. Of
+// these, the one that reconciles Workers reduces replicas to the maximum of the Worker, and for no
+// other reason but hibernation.
+const extensionManagers = "gardener-extension-"
+
+// clamped reports whether an extension of Gardener wrote spec.replicas last.
+func clamped(d *v1alpha1.MachineDeployment) bool {
+	return slices.ContainsFunc(d.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Subresource == "" && strings.HasPrefix(f.Manager, extensionManagers) && contains(f, "f:replicas")
+	})
+}
+
 // writers returns the entries of clients that write the object itself, without this process.
 func writers(d *v1alpha1.MachineDeployment) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(d.ManagedFields), func(f metav1.ManagedFieldsEntry) bool {
@@ -43,14 +56,17 @@ func writers(d *v1alpha1.MachineDeployment) []metav1.ManagedFieldsEntry {
 }
 
 // claims reports whether an entry contains spec.excessReplicas.
-func claims(f metav1.ManagedFieldsEntry) bool {
+func claims(f metav1.ManagedFieldsEntry) bool { return contains(f, "f:excessReplicas") }
+
+// contains reports whether an entry contains a field of the spec.
+func contains(f metav1.ManagedFieldsEntry, field string) bool {
 	var fields struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
 	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false
 	}
-	_, is := fields.Spec["f:excessReplicas"]
+	_, is := fields.Spec[field]
 	return is
 }
 

@@ -165,6 +165,7 @@ func ruleView(v View, w desired) reserve.View {
 		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
+	view.Clamped = view.Applied.Absorbed > 0 && clamped(d)
 	view.Dedicated = pool.Dedications(d, view.Replicas)
 	returned, claims := returned(d), pool.ClaimsOf(d)
 	for _, m := range v.Machines {

@@ -181,9 +181,11 @@ func (c *cluster) start() *storm.Process {
 var served = slices.Concat(sim.Core, sim.Machine)
 
 // play runs body on a cluster in virtual time.
-func play(body func(c *cluster)) {
+func play(body func(c *cluster)) { playWith(sim.Options{Seed: 1, Resources: served}, body) }
+
+func playWith(o sim.Options, body func(c *cluster)) {
 	storm.Bubble(suite, func() {
-		c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{})
+		c := adopt(storm.NewWorld(o), machinetaint.Options{})
 		defer c.End()
 		c.Latency(2 * time.Millisecond)
 		body(c)
