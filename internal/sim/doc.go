@@ -46,4 +46,7 @@
 // that fail before or after they took effect; reads that fail; answers of an overloaded server and
 // of proxies; clients that die between two writes; an API server that is unreachable or hangs; a
 // restore of etcd. Struck counts how often each has occurred.
+//
+// A client that writes without end while no time passes ends the process, with a description: in
+// virtual time, that would last until the limit of the test.
 package sim

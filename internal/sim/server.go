@@ -39,6 +39,10 @@ type Options struct {
 	Name string
 	// Journal gets the writes of several servers in one order, if set.
 	Journal *Journal
+	// Endless is called with a description if writes go on and on while no time passes. Unless it is
+	// set, that ends the process, because nothing in virtual time can. If it returns, the write has no
+	// effect. It must not call the Server.
+	Endless func(what string)
 }
 
 // Server is the API server. Its methods may be called at any time, but not from its own hooks.
@@ -50,6 +54,7 @@ type Server struct {
 	name    string
 	journal *Journal
 	managed bool
+	endless func(what string)
 
 	// mu guards all fields below. It is held for one effect and never while anything waits.
 	mu      sync.Mutex
@@ -70,7 +75,8 @@ type Server struct {
 	// checks are called before an object is stored.
 	checks []func(Admission) error
 	// skew is how far the server's clock is ahead.
-	skew time.Duration
+	skew     time.Duration
+	livelock livelock
 }
 
 // New returns a running server without objects.
@@ -83,6 +89,9 @@ func New(o Options) *Server {
 	}
 	if o.History == 0 {
 		o.History = 10_000
+	}
+	if o.Endless == nil {
+		o.Endless = EndProcess
 	}
 	s := &Server{
 		seed:    o.Seed,
@@ -100,6 +109,7 @@ func New(o Options) *Server {
 		name:    o.Name,
 		journal: o.Journal,
 		managed: o.ManagedFields,
+		endless: o.Endless,
 	}
 	for _, r := range o.Resources {
 		t := newTable(r)

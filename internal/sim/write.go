@@ -15,6 +15,9 @@ import (
 
 // writeObject carries out a write, with its faults. The caller holds the lock.
 func (s *Server) writeObject(r *request) (answer, error) {
+	if err := s.checkLivelock(r); err != nil {
+		return answer{}, err
+	}
 	if err := s.announce(r); err != nil {
 		return answer{}, err
 	}

@@ -4,6 +4,7 @@ package storm
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"sync"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
 )
 
 // Bubble runs body in virtual time, which begins on 1 January 2000. A failed expectation ends body
@@ -47,3 +50,14 @@ var prepare = sync.OnceFunc(func() {
 	}
 	klog.SetOutput(log)
 })
+
+// endless returns what ends the process when writes go on and on within one moment, unless the
+// options have something else. It says which run that was.
+func endless(o sim.Options) func(what string) {
+	if o.Endless != nil {
+		return o.Endless
+	}
+	return func(what string) {
+		sim.EndProcess(fmt.Sprintf("%s, seed %d: %s", ginkgo.CurrentSpecReport().FullText(), o.Seed, what))
+	}
+}

@@ -57,10 +57,9 @@ type World struct {
 
 // NewWorld returns a world of one cluster without processes. The caller must end it.
 func NewWorld(o sim.Options) *World {
-	o.Journal = &sim.Journal{}
+	o.Journal, o.Endless = &sim.Journal{}, endless(o)
 	s := sim.New(o)
 	w := &World{Server: s, Control: s, Target: s, Seed: o.Seed, journal: o.Journal}
-	w.AfterWrite(new(livelock).hook(o.Seed))
 	return w
 }
 
@@ -73,14 +72,13 @@ func NewApart(o sim.Options) *World {
 	if len(o.Resources) == 0 {
 		o.Resources = slices.Concat(sim.Core, sim.Machine)
 	}
-	o.Journal = &sim.Journal{}
+	o.Journal, o.Endless = &sim.Journal{}, endless(o)
 	control, target := o, o
 	control.Resources, target.Resources = splitKinds(o.Resources)
 	control.Name, target.Name = "control", "target"
 	target.First, target.Seed = farApart, o.Seed+farApart
 	w := &World{Control: sim.New(control), Target: sim.New(target), Seed: o.Seed, journal: o.Journal}
 	w.Server = w.Control
-	w.AfterWrite(new(livelock).hook(o.Seed))
 	return w
 }
 
