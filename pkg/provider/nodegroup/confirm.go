@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -89,4 +90,28 @@ func (s *Server) confirm(ctx context.Context, member *Member) error {
 		member.Preserved = pool.Preserved(live, s.options.Clock.Now())
 	}
 	return nil
+}
+
+// withUnseen adds the machines of a group that the API server has and the stores do not show yet.
+// The watch of Machines may be late by any time. Without these machines, replicas would be withdrawn
+// that have them, and machine-controller-manager would delete as many, perhaps others that serve.
+func (s *Server) withUnseen(ctx context.Context, g Group, members []Member) ([]Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	selector, err := metav1.LabelSelectorAsSelector(g.Deployment.Spec.Selector)
+	if err != nil {
+		selector = labels.Everything()
+	}
+	list, err := s.clients.Machines.Machines(s.options.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		known := slices.ContainsFunc(members, func(one Member) bool { return one.Name() == m.Name })
+		if !known && s.memory.mayOwn(g, m) {
+			members = append(members, Member{Machine: pool.Machine{Object: m, Named: signs.Condemned(m)}})
+		}
+	}
+	return members, nil
 }

@@ -35,7 +35,8 @@
 //     however late the watch of Machines is: a machine is read from the API server before it is
 //     deleted. Naming a reserve machine does not lower replicas.
 //  8. Requested machines that do not exist yet can be withdrawn, including growth that is still to
-//     be split over zones. No existing machine is deleted for this.
+//     be split over zones. No existing machine is deleted for this, however late the watch of
+//     Machines is: they are listed from the API server first.
 //  9. Calls that only read are answered from memory.
 //  10. A MachineDeployment with invalid bounds is not a group, and does not affect other groups.
 //  11. When Run returns, no call is in progress, no connection is open, and nothing is written

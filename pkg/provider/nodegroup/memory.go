@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -104,6 +105,13 @@ func (m *memory) liveMachines(g Group) map[string]bool {
 		}
 	}
 	return all
+}
+
+// mayOwn reports whether a Machine belongs to a group, or may, because its MachineSet is not known
+// yet.
+func (m *memory) mayOwn(g Group, machine *v1alpha1.Machine) bool {
+	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
+	return set == nil || metav1.IsControlledBy(set, g.Deployment)
 }
 
 // groupOf returns the group of a Machine, or an error if it has none.

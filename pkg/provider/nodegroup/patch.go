@@ -42,7 +42,7 @@ func annotationsOf(set map[string]string) map[string]any {
 	return annotations
 }
 
-// resolveOutcome determines the outcome of a patch from the stored object, which is no longer the
+// ResolveOutcome determines the outcome of a patch from the stored object, which is no longer the
 // version that it was decided on: either it took effect, or it never will and may be decided again.
 // Lost reports whether an answer to it was lost; otherwise, a conflict means that it did not take
 // effect.
@@ -51,7 +51,7 @@ func annotationsOf(set map[string]string) map[string]any {
 // take effect. If it is one higher, our write took effect if the object shows it. If it is higher
 // still and the object shows something else, the outcome is unknown, and trying again could change
 // the group twice.
-func (c Change) resolveOutcome(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
+func (c Change) ResolveOutcome(base, live *v1alpha1.MachineDeployment, lost bool) (done bool, err error) {
 	switch {
 	case !lost, live.UID != base.UID:
 		return false, nil

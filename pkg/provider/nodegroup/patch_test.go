@@ -98,7 +98,7 @@ var _ = Describe("A patch without an answer", func() {
 	DescribeTable("of a raise",
 		func(effect, lost bool, want string, events ...event) {
 			base, c := raise()
-			Expect(verdict(c.resolveOutcome(base, after(base, c, effect, events...), lost))).To(Equal(want))
+			Expect(verdict(c.ResolveOutcome(base, after(base, c, effect, events...), lost))).To(Equal(want))
 		},
 		Entry("a conflict at once: somebody else's status", false, false, again, status_),
 		Entry("a conflict at once, by the same number of somebody else", false, false, again, raised),
@@ -117,7 +117,7 @@ var _ = Describe("A patch without an answer", func() {
 	DescribeTable("of a removal",
 		func(effect bool, want string, notes []string, events ...event) {
 			base, c := remove(notes...)
-			Expect(verdict(c.resolveOutcome(base, after(base, c, effect, events...), true))).To(Equal(want))
+			Expect(verdict(c.ResolveOutcome(base, after(base, c, effect, events...), true))).To(Equal(want))
 		},
 		Entry("it took effect", true, done, nil),
 		Entry("it took effect with its time, and the machine terminates already", true, done, []string{fixed}, pruned, status_),
@@ -137,8 +137,8 @@ var _ = Describe("A patch without an answer", func() {
 		c, err := NewRaise(g, 5, 1)
 		Expect(err).NotTo(HaveOccurred())
 		Expect([]int32{c.From, c.To, c.Replicas}).To(Equal([]int32{5, 6, 7}))
-		Expect(verdict(c.resolveOutcome(base, after(base, c, true, status_), true))).To(Equal(done))
-		Expect(verdict(c.resolveOutcome(base, after(base, c, false, status_), true))).To(Equal(again))
+		Expect(verdict(c.ResolveOutcome(base, after(base, c, true, status_), true))).To(Equal(done))
+		Expect(verdict(c.ResolveOutcome(base, after(base, c, false, status_), true))).To(Equal(again))
 		taken, err := NewGroup(carriedOut(base, c))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(taken.Replicas()).To(BeEquivalentTo(6))
@@ -152,7 +152,7 @@ var _ = Describe("A patch without an answer", func() {
 		base, c := raise()
 		live := after(base, c, true)
 		live.UID = "another"
-		Expect(verdict(c.resolveOutcome(base, live, true))).To(Equal(again))
+		Expect(verdict(c.ResolveOutcome(base, live, true))).To(Equal(again))
 	})
 
 	It("is never called done where it was not, nor made twice where it was (law 5)", func() {
@@ -174,7 +174,7 @@ var _ = Describe("A patch without an answer", func() {
 			if !effect && len(events) == 0 {
 				return // the version has not moved
 			}
-			ok, err := c.resolveOutcome(base, after(base, c, effect, events...), true)
+			ok, err := c.ResolveOutcome(base, after(base, c, effect, events...), true)
 			switch {
 			case err != nil:
 			case !ok && effect && (c.From != c.To):

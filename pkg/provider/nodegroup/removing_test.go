@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -379,6 +380,38 @@ var _ = Describe("Withdrawing", func() {
 			Expect(c.target("pool")).To(BeEquivalentTo(2))
 			Expect(c.decrease("pool", -1)).To(Succeed())
 			Expect(c.target("pool")).To(BeEquivalentTo(2))
+		})
+	})
+
+	It("leaves the replicas of machines that exist, however late our watch of Machines is (law 8)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.pool("other", "1:9", 1)
+			labelled := func(m *v1alpha1.Machine) { m.Labels = fixture.MachineDeployment("pool", 0).Spec.Selector.MatchLabels }
+			c.running("pool", "a", "b")
+			c.lull()
+			c.Hold("machines", serving)
+			c.machine("pool", "c", mcm.MachinePending, labelled)
+			c.machine("other", "d", mcm.MachinePending, labelled)
+			time.Sleep(time.Minute)
+			Expect(c.decrease("pool", -2)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3), "c exists, and d is another group's")
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
+		})
+	})
+
+	It("withdraws nothing while machines cannot be read, and succeeds all the same", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 4)
+			c.running("pool", "a", "b")
+			c.lull()
+			c.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Failed}}, serving)
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(4))
+			c.Trouble("machines", sim.Trouble{}, serving)
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(3))
 		})
 	})
 

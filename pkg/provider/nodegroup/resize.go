@@ -72,8 +72,13 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 	if request.GetDelta() >= 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "lower %s by %d: must be -1 or less", request.GetId(), request.GetDelta())
 	}
-	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
-		return NewWithdrawal(g, s.memory.members(s.memory.outline(g)), request.GetDelta()), nil
+	err := s.change(ctx, request.GetId(), func(ctx context.Context, g Group) (Change, error) {
+		members, err := s.withUnseen(ctx, g, s.memory.members(s.memory.outline(g)))
+		if err != nil {
+			klog.FromContext(ctx).Info("Withdrew nothing, because machines could not be read", "error", err)
+			return Change{From: g.Replicas(), To: g.Replicas()}, nil // the caller asks again
+		}
+		return NewWithdrawal(g, members, request.GetDelta()), nil
 	})
 	if err != nil {
 		return nil, err
@@ -151,7 +156,7 @@ func (s *Server) writeChange(ctx context.Context, base *v1alpha1.MachineDeployme
 		switch {
 		case unread == nil && live.ResourceVersion != base.ResourceVersion:
 			s.memory.recordWrite(live)
-			return c.resolveOutcome(base, live, lost)
+			return c.ResolveOutcome(base, live, lost)
 		case unread != nil && written.Answered(unread): // it is gone
 			return false, grpcError(base.Name, unread)
 		}
