@@ -2,10 +2,7 @@
 
 package explore
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // endless returns a fair story of steps that repeat forever without a fault; nil if all fair paths
 // end. It removes final states until only cycles and the paths to them remain.
@@ -114,7 +111,7 @@ func (g *graph[S]) storyAround(c *component) *Story[S] {
 	if last := cycle[len(cycle)-1]; last != first || len(cycle) == 1 {
 		cycle = append(cycle, g.wayTo(c, last, func(m move) bool { return m.to == first })...)
 	}
-	story := g.storyOf(first, fmt.Sprintf("I4: The last %d steps repeat forever, though nothing fails.", len(cycle)-1))
+	story := g.storyOf(first, endlessText(len(cycle)-1))
 	for k, to := range cycle[1:] {
 		story.Steps = append(story.Steps, g.stepTo(cycle[k], to))
 	}

@@ -69,6 +69,7 @@ var _ = Describe("Every interleaving", func() {
 		report("searched", r, began)
 		Expect(r.Story).NotTo(BeNil())
 		Expect(r.Story.Wrong).To(HavePrefix(law), "%s", r.Story)
+		Expect(replayAgain[World](New(m), r.Story)).To(Equal(r.Story.Wrong))
 		AddReportEntry("story", r.Story.String())
 	},
 		Entry("of creations", Reserve{Unguarded: GuardCreate, Sizes: [2]int{1, 1}, Max: 2}, 2, "I1"),

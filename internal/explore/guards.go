@@ -32,6 +32,18 @@ const (
 	CountFromLoop
 	// KeepLoop ends the loop of an autoscaler when the process restarts, which forgets those.
 	KeepLoop
+	// RecordTaken records what a MachineDeployment takes in the write that gives it the replicas.
+	RecordTaken
+	// ReadPods reads which pods must not be evicted before a machine moves.
+	ReadPods
+	// ReadReadiness waits until machines are ready before others go.
+	ReadReadiness
+	// ReadMachines reads a machine from the API server before it is removed.
+	ReadMachines
+	// DecideAgain decides again about a write that was lost.
+	DecideAgain
+	// RemindNames repeats the deletion of named machines.
+	RemindNames
 )
 
 // refusesResize is the guard of resizes. If nothing changes, its answer stays the same.

@@ -36,6 +36,7 @@ var _ = Describe("Every interleaving of those who raise replicas", func() {
 		r := search(m)
 		Expect(r.Story).NotTo(BeNil())
 		Expect(r.Story.Wrong).To(HavePrefix(law), "%s", r.Story)
+		Expect(replayAgain[RaiseWorld](NewRaises(m), r.Story)).To(Equal(r.Story.Wrong))
 		AddReportEntry("story", r.Story.String())
 	},
 		Entry("of versions", Raises{Spare: 1, Max: 3, Faults: 2, Unguarded: GuardVersion}, "I9"),

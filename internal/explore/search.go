@@ -53,6 +53,8 @@ type Story[S comparable] struct {
 	Wrong string
 	Begin S
 	Steps []Step[S]
+	// Line is a line of the table in replay_test.go that replays it as a test.
+	Line string
 }
 
 // String returns the story, one line for each step.
@@ -63,6 +65,9 @@ func (s *Story[S]) String() string {
 		fmt.Fprintf(&b, "%3d. %s\n     %v\n", i+1, step.What, step.To)
 	}
 	fmt.Fprintf(&b, "%s\n", s.Wrong)
+	if s.Line != "" {
+		fmt.Fprintf(&b, "Replay it with this line in internal/explore/replay_test.go:\n%s\n", s.Line)
+	}
 	return b.String()
 }
 
@@ -78,6 +83,9 @@ func Search[S comparable](m Model[S], most int) Result[S] {
 	r := Result[S]{States: len(g.states), Edges: g.edges, Exhausted: len(g.states) <= most, Story: story}
 	if r.Exhausted && story == nil {
 		r.Story = g.endless()
+	}
+	if r.Story != nil {
+		r.Story.Line = replayLine(m, r.Story)
 	}
 	return r
 }

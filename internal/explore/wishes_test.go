@@ -37,6 +37,7 @@ var _ = Describe("Every interleaving of Reserves", func() {
 		r := search(m)
 		Expect(r.Story).NotTo(BeNil())
 		Expect(r.Story.Wrong).To(HavePrefix(wrong), "%s", r.Story)
+		Expect(replayAgain[WishWorld](NewWishes(m), r.Story)).To(Equal(r.Story.Wrong))
 		AddReportEntry("story", r.Story.String())
 	},
 		Entry("of versions", Wishes{Amount: 3, Rooms: [2]int{2, 2}, Unguarded: GuardVersion}, "I9"),
