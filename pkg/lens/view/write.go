@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"slices"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -80,10 +81,12 @@ func (w writer[V, T]) tryUpdate(ctx context.Context, stored []byte, live, after 
 		if again && w.tookEffect(live, after, len(subresource) > 0) {
 			return w.show(live), nil
 		}
-		if len(subresource) > 0 || !w.unfreezesOnly(live, after) {
+		unfrozen := w.unfrozen(live, after, len(subresource) > 0)
+		if unfrozen == nil {
 			return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
 				fmt.Errorf("decided on version %q, stored is %q", version, live.GetResourceVersion()))
 		}
+		after = unfrozen
 	}
 	body, err := w.restore(stored, after)
 	if err != nil {
@@ -130,19 +133,23 @@ func (w writer[V, T]) tookEffect(live, after T, status bool) bool {
 	return sameContent(is, wanted)
 }
 
-// unfreezesOnly reports whether a view, whatever version it was decided on, differs from that of the
-// stored object only in what freezes a MachineDeployment.
-func (w writer[V, T]) unfreezesOnly(live, after T) bool {
+// unfrozen returns the view of the stored object without what freezes a MachineDeployment, if that is
+// all by which another view differs, whatever version that was decided on; otherwise nil. Of a status,
+// only machine-controller-manager's own conditions count.
+func (w writer[V, T]) unfrozen(live, after T, status bool) T {
 	if _, frozen := live.GetLabels()[freezeLabel]; !frozen {
-		return false
+		return nil
 	}
 	is, err := treeOf(w.show(live))
 	if err != nil {
-		return false
+		return nil
 	}
 	wanted, err := treeOf(after)
 	if err != nil {
-		return false
+		return nil
+	}
+	if status {
+		return w.statusUnfrozen(is, wanted)
 	}
 	for _, t := range []tree{is, wanted} {
 		branch(t, "metadata", "annotations")
@@ -150,7 +157,41 @@ func (w writer[V, T]) unfreezesOnly(live, after T) bool {
 	}
 	delete(branch(is, "metadata", "labels"), freezeLabel)
 	delete(branch(is, "metadata", "annotations"), unfreezeAnnotation)
-	return sameContent(is, wanted)
+	if !sameContent(is, wanted) {
+		return nil
+	}
+	return after
+}
+
+func (w writer[V, T]) statusUnfrozen(is, wanted tree) T {
+	stays := conditions(is, func(kind any) bool { return kind != string(v1alpha1.MachineDeploymentFrozen) })
+	stock := func(kind any) bool { return slices.Contains(stockConditions, kind) }
+	was, will := conditions(is, stock), conditions(wanted, stock)
+	branch(is, "status")["conditions"], branch(wanted, "status")["conditions"] = was, will
+	if !reflect.DeepEqual(is["status"], wanted["status"]) {
+		return nil
+	}
+	is["status"].(tree)["conditions"] = stays
+	raw, err := encode(is)
+	result := T(new(V))
+	if err != nil || decode(raw, result) != nil {
+		return nil
+	}
+	return result
+}
+
+// stockConditions are the types of machine-controller-manager's conditions that stay when it unfreezes.
+var stockConditions = []any{
+	string(v1alpha1.MachineDeploymentAvailable), string(v1alpha1.MachineDeploymentProgressing), string(v1alpha1.MachineDeploymentReplicaFailure),
+}
+
+// conditions returns those of some types.
+func conditions(t tree, of func(kind any) bool) []any {
+	all, _ := branch(t, "status")["conditions"].([]any)
+	return slices.DeleteFunc(slices.Clone(all), func(condition any) bool {
+		c, _ := condition.(tree)
+		return !of(c["type"])
+	})
 }
 
 // sameContent compares views without their status and what the API server sets. It changes both.
