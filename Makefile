@@ -189,7 +189,7 @@ e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path 
 .PHONY: e2e-gardener
 e2e-gardener: ## Gardener's own code against ours and stock: two control planes, gardenlet's Deployment and Role. FOCUS=regexp picks stories, PEER=none leaves stock out, NIGHTS=20 hibernates that often
 	@$(UP) build
-	cd gardener && go test -count=1 -timeout=60m ./e2e -ginkgo.no-color $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	cd gardener && go test -count=1 -timeout=5h ./e2e -ginkgo.no-color -ginkgo.timeout=5h $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 .PHONY: e2e-hostile
 e2e-hostile: ## A user of one namespace creates the largest legal objects for five minutes (DURATION): memory, releases for others, nothing created

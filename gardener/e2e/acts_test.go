@@ -30,6 +30,8 @@ const (
 	rolling = 5 * time.Minute
 	// quiet is how long all is looked at once nothing moves any more: two rounds of machine-controller-manager.
 	quiet = 12 * time.Second
+	// secondTry is how long a reserve takes to grow again after a reduction that means nothing.
+	secondTry = 80 * time.Second
 	// spares are the machines that stories add: in reserve with ours, for workload with stock.
 	spares = 2
 )
@@ -130,6 +132,20 @@ func (s *shoot) within(ctx context.Context, patience time.Duration, wrong func()
 		case <-time.After(interval):
 		}
 	}
+}
+
+// wrongAnnotations are annotations of a worker about its reserve that mean nothing. Each stands for a way to be wrong.
+func wrongAnnotations() []map[string]string {
+	var all []map[string]string
+	for _, text := range []string{
+		"", "3", "3-9-2", "3:9:two", "3:9:-1", "3:9:1.5", "3:9:2:1", " 3:9:2", "9:3:2", "3:9:1001%", "3:9:cpu", "3:9:max(1)", "3:9999999999:2",
+	} {
+		all = append(all, map[string]string{machine.BoundsAnnotation: text})
+	}
+	for _, text := range []string{"", "two", "-1", "2147483648", "5 %"} {
+		all = append(all, map[string]string{machine.BoundsAnnotation: "3:9", machine.PoolExcessAnnotation: text})
+	}
+	return all
 }
 
 // reserved is the one annotation of a worker that asks for a reserve.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,10 +12,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workerhealth "github.com/gardener/gardener/extensions/pkg/controller/healthcheck/worker"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/gardenlet/controller/shoot/care"
 )
 
@@ -28,6 +31,9 @@ type watch struct {
 	// longest unhealthy spells of the condition EveryNodeReady and of the Worker's health check; current are those that last.
 	longest [2]spells
 	current [2]spell
+	// living is how many machines there were at the last look, and beyond is what was wrong when they became more than there may be.
+	living int
+	beyond []string
 	// mostMachines is how many there were at most, those that are being deleted left out.
 	mostMachines int
 }
@@ -78,6 +84,11 @@ func (w *watch) look(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(errWorker).NotTo(HaveOccurred())
 	Expect(errMachines).NotTo(HaveOccurred())
+	limit, errLimit := w.shoot.mostMachines(ctx, machines.Items)
+	if ctx.Err() != nil {
+		return
+	}
+	Expect(errLimit).NotTo(HaveOccurred())
 	living := 0
 	for _, m := range machines.Items {
 		if m.DeletionTimestamp == nil {
@@ -86,9 +97,48 @@ func (w *watch) look(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mostMachines = max(w.mostMachines, living)
+	if living > limit && living > w.living {
+		w.beyond = append(w.beyond, fmt.Sprintf("%d machines, after %d; at most %d may be", living, w.living, limit))
+	}
+	w.living, w.mostMachines = living, max(w.mostMachines, living)
 	w.note(everyNodeReady, reason, message)
 	w.note(workerHealthy, kindOf(detail), detail)
+}
+
+// mostMachines is how many a Shoot may have now: the maximum of its pools, and the surge while one is rolled. There can be more only
+// because a maximum was lowered.
+func (s *shoot) mostMachines(ctx context.Context, machines []machinev1alpha1.Machine) (int, error) {
+	var worker extensionsv1alpha1.Worker
+	if err := seed.Get(ctx, client.ObjectKeyFromObject(s.worker), &worker); err != nil {
+		return 0, err
+	}
+	sets := map[string]map[string]bool{}
+	for _, m := range machines {
+		if owner := metav1.GetControllerOf(&m); owner != nil {
+			name := m.Labels["name"]
+			if sets[name] == nil {
+				sets[name] = map[string]bool{}
+			}
+			sets[name][owner.Name] = true
+		}
+	}
+	limit := 0
+	for _, pool := range worker.Spec.Pools {
+		limit += int(pool.Maximum)
+	}
+	for _, owners := range sets {
+		if len(owners) > 1 {
+			limit += worker.Spec.Pools[0].MaxSurge.IntValue()
+		}
+	}
+	return limit, nil
+}
+
+// beyondMaximum is an error where machines were created though there were too many.
+func (w *watch) beyondMaximum() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return joined(w.beyond)
 }
 
 // note extends the spell that lasts, or begins another one where there is another reason.

@@ -82,7 +82,7 @@ func installProgram(ctx context.Context, program, namespace string, folders ...s
 			arguments = d.Spec.Template.Spec.Containers[0].Args
 		}
 	}
-	compile(ctx, program)
+	compile(ctx, program, "./cmd/"+program)
 	port := must(seedCluster.Port(program))
 	process, err := seedCluster.Run(program, binary(program), slices.Concat(arguments, []string{
 		"--kubeconfig=" + must(seedCluster.AccountKubeconfig(ctx, namespace, program)),
@@ -129,10 +129,10 @@ func render(folder, account, namespace string) *chartrenderer.RenderedChart {
 	return must(renderer.RenderEmbeddedFS(charts.Files, folder, "evenkeel", namespace, values))
 }
 
-// compile builds a program of this module.
-func compile(ctx context.Context, program string) {
+// compile builds a program that this module knows.
+func compile(ctx context.Context, program, pkg string) {
 	GinkgoHelper()
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-X github.com/evenkeel/evenkeel/internal/version.stamp="+imageVersion, "-o", binary(program), "./cmd/"+program)
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-X github.com/evenkeel/evenkeel/internal/version.stamp="+imageVersion, "-o", binary(program), pkg)
 	build.Dir = filepath.Join(must(localcluster.FindRoot()), "gardener")
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))

@@ -44,6 +44,7 @@ var images = map[string]map[string]string{
 // kubelet is a double of what runs the pod of a Deployment: see the package comment.
 type kubelet struct {
 	namespace string
+	sidecar   sidecar
 	driver    *localcluster.Process
 	stop      context.CancelFunc
 	done      chan struct{}
@@ -64,10 +65,22 @@ type pod struct {
 	killed bool
 }
 
+// sidecar is what the provider's container runs in the namespace of a Shoot, with the port of its metrics.
+type sidecar func(ctx context.Context, namespace string, port int) (program string, arguments []string)
+
+// virtualProvider is the machine-controller with the virtual provider. It has rights of its own.
+func virtualProvider(_ context.Context, namespace string, port int) (string, []string) {
+	return "machine-controller", []string{
+		"--control-kubeconfig=" + seedCluster.Kubeconfig(), "--target-kubeconfig=" + targetCluster.Kubeconfig(), "--namespace=" + namespace,
+		"--port=" + strconv.Itoa(port), "--kube-api-qps=150", "--kube-api-burst=200", "--v=2",
+		"--leader-elect=false", "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s",
+	}
+}
+
 // startKubelet runs until the end of the spec.
-func startKubelet(ctx context.Context, namespace string) *kubelet {
+func startKubelet(ctx context.Context, namespace string, provider sidecar) *kubelet {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	k := &kubelet{namespace: namespace, stop: stop, done: make(chan struct{})}
+	k := &kubelet{namespace: namespace, sidecar: provider, stop: stop, done: make(chan struct{})}
 	go k.run(life)
 	DeferCleanup(k.shutdown)
 	return k
@@ -142,7 +155,7 @@ func (k *kubelet) start(ctx context.Context, d *appsv1.Deployment) {
 	name := fmt.Sprintf("%s-mcm-%d", shortName(k.namespace), len(k.pods))
 	k.mu.Unlock()
 	port := must(seedCluster.Port(name))
-	process, err := seedCluster.Run(name, binary(program), k.inside(ctx, spec, port)...)
+	process, err := seedCluster.Run(name, binary(program), inside(ctx, d, container.Command[1:], port)...)
 	Expect(err).NotTo(HaveOccurred())
 	p := &pod{image: container.Image, command: container.Command, process: process, port: port, grace: time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second}
 	k.mu.Lock()
@@ -155,13 +168,14 @@ func (k *kubelet) start(ctx context.Context, d *appsv1.Deployment) {
 	}
 }
 
-// inside are the arguments of the container, where what a container has of its own is replaced: its mounts and its port.
-func (k *kubelet) inside(ctx context.Context, spec corev1.PodSpec, port int) []string {
-	control, err := seedCluster.AccountKubeconfig(ctx, k.namespace, spec.ServiceAccountName)
+// inside are the arguments of a container, where what it has of its own is replaced: its mounts and its port.
+func inside(ctx context.Context, d *appsv1.Deployment, given []string, port int) []string {
+	spec := d.Spec.Template.Spec
+	control, err := seedCluster.AccountKubeconfig(ctx, d.Namespace, spec.ServiceAccountName)
 	Expect(err).NotTo(HaveOccurred())
-	shoot := shootAccount(ctx, k.namespace, accessSecret(spec))
+	shoot := shootAccount(ctx, d.Namespace, accessSecret(spec))
 	var arguments []string
-	for _, argument := range spec.Containers[0].Command[1:] {
+	for _, argument := range given {
 		switch name, value, _ := strings.Cut(argument, "="); {
 		case value == "inClusterConfig":
 			argument = name + "=" + control
@@ -258,17 +272,15 @@ func (k *kubelet) restart() {
 	}
 }
 
-// drive runs the provider's container, which is in the same pod, with rights of its own.
+// drive runs the provider's container, which is in the same pod.
 func (k *kubelet) drive(ctx context.Context, wanted bool) {
 	switch {
 	case !wanted && k.driver != nil && k.driver.Running():
 		Expect(k.driver.Stop()).To(Succeed())
 	case wanted && (k.driver == nil || !k.driver.Running()):
 		name := shortName(k.namespace) + "-driver"
-		process, err := seedCluster.Run(name, binary("machine-controller"),
-			"--control-kubeconfig="+seedCluster.Kubeconfig(), "--target-kubeconfig="+targetCluster.Kubeconfig(), "--namespace="+k.namespace,
-			"--port="+strconv.Itoa(must(seedCluster.Port(name))), "--kube-api-qps=150", "--kube-api-burst=200", "--v=2",
-			"--leader-elect=false", "--resource-exhausted-retry=5s", "--machine-safety-orphan-vms-period=10s")
+		program, arguments := k.sidecar(ctx, k.namespace, must(seedCluster.Port(name)))
+		process, err := seedCluster.Run(name, binary(program), arguments...)
 		if ctx.Err() == nil {
 			Expect(err).NotTo(HaveOccurred())
 		}

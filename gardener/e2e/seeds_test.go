@@ -89,7 +89,7 @@ func enterSeed(ctx context.Context, name, config string, l luggage, pools ...ext
 	s.deploy(ctx, 1)
 	Expect(seed.Create(ctx, s.worker)).To(Succeed())
 	s.setMachineState(ctx, machineStateIn(l.state))
-	s.kubelet = startKubelet(ctx, s.namespace)
+	s.kubelet = startKubelet(ctx, s.namespace, s.sidecar)
 	return s
 }
 

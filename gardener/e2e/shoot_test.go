@@ -27,27 +27,41 @@ type shoot struct {
 	worker    *extensionsv1alpha1.Worker
 	cluster   *extensionscontroller.Cluster
 	actuator  worker.Actuator
-	kubelet   *kubelet
-	removed   bool
+	// sidecar is the provider's container; default: that of the virtual provider.
+	sidecar sidecar
+	kubelet *kubelet
+	removed bool
 }
 
 // newShoot makes the control plane of a Shoot with these pools, and no machine yet.
 func newShoot(ctx context.Context, name, image string, pools ...extensionsv1alpha1.WorkerPool) *shoot {
 	GinkgoHelper()
-	s := writeShoot(ctx, name, image, pools...)
-	applyManagedResource(ctx, s.namespace, "shoot-core-machine-controller-manager")
-	s.kubelet = startKubelet(ctx, s.namespace)
-	DeferCleanup(s.remove)
+	s := prepareShoot(ctx, name, image, pools...)
+	s.begin(ctx)
 	return s
+}
+
+// begin makes the control plane of a Shoot that was prepared.
+func (s *shoot) begin(ctx context.Context) {
+	GinkgoHelper()
+	s.write(ctx)
+	applyManagedResource(ctx, s.namespace, "shoot-core-machine-controller-manager")
+	s.kubelet = startKubelet(ctx, s.namespace, s.sidecar)
+	DeferCleanup(s.remove)
 }
 
 // writeShoot creates the objects that gardenlet writes for a Shoot. No process of the Shoot is started.
 func writeShoot(ctx context.Context, name, image string, pools ...extensionsv1alpha1.WorkerPool) *shoot {
 	GinkgoHelper()
 	s := prepareShoot(ctx, name, image, pools...)
+	s.write(ctx)
+	return s
+}
+
+func (s *shoot) write(ctx context.Context) {
+	GinkgoHelper()
 	Expect(seed.Create(ctx, s.worker)).To(Succeed())
 	s.deploy(ctx, 1)
-	return s
 }
 
 // prepareShoot makes what is there before the first extension is asked for anything.
@@ -63,7 +77,7 @@ func prepareShoot(ctx context.Context, name, image string, pools ...extensionsv1
 	s.cluster = newCluster(s.namespace, name)
 	s.saveCluster(ctx)
 	s.worker = newWorker(s.namespace, name, pools)
-	s.actuator = newActuator()
+	s.actuator, s.sidecar = newActuator(forVirtual), virtualProvider
 	return s
 }
 

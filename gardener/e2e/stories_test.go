@@ -26,6 +26,10 @@ type story struct {
 	alone bool
 	// zones of the pool; default: one.
 	zones []string
+	// shape changes the pool before there is a Shoot.
+	shape func(*extensionsv1alpha1.WorkerPool)
+	// local has machines of provider-local, and not of the virtual provider.
+	local bool
 	// from is the image that the story begins with; default: the one that it is about.
 	from string
 	act  func(context.Context, *told)
@@ -70,14 +74,23 @@ var stories = []story{
 		t.n += spares
 		t.expect("the reserve comes up", t.settling(ctx, t.n))
 	}},
+	{name: "a Shoot's owner writes annotations in every wrong form", alone: true, act: func(ctx context.Context, t *told) {
+		t.addReserve(ctx)
+		before := t.picture(ctx)
+		for _, wrong := range wrongAnnotations() {
+			t.ask(ctx, wrong)
+			t.expect(fmt.Sprintf("the condition says what to write instead of %v", wrong), t.says(ctx, "PoolExcessSpread", "Invalid"))
+			t.expect(fmt.Sprintf("the reserve stays as it is with %v", wrong), t.changed(ctx, before))
+		}
+		t.ask(ctx, map[string]string{machine.BoundsAnnotation: "3:9:2", machine.BalanceAnnotation: "Sometimes"})
+		t.expect("the condition is content again", t.says(ctx, "PoolExcessSpread", "Spread"))
+		t.expect("another condition says what to write about zones", t.says(ctx, "ZonesBalanced", "Invalid"))
+		t.expect("the reserve stays as it is", t.changed(ctx, before))
+	}},
 	{name: "a Shoot's owner asks for what cannot be", alone: true, act: func(ctx context.Context, t *told) {
 		t.ask(ctx, map[string]string{machine.PoolExcessAnnotation: "2"})
 		t.expect("the condition says what to write without a maximum", t.says(ctx, "PoolExcessSpread", "MaximumUnknown"))
 		t.expect("the condition names the right that is missing", t.says(ctx, "RightsGranted", "Forbidden"))
-		for _, text := range []string{"3-9-2", "3:9:two"} {
-			t.ask(ctx, map[string]string{machine.BoundsAnnotation: text})
-			t.expect("the condition says what to write instead of "+text, t.says(ctx, "PoolExcessSpread", "Invalid"))
-		}
 		t.ask(ctx, map[string]string{machine.BoundsAnnotation: "3:3:2"})
 		t.expect("the condition says that there is no room", t.says(ctx, "PoolExcessSpread", "NoRoom"))
 	}},
@@ -99,6 +112,8 @@ var stories = []story{
 		t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { w.Pools[0].Minimum, w.Pools[0].Maximum = 3, 4 })
 		t.expect("the extension is content with the new maximum", t.reconciled(ctx))
 		t.n = 4
+		t.expect("there are four machines", t.settling(ctx, t.n))
+		pause(ctx, secondTry)
 	}},
 	{name: "a Shoot with a reserve hibernates and wakes up", act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
@@ -145,8 +160,11 @@ var stories = []story{
 }
 
 var _ = Describe("A story", func() {
-	for i, story := range slices.Concat(stories, scaling) {
+	for i, story := range slices.Concat(stories, scaling, updates, localStories()) {
 		It(story.name, func(ctx context.Context) {
+			if story.local {
+				startInfra(ctx)
+			}
 			if os.Getenv("PEER") == "none" && !story.alone {
 				Expect(tell(ctx, fmt.Sprintf("ours%d", i), evenkeel, story).wrong).To(BeEmpty())
 				return
@@ -170,7 +188,15 @@ func tell(ctx context.Context, name, image string, story story) *row {
 		story.zones = []string{"a"}
 	}
 	minimum := cmp.Or(story.size, 3) * int32(len(story.zones))
-	s := newShoot(ctx, name, cmp.Or(story.from, image), newPool("pool", minimum, 3*minimum, story.zones...))
+	pool := newPool("pool", minimum, 3*minimum, story.zones...)
+	if story.shape != nil {
+		story.shape(&pool)
+	}
+	s := prepareShoot(ctx, name, cmp.Or(story.from, image), pool)
+	if story.local {
+		s.useProviderLocal(ctx)
+	}
+	s.begin(ctx)
 	defer s.remove(ctx)
 	Expect(s.reconciled(ctx)).To(Succeed(), "the pool comes up")
 	s.settles(ctx, int(minimum))
@@ -181,6 +207,7 @@ func tell(ctx context.Context, name, image string, story story) *row {
 	t.expect("there are as many machines as are to be", s.settling(ctx, t.n))
 	w.end()
 	t.row.nodes, t.row.worker, t.row.most = w.seen()
+	t.expect("there are never more machines than the maximum and a rollout's surge", w.beyondMaximum())
 	t.judge(ctx)
 	s.remove(ctx)
 	slowest, err := s.kubelet.overdue(image)

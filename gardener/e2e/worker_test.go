@@ -35,27 +35,34 @@ import (
 const (
 	userData, userDataKey = "user-data", "cloud_config"
 	machineType, region   = "local", "local"
+	// newerVersion of the machine image is the one after that of new pools.
+	newerVersion = "1.1.0"
 )
 
-// newActuator is provider-local's, whose MachineClasses are made fit for the virtual provider.
-func newActuator() worker.Actuator {
+// newActuator is provider-local's, with changes of what it reads and writes.
+func newActuator(changes interceptor.Funcs) worker.Actuator {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
 	Expect(kubernetes.AddSeedSchemeToScheme(scheme)).To(Succeed())
 	Expect(install.AddToScheme(scheme)).To(Succeed())
-	mgr, err := manager.New(seedCluster.Config(), manager.Options{
+	config := rest.CopyConfig(seedCluster.Config())
+	config.UserAgent = "gardener-extension-provider-local" // the name of the program, which the API server keeps with what it writes
+	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			direct, err := client.NewWithWatch(config, client.Options{Scheme: options.Scheme})
 			if err != nil {
 				return nil, err
 			}
-			return interceptor.NewClient(direct, interceptor.Funcs{Patch: patchVirtual}), nil
+			return interceptor.NewClient(direct, changes), nil
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return localworker.NewActuator(mgr, nil)
 }
+
+// forVirtual makes MachineClasses fit for the virtual provider.
+var forVirtual = interceptor.Funcs{Patch: patchVirtual}
 
 // patchVirtual writes MachineClasses of provider-local as such of the virtual provider.
 func patchVirtual(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
@@ -98,7 +105,7 @@ func newWorker(namespace, name string, pools []extensionsv1alpha1.WorkerPool) *e
 // newCluster is what the extension reads of the Shoot and its CloudProfile.
 func newCluster(namespace, name string) *extensionscontroller.Cluster {
 	profile := fmt.Sprintf(`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"CloudProfileConfig",
-		"machineImages":[{"name":"local","versions":[{"version":"1.0.0","image":%q}]}]}`, machineType)
+		"machineImages":[{"name":"local","versions":[{"version":"1.0.0","image":%[1]q},{"version":%[2]q,"image":%[1]q}]}]}`, machineType, newerVersion)
 	return &extensionscontroller.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		CloudProfile: &gardencorev1beta1.CloudProfile{
