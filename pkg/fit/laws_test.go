@@ -130,7 +130,7 @@ var _ = Describe("Law", func() {
 
 	law("order-free: the order of nodes and pods does not change how many machines open", func(t *rapid.T, nodes []Node, groups []Group, waiting []*corev1.Pod) {
 		for _, p := range waiting {
-			if p.Spec.Affinity != nil || p.Spec.TopologySpreadConstraints != nil || p.Spec.Containers[0].Ports != nil {
+			if p.Spec.Affinity != nil || p.Spec.TopologySpreadConstraints != nil || len(portsUsed(p)) > 0 {
 				return // who comes first decides where the others may go
 			}
 		}

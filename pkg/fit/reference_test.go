@@ -45,9 +45,9 @@ func (r reference) obstacles(p *corev1.Pod, n *corev1.Node, without ...string) [
 		add(!slices.Contains(without, t.Key) && !slices.ContainsFunc(p.Spec.Tolerations, func(own corev1.Toleration) bool { return own.Key == t.Key }), Tainted)
 	}
 	for _, other := range r.runs[n.Name] {
-		for _, x := range other.Spec.Containers[0].Ports {
-			for _, y := range p.Spec.Containers[0].Ports {
-				add(x.HostPort == y.HostPort, PortTaken)
+		for _, x := range portsUsed(other) {
+			for _, y := range portsUsed(p) {
+				add(x.HostPort == y.HostPort && (x.HostIP == y.HostIP || x.HostIP == "" || y.HostIP == ""), PortTaken)
 			}
 		}
 	}
@@ -57,6 +57,17 @@ func (r reference) obstacles(p *corev1.Pod, n *corev1.Node, without ...string) [
 	add(r.repelled(p, n), Repelled)
 	for i := range p.Spec.TopologySpreadConstraints {
 		add(!r.even(p, n, p.Spec.TopologySpreadConstraints, i), Uneven)
+	}
+	return all
+}
+
+// portsUsed are the ports of the containers that run as long as the pod does.
+func portsUsed(p *corev1.Pod) []corev1.ContainerPort {
+	all := slices.Clone(p.Spec.Containers[0].Ports)
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil {
+			all = append(all, c.Ports...)
+		}
 	}
 	return all
 }
@@ -193,7 +204,10 @@ func drawPod(t *rapid.T, number int) *corev1.Pod {
 		case 4:
 			selecting(zone, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "selected"))(p)
 		case 5:
-			listening(80)(p)
+			listening(80, at(rapid.SampledFrom([]string{"", "10.0.0.1", "10.0.0.2"}).Draw(t, "address")))(p)
+			if where := rapid.SampledFrom([]string{"container", "sidecar", "init container"}).Draw(t, "listens"); where != "container" {
+				inSidecar(where == "sidecar")(p)
+			}
 		case 6:
 			p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = amounts("g=1")["g"]
 		case 7:

@@ -22,6 +22,14 @@ func listening(number int32, change ...func(*corev1.ContainerPort)) func(*corev1
 	}
 }
 
+// inSidecar moves the ports of the container to an init container: a sidecar, or one that ends before the others begin.
+func inSidecar(always bool) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		initially("", always)(p)
+		p.Spec.InitContainers[0].Ports, p.Spec.Containers[0].Ports = p.Spec.Containers[0].Ports, nil
+	}
+}
+
 func at(address string) func(*corev1.ContainerPort) {
 	return func(p *corev1.ContainerPort) { p.HostIP = address }
 }
@@ -85,6 +93,10 @@ var _ = DescribeTable("A pod on node n",
 	Entry("another address", Fits, pod("p", "", listening(80, at("10.0.0.1"))), on(node("n"), pod("q", "", listening(80, at("10.0.0.2"))))),
 	Entry("the protocol that is meant where none is named", PortTaken, pod("p", "", listening(80, unnamed)), on(node("n"), pod("q", "", listening(80)))),
 	Entry("every address", PortTaken, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80, at("10.0.0.2"))))),
+	Entry("one address where another pod has every one", PortTaken, pod("p", "", listening(80, at("10.0.0.2"))), on(node("n"), pod("q", "", listening(80)))),
+	Entry("the port of its sidecar is taken", PortTaken, pod("p", "", listening(80), inSidecar(true)), on(node("n"), pod("q", "", listening(80)))),
+	Entry("a sidecar has its port", PortTaken, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80), inSidecar(true)))),
+	Entry("an init container that ends keeps no port", Fits, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80), inSidecar(false)))),
 
 	Entry("away from its like", Repelled, pod("p", "", apart(hostname, "p")), on(node("n"), pod("p-1", ""))),
 	Entry("away from its like, on another node", Fits, pod("p", "", apart(hostname, "p")), on(node("n")), on(node("m"), pod("p-1", ""))),

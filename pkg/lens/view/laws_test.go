@@ -62,7 +62,7 @@ func shows[T any](t *rapid.T, restored []byte, show func(*T) *T, after *T) {
 	}
 }
 
-// unknowns are the fields that no type knows, with their places; places of elements of lists are left out.
+// unknowns are the fields that no type knows, with their places. In a list, the place is what the element is about.
 func unknowns(at string, value any, found map[string]int) map[string]int {
 	switch value := value.(type) {
 	case tree:
@@ -75,10 +75,16 @@ func unknowns(at string, value any, found map[string]int) map[string]int {
 		}
 	case []any:
 		for _, inner := range value {
-			unknowns(at, inner, found)
+			unknowns(at+about(inner), inner, found)
 		}
 	}
 	return found
+}
+
+// about is what distinguishes the elements of a list: taints by key and effect, conditions by type.
+func about(element any) string {
+	t, _ := element.(tree)
+	return fmt.Sprint([]any{t["key"], t["effect"], t["type"]})
 }
 
 // keeps is the part of V3 about unknown fields.
@@ -158,6 +164,12 @@ var _ = Describe("Arbitrary objects", func() {
 			}
 			if a.chance(40) {
 				after.Spec.NodeTemplateSpec.Spec.Taints, keepsElements = a.taints(), false
+			} else if a.chance(40) {
+				for i, taint := range after.Spec.NodeTemplateSpec.Spec.Taints {
+					taint.Value += "!"
+					after.Spec.NodeTemplateSpec.Spec.Taints[i] = taint
+				}
+				slices.Reverse(after.Spec.NodeTemplateSpec.Spec.Taints)
 			}
 			if a.chance(40) {
 				after.Status.Conditions[0].Status = "Unknown"
