@@ -3,18 +3,21 @@
 package lens_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens"
@@ -24,6 +27,42 @@ const (
 	finalizer = "machine.sapcloud.io/machine-controller-manager"
 	lag       = 5 * time.Second
 )
+
+// claiming has an informer of machines whose store claims a version, if that is set: as the stores of client-go
+// do after a resync with some of its feature gates off.
+type claiming struct {
+	machineinformers.Interface
+	informer claimingInformer
+}
+
+func (c claiming) Machines() machineinformers.MachineInformer {
+	return claimingMachines{c.Interface.Machines(), c.informer}
+}
+
+type claimingMachines struct {
+	machineinformers.MachineInformer
+	informer claimingInformer
+}
+
+func (m claimingMachines) Informer() cache.SharedIndexInformer { return m.informer }
+
+type claimingInformer struct {
+	cache.SharedIndexInformer
+	claim *string
+}
+
+func (i claimingInformer) GetIndexer() cache.Indexer {
+	return claimingStore{i.SharedIndexInformer.GetIndexer(), i.claim}
+}
+
+type claimingStore struct {
+	cache.Indexer
+	claim *string
+}
+
+func (s claimingStore) LastStoreSyncResourceVersion() string {
+	return cmp.Or(*s.claim, s.Indexer.LastStoreSyncResourceVersion())
+}
 
 // took is how much virtual time a call takes.
 func took(call func()) time.Duration {
@@ -75,6 +114,24 @@ var _ = Describe("A list (L4.1)", func() {
 			}()
 			<-done
 			Expect(w.listed()).To(ConsistOf("m0", "m1", "m2"))
+		})
+	})
+
+	It("does not wait again for what was shown, where the store claims an older version", func() {
+		claim := ""
+		inWorld(1, func(w world) {
+			older := w.create(machine("a"))
+			w.create(machine("b"))
+			Expect(w.listed()).To(ConsistOf("a", "b"))
+			claim = older.ResourceVersion
+			go func() {
+				time.Sleep(time.Hour)
+				w.stop()
+			}()
+			Expect(took(func() { Expect(w.listed()).To(ConsistOf("a", "b")) })).To(BeZero())
+			time.Sleep(time.Hour)
+		}, func(in machineinformers.Interface) machineinformers.Interface {
+			return claiming{Interface: in, informer: claimingInformer{in.Machines().Informer(), &claim}}
 		})
 	})
 

@@ -54,8 +54,8 @@ type world struct {
 	stop      context.CancelFunc
 }
 
-// inWorld runs a body in virtual time, which is free to stop the clientset.
-func inWorld(seed uint64, body func(world)) {
+// inWorld runs a body in virtual time, which is free to stop the clientset. Changes are of the informers that it follows.
+func inWorld(seed uint64, body func(world), changes ...func(machineinformers.Interface) machineinformers.Interface) {
 	synctest.Test(suite, func(*testing.T) {
 		defer GinkgoRecover()
 		server := sim.New(sim.Options{Seed: seed, Resources: sim.Machine})
@@ -66,7 +66,11 @@ func inWorld(seed uint64, body func(world)) {
 		w.others = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
 		w.client = lens.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), lens.Options{Registerer: w.metrics})
 		factory := machinefactory.NewFilteredSharedInformerFactory(w.client, 0, ns, nil)
-		bound, err := w.client.Bind(factory.Machine().V1alpha1())
+		followed := factory.Machine().V1alpha1()
+		for _, change := range changes {
+			followed = change(followed)
+		}
+		bound, err := w.client.Bind(followed)
 		Expect(err).NotTo(HaveOccurred())
 		w.informers = bound
 		// The informers outlive the clientset's context, as those of a process on its way out may.

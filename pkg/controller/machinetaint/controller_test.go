@@ -710,6 +710,26 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a MachineSet no longer asks for what a resize of unknown outcome asked for, once no request can be under way", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx := context.Background()
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			set.Spec.Replicas = 4
+			ended, err := a.taint.Guards().Shrink(set)
+			Expect(err).NotTo(HaveOccurred())
+			ended(nil, errors.New("the connection broke"))
+			reduce := func() error { _, err := a.taint.Reduce(d, 2, 3); return err }
+			time.Sleep(119 * time.Second)
+			Expect(reduce()).To(Satisfy(apierrors.IsConflict))
+			time.Sleep(2 * time.Second)
+			Expect(reduce()).To(Succeed())
+		})
+	})
+
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
