@@ -58,6 +58,7 @@ var _ = DescribeTable("Machines are dedicated (19)",
 	Entry("as before", all(dedicated("ci", 1), dedicated("shop", 1), func(w *world) { w.machine("f").Owner, w.machine("d").Owner = "ci", "shop" }), "d=shop f=ci"),
 	Entry("not as before where the machine is sick", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").Phase = "shop", mcm.MachineUnknown }), "e=shop"),
 	Entry("not as before where the owner has enough", all(dedicated("shop", 1), func(w *world) { w.machine("e").Owner, w.machine("f").Owner = "shop", "shop" }), "e=shop"),
+	Entry("not as before where the machine is a victim", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").Priority = "shop", PriorityVictim }), "e=shop"),
 	Entry("none that serves, and none that leaves", all(dedicated("shop", 1), func(w *world) { w.machine("a").Owner, w.machine("d").Deleted = "shop", true }), "e=shop"),
 )
 

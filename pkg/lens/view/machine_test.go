@@ -4,12 +4,15 @@ package view_test
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -179,6 +182,18 @@ var _ = Describe("A Machine in reserve", func() {
 		t["spec"].(tree)["nodeTemplate"].(tree)["spec"].(tree)["taints"] = taints
 		Expect(is).To(Equal(t))
 	})
+
+	DescribeTable("keeps what is not known of an owner with that owner alone (V3)", func(is types.UID, kept bool) {
+		stored := encoded(tree{"metadata": tree{"ownerReferences": []any{tree{"kind": "MachineSet", "name": "pool", "uid": "1", "later": "kept"}}}})
+		after := view.ShowMachine(decoded[v1alpha1.Machine](stored)).DeepCopy()
+		after.OwnerReferences[0].UID, after.OwnerReferences[0].Controller = is, ptr.To(true)
+		raw, err := view.RestoreMachine(stored, after)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Contains(string(raw), "later")).To(Equal(kept))
+	},
+		Entry("the same one", types.UID("1"), true),
+		Entry("another one of its name", types.UID("2"), false),
+	)
 
 	It("shares nothing that can be changed: the controllers give many machines one template", func() {
 		shared := plain.DeepCopy()
