@@ -69,7 +69,7 @@ func (w *World) known() World {
 	for i := range k.machines {
 		m := &k.machines[i]
 		m.shown = shown{there: m.shown.there, going: m.shown.going, priority: m.shown.priority}
-		m.chosen, m.excused, m.change, m.due = false, false, change{}, false
+		m.chosen, m.excused, m.paid, m.change, m.due = false, false, false, change{}, false
 	}
 	return k
 }

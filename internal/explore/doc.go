@@ -12,7 +12,9 @@
 // named machines are the code that ships; so are machine-controller-manager's order of deletion and
 // its arithmetic of rollouts. The writes, the guards, the stores and the cloud are modeled, each
 // write as a step of its own. [Wishes] models how the machines of Reserves reach MachineDeployments.
-// [Raises] models who raises replicas for pods that wait. [Distribution] models package distribute.
+// [Raises] models who raises replicas for pods that wait, [Removals] how an autoscaler removes
+// machines, [Moves] how replicas and shares move between zones, and [Distribution] package
+// distribute. [Replay] follows a story that a search told.
 //
 // Steps without an [Actor] end in any order. An actor has its turn again and again: steps that repeat
 // forever count only if no actor could take another step all the time.

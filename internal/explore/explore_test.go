@@ -31,6 +31,16 @@ func processorTime() time.Duration {
 	return (time.Duration(usage.Utime.Nano()) + time.Duration(usage.Stime.Nano())).Round(time.Second)
 }
 
+// unmakeable returns a world with one machine that serves and two in reserve, one of which cannot be
+// made.
+func unmakeable() World {
+	w := settled(1, 2, 0, 1, 0, false)
+	m := &w.machines[2]
+	m.phase, m.failing, m.closed, m.priority = unmade, true, false, 3
+	m.updateStore()
+	return w
+}
+
 // report prints what was searched.
 func report(what string, r Result[World], began time.Time) {
 	text := fmt.Sprintf("%d states and %d steps in %s, %s of processors so far", r.States, r.Edges, time.Since(began).Round(time.Millisecond), processorTime())
@@ -48,8 +58,8 @@ var _ = Describe("Every interleaving", func() {
 		}
 		Expect(r.Exhausted).To(BeTrue(), "more states than -explore.states")
 	},
-		Entry("beyond replicas, without a maximum", Reserve{}),
-		Entry("beyond replicas, with a maximum of 3", Reserve{Max: 3}),
+		Entry("beyond replicas, without a maximum", Reserve{Reductions: true}),
+		Entry("beyond replicas, with a maximum of 3", Reserve{Reductions: true, Max: 3}),
 		Entry("within replicas, without a maximum", Reserve{Inclusive: true}),
 		Entry("within replicas, with a maximum of 3", Reserve{Inclusive: true, Max: 3}),
 		Entry("in rollouts, beyond replicas", Reserve{Rollouts: true, Faults: 1, Sizes: [2]int{1, 1}}),
@@ -80,6 +90,7 @@ var _ = Describe("Every interleaving", func() {
 		Entry("of who may be retired", Reserve{Unguarded: RetireSurplus, From: []World{settled(1, 1, 0, 1, 0, false)}}, 1, "I4: a was put into reserve, and is to be released again"),
 		Entry("of Nodes' marks", Reserve{Unguarded: RepairNodes, From: []World{settled(1, 1, 0, 2, 0, false)}}, 2, "I5"),
 		Entry("of settings that cannot be parsed", Reserve{Unguarded: KeepUnparsed, Sizes: [2]int{1, 1}, Max: 3, Bounds: true}, 1, "I6"),
+		Entry("of reductions", Reserve{Unguarded: KeepReduction, Reductions: true, Sizes: [2]int{1, 2}, From: []World{unmakeable()}}, 1, "L10"),
 		Entry("of versions", Reserve{Unguarded: GuardVersion, Sizes: [2]int{1, 1}}, 2, "I9"),
 	)
 

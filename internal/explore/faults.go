@@ -13,7 +13,7 @@ func (k *walk) cloudSteps() {
 	k.machines(func(m *machine) bool { return m.phase == unmade }, func(i int) {
 		k.addFact(name(i)+" is made.", func(w *World) string {
 			m := &w.machines[i]
-			m.phase, m.failing, m.closed = pending, false, m.marked
+			m.phase, m.failing, m.paid, m.closed = pending, false, false, m.marked
 			m.newVersion()
 			return ""
 		})
@@ -37,7 +37,13 @@ func (k *walk) timeSteps() {
 		k.addFact("Patience with the surplus ends.", func(w *World) string { w.memory.surplus = passed; return "" })
 	}
 	if k.from.memory.retry == ahead {
-		k.addFact("The time to try again comes.", func(w *World) string { w.memory.retry = passed; return "" })
+		k.addFact("The time to try again comes.", func(w *World) string {
+			w.memory.retry = passed
+			for i := range w.machines {
+				w.machines[i].paid = false
+			}
+			return ""
+		})
 	}
 	if k.from.memory.lowered == ahead {
 		k.addFact("The time to exceed lowered replicas comes.", func(w *World) string { w.memory.lowered = passed; return "" })

@@ -44,6 +44,8 @@ const (
 	DecideAgain
 	// RemindNames repeats the deletion of named machines.
 	RemindNames
+	// KeepReduction remembers that the applied excess has been reduced, though another write failed.
+	KeepReduction
 )
 
 // refusesResize is the guard of resizes. If nothing changes, its answer stays the same.

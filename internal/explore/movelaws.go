@@ -6,17 +6,23 @@ import "fmt"
 
 // mishanded returns the law that a write of the balance controller breaks.
 func (w *MoveWorld) mishanded(i int, one moveWrite) string {
-	was, other := w.zones[i], &w.zones[1-i]
 	if at := int(one.gone) - 1; at >= 0 && at < zoneSlots {
 		if u := &w.units[i][at]; u.stays() && u.marked {
 			return fmt.Sprintf("B4: %s is in reserve, and is named for a replica that has moved.", unitName(i, at))
 		}
 	}
-	if taken := one.to.move; !taken.gives && taken.machines > 0 && was.move.id == taken.id && other.move.machine > 0 {
-		turn := map[int]direction{0: lowered, 1: raised}[i]
-		if w.turned.turnsBack(turn) {
-			return fmt.Sprintf("I4: A machine moves to %s, and one has just moved from there, though no fact has changed.", name(i))
-		}
+	return ""
+}
+
+// turn records in which direction a plan moves a replica with its machine, and returns the law that
+// this breaks.
+func (w *MoveWorld) turn(i int, one moveWrite) string {
+	taken := one.to.move
+	if taken.gives || taken.machines == 0 || w.shown[i].move != (half{id: taken.id, reserve: w.shown[i].move.reserve}) || w.shown[1-i].move.machine == 0 {
+		return ""
+	}
+	if w.turned.turnsBack([zones]direction{lowered, raised}[i]) {
+		return fmt.Sprintf("I4: A machine moves to %s, and one has just moved from there, though no fact has changed.", name(i))
 	}
 	return ""
 }

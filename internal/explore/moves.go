@@ -2,7 +2,10 @@
 
 package explore
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Moves models how replicas and shares of a pool's excess move between two zones: the plan of the
 // balance controller, carried out write by write, with late stores, beside what creates, marks and
@@ -151,6 +154,7 @@ func (k *moveWalk) makePlan(w *MoveWorld) string {
 			}
 		}
 		if one := r.writes[i]; one.pending && (w.latest[i] || k.Unguarded == GuardVersion) {
+			broken = cmp.Or(broken, w.turn(i, one))
 			w.writes[i] = one
 			w.writes[i].outdated = !w.latest[i]
 		}

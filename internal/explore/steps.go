@@ -53,6 +53,9 @@ func (k *walk) makePlan(w *World) (broken string) {
 	}
 	if changed {
 		broken = w.turn(d)
+		if k.Reductions {
+			next.noteStuck(w)
+		}
 		w.plan = next
 	}
 	return broken
@@ -139,7 +142,7 @@ func (k *walk) complete(w *World) (broken string) {
 		broken, _ = k.writeDeployment(w)
 	}
 	w.plan = plan{}
-	if w.replicas == p.replicas && w.record == p.record && k.Unguarded != KeepMemory {
+	if w.replicas == p.replicas && w.record == p.record && k.Unguarded != KeepMemory && !(k.Unguarded == KeepReduction && p.failed) {
 		w.memory = p.memory
 	}
 	return broken
@@ -170,8 +173,38 @@ func (k *walk) writeDeployment(w *World) (broken string, done bool) {
 		return fmt.Sprintf("I6: The bounds cannot be parsed, and the excess falls to %d.", next.record.excess), true
 	}
 	next.reduced = w.reduced || shrinks
+	broken = next.pay(w.record.excess)
 	*w = next
-	return "", true
+	return broken, true
+}
+
+// noteStuck records the machines for which a plan reduces the applied excess.
+func (p *plan) noteStuck(w *World) {
+	if p.record.excess >= w.record.excess || p.memory.failures == 0 || p.memory.retry != ahead || w.memory.retry == ahead {
+		return
+	}
+	for i := range w.machines {
+		m := &w.machines[i]
+		p.stuck[i] = m.there && m.failing && m.marked && !m.leaving()
+	}
+}
+
+// pay records for which machines the applied excess has been reduced, and returns the law that it
+// breaks: it falls once for each machine that cannot be made.
+func (w *World) pay(before uint8) string {
+	owed, all := uint8(0), uint8(0)
+	for i := range w.machines {
+		if m := &w.machines[i]; w.plan.stuck[i] {
+			if all++; !m.paid {
+				owed++
+			}
+			m.paid = true
+		}
+	}
+	if by := before - w.record.excess; all > 0 && by > owed && int(w.record.excess) < min(int(w.excess), w.maxReplicas()-w.workload()) {
+		return fmt.Sprintf("L10: The applied excess falls by %d for %d machines that cannot be made and for which it has not fallen yet.", by, owed)
+	}
+	return ""
 }
 
 // isQuiet reports whether nothing but its settings would change the reserve.
@@ -215,7 +248,7 @@ func (w *World) restart() {
 	}
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there {
-			m.change, m.chosen, m.excused = change{}, false, false
+			m.change, m.chosen, m.excused, m.paid = change{}, false, false, false
 			m.updateStore()
 		}
 	}

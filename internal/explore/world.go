@@ -34,6 +34,8 @@ type machine struct {
 	// noted that in the Machine. returned reports whether its name is settled.
 	named, due, condemned, returned bool
 	shown                           shown
+	// paid reports whether the applied excess has been reduced because it cannot be made.
+	paid bool
 	// chosen reports whether machine-controller-manager has decided to delete it, and excused
 	// whether that was right at the time.
 	chosen, excused bool
@@ -155,6 +157,8 @@ type plan struct {
 	// frees reports whether machines are released, and returns whether replicas are restored: that
 	// is written first.
 	frees, returns, failed bool
+	// stuck are the reserve machines that cannot be made.
+	stuck [slots]bool
 	// outdated reports whether the MachineDeployment has changed since.
 	outdated bool
 	memory   memory
@@ -238,8 +242,10 @@ func settled(serving, excess, busy, faults, limit int, inclusive bool) World {
 func (w *World) remove(i int) {
 	copy(w.machines[i:], w.machines[i+1:])
 	w.machines[slots-1] = machine{}
-	copy(w.plan.returned[i:], w.plan.returned[i+1:])
-	w.plan.returned[slots-1] = false
+	for _, flags := range []*[slots]bool{&w.plan.returned, &w.plan.stuck} {
+		copy(flags[i:], flags[i+1:])
+		flags[slots-1] = false
+	}
 }
 
 // rolling reports whether more than one MachineSet is in use.
