@@ -154,12 +154,16 @@ func reserved(pool extensionsv1alpha1.WorkerPool, machines int) map[string]strin
 }
 
 // reconciled is a reconcile with the patience of a test.
-func (s *shoot) reconciled(ctx context.Context) error { return s.reconciledWithin(ctx, patience) }
-
-func (s *shoot) reconciledWithin(ctx context.Context, patience time.Duration) error {
+func (s *shoot) reconciled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.reconcile(ctx)
+}
+
+// rolled reconciles until the extension is content with a rollout. The first reconcile waits for a second MachineSet, which may be gone
+// when all Nodes are rolled: then it times out, whatever binary runs, and the next one succeeds.
+func (s *shoot) rolled(ctx context.Context) error {
+	return s.within(ctx, rolling, func() error { return s.reconciled(ctx) })
 }
 
 // nights is how often a Shoot hibernates and wakes up: once, or as often as NIGHTS says.

@@ -54,7 +54,7 @@ var stories = []story{
 	{name: "nodes are rolled beside a reserve of two", act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
 		t.update(ctx, func(w *extensionsv1alpha1.WorkerSpec) { *w.Pools[0].NodeAgentSecretName += "0" })
-		t.expect("the extension is content with the rollout", t.reconciledWithin(ctx, rolling))
+		t.expect("the extension is content with the rollout", t.rolled(ctx))
 	}},
 	{name: "reserve machines cannot be made", alone: true, act: func(ctx context.Context, t *told) {
 		t.faults(ctx, "outage: true")

@@ -29,15 +29,14 @@ var updates = []story{
 	{name: "nodes are rolled without a surge beside a reserve of two", shape: unavailable, act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
 		t.wishNewer(ctx)
-		t.expect("the extension is content with the rollout", t.reconciledWithin(ctx, rolling))
+		t.expect("the extension is content with the rollout", t.rolled(ctx))
 	}},
 	{name: "nodes are updated in place beside a reserve of two", shape: inPlace(gardencorev1beta1.AutoInPlaceUpdate), act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
 		before := t.names(ctx)
 		t.tendNodes(ctx)
 		t.wishNewer(ctx)
-		// The first reconcile waits for a second MachineSet, which may be gone by the time that all machines are updated.
-		t.expect("the extension is content with the update", t.within(ctx, rolling, func() error { return t.reconciled(ctx) }))
+		t.expect("the extension is content with the update", t.rolled(ctx))
 		t.expect("no machine goes", t.gone(ctx, before))
 		t.expect("all machines are updated", t.eventually(ctx, func() error { return t.outdated(ctx) }))
 		t.expect("the Worker's status shows it", t.eventually(ctx, func() error { return t.updatePending(ctx) }))
