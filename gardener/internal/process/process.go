@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -42,6 +46,15 @@ func setDefault(flag *pflag.Flag, value string) {
 	if err := flag.Value.Set(value); err != nil {
 		panic(err) // a text is always valid
 	}
+}
+
+var klogOnce sync.Once
+
+// SetLogger has all libraries write to one logger, in one form, which the parser of Gardener for
+// extensions reads.
+func SetLogger(logger logr.Logger) {
+	log.SetLogger(logger)
+	klogOnce.Do(func() { klog.SetLogger(logger) }) // not safe while something is logged
 }
 
 // Usage prints how to use a program.

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/evenkeel/evenkeel/gardener/internal/process"
@@ -78,7 +77,7 @@ func (o *options) run(ctx context.Context) error {
 	settings.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 	}}
-	log.SetLogger(settings.Logger)
+	process.SetLogger(settings.Logger)
 	runtimeConfig, err := rest.InClusterConfig()
 	if err != nil && !errors.Is(err, rest.ErrNotInCluster) {
 		return fmt.Errorf("read access to the runtime cluster: %w", err)

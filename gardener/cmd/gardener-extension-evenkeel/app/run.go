@@ -20,7 +20,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/evenkeel/evenkeel/gardener/internal/process"
@@ -59,7 +58,7 @@ func (o *options) run(ctx context.Context) error {
 	settings := o.manager.Completed().Options()
 	settings.Scheme = kubernetes.SeedScheme
 	settings.Client.Cache = &client.CacheOptions{DisableFor: uncached}
-	log.SetLogger(settings.Logger)
+	process.SetLogger(settings.Logger)
 	mgr, err := manager.New(o.rest.Completed().Config, settings)
 	if err != nil {
 		return fmt.Errorf("make manager: %w", err)
