@@ -4,16 +4,23 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
+	"github.com/evenkeel/evenkeel/internal/audit"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	bufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeelclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
@@ -42,16 +49,19 @@ func createBuffer(ctx context.Context) {
 	DeferCleanup(func(ctx context.Context) error { return buffers.Delete(ctx, buffer.Name, metav1.DeleteOptions{}) })
 }
 
-// bufferReason is why machines are provisioned for the buffer, or not.
-func bufferReason(ctx context.Context) string {
+// bufferCondition is a condition of the buffer.
+func bufferCondition(ctx context.Context, kind string) metav1.Condition {
 	GinkgoHelper()
 	b := must(must(evenkeelclient.NewForConfig(targetCluster.Config())).CapacityBufferV1beta1().CapacityBuffers(metav1.NamespaceDefault).Get(ctx, "room", metav1.GetOptions{}))
-	for _, c := range b.Status.Conditions {
-		if c.Type == "Provisioning" {
-			return c.Reason
-		}
-	}
-	return ""
+	return ptr.Deref(meta.FindStatusCondition(b.Status.Conditions, kind), metav1.Condition{})
+}
+
+// reserveReady is the condition Ready of the Reserve for the buffer.
+func (s *shoot) reserveReady(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	all := s.buffersReserves(ctx)
+	Expect(all).To(HaveLen(1))
+	return ptr.Deref(meta.FindStatusCondition(all[0].Status.Conditions, "Ready"), metav1.Condition{})
 }
 
 // buffersReserves are the Reserves on the seed that the manager has created for buffers.
@@ -59,4 +69,63 @@ func (s *shoot) buffersReserves(ctx context.Context) []autoscaling.Reserve {
 	GinkgoHelper()
 	list := must(must(evenkeelclient.NewForConfig(seedCluster.Config())).AutoscalingV1alpha1().Reserves(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: bufferv1beta1.ReserveLabel}))
 	return list.Items
+}
+
+// setChunks changes how many pods the buffer keeps room for. A machine has room for 40.
+func setChunks(ctx context.Context, n int32) {
+	GinkgoHelper()
+	buffers := must(evenkeelclient.NewForConfig(targetCluster.Config())).CapacityBufferV1beta1().CapacityBuffers(metav1.NamespaceDefault)
+	must(buffers.Patch(ctx, "room", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{}))
+}
+
+// keepsRoom plays a Shoot whose users keep room by CapacityBuffers, until its owner does not want that any more.
+func keepsRoom(ctx context.Context) {
+	installExtension(ctx)
+	s := newShoot(ctx, "buffers", stock, newPool("pool", 2, 6, "a"))
+	Expect(s.reconciled(ctx)).To(Succeed())
+	s.withWorkers(ctx)
+	s.enable(ctx, roomForBuffers)
+	applyManagedResource(ctx, s.namespace, additions.Name)
+	applyManagedResource(ctx, s.namespace, additions.BuffersName)
+	s.gardenletReconciles(ctx)
+	s.settles(ctx, 2)
+	before := s.names(ctx)
+	log := must(audit.Open(targetCluster.AuditLog()))
+	defer log.Close()
+	s.refused(log)
+	holds := func(machines int) {
+		GinkgoHelper()
+		s.settles(ctx, 2+machines)
+		Expect(s.reserve(ctx)).To(Equal(machines))
+		Expect(s.gone(ctx, before)).To(Succeed())
+	}
+
+	By("a user creates a buffer")
+	createBuffer(ctx)
+	holds(1)
+	Expect(bufferCondition(ctx, "Provisioning").Reason).To(Equal("MachinesRequested"))
+	Eventually(s.reserveReady).WithContext(ctx).Should(HaveField("Status", metav1.ConditionTrue))
+	Eventually(bufferCondition).WithArguments(ctx, "Ready").Should(HaveField("Status", metav1.ConditionTrue))
+
+	By("the user wants more room, then none, then some again")
+	setChunks(ctx, 60)
+	holds(2)
+	Eventually(s.reserveReady).WithContext(ctx).Should(HaveField("Status", metav1.ConditionTrue))
+	setChunks(ctx, 0)
+	holds(0)
+	Eventually(s.buffersReserves).WithContext(ctx).Should(BeEmpty())
+	setChunks(ctx, 1)
+	holds(1)
+	Expect(s.refused(log)).To(BeEmpty(), "no right is missing in the Shoot")
+	Expect(s.managerProblems(ctx)).To(BeEmpty())
+
+	By("the owner wants none any more")
+	s.enable(ctx, config(`[{"name":"pool","excess":0}]`))
+	Expect(s.buffersReserves(ctx)).To(BeEmpty())
+	applyManagedResource(ctx, s.namespace, additions.Name)
+	s.gardenletReconciles(ctx)
+	holds(0)
+	Expect(s.buffersReserves(ctx)).To(BeEmpty())
+	Expect(bufferCondition(ctx, "Provisioning").Reason).NotTo(BeEmpty(), "it is still there")
+	Expect(s.deployments(ctx)).To(HaveEach(HaveField("Annotations", Not(HaveKey(machine.RequestedExcessAnnotation)))))
 }

@@ -24,7 +24,7 @@
 //     actuator is not shown these Pods, since it would run a command in each. Where nodes are updated in place, gardener-node-agent
 //     says at once that it is done.
 //   - The pods of the extension and of the admission component: they are processes with the arguments and the rights of their
-//     charts, and are reached by a URL. Each runs once.
+//     charts, and are reached by a URL. Each runs once, except where a story has two.
 //   - gardenlet's order of writes, and gardener-apiserver: Shoots are objects of a CRD.
 //   - Gardener's fork of cluster-autoscaler, which cannot be imported: see the type fork.
 package e2e

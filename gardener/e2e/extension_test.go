@@ -94,6 +94,10 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		s.settles(ctx, 4)
 		Eventually(func() int { return s.reserve(ctx) }).WithContext(ctx).Should(Equal(1))
 
+		By("Gardener's parsers read what has been logged")
+		Expect(s.kubelet.running()[0].unparsed()).To(BeEmpty())
+		Expect(unparsedByExtensions(process)).To(BeEmpty())
+
 		By("the owner removes the extension")
 		serving := namesOf(s.serving(ctx))
 		Expect(serving).To(HaveLen(3))
@@ -196,41 +200,17 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(moved.names(ctx)).To(ConsistOf(machines))
 	})
 
-	It("keeps room for a CapacityBuffer while its owner wants that, and leaves the buffer alone after", func(ctx context.Context) {
-		installExtension(ctx)
-		s := newShoot(ctx, "buffers", stock, newPool("pool", 2, 6, "a"))
-		Expect(s.reconciled(ctx)).To(Succeed())
-		s.withWorkers(ctx)
-		s.enable(ctx, roomForBuffers)
-		applyManagedResource(ctx, s.namespace, additions.Name)
-		applyManagedResource(ctx, s.namespace, additions.BuffersName)
-		s.gardenletReconciles(ctx)
-		s.settles(ctx, 2)
-		before := s.names(ctx)
-		log := must(audit.Open(targetCluster.AuditLog()))
-		defer log.Close()
-		s.refused(log)
+	It("keeps room for a CapacityBuffer while its owner wants that, and leaves the buffer alone after", keepsRoom)
 
-		By("the owner creates a buffer")
-		createBuffer(ctx)
-		s.settles(ctx, 3)
-		Expect(s.reserve(ctx)).To(Equal(1))
-		Expect(s.gone(ctx, before)).To(Succeed())
-		Expect(s.buffersReserves(ctx)).To(HaveLen(1))
-		Expect(bufferReason(ctx)).To(Equal("MachinesRequested"))
-		Expect(s.refused(log)).To(BeEmpty(), "no right is missing in the Shoot")
+	It("changes the accounting of a reserve, and back, without a machine created or lost", changesAccounting)
 
-		By("the owner wants none any more")
-		s.enable(ctx, config(`[{"name":"pool","excess":0}]`))
-		Expect(s.buffersReserves(ctx)).To(BeEmpty())
-		applyManagedResource(ctx, s.namespace, additions.Name)
-		s.gardenletReconciles(ctx)
-		s.settles(ctx, 2)
-		Expect(s.reserve(ctx)).To(BeZero())
-		Expect(s.buffersReserves(ctx)).To(BeEmpty())
-		Expect(bufferReason(ctx)).NotTo(BeEmpty(), "it is still there")
-		Expect(s.deployments(ctx)).To(HaveEach(HaveField("Annotations", Not(HaveKey(machine.RequestedExcessAnnotation)))))
-	})
+	It("says of all wrong configurations what to write, and the Shoot goes on as before", saysWhatIsWrong)
+
+	It("takes over what its first version has left, and works on what a later one has accepted", takesOver)
+
+	It("has two replicas that answer, one of which leads", hasTwoReplicas)
+
+	It("is reached with old and new certificates when it renews them in time", renewsCertificates)
 
 	It("leaves a Shoot alone that has Evenkeel from the image vector, and is refused what others may once and not for ever", hasEvenkeelByVector)
 

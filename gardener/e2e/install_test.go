@@ -62,12 +62,18 @@ func installExtension(ctx context.Context) *localcluster.Process {
 	return installProgram(ctx, extensionProgram, extensionNamespace, charts.Extension)
 }
 
-// installProgram has the API server know the account of a chart, and starts the program with the chart's arguments. A process of this
-// machine is reached by another address, and listens on other ports.
+// installProgram has the API server know the account of a chart, and starts the program with the chart's arguments.
 func installProgram(ctx context.Context, program, namespace string, folders ...string) *localcluster.Process {
 	GinkgoHelper()
+	arguments := installObjects(ctx, program, namespace, folders...)
+	compile(ctx, program, "./cmd/"+program)
+	return startProgram(ctx, program, namespace, program, must(seedCluster.Port(program)), arguments)
+}
+
+// installObjects applies what a program needs of its charts, and returns the arguments of its container.
+func installObjects(ctx context.Context, program, namespace string, folders ...string) (arguments []string) {
+	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(seed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
-	var arguments []string
 	for _, folder := range folders {
 		rendered := render(folder, program, namespace)
 		for document := range strings.SplitSeq(rendered.FileContent("access.yaml"), "\n---\n") {
@@ -82,18 +88,23 @@ func installProgram(ctx context.Context, program, namespace string, folders ...s
 			arguments = d.Spec.Template.Spec.Containers[0].Args
 		}
 	}
-	compile(ctx, program, "./cmd/"+program)
-	port := must(seedCluster.Port(program))
-	process, err := seedCluster.Run(program, binary(program), slices.Concat(arguments, []string{
+	return arguments
+}
+
+// startProgram starts a replica of a program, whose webhooks are reached at a port. A process of this machine has another address than a
+// pod, and listens on other ports.
+func startProgram(ctx context.Context, program, namespace, replica string, address int, arguments []string) *localcluster.Process {
+	GinkgoHelper()
+	process, err := seedCluster.Run(replica, binary(program), slices.Concat(arguments, []string{
 		"--kubeconfig=" + must(seedCluster.AccountKubeconfig(ctx, namespace, program)),
-		"--webhook-config-mode=url", fmt.Sprintf("--webhook-config-url=127.0.0.1:%d", port), "--webhook-config-server-host=127.0.0.1",
-		fmt.Sprintf("--webhook-config-server-port=%d", port), "--webhook-config-cert-dir=" + GinkgoT().TempDir(),
-		"--metrics-bind-address=127.0.0.1:" + strconv.Itoa(must(seedCluster.Port(program+"-metrics"))),
-		"--health-bind-address=127.0.0.1:" + strconv.Itoa(must(seedCluster.Port(program+"-health"))),
+		"--webhook-config-mode=url", fmt.Sprintf("--webhook-config-url=127.0.0.1:%d", address), "--webhook-config-server-host=127.0.0.1",
+		fmt.Sprintf("--webhook-config-server-port=%d", must(seedCluster.Port(replica))), "--webhook-config-cert-dir=" + GinkgoT().TempDir(),
+		"--metrics-bind-address=127.0.0.1:" + strconv.Itoa(must(seedCluster.Port(replica+"/metrics"))),
+		"--health-bind-address=127.0.0.1:" + strconv.Itoa(must(seedCluster.Port(replica+"/health"))),
 	})...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(process.Stop()).To(Succeed()) })
-	awaitReady(ctx, program)
+	awaitReady(ctx, replica)
 	return process
 }
 
@@ -141,7 +152,7 @@ func compile(ctx context.Context, program, pkg string) {
 // awaitReady waits until the webhooks of a program are served.
 func awaitReady(ctx context.Context, program string) {
 	GinkgoHelper()
-	url := fmt.Sprintf("http://127.0.0.1:%d/readyz", must(seedCluster.Port(program+"-health")))
+	url := fmt.Sprintf("http://127.0.0.1:%d/readyz", must(seedCluster.Port(program+"/health")))
 	Eventually(func() (int, error) {
 		response, err := http.Get(url)
 		if err != nil {

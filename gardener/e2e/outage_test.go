@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -96,18 +97,15 @@ func newImpostor(ctx context.Context, validity time.Duration) *impostor {
 	return i
 }
 
-// authority is that of the webhook's certificates, which the extension keeps in its namespace.
+// authority is the newest of the webhook's certificates, which the extension keeps in its namespace.
 func authority(ctx context.Context) *secrets.Certificate {
 	GinkgoHelper()
 	var list corev1.SecretList
 	Expect(seed.List(ctx, &list, client.InNamespace(extensionNamespace))).To(Succeed())
-	for _, secret := range list.Items {
-		if key := secret.Data[secrets.DataKeyPrivateKeyCA]; key != nil {
-			return must(secrets.LoadCertificate("ca", key, secret.Data[secrets.DataKeyCertificateCA]))
-		}
-	}
-	Fail("no authority in " + extensionNamespace)
-	return nil
+	authorities := slices.DeleteFunc(list.Items, func(s corev1.Secret) bool { return s.Data[secrets.DataKeyPrivateKeyCA] == nil })
+	Expect(authorities).NotTo(BeEmpty())
+	newest := slices.MaxFunc(authorities, func(a, b corev1.Secret) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return must(secrets.LoadCertificate("ca", newest.Data[secrets.DataKeyPrivateKeyCA], newest.Data[secrets.DataKeyCertificateCA]))
 }
 
 // quickly fails where a write takes longer than gardenlet can wait.

@@ -3,13 +3,24 @@
 package e2e
 
 import (
+	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+
+	"github.com/evenkeel/evenkeel/gardener/charts"
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/internal/rights"
 )
 
@@ -53,4 +64,67 @@ func rightsProblems(account, namespace string, excuses []rights.Excuse, folders 
 	requests := must(rights.Read(log, namespace+"/"+account))
 	Expect(requests.Used).NotTo(BeEmpty())
 	return rights.Check(granted, requests, excuses)
+}
+
+// Rights of machine-controller-manager that gardenlet does not grant and the extension does not add.
+var missingOnSeed = []string{"clusters.extensions.gardener.cloud", "workers.extensions.gardener.cloud", "configmaps"}
+
+// managerProblems compares what the extension grants to the manager of a Shoot with CapacityBuffers, on the seed and in the Shoot, with
+// the manager's requests.
+func (s *shoot) managerProblems(ctx context.Context) []string {
+	GinkgoHelper()
+	onSeed, inShoot := s.namespace+"/machine-controller-manager", metav1.NamespaceSystem+"/machine-controller-manager"
+	granted := must(rights.Granted(s.rolesOnSeed(ctx), s.rolesInShoot(ctx)))
+	Expect(granted).To(ContainElements(HaveField("Account", onSeed), HaveField("Account", inShoot)))
+	requests, others := requestsOf(seedCluster, onSeed), requestsOf(targetCluster, inShoot)
+	for _, refused := range requests.Refused {
+		Expect(missingOnSeed).To(ContainElement(refused.Resource), refused.String())
+	}
+	// The account in the Shoot is that of Shoots in other stories, too: each story looks at refusals itself.
+	return rights.Check(granted, rights.Log{Used: slices.Concat(requests.Used, others.Used)}, managerExcuses(onSeed, inShoot))
+}
+
+func managerExcuses(onSeed, inShoot string) (all []rights.Excuse) {
+	for account, resources := range map[string][]string{
+		onSeed:  {"reserves.autoscaling.evenkeel.dev"},
+		inShoot: {"storageclasses.storage.k8s.io", "csidrivers.storage.k8s.io", "capacitybuffers.autoscaling.x-k8s.io", "podtemplates", "resourcequotas"},
+	} {
+		for _, resource := range resources {
+			all = append(all, rights.Excuse{Account: account, Resource: resource, Verb: "list", Reason: olderServers, Sometimes: true})
+		}
+	}
+	return append(all, rights.Excuse{Account: inShoot, Resource: "pods/status", Verb: "patch", Sometimes: true,
+		Reason: "A pod is nominated for a machine that is kept for its workload; the other end-to-end specs play this."})
+}
+
+func requestsOf(cluster *localcluster.Cluster, account string) rights.Log {
+	GinkgoHelper()
+	log := must(os.Open(cluster.AuditLog()))
+	defer log.Close()
+	requests := must(rights.Read(log, account))
+	Expect(requests.Used).NotTo(BeEmpty())
+	return requests
+}
+
+// rolesOnSeed are the chart's roles for managers, and how the extension has bound them for this one.
+func (s *shoot) rolesOnSeed(ctx context.Context) io.Reader {
+	GinkgoHelper()
+	texts := []string{render(charts.Extension, extensionProgram, extensionNamespace).FileContent("reserves.yaml")}
+	for _, name := range []string{additions.ReservesName, additions.BuffersName} {
+		binding := &rbacv1.RoleBinding{}
+		Expect(seed.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, binding)).To(Succeed())
+		binding.TypeMeta = metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}
+		texts = append(texts, string(must(yaml.Marshal(binding))))
+	}
+	return strings.NewReader(strings.Join(texts, "\n---\n"))
+}
+
+// rolesInShoot are those in the ManagedResource.
+func (s *shoot) rolesInShoot(ctx context.Context) io.Reader {
+	GinkgoHelper()
+	var texts []string
+	for _, object := range must(managedresources.GetObjects(ctx, seed, s.namespace, additions.Name)) {
+		texts = append(texts, string(must(yaml.Marshal(object))))
+	}
+	return strings.NewReader(strings.Join(texts, "\n---\n"))
 }

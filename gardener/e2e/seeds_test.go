@@ -57,8 +57,7 @@ func (s *shoot) leaveSeed(ctx context.Context) luggage {
 	GinkgoHelper()
 	l := luggage{state: s.shootState(ctx)}
 	ex := s.extension(ctx)
-	metav1.SetMetaDataAnnotation(&ex.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationMigrate)
-	Expect(seed.Update(ctx, ex)).To(Succeed())
+	s.request(ctx, ex, v1beta1constants.GardenerOperationMigrate)
 	s.awaitExtension(ctx)
 	Expect(s.extension(ctx).Status.LastOperation.Type).To(Equal(gardencorev1beta1.LastOperationTypeMigrate))
 	Expect(seed.Delete(ctx, s.extension(ctx))).To(Succeed())
