@@ -187,7 +187,7 @@ e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path 
 	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
 
 .PHONY: e2e-gardener
-e2e-gardener: ## Gardener's own code against ours and stock: two control planes, gardenlet's Deployment and Role. FOCUS=regexp picks stories, PEER=none leaves stock out, NIGHTS=20 hibernates that often
+e2e-gardener: ## Gardener's own code against ours and stock: two control planes, gardenlet's Deployment and Role. FOCUS=regexp picks stories, PEER=none leaves stock out, NIGHTS=20 hibernates that often, with CLUSTER_AUTOSCALER=path an unmodified cluster-autoscaler scales a Shoot, too
 	@$(UP) build
 	cd gardener && go test -count=1 -timeout=5h ./e2e -ginkgo.no-color -ginkgo.timeout=5h $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 

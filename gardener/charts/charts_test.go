@@ -26,6 +26,8 @@ import (
 	admission "github.com/evenkeel/evenkeel/gardener/cmd/gardener-extension-admission-evenkeel/app"
 	"github.com/evenkeel/evenkeel/gardener/cmd/gardener-extension-evenkeel/app"
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
+	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
+	"github.com/evenkeel/evenkeel/gardener/pkg/nodegroups"
 )
 
 func TestCharts(t *testing.T) {
@@ -149,6 +151,15 @@ var _ = Describe("Reserves", func() {
 		}
 		for name := range rolesIn(render(charts.Extension, nil).FileContent("reserves.yaml")) {
 			Expect(text).To(ContainSubstring(`"` + name + `"`))
+		}
+	})
+})
+
+var _ = Describe("Cluster-autoscaler", func() {
+	It("is looked after under the names that the extension may write", func() {
+		text := render(charts.Extension, nil).FileContent("access.yaml")
+		for _, name := range []string{nodegroups.AuthorityName, nodegroups.ServerName, nodegroups.ClientName, "[" + nodegroups.ServiceName + "]", "[" + mutation.DeploymentName + ", " + mutation.AutoscalerName + "]"} {
+			Expect(text).To(ContainSubstring(name))
 		}
 	})
 })

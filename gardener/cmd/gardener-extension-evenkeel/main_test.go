@@ -66,7 +66,7 @@ var _ = Describe("The process", func() {
 		folder := GinkgoT().TempDir()
 		session := processtest.Start([]string{withImage()}, "--kubeconfig="+kubeconfig(folder, server.URL), "--leader-election=false", "--heartbeat-namespace=default", "--webhook-config-mode=url",
 			"--webhook-config-url=127.0.0.1:0", "--webhook-config-server-port=0", "--webhook-config-cert-dir="+folder, "--metrics-bind-address=0", "--health-bind-address=0")
-		Eventually(session.Err.Contents, time.Minute).Should(ContainSubstring(`"image":"r/mcm:v2"`))
+		Eventually(session.Err.Contents, time.Minute).Should(ContainSubstring(`"Manager":"r/mcm:v2"`))
 		begun := time.Now()
 		session.Signal(syscall.SIGTERM)
 		Eventually(session.Exited, time.Minute).Should(BeClosed())

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,4 +66,14 @@ func (s *State) Write(ex *extensionsv1alpha1.Extension) error {
 	}
 	ex.Status.State = &runtime.RawExtension{Raw: raw}
 	return nil
+}
+
+// WantsUpstream reports whether a Shoot is to have an unmodified cluster-autoscaler. While it leaves
+// the extension or the seed, it is not.
+func (s *State) WantsUpstream(ex *extensionsv1alpha1.Extension) bool {
+	if s == nil || s.Drained || s.Config.Autoscaler != v1alpha1.AutoscalerUpstream || ex.DeletionTimestamp != nil {
+		return false
+	}
+	last := ex.Status.LastOperation
+	return last == nil || last.Type != gardencorev1beta1.LastOperationTypeMigrate
 }

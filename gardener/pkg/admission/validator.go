@@ -52,14 +52,14 @@ func (*validator) Validate(_ context.Context, object, old client.Object) error {
 		if e.Type != v1alpha1.ExtensionType || ptr.Deref(e.Disabled, false) {
 			continue
 		}
-		if err := validate(e, shoot.Spec.Provider.Workers, field.NewPath("spec", "extensions").Index(i).Child("providerConfig")); err != nil {
+		if err := validate(e, &shoot.Spec, field.NewPath("spec", "extensions").Index(i).Child("providerConfig")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func validate(e gardencorev1beta1.Extension, workers []gardencorev1beta1.Worker, path *field.Path) error {
+func validate(e gardencorev1beta1.Extension, shoot *gardencorev1beta1.ShootSpec, path *field.Path) error {
 	var raw []byte
 	if e.ProviderConfig != nil {
 		raw = e.ProviderConfig.Raw
@@ -68,5 +68,5 @@ func validate(e gardencorev1beta1.Extension, workers []gardencorev1beta1.Worker,
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return validation.Validate(config, workers, path).ToAggregate()
+	return validation.Validate(config, shoot, path).ToAggregate()
 }

@@ -4,6 +4,7 @@ package extension
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
@@ -67,13 +68,16 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv
 	if err := a.patchStatus(ctx, ex, before); err != nil {
 		return err
 	}
-	return a.add(ctx, ex)
+	return a.add(ctx, ex, cluster.Shoot)
 }
 
-// add has a Shoot have what the configuration that counts needs beside the Deployment and the Worker.
-func (a *actuator) add(ctx context.Context, ex *extensionsv1alpha1.Extension) error {
+// add has a Shoot have what the configuration that counts needs beside the Deployments and the Worker.
+func (a *actuator) add(ctx context.Context, ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) error {
 	state, err := accepted.Read(ex)
 	if err != nil || state == nil {
+		return err
+	}
+	if err := a.prepareUpstream(ctx, ex, state, shoot); err != nil {
 		return err
 	}
 	buffers := state.Config.CapacityBuffers
@@ -95,7 +99,7 @@ func read(ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) (*v1
 	if err != nil {
 		return nil, err
 	}
-	return config, validation.Validate(config, shoot.Spec.Provider.Workers, field.NewPath("providerConfig")).ToAggregate()
+	return config, validation.Validate(config, &shoot.Spec, field.NewPath("providerConfig")).ToAggregate()
 }
 
 // standing is what counts instead of a wrong configuration.
@@ -125,6 +129,9 @@ func (a *actuator) Restore(ctx context.Context, log logr.Logger, ex *extensionsv
 // Machines with their marks. The reserve is found again at the other seed, and so are the rights in
 // the Shoot. Reserves of CapacityBuffers go with the namespace, and are created at the other seed.
 func (a *actuator) Migrate(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	if err := a.withdrawUpstream(ctx, ex.Namespace); err != nil {
+		return err
+	}
 	if err := additions.Keep(ctx, a.client, ex.Namespace); err != nil {
 		return err
 	}
@@ -133,5 +140,5 @@ func (a *actuator) Migrate(ctx context.Context, _ logr.Logger, ex *extensionsv1a
 
 // ForceDelete leaves the Machines to Gardener, which deletes them.
 func (a *actuator) ForceDelete(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
-	return additions.Remove(ctx, a.client, ex.Namespace)
+	return errors.Join(a.withdrawUpstream(ctx, ex.Namespace), additions.Remove(ctx, a.client, ex.Namespace))
 }

@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
@@ -33,6 +32,9 @@ type drains func(namespace string) (*drain.Drain, error)
 
 // Delete removes the extension from a Shoot. What was added goes last: until then, Evenkeel may run.
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	if err := a.withdrawUpstream(ctx, ex.Namespace); err != nil {
+		return err
+	}
 	if err := a.stop(ctx, log, ex); err != nil {
 		return err
 	}
@@ -143,8 +145,7 @@ func (a *actuator) restore(ctx context.Context, d *appsv1.Deployment) error {
 
 // rolledOut reports whether no pod runs what a Deployment ran before, and that was not ours.
 func rolledOut(d *appsv1.Deployment) bool {
-	s := d.Status
-	return !mutation.IsApplied(d) && s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= ptr.Deref(d.Spec.Replicas, 1) && s.Replicas == s.UpdatedReplicas
+	return !mutation.IsApplied(d) && mutation.IsRolledOut(d)
 }
 
 // forget removes the requests to drain: whoever installs Evenkeel again gets the reserve again.

@@ -5,7 +5,9 @@
 // Watches: Extensions, through Gardener's library, which calls the actuator when gardenlet asks.
 // Reads: the Cluster of the Shoot; while the extension is removed, the Deployment
 // machine-controller-manager, MachineDeployments, MachineSets and Machines.
-// Writes: status.state and a condition of the Extension, and what package additions contains; the
+// Writes: status.state and a condition of the Extension, and what packages additions and nodegroups
+// contain; the Deployments cluster-autoscaler and machine-controller-manager, where these are changed
+// for an unmodified cluster-autoscaler that is not wanted; the
 // Reserves of CapacityBuffers, which it deletes where these are not wanted; while the extension is removed, the
 // annotation drain-reserve of MachineDeployments, and the Deployment.
 // Never: Machines, Nodes, replicas, the Shoot.
@@ -25,4 +27,7 @@
 //  6. Where CapacityBuffers are not wanted any more, the manager loses the right to create Reserves for
 //     them, then these are deleted until none is left, and then it loses its other rights for them. It
 //     serves Reserves until the end. CapacityBuffers themselves are never deleted.
+//  7. Where an unmodified cluster-autoscaler is not wanted any more, the fork returns first, then the
+//     manager loses its server, and then the certificates are deleted: no pod is ever to start that
+//     mounts a Secret which is gone.
 package extension

@@ -43,6 +43,8 @@ type Manager struct {
 	Accounting machine.Accounting
 	// Buffers has it serve CapacityBuffers.
 	Buffers bool
+	// Server has it serve an unmodified cluster-autoscaler; nil if it is not to.
+	Server *Server
 }
 
 // Apply has a Deployment run the manager.
@@ -66,6 +68,11 @@ func (m Manager) Apply(d *appsv1.Deployment) error {
 	} else {
 		c.Command = withFlag(c.Command, withoutBuffers, "")
 	}
+	if m.Server != nil {
+		m.Server.add(d, c)
+	} else {
+		removeServer(d, c)
+	}
 	return nil
 }
 
@@ -82,15 +89,18 @@ func Restore(d *appsv1.Deployment) {
 		c.Command = slices.DeleteFunc(slices.Clone(c.Command), func(argument string) bool {
 			return isFlag(accountingFlag)(argument) || isFlag(withoutBuffers)(argument)
 		})
+		removeServer(d, c)
 	}
 	delete(d.Annotations, ImageAnnotation)
 	delete(d.Annotations, ReplacedImageAnnotation)
 	delete(d.Labels, ManagedLabel)
 }
 
-func containerOf(d *appsv1.Deployment) *corev1.Container {
+func containerOf(d *appsv1.Deployment) *corev1.Container { return named(d, DeploymentName) }
+
+func named(d *appsv1.Deployment, name string) *corev1.Container {
 	containers := d.Spec.Template.Spec.Containers
-	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == DeploymentName })
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
 	if i < 0 {
 		return nil
 	}

@@ -8,7 +8,8 @@
 //  1. A change that was made is not made again: each function is idempotent.
 //  2. What gardenlet writes over a changed object becomes the same changed object again.
 //  3. Restore undoes Apply, to what gardenlet wrote.
-//  4. Only the container machine-controller-manager, and annotations and labels of the extension
-//     change. The provider's container is never touched.
+//  4. Only the containers machine-controller-manager and cluster-autoscaler, one volume of the
+//     extension, and annotations and labels of the extension change. The provider's container is never
+//     touched.
 //  5. Where an object is not as expected, it stays as it is, and an error says why.
 package mutation

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 
@@ -17,7 +16,7 @@ import (
 // Pools writes what a configuration requests into the annotations of a Worker's pools. The actuator
 // of the Worker copies them to the MachineDeployments. Where the owner has annotated a worker that the
 // configuration does not name, only minimum and maximum are brought up to date. Names of pools that
-// do not exist are left alone.
+// do not exist are left alone. For an unmodified cluster-autoscaler, each pool has bounds: it scales no other.
 func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	wishes := map[string]v1alpha1.Pool{}
 	for _, p := range c.Pools {
@@ -25,10 +24,14 @@ func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	}
 	var errs []error
 	for i := range w.Spec.Pools {
-		if wish, ok := wishes[w.Spec.Pools[i].Name]; ok {
-			errs = append(errs, annotate(&w.Spec.Pools[i], wish))
+		pool := &w.Spec.Pools[i]
+		if wish, ok := wishes[pool.Name]; ok {
+			errs = append(errs, annotate(pool, wish))
 		} else {
-			update(&w.Spec.Pools[i])
+			update(pool)
+		}
+		if _, bounded := pool.Annotations[machine.BoundsAnnotation]; !bounded && c.Autoscaler == v1alpha1.AutoscalerUpstream {
+			set(pool, machine.BoundsAnnotation, machine.Bounds{Min: pool.Minimum, Max: pool.Maximum}.String())
 		}
 	}
 	return errors.Join(errs...)
@@ -65,16 +68,21 @@ func annotate(pool *extensionsv1alpha1.WorkerPool, wish v1alpha1.Pool) error {
 	if err != nil {
 		return fmt.Errorf("pool %s: %w", pool.Name, err)
 	}
-	holder := metav1.ObjectMeta{Annotations: pool.Annotations}
 	if bounds != nil {
-		metav1.SetMetaDataAnnotation(&holder, machine.BoundsAnnotation, bounds.String())
-		delete(holder.Annotations, machine.PoolExcessAnnotation)
+		set(pool, machine.BoundsAnnotation, bounds.String())
+		delete(pool.Annotations, machine.PoolExcessAnnotation)
 	}
 	if wish.Balance != "" {
-		metav1.SetMetaDataAnnotation(&holder, machine.BalanceAnnotation, string(wish.Balance))
+		set(pool, machine.BalanceAnnotation, string(wish.Balance))
 	}
-	pool.Annotations = holder.Annotations
 	return nil
+}
+
+func set(pool *extensionsv1alpha1.WorkerPool, key, value string) {
+	if pool.Annotations == nil {
+		pool.Annotations = map[string]string{}
+	}
+	pool.Annotations[key] = value
 }
 
 // boundsOf returns what a pool requests, nil for no reserve of its own. Minimum and maximum are those

@@ -75,6 +75,23 @@ var _ = Describe("The Worker that gardenlet writes", func() {
 		Expect(w).To(Equal(newWorker(nil)))
 	})
 
+	DescribeTable("has bounds on each pool for an unmodified cluster-autoscaler:", func(pools []v1alpha1.Pool, before, after map[string]string) {
+		config := &v1alpha1.EvenkeelConfig{Pools: pools, Autoscaler: v1alpha1.AutoscalerUpstream}
+		w := newWorker(before)
+		Expect(mutation.Pools(w, config)).To(Succeed())
+		Expect(w).To(Equal(newWorker(after)))
+		Expect(mutation.Pools(w, config)).To(Succeed())
+		Expect(w).To(Equal(newWorker(after)), "again, it stays the same")
+	},
+		Entry("those of the worker", nil, nil, map[string]string{machine.BoundsAnnotation: "3:9"}),
+		Entry("beside a balance", []v1alpha1.Pool{{Name: "shop", Balance: machine.BalanceScaleUp}}, nil,
+			map[string]string{machine.BoundsAnnotation: "3:9", machine.BalanceAnnotation: "ScaleUp"}),
+		Entry("beside an excess by annotation", nil, map[string]string{machine.PoolExcessAnnotation: "2"},
+			map[string]string{machine.BoundsAnnotation: "3:9", machine.PoolExcessAnnotation: "2"}),
+		Entry("with an excess", []v1alpha1.Pool{{Name: "shop", Excess: excess("2")}}, nil, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
+		Entry("not other ones than the owner wrote", nil, map[string]string{machine.BoundsAnnotation: "4:8:1"}, map[string]string{machine.BoundsAnnotation: "4:8:1"}),
+	)
+
 	It("has what can be read", func() {
 		w := newWorker(nil)
 		Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{Pools: []v1alpha1.Pool{{Name: "shop", Excess: excess("x")}, {Name: "other", Bounds: "1:4:2"}}})).

@@ -2,9 +2,11 @@
 
 // Package webhook changes what gardenlet writes into the namespace of a Shoot with the extension.
 //
-// Watches: writes of the Deployment machine-controller-manager and of the Worker, in namespaces with
-// the extension's label, and of Deployments that it has changed, in any namespace.
-// Reads: the Extension of the namespace, from the cache of the process.
+// Watches: writes of the Deployments machine-controller-manager and cluster-autoscaler and of the
+// Worker, in namespaces with the extension's label, and of Deployments that it has changed, in any
+// namespace.
+// Reads: the Extension of the namespace, from the cache of the process; where an unmodified
+// cluster-autoscaler is wanted, or was, the other one of the two Deployments, the Worker and the certificates.
 // Writes: nothing but its answer.
 //
 // Laws:
@@ -16,4 +18,9 @@
 //     drained, and is restored from then on. The Worker requests nothing any more.
 //  4. If the webhook does not answer, the API server goes on without it (failurePolicy Ignore): the
 //     Shoot runs the stock image, and the Worker requests no reserve, until gardenlet writes again.
+//  5. cluster-autoscaler becomes the unmodified one only if machine-controller-manager, as it is
+//     stored, has the server that it calls, and all pools of the Worker have the bounds without which
+//     that does not offer them; the first time, only when that server runs.
+//     machine-controller-manager has the server for as long as it is wanted, or cluster-autoscaler, as
+//     it is stored, is the unmodified one. A server that nobody calls does no harm.
 package webhook

@@ -21,14 +21,21 @@ import (
 // mutator changes one object.
 type mutator struct {
 	reader client.Reader
-	// image is that of Evenkeel's machine-controller-manager.
-	image string
+	images Images
+}
+
+// Images that the webhooks set.
+type Images struct {
+	// Manager is Evenkeel's machine-controller-manager.
+	Manager string
+	// Autoscaler is an unmodified cluster-autoscaler.
+	Autoscaler string
 }
 
 var _ webhook.Mutator = &mutator{}
 
 // Mutate never returns an error, because the library would refuse the request.
-func (m *mutator) Mutate(ctx context.Context, object, _ client.Object) (_ error) {
+func (m *mutator) Mutate(ctx context.Context, object, old client.Object) (_ error) {
 	before := object.DeepCopyObject().(client.Object)
 	logger := log.FromContext(ctx).WithValues("namespace", object.GetNamespace(), "name", object.GetName())
 	undo := func(err error) {
@@ -43,23 +50,17 @@ func (m *mutator) Mutate(ctx context.Context, object, _ client.Object) (_ error)
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if err := m.change(ctx, object); err != nil {
+	if err := m.change(ctx, object, old); err != nil {
 		undo(err)
 	}
 	return nil
 }
 
-func (m *mutator) change(ctx context.Context, object client.Object) error {
+func (m *mutator) change(ctx context.Context, object, old client.Object) error {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		if o.Name != mutation.DeploymentName {
-			return nil
-		}
-		_, state, err := m.stateOf(ctx, o.Namespace)
-		if err != nil {
-			return err
-		}
-		return m.changeDeployment(o, state)
+		before, _ := old.(*appsv1.Deployment)
+		return m.changeDeployment(ctx, o, before)
 	case *extensionsv1alpha1.Worker:
 		ex, state, err := m.stateOf(ctx, o.Namespace)
 		if err != nil || state == nil || ex.DeletionTimestamp != nil {
@@ -70,12 +71,23 @@ func (m *mutator) change(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-func (m *mutator) changeDeployment(d *appsv1.Deployment, state *accepted.State) error {
+func (m *mutator) changeDeployment(ctx context.Context, d, before *appsv1.Deployment) error {
+	if d.Name != mutation.DeploymentName && d.Name != mutation.AutoscalerName {
+		return nil
+	}
+	ex, state, err := m.stateOf(ctx, d.Namespace)
+	if err != nil {
+		return err
+	}
+	if d.Name == mutation.AutoscalerName {
+		return m.changeAutoscaler(ctx, d, before, state.WantsUpstream(ex))
+	}
 	if state == nil || state.Drained {
 		mutation.Restore(d)
 		return nil
 	}
-	return mutation.Manager{Image: m.image, Accounting: state.Config.Accounting, Buffers: state.Config.CapacityBuffers}.Apply(d)
+	server := m.serverFor(ctx, d.Namespace, before, state.WantsUpstream(ex))
+	return mutation.Manager{Image: m.images.Manager, Accounting: state.Config.Accounting, Buffers: state.Config.CapacityBuffers, Server: server}.Apply(d)
 }
 
 // stateOf returns the Extension of a Shoot and its state; nil if there is none.

@@ -40,6 +40,7 @@ func TestWebhook(t *testing.T) {
 const (
 	namespace = "shoot--project--shop"
 	ours      = "evenkeel/machine-controller-manager:v0.1.0"
+	upstream  = "autoscaling/cluster-autoscaler:v1.36.1"
 	stock     = "gardener/machine-controller-manager:v0.62.1"
 )
 
@@ -92,7 +93,7 @@ func reader(objects ...client.Object) client.Client {
 // mutate returns an object as it is written.
 func mutate[T client.Object](ctx context.Context, r client.Reader, object T) T {
 	GinkgoHelper()
-	Expect((&mutator{reader: r, image: ours}).Mutate(ctx, object, nil)).To(Succeed(), "no request is refused")
+	Expect((&mutator{reader: r, images: Images{Manager: ours, Autoscaler: upstream}}).Mutate(ctx, object, nil)).To(Succeed(), "no request is refused")
 	return object
 }
 
@@ -167,7 +168,7 @@ var _ = Describe("The webhook", func() {
 
 	It("leaves other objects alone", func(ctx context.Context) {
 		other, gone := newDeployment(stock), newDeployment(stock)
-		other.Name = "cluster-autoscaler"
+		other.Name = "kube-apiserver"
 		gone.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		for _, d := range []*appsv1.Deployment{other, gone} {
 			before := d.DeepCopy()
@@ -180,7 +181,7 @@ var _ = Describe("The webhooks' registration", func() {
 	// registered are the webhooks by their names.
 	registered := func() map[string]selection {
 		GinkgoHelper()
-		switches := Switches(func() string { return ours })
+		switches := Switches(func() Images { return Images{Manager: ours, Autoscaler: upstream} })
 		Expect(switches.Complete()).To(Succeed())
 		all, err := switches.Completed().WebhooksFactory(fakeManager{client: reader(newExtension())})
 		Expect(err).NotTo(HaveOccurred())
@@ -206,6 +207,9 @@ var _ = Describe("The webhooks' registration", func() {
 		Entry("that of a Shoot with the extension", labels.Set{namespaceLabel: "true"}, labels.Set{"role": mutation.DeploymentName}, ManagerName),
 		Entry("once, if it is changed already", labels.Set{namespaceLabel: "true"}, labels.Set{"role": mutation.DeploymentName, mutation.ManagedLabel: "true"}, ManagerName),
 		Entry("no other Deployment of that Shoot", labels.Set{namespaceLabel: "true"}, labels.Set{"role": "kube-apiserver"}),
+		Entry("the autoscaler of a Shoot with the extension", labels.Set{namespaceLabel: "true"}, labels.Set{"role": mutation.AutoscalerName}, AutoscalerName),
+		Entry("no autoscaler of another Shoot", labels.Set{}, labels.Set{"role": mutation.AutoscalerName}),
+		Entry("the autoscaler of a Shoot that leaves, if it is changed", labels.Set{}, labels.Set{"role": mutation.AutoscalerName, mutation.ManagedLabel: "true"}, LeavingName),
 		Entry("that of a Shoot that leaves", labels.Set{}, labels.Set{"role": mutation.DeploymentName, mutation.ManagedLabel: "true"}, LeavingName),
 	)
 

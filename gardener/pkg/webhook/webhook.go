@@ -20,9 +20,10 @@ import (
 
 // Names of the webhooks.
 const (
-	ManagerName = "manager"
-	WorkerName  = "worker"
-	LeavingName = "leaving"
+	ManagerName    = "manager"
+	AutoscalerName = "autoscaler"
+	WorkerName     = "worker"
+	LeavingName    = "leaving"
 )
 
 // timeout is how long a write of gardenlet waits for an answer, in seconds.
@@ -31,13 +32,13 @@ const timeout = 5
 // namespaceLabel is set by gardenlet while the Shoot has the extension.
 const namespaceLabel = v1beta1constants.LabelExtensionPrefix + v1alpha1.ExtensionType
 
-// Switches makes the webhooks for an image of machine-controller-manager.
-func Switches(image func() string) *webhookcmd.SwitchOptions {
+// Switches makes the webhooks for these images.
+func Switches(images func() Images) *webhookcmd.SwitchOptions {
 	var switches []webhookcmd.NameToFactory
-	for _, made := range []factory{managers, workers, leaving} {
+	for _, made := range []factory{managers, autoscalers, workers, leaving} {
 		args, object := made()
 		switches = append(switches, webhookcmd.Switch(args.Name, func(mgr manager.Manager) (*webhook.Webhook, error) {
-			return build(mgr, image(), args, object)
+			return build(mgr, images(), args, object)
 		}))
 	}
 	return webhookcmd.NewSwitchOptions(switches...)
@@ -50,6 +51,13 @@ func managers() (webhook.Args, client.Object) {
 	return webhook.Args{
 		Name: ManagerName, NamespaceSelector: labelled(metav1.LabelSelectorOpIn),
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelRole: mutation.DeploymentName}},
+	}, &appsv1.Deployment{}
+}
+
+func autoscalers() (webhook.Args, client.Object) {
+	return webhook.Args{
+		Name: AutoscalerName, NamespaceSelector: labelled(metav1.LabelSelectorOpIn),
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelRole: mutation.AutoscalerName}},
 	}, &appsv1.Deployment{}
 }
 
@@ -70,9 +78,9 @@ func labelled(operator metav1.LabelSelectorOperator) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: namespaceLabel, Operator: operator, Values: []string{"true"}}}}
 }
 
-func build(mgr manager.Manager, image string, args webhook.Args, object client.Object) (*webhook.Webhook, error) {
+func build(mgr manager.Manager, images Images, args webhook.Args, object client.Object) (*webhook.Webhook, error) {
 	args.Path, args.Target = "/"+args.Name, webhook.TargetSeed
-	args.Mutators = map[webhook.Mutator][]webhook.Type{&mutator{reader: mgr.GetClient(), image: image}: {{Obj: object}}}
+	args.Mutators = map[webhook.Mutator][]webhook.Type{&mutator{reader: mgr.GetClient(), images: images}: {{Obj: object}}}
 	w, err := webhook.New(mgr, args)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,8 @@ type EvenkeelConfig struct {
 	Accounting machine.Accounting `json:"accounting,omitempty"`
 
 	// Autoscaler selects the cluster-autoscaler of the Shoot. Fork by default: the one that Gardener
-	// deploys. No other is available in this version.
+	// deploys. With upstream, an unmodified one scales the worker pools, within minimum and maximum,
+	// and never counts the reserve.
 	Autoscaler Autoscaler `json:"autoscaler,omitempty"`
 }
 

@@ -30,7 +30,7 @@ var _ = Describe("The examples", func() {
 		config, err := v1alpha1.Decode(shoot.Spec.Extensions[0].ProviderConfig.Raw)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(config.Pools).To(HaveLen(2))
-		Expect(validation.Validate(config, shoot.Spec.Provider.Workers, field.NewPath("providerConfig"))).To(BeEmpty())
+		Expect(validation.Validate(config, &shoot.Spec, field.NewPath("providerConfig"))).To(BeEmpty())
 	})
 
 	It("register the extension for Shoots whose owners ask for it", func() {

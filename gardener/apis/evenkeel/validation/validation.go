@@ -16,13 +16,14 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
 )
 
-// Validate returns everything that is wrong with a configuration of a Shoot with these workers.
-func Validate(c *v1alpha1.EvenkeelConfig, workers []gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
+// Validate returns everything that is wrong with a configuration of a Shoot.
+func Validate(c *v1alpha1.EvenkeelConfig, shoot *gardencorev1beta1.ShootSpec, path *field.Path) field.ErrorList {
+	workers := shoot.Provider.Workers
 	var errs field.ErrorList
 	if _, err := machine.ParseAccounting(string(c.Accounting)); err != nil {
 		errs = append(errs, field.Invalid(path.Child("accounting"), c.Accounting, err.Error()))
 	}
-	errs = append(errs, validateAutoscaler(c.Autoscaler, path.Child("autoscaler"))...)
+	errs = append(errs, validateAutoscaler(c.Autoscaler, shoot, path.Child("autoscaler"))...)
 	if c.CapacityBuffers && !slices.ContainsFunc(c.Pools, hasBounds) && !slices.ContainsFunc(workers, isAnnotated) {
 		errs = append(errs, field.Invalid(path.Child("capacityBuffers"), true, "no pool holds chunks: write excess for a pool, 0 if it keeps nothing else in reserve"))
 	}
@@ -45,16 +46,6 @@ func hasBounds(p v1alpha1.Pool) bool { return p.Excess != nil || p.Bounds != "" 
 // isAnnotated reports whether the machines of a worker get bounds from its own annotations.
 func isAnnotated(w gardencorev1beta1.Worker) bool {
 	return w.Annotations[machine.BoundsAnnotation] != "" || w.Annotations[machine.PoolExcessAnnotation] != ""
-}
-
-func validateAutoscaler(a v1alpha1.Autoscaler, path *field.Path) field.ErrorList {
-	switch a {
-	case v1alpha1.AutoscalerFork:
-		return nil
-	case v1alpha1.AutoscalerUpstream:
-		return field.ErrorList{field.Invalid(path, a, "this version of the extension cannot run an unmodified cluster-autoscaler: write fork")}
-	}
-	return field.ErrorList{field.Invalid(path, a, "write fork")}
 }
 
 func validatePool(p v1alpha1.Pool, workers []gardencorev1beta1.Worker, path *field.Path) field.ErrorList {

@@ -38,7 +38,7 @@ func validate(text string, workers []gardencorev1beta1.Worker) field.ErrorList {
 	Expect(json.Valid(raw)).To(BeTrue())
 	c, err := v1alpha1.Decode(raw)
 	Expect(err).NotTo(HaveOccurred())
-	return validation.Validate(c, workers, field.NewPath("providerConfig"))
+	return validation.Validate(c, &gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: workers}}, field.NewPath("providerConfig"))
 }
 
 var _ = Describe("Validation", func() {
@@ -59,6 +59,7 @@ var _ = Describe("Validation", func() {
 		Entry("several pools", "pools: [{name: shop, excess: 1}, {name: fixed, excess: 0}]"),
 		Entry("additive accounting", "accounting: Additive"),
 		Entry("the fork", "autoscaler: fork"),
+		Entry("the unmodified cluster-autoscaler", "autoscaler: upstream"),
 		Entry("capacity buffers on a pool with a reserve", "capacityBuffers: true\npools: [{name: shop, excess: 1}]"),
 		Entry("capacity buffers on a pool without another reserve", "capacityBuffers: true\npools: [{name: shop, excess: 0}]"),
 		Entry("capacity buffers within bounds", "capacityBuffers: true\npools: [{name: shop, bounds: '4:7:0'}]"),
@@ -95,8 +96,7 @@ var _ = Describe("Validation", func() {
 		Entry("an excess in two places", "pools: [{name: marked, excess: 1}]", "pools[0]", "remove the annotation, or the pool from providerConfig"),
 		Entry("a balance in two places", "pools: [{name: marked, balance: ScaleUp}]", "pools[0]", "evenkeel.machine.sapcloud.io/balance"),
 		Entry("an unknown accounting", "accounting: inclusive", "accounting", "write Additive or Inclusive"),
-		Entry("the unmodified cluster-autoscaler", "autoscaler: upstream", "autoscaler", "write fork"),
-		Entry("an unknown autoscaler", "autoscaler: karpenter", "autoscaler", "write fork"),
+		Entry("an unknown autoscaler", "autoscaler: karpenter", "autoscaler", "write fork or upstream"),
 	)
 
 	DescribeTable("accepts capacity buffers where an annotation of a worker has", func(key, value string) {
@@ -114,6 +114,34 @@ var _ = Describe("Validation", func() {
 	},
 		Entry("no pool", ""),
 		Entry("a pool that is balanced alone", "pools: [{name: shop, balance: ScaleUp}]"),
+	)
+
+	DescribeTable("refuses the unmodified cluster-autoscaler, with what to write,", func(change func(*gardencorev1beta1.ShootSpec), messages ...string) {
+		shoot := &gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{Version: "1.35.0"}, Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{Name: "shop"}}}}
+		c, err := v1alpha1.Decode(nil)
+		Expect(err).NotTo(HaveOccurred())
+		c.Autoscaler = v1alpha1.AutoscalerUpstream
+		Expect(validation.Validate(c, shoot, field.NewPath("providerConfig"))).To(BeEmpty())
+		change(shoot)
+		errs := validation.Validate(c, shoot, field.NewPath("providerConfig"))
+		Expect(errs).To(HaveLen(1))
+		Expect(errs[0].Field).To(Equal("providerConfig.autoscaler"))
+		for _, message := range messages {
+			Expect(errs[0].Detail).To(ContainSubstring(message))
+		}
+		c.Autoscaler = v1alpha1.AutoscalerFork
+		Expect(validation.Validate(c, shoot, field.NewPath("providerConfig"))).To(BeEmpty())
+	},
+		Entry("in an older Kubernetes", func(s *gardencorev1beta1.ShootSpec) { s.Kubernetes.Version = "1.34.9" }, "the Shoot has Kubernetes 1.34.9", "update the Shoot, or write fork"),
+		Entry("beside settings of a worker", func(s *gardencorev1beta1.ShootSpec) {
+			s.Provider.Workers[0].ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscalerOptions{}
+		}, "the worker shop", "remove them, or write fork"),
+		Entry("with the taint of the reserve among those of Nodes that start", func(s *gardencorev1beta1.ShootSpec) {
+			s.Kubernetes.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscaler{StartupTaints: []string{machine.ReserveTaintKey}}
+		}, "remove the taint from spec.kubernetes.clusterAutoscaler"),
+		Entry("with the taint of the reserve among those that are ignored", func(s *gardencorev1beta1.ShootSpec) {
+			s.Kubernetes.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscaler{IgnoreTaints: []string{machine.ReserveTaintKey}}
+		}, machine.ReserveTaintKey),
 	)
 
 	It("refuses pools of a Shoot without workers", func() {

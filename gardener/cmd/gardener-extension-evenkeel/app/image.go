@@ -9,24 +9,34 @@ import (
 
 	"github.com/gardener/gardener/pkg/utils/imagevector"
 
+	"github.com/evenkeel/evenkeel/gardener/pkg/webhook"
 	"github.com/evenkeel/evenkeel/internal/version"
 )
 
 //go:embed images.yaml
 var images []byte
 
-// managerImage returns the image of Evenkeel's machine-controller-manager: that of the overwrite, or
-// the one of the same version as the extension.
-func managerImage() (string, error) {
+// readImages returns what the webhooks set: the images of the overwrite, or those that are embedded.
+// Evenkeel's machine-controller-manager has the version of the extension if none is named.
+func readImages() (webhook.Images, error) {
 	vector, bundle, err := imagevector.Read(images)
 	if err != nil {
-		return "", fmt.Errorf("read images: %w", err)
+		return webhook.Images{}, fmt.Errorf("read images: %w", err)
 	}
 	vector, _, err = imagevector.WithEnvOverride(vector, bundle, imagevector.OverrideEnv)
 	if err != nil {
-		return "", fmt.Errorf("read images of %s: %w", imagevector.OverrideEnv, err)
+		return webhook.Images{}, fmt.Errorf("read images of %s: %w", imagevector.OverrideEnv, err)
 	}
-	image, err := vector.FindImage("machine-controller-manager")
+	manager, err := find(vector, "machine-controller-manager")
+	if err != nil {
+		return webhook.Images{}, err
+	}
+	autoscaler, err := find(vector, "cluster-autoscaler")
+	return webhook.Images{Manager: manager, Autoscaler: autoscaler}, err
+}
+
+func find(vector imagevector.ImageVector, name string) (string, error) {
+	image, err := vector.FindImage(name)
 	if err != nil {
 		return "", fmt.Errorf("find image: %w", err)
 	}

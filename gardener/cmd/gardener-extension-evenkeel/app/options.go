@@ -30,8 +30,7 @@ type options struct {
 	webhooks     *webhookcmd.AddToManagerOptions
 	all          controllercmd.OptionAggregator
 	printVersion bool
-	// image is that of Evenkeel's machine-controller-manager.
-	image string
+	images       webhook.Images
 }
 
 func newOptions() *options {
@@ -45,7 +44,7 @@ func newOptions() *options {
 		heartbeat:  &heartbeatcmd.Options{ExtensionName: name, RenewIntervalSeconds: 30, Namespace: namespace},
 	}
 	server := &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")}
-	o.webhooks = webhookcmd.NewAddToManagerOptions(name, "", nil, o.general, server, webhook.Switches(func() string { return o.image }))
+	o.webhooks = webhookcmd.NewAddToManagerOptions(name, "", nil, o.general, server, webhook.Switches(func() webhook.Images { return o.images }))
 	o.all = controllercmd.NewOptionAggregator(o.general, o.rest, o.manager, o.controller, o.reconciler,
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat), o.webhooks)
 	return o
@@ -60,11 +59,11 @@ func (o *options) flags() *pflag.FlagSet {
 
 // complete checks the flags, and reads the images.
 func (o *options) complete() error {
-	image, err := managerImage()
+	found, err := readImages()
 	if err != nil {
 		return err
 	}
-	o.image = image
+	o.images = found
 	if err := o.heartbeat.Validate(); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/evenkeel/evenkeel/gardener/internal/process"
+	"github.com/evenkeel/evenkeel/gardener/pkg/autoscaler"
 	"github.com/evenkeel/evenkeel/gardener/pkg/extension"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/internal/version"
@@ -49,8 +50,8 @@ gardenlet installs it: see docs/gardener-extension.md. To run it outside of a cl
 
 // uncached are kinds of which the process reads only a few objects. A cache would hold all objects of the seed.
 var uncached = []client.Object{
-	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
-	&monitoringv1.PrometheusRule{}, &monitoringv1.ServiceMonitor{}, &resourcesv1alpha1.ManagedResource{},
+	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
+	&monitoringv1.PrometheusRule{}, &monitoringv1.ServiceMonitor{}, &extensionsv1alpha1.Worker{}, &resourcesv1alpha1.ManagedResource{},
 }
 
 // run works until ctx ends.
@@ -66,7 +67,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.addTo(ctx, mgr); err != nil {
 		return err
 	}
-	mgr.GetLogger().Info("Starting", "version", version.Short(), "image", o.image)
+	mgr.GetLogger().Info("Starting", "version", version.Short(), "images", o.images)
 	return mgr.Start(ctx)
 }
 
@@ -76,6 +77,9 @@ func (o *options) addTo(ctx context.Context, mgr manager.Manager) error {
 		Classes: o.general.Completed().ExtensionClasses,
 	}); err != nil {
 		return fmt.Errorf("add controller: %w", err)
+	}
+	if err := autoscaler.AddToManager(mgr); err != nil {
+		return fmt.Errorf("add controller of cluster-autoscaler: %w", err)
 	}
 	beat := o.heartbeat.Completed()
 	if err := heartbeat.Add(mgr, heartbeat.AddArgs{

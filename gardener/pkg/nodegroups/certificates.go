@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroups
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/utils/secrets"
+	"k8s.io/utils/ptr"
+)
+
+// Keys of the Secrets.
+const (
+	CertificateKey = secrets.DataKeyCertificate
+	PrivateKey     = secrets.DataKeyPrivateKey
+	// AuthoritiesKey has all authorities that a side trusts.
+	AuthoritiesKey = secrets.DataKeyCertificateCA
+	// CloudConfigKey is what cluster-autoscaler reads with --cloud-config.
+	CloudConfigKey = "cloud-config.yaml"
+
+	authorityPrivateKey = secrets.DataKeyPrivateKeyCA
+	oldKey, oldPrivate  = "old.crt", "old.key"
+	// rotationKey is when the rotation began for which the authority was made.
+	rotationKey = "rotation"
+)
+
+const (
+	authorityLife   = 10 * 365 * 24 * time.Hour
+	certificateLife = 365 * 24 * time.Hour
+)
+
+// Rotation is how far a Shoot has rotated its authorities.
+type Rotation struct {
+	// Begun is empty if it never did.
+	Begun string
+	// Prepares reports whether old authorities are still to be trusted.
+	Prepares bool
+}
+
+// RotationOf reads it from the status of a Shoot.
+func RotationOf(shoot *gardencorev1beta1.Shoot) Rotation {
+	credentials := shoot.Status.Credentials
+	r := Rotation{Prepares: slices.Contains([]gardencorev1beta1.CredentialsRotationPhase{
+		gardencorev1beta1.RotationPreparing, gardencorev1beta1.RotationPreparingWithoutWorkersRollout,
+		gardencorev1beta1.RotationWaitingForWorkersRollout, gardencorev1beta1.RotationPrepared,
+	}, v1beta1helper.GetShootCARotationPhase(credentials))}
+	if credentials != nil && credentials.Rotation != nil && credentials.Rotation.CertificateAuthorities != nil {
+		if begun := credentials.Rotation.CertificateAuthorities.LastInitiationTime; begun != nil {
+			r.Begun = begun.UTC().Format(time.RFC3339)
+		}
+	}
+	return r
+}
+
+// Certificates are the data of the three Secrets.
+type Certificates struct {
+	Authority, Server, Client map[string][]byte
+}
+
+// Next returns what the Secrets of a namespace are to contain.
+func (c Certificates) Next(namespace string, r Rotation, now time.Time) (Certificates, error) {
+	next, err := nextAuthority(c.Authority, r, now)
+	if err != nil {
+		return Certificates{}, err
+	}
+	made := Certificates{Authority: next}
+	current := pair{next[AuthoritiesKey], next[authorityPrivateKey]}
+	older := current
+	trusted := next[AuthoritiesKey]
+	if len(next[oldKey]) > 0 {
+		older = pair{next[oldKey], next[oldPrivate]}
+		trusted = slices.Concat(trusted, next[oldKey])
+	}
+	if made.Server, err = nextCertificate(c.Server, older, secrets.ServerCert, hosts(namespace), now); err != nil {
+		return Certificates{}, err
+	}
+	if made.Client, err = nextCertificate(c.Client, current, secrets.ClientCert, nil, now); err != nil {
+		return Certificates{}, err
+	}
+	made.Server[AuthoritiesKey], made.Client[AuthoritiesKey] = trusted, trusted
+	made.Client[CloudConfigKey] = cloudConfig(namespace)
+	return made, nil
+}
+
+// pair is a certificate and its key, in PEM format.
+type pair struct{ certificate, key []byte }
+
+// nextAuthority makes a new authority where the Shoot has begun another rotation, and keeps the one
+// before while that is prepared. One whose life ends is replaced at once: that is once in years, and
+// cluster-autoscaler does not reach the server until gardenlet has written both Deployments.
+func nextAuthority(data map[string][]byte, r Rotation, now time.Time) (map[string][]byte, error) {
+	valid := isFresh(data[AuthoritiesKey], now)
+	next := map[string][]byte{rotationKey: []byte(r.Begun)}
+	if valid && string(data[rotationKey]) == r.Begun {
+		next[AuthoritiesKey], next[authorityPrivateKey] = data[AuthoritiesKey], data[authorityPrivateKey]
+		if r.Prepares && len(data[oldKey]) > 0 {
+			next[oldKey], next[oldPrivate] = data[oldKey], data[oldPrivate]
+		}
+		return next, nil
+	}
+	made, err := generate(&secrets.CertificateSecretConfig{Name: ServiceName, CommonName: ServiceName, CertType: secrets.CACert, Validity: ptr.To(authorityLife)})
+	if err != nil {
+		return nil, err
+	}
+	next[AuthoritiesKey], next[authorityPrivateKey] = made.certificate, made.key
+	if r.Prepares && valid {
+		next[oldKey], next[oldPrivate] = data[AuthoritiesKey], data[authorityPrivateKey]
+	}
+	return next, nil
+}
+
+// nextCertificate keeps a certificate that is valid, and makes another one where it is not.
+func nextCertificate(data map[string][]byte, signer pair, kind secrets.CertType, hosts []string, now time.Time) (map[string][]byte, error) {
+	if isFresh(data[CertificateKey], now) && len(data[PrivateKey]) > 0 && isSigned(data[CertificateKey], signer.certificate, hosts) {
+		return map[string][]byte{CertificateKey: data[CertificateKey], PrivateKey: data[PrivateKey]}, nil
+	}
+	authority, err := secrets.LoadCertificate(ServiceName, signer.key, signer.certificate)
+	if err != nil {
+		return nil, fmt.Errorf("read authority: %w", err)
+	}
+	made, err := generate(&secrets.CertificateSecretConfig{
+		Name: ServiceName, CommonName: ServiceName + "-" + string(kind), CertType: kind, DNSNames: hosts, SigningCA: authority, Validity: ptr.To(certificateLife),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{CertificateKey: made.certificate, PrivateKey: made.key}, nil
+}
+
+func generate(config *secrets.CertificateSecretConfig) (pair, error) {
+	made, err := config.GenerateCertificate()
+	if err != nil {
+		return pair{}, fmt.Errorf("make certificate %s: %w", config.CommonName, err)
+	}
+	return pair{made.CertificatePEM, made.PrivateKeyPEM}, nil
+}
+
+// isFresh reports whether less than four fifths of the life of a certificate are over.
+func isFresh(text []byte, now time.Time) bool {
+	c := parse(text)
+	return c != nil && now.Before(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore)/5))
+}
+
+// isSigned reports whether a certificate is one of this authority and has these names.
+func isSigned(text, authority []byte, hosts []string) bool {
+	c, signer := parse(text), parse(authority)
+	return c != nil && signer != nil && c.CheckSignatureFrom(signer) == nil && slices.Equal(c.DNSNames, hosts)
+}
+
+// parse returns nil for what is no certificate.
+func parse(text []byte) *x509.Certificate {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return c
+}
