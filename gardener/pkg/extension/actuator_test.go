@@ -4,7 +4,9 @@ package extension
 
 import (
 	"context"
+	"crypto/rsa"
 	"errors"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	reconcilerutils "github.com/gardener/gardener/pkg/controllerutils/reconciler"
+	"github.com/gardener/gardener/pkg/utils/secrets"
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	"github.com/go-logr/logr"
@@ -39,6 +42,8 @@ import (
 
 func TestExtension(t *testing.T) {
 	RegisterFailHandler(Fail)
+	// Short keys are made in no time.
+	secrets.GenerateKey = func(random io.Reader, _ int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(random, 1024) }
 	RunSpecs(t, "Extension")
 }
 
