@@ -35,7 +35,7 @@ var _ = Describe("The admission component", func() {
 	})
 })
 
-// wrongConfigs are wrong in a way of their own each, for a Shoot with a pool of three to nine machines.
+// wrongConfigs are wrong in a way of their own each, for a Shoot with a pool of three to nine machines and Kubernetes 1.34.
 func wrongConfigs() (all []string) {
 	for _, pool := range []string{
 		`{"name":"pol","excess":2}`, `{"excess":2}`, `{"name":"pool"}`, `{"name":"pool","excess":2},{"name":"pool","excess":2}`,
@@ -85,6 +85,7 @@ metadata: {name: %s, namespace: default}
 spec:
   extensions:
   - {type: evenkeel, providerConfig: %s}
+  kubernetes: {version: 1.34.0}
   provider: {type: local, workers: [{name: pool, minimum: 3, maximum: 9}]}
 `, name, config), shoot)).To(Succeed())
 	if labelled {

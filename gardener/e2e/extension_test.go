@@ -291,6 +291,18 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(authority(ctx).CertificatePEM).NotTo(Equal(before.CertificatePEM))
 	})
 
+	It("runs an unmodified cluster-autoscaler where its manager serves it, and never without, in every order of writes", func(ctx context.Context) {
+		playUpstream(ctx, installExtension(ctx))
+	})
+
+	It("has an unmodified cluster-autoscaler scale a Shoot, and the fork come back", func(ctx context.Context) {
+		if upstreamBinary == "" {
+			Skip("CLUSTER_AUTOSCALER names no binary of cluster-autoscaler")
+		}
+		installExtension(ctx)
+		playAutoscaler(ctx)
+	})
+
 	It("was refused nothing, and has no right that it does not use", func() {
 		Expect(rightsProblems(extensionProgram, extensionNamespace, extensionExcuses, charts.Extension)).To(BeEmpty())
 	})

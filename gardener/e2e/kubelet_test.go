@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -44,10 +45,12 @@ var images = map[string]map[string]string{
 // kubelet is a double of what runs the pod of a Deployment: see the package comment.
 type kubelet struct {
 	namespace string
-	sidecar   sidecar
-	driver    *localcluster.Process
-	stop      context.CancelFunc
-	done      chan struct{}
+	// deployment is what it runs the pods of, machine-controller-manager or cluster-autoscaler. The second has no other container.
+	deployment string
+	sidecar    sidecar
+	driver     *localcluster.Process
+	stop       context.CancelFunc
+	done       chan struct{}
 
 	mu   sync.Mutex
 	pods []*pod
@@ -55,11 +58,15 @@ type kubelet struct {
 
 // pod is a container that was started, with what became of it.
 type pod struct {
-	image   string
-	command []string
-	process *localcluster.Process
-	port    int
-	grace   time.Duration
+	image       string
+	command     []string
+	annotations map[string]string
+	process     *localcluster.Process
+	port        int
+	// groups is where it serves node groups, instead of the port that a pod has for itself.
+	groups string
+	mounts mounts
+	grace  time.Duration
 	// ended is how long it took to end after SIGTERM; killed that it did not, in its grace period.
 	ended  time.Duration
 	killed bool
@@ -77,10 +84,14 @@ func virtualProvider(_ context.Context, namespace string, port int) (string, []s
 	}
 }
 
-// startKubelet runs until the end of the spec.
+// startKubelet runs machine-controller-manager until the end of the spec.
 func startKubelet(ctx context.Context, namespace string, provider sidecar) *kubelet {
+	return startKubeletFor(ctx, namespace, "machine-controller-manager", provider)
+}
+
+func startKubeletFor(ctx context.Context, namespace, deployment string, provider sidecar) *kubelet {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	k := &kubelet{namespace: namespace, sidecar: provider, stop: stop, done: make(chan struct{})}
+	k := &kubelet{namespace: namespace, deployment: deployment, sidecar: provider, stop: stop, done: make(chan struct{})}
 	go k.run(life)
 	DeferCleanup(k.shutdown)
 	return k
@@ -115,18 +126,21 @@ func (k *kubelet) run(ctx context.Context) {
 // sync brings what runs to what the Deployment wants, as a rolling update does: the new pod runs before the old one ends.
 func (k *kubelet) sync(ctx context.Context) {
 	var d appsv1.Deployment
-	err := seed.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: "machine-controller-manager"}, &d)
+	err := seed.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: k.deployment}, &d)
 	if client.IgnoreNotFound(err) != nil && ctx.Err() != nil {
 		return
 	}
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	wanted := err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0
-	old := slices.DeleteFunc(k.running(), func(p *pod) bool { return wanted && p.runs(d.Spec.Template.Spec.Containers[0]) })
+	wanted := err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0 && imageOf(&d) != forksImage
+	old := slices.DeleteFunc(k.running(), func(p *pod) bool { return wanted && p.runs(d.Spec.Template) })
 	if wanted && len(k.running()) == len(old) {
 		k.start(ctx, &d)
 	}
 	for _, p := range old {
 		p.end()
+	}
+	for _, p := range k.running() {
+		p.mounts.refresh(ctx, k.namespace)
 	}
 	k.drive(ctx, wanted)
 	if err == nil {
@@ -152,24 +166,34 @@ func (k *kubelet) start(ctx context.Context, d *appsv1.Deployment) {
 	program, known := images[container.Image][container.Command[0]]
 	Expect(known).To(BeTrue(), "image %s has no %s", container.Image, container.Command[0])
 	k.mu.Lock()
-	name := fmt.Sprintf("%s-mcm-%d", shortName(k.namespace), len(k.pods))
+	name := fmt.Sprintf("%s-%s-%d", shortName(k.namespace), shortNames[k.deployment], len(k.pods))
 	k.mu.Unlock()
-	port := must(seedCluster.Port(name))
-	process, err := seedCluster.Run(name, binary(program), inside(ctx, d, container.Command[1:], port)...)
+	p := &pod{
+		image: container.Image, command: container.Command, annotations: d.Spec.Template.Annotations, port: must(seedCluster.Port(name)),
+		groups: fmt.Sprintf("127.0.0.1:%d", must(seedCluster.Port(name+"-groups"))), mounts: newMounts(spec), grace: time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second,
+	}
+	p.mounts.refresh(ctx, k.namespace)
+	var err error
+	p.process, err = seedCluster.Run(name, binary(program), inside(ctx, d, container.Command[1:], p)...)
 	Expect(err).NotTo(HaveOccurred())
-	p := &pod{image: container.Image, command: container.Command, process: process, port: port, grace: time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second}
 	k.mu.Lock()
 	k.pods = append(k.pods, p)
 	k.mu.Unlock()
+	if container.LivenessProbe == nil {
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := process.WaitUntil(limited, p.alive(container.LivenessProbe)); ctx.Err() == nil {
+	if err := p.process.WaitUntil(limited, p.alive(container.LivenessProbe)); ctx.Err() == nil {
 		Expect(err).NotTo(HaveOccurred())
 	}
 }
 
-// inside are the arguments of a container, where what it has of its own is replaced: its mounts and its port.
-func inside(ctx context.Context, d *appsv1.Deployment, given []string, port int) []string {
+// shortNames are the parts of processes' names, by the Deployment.
+var shortNames = map[string]string{"machine-controller-manager": "mcm", "cluster-autoscaler": "ca"}
+
+// inside are the arguments of a container, where what it has of its own is replaced: its mounts and its ports.
+func inside(ctx context.Context, d *appsv1.Deployment, given []string, p *pod) []string {
 	spec := d.Spec.Template.Spec
 	control, err := seedCluster.AccountKubeconfig(ctx, d.Namespace, spec.ServiceAccountName)
 	Expect(err).NotTo(HaveOccurred())
@@ -182,9 +206,13 @@ func inside(ctx context.Context, d *appsv1.Deployment, given []string, port int)
 		case value == gardenerutils.PathGenericKubeconfig:
 			argument = name + "=" + shoot
 		case name == "--port":
-			argument = name + "=" + strconv.Itoa(port)
+			argument = name + "=" + strconv.Itoa(p.port)
+		case name == "--address":
+			argument = name + "=127.0.0.1:" + strconv.Itoa(p.port)
+		case name == "--autoscaler-listen-address":
+			argument = name + "=" + p.groups
 		}
-		arguments = append(arguments, argument)
+		arguments = append(arguments, p.mounts.replace(argument))
 	}
 	return arguments
 }
@@ -199,8 +227,9 @@ func accessSecret(spec corev1.PodSpec) string {
 	return ""
 }
 
-func (p *pod) runs(c corev1.Container) bool {
-	return p.image == c.Image && slices.Equal(p.command, c.Command)
+func (p *pod) runs(template corev1.PodTemplateSpec) bool {
+	c := template.Spec.Containers[0]
+	return p.image == c.Image && slices.Equal(p.command, c.Command) && maps.Equal(p.annotations, template.Annotations)
 }
 
 func (p *pod) alive(probe *corev1.Probe) func(context.Context) error {
@@ -275,6 +304,7 @@ func (k *kubelet) restart() {
 // drive runs the provider's container, which is in the same pod.
 func (k *kubelet) drive(ctx context.Context, wanted bool) {
 	switch {
+	case k.sidecar == nil:
 	case !wanted && k.driver != nil && k.driver.Running():
 		Expect(k.driver.Stop()).To(Succeed())
 	case wanted && (k.driver == nil || !k.driver.Running()):
@@ -293,14 +323,20 @@ func (k *kubelet) drive(ctx context.Context, wanted bool) {
 // shortName is the last part of a Shoot's namespace.
 func shortName(namespace string) string { return namespace[strings.LastIndex(namespace, "--")+2:] }
 
-// series are the names in what the container serves on the port of its metrics.
-func (p *pod) series(ctx context.Context) []string {
+// metrics is what the container serves on the port of its metrics.
+func (p *pod) metrics(ctx context.Context) string {
 	GinkgoHelper()
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", p.port), nil))
 	response := must(http.DefaultClient.Do(request))
 	defer response.Body.Close()
+	return string(must(io.ReadAll(response.Body)))
+}
+
+// series are the names in it.
+func (p *pod) series(ctx context.Context) []string {
+	GinkgoHelper()
 	var names []string
-	for line := range strings.Lines(string(must(io.ReadAll(response.Body)))) {
+	for line := range strings.Lines(p.metrics(ctx)) {
 		if end := strings.IndexAny(line, "{ "); end > 0 && line[0] != '#' {
 			names = append(names, line[:end])
 		}

@@ -116,7 +116,7 @@ func (s *shoot) providerLocal(ctx context.Context, namespace string, port int) (
 	var d appsv1.Deployment
 	Expect(seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, &d)).To(Succeed())
 	container := machinecontrollermanager.ProviderSidecarContainer(s.cluster.Shoot, namespace, local.Name, "")
-	return providerLocal, inside(ctx, &d, container.Args, port)
+	return providerLocal, inside(ctx, &d, container.Args, &pod{port: port})
 }
 
 // runMachines is a double of the kubelets that run in the Pods of a Shoot's machines, until the end of the spec.

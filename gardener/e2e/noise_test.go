@@ -85,7 +85,7 @@ func usage(pid int) (memory int, cpu time.Duration) {
 func (s *shoot) refused(log *audit.Log) map[string]int {
 	GinkgoHelper()
 	requests, err := log.Read(func(r audit.Request) bool {
-		return r.Code == http.StatusForbidden && strings.HasSuffix(r.User, ":machine-controller-manager")
+		return r.Code == http.StatusForbidden && (strings.HasSuffix(r.User, ":machine-controller-manager") || strings.HasSuffix(r.User, ":cluster-autoscaler"))
 	})
 	Expect(err).NotTo(HaveOccurred())
 	count := map[string]int{}

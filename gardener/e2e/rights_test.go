@@ -40,6 +40,7 @@ var (
 		{Account: extensionAccount, Resource: "extensions.extensions.gardener.cloud", Verb: "list", Reason: olderServers},
 		{Account: extensionAccount, Resource: "clusters.extensions.gardener.cloud", Verb: "list", Reason: olderServers},
 		{Account: extensionAccount, Resource: "namespaces", Verb: "list", Reason: olderServers},
+		{Account: extensionAccount, Resource: "deployments.apps", Verb: "list", Reason: olderServers},
 		{Account: extensionAccount, Resource: "clusterroles.rbac.authorization.k8s.io", Verb: "bind", Reason: bound},
 		{Account: extensionAccount, Resource: "events", Verb: "patch", Reason: repeated, Sometimes: true},
 	}

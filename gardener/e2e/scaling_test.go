@@ -147,11 +147,11 @@ var scaling = []story{
 func waiting(name string, pods int, cpu string, missing int) story {
 	return story{name: name, act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
-		created := t.createPods(ctx, pods, cpu)
+		created := createPods(ctx, pods, cpu)
 		if t.shoot.image == evenkeel {
 			t.n += missing
 		}
-		t.expect("all pods have a Node", t.eventually(ctx, func() error { return t.unbound(ctx) }))
+		t.expect("all pods have a Node", t.eventually(ctx, func() error { return unbound(ctx) }))
 		t.note("the last pod had a Node after at most %.1fs", time.Since(created).Seconds())
 		t.expect("the reserve is refilled", t.settling(ctx, t.n))
 		Expect(target.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))).To(Succeed())
@@ -159,10 +159,16 @@ func waiting(name string, pods int, cpu string, missing int) story {
 }
 
 // createPods creates pods without an owner in the Shoot, and returns when the first one was.
-func (t *told) createPods(ctx context.Context, n int, cpu string) time.Time {
+func createPods(ctx context.Context, n int, cpu string) time.Time {
+	GinkgoHelper()
+	return createMorePods(ctx, 0, n, cpu)
+}
+
+// createMorePods creates pods beside the first ones.
+func createMorePods(ctx context.Context, first, n int, cpu string) time.Time {
 	GinkgoHelper()
 	begin := time.Now()
-	for i := range n {
+	for i := first; i < first+n; i++ {
 		Expect(target.Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("wait-%03d", i)},
 			Spec: corev1.PodSpec{
@@ -177,7 +183,7 @@ func (t *told) createPods(ctx context.Context, n int, cpu string) time.Time {
 }
 
 // unbound is an error where pods have no Node.
-func (t *told) unbound(ctx context.Context) error {
+func unbound(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := target.List(ctx, &pods, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 		return err

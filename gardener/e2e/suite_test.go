@@ -97,5 +97,8 @@ func build(ctx context.Context) {
 // binary is the path of a program.
 func binary(name string) string {
 	GinkgoHelper()
+	if filepath.IsAbs(name) {
+		return name
+	}
 	return filepath.Join(must(localcluster.FindRoot()), ".local", "bin", name)
 }
