@@ -123,6 +123,9 @@ var _ = Describe("Where replicas include reserve machines", func() {
 			if workload(&after) != workload(d)+n || is.Counted != was.Counted-taken || int(after.Spec.Replicas) != int(d.Spec.Replicas)+n-taken {
 				t.Fatalf("%d of %d %+v became %d of %d %+v", workload(d), d.Spec.Replicas, was, workload(&after), after.Spec.Replicas, is)
 			}
+			if _, recorded := after.Annotations[machine.AppliedExcessAnnotation]; taken > 0 && !recorded {
+				t.Fatalf("%+v is not recorded", is)
+			}
 			if n <= was.Counted && pool.Visible(&after) != pool.Visible(d) {
 				t.Fatalf("%d were visible, %d are", pool.Visible(d), pool.Visible(&after))
 			}

@@ -22,19 +22,15 @@ func SetWorkload(d *machine.MachineDeployment, r int32) {
 // not grow beyond the max recorded with them: workload takes reserve machines instead.
 func Resize(d *machine.MachineDeployment, r, waiting int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
-	if over := int(max(0, r)) + int(max(0, waiting)) + a.Counted - max(a.Max, int(d.Spec.Replicas)); over > 0 {
-		a.takeOut(over)
-	}
-	setNumbers(d, r, waiting, a)
+	over := int(max(0, r)) + int(max(0, waiting)) + a.Counted - max(a.Max, int(d.Spec.Replicas))
+	takeOut(d, r, waiting, a, max(0, over))
 }
 
 // Release gives workload this number of machines more. It takes reserve machines that spec.replicas
 // includes first, so that spec.replicas stays the same while there are any.
 func Release(d *machine.MachineDeployment, machines int32) {
 	a := AppliedOf(d, d.Spec.Replicas)
-	r, waits := a.Workload(d, d.Spec.Replicas)+machines, waiting(d)
-	a.takeOut(int(machines))
-	setNumbers(d, r, waits, a)
+	takeOut(d, a.Workload(d, d.Spec.Replicas)+machines, waiting(d), a, int(machines))
 }
 
 // Apply changes the number of machines for workload to r, and the applied excess.
@@ -42,10 +38,16 @@ func Apply(d *machine.MachineDeployment, r int32, a Applied) {
 	setNumbers(d, r, waiting(d), a)
 }
 
-// takeOut removes machines from the excess, as far as spec.replicas includes them.
-func (a *Applied) takeOut(machines int) {
+// takeOut changes the numbers, and removes machines from the excess, as far as spec.replicas includes
+// them. If that leaves none, the record says so: if it were missing, the machine-taint controller would
+// take it for lost, and restore it.
+func takeOut(d *machine.MachineDeployment, r, waiting int32, a Applied, machines int) {
 	n := min(machines, a.Counted)
 	a.Counted, a.Excess = a.Counted-n, a.Excess-n
+	setNumbers(d, r, waiting, a)
+	if n > 0 && a.Excess == 0 {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, machine.AppliedExcessAnnotation, machine.AppliedExcess{}.String())
+	}
 }
 
 // waiting returns the growth that is still to be split over zones.

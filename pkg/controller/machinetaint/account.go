@@ -4,6 +4,7 @@ package machinetaint
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -91,6 +92,11 @@ func withNumbers(v View, view reserve.View, rule reserve.Plan) *v1alpha1.Machine
 	after := *v.Memory.withKnownExcess(v.Deployment)
 	if rule.Replicas != view.Replicas || rule.Applied != view.Applied || rule.Applied.Counted > 0 {
 		pool.Apply(&after, pool.ClampInt32(rule.Replicas), rule.Applied)
+	}
+	if rule.Applied.Excess == 0 {
+		// Others record that they have taken the whole reserve.
+		after.Annotations = maps.Clone(after.Annotations)
+		delete(after.Annotations, v1alpha1.AppliedExcessAnnotation)
 	}
 	return &after
 }

@@ -229,6 +229,30 @@ var _ = Describe("A reserve within replicas", func() {
 		}
 	})
 
+	It("serves as a whole when all of it is released in one write, and is made up for", func() {
+		inclusiveStory(func(c *cluster) {
+			c.work(2)
+			d, before := c.deployment(), len(c.Writes())
+			pool.Release(d, 2)
+			record := "null"
+			if text, recorded := d.Annotations[api.AppliedExcessAnnotation]; recorded {
+				record = fmt.Sprintf("%q", text)
+			}
+			c.patch(`{"metadata":{"annotations":{%q:%s}}}`, api.AppliedExcessAnnotation, record)
+			time.Sleep(100 * time.Millisecond)
+			serving, _ := c.names()
+			Expect(serving).To(HaveLen(5))
+			c.settle()
+			Expect(c.totals()).To(Equal("7 = 5 + 2 of 2"))
+			Expect(c.busy()).To(ConsistOf(serving))
+			made, deleted := c.born(before)
+			Expect([]int{made, deleted}).To(Equal([]int{2, 0}))
+			c.want(0)
+			c.settle()
+			Expect(c.deployment().Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
+		})
+	})
+
 	It("does not grow beyond the max to which an extension of Gardener reduces replicas, until more is asked for", func() {
 		playWith(sim.Options{Seed: 1, Resources: served, ManagedFields: true}, func(c *cluster) {
 			scaleAs := func(manager string, replicas int) {

@@ -214,8 +214,8 @@ var _ = Describe("The controller", func() {
 				lost = true
 				return errors.New("the answer is lost")
 			})
-			for _, left := range []string{"1,max=9,counted=1,replicas=3", ""} {
-				c.create(fresh(1, "p"+left[:min(1, len(left))], 4000)...)
+			for _, left := range []string{"1,max=9,counted=1,replicas=3", "0"} {
+				c.create(fresh(1, "p"+left[:1], 4000)...)
 				time.Sleep(time.Second)
 				Expect(c.waiting()).To(BeZero())
 				Expect(c.replicas()).To(Equal("a=3"))
