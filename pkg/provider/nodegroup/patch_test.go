@@ -34,7 +34,7 @@ var _ = Describe("A patch", func() {
 		Expect(body(1)).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
 			"evenkeel.machine.sapcloud.io/applied-excess": "2,max=9,counted=2,replicas=8"}}, "spec": {"replicas": 8}}`))
 		Expect(body(4)).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
-			"evenkeel.machine.sapcloud.io/applied-excess": null}}, "spec": {"replicas": 9}}`))
+			"evenkeel.machine.sapcloud.io/applied-excess": "0"}}, "spec": {"replicas": 9}}`))
 	})
 
 	It("leaves replicas alone where they stay", func() {
