@@ -40,6 +40,9 @@ type Clientset struct {
 	creations *creationTracker
 	guards    Guards
 	spares    func(*v1alpha1.MachineDeployment) ([]Spare, int32)
+
+	frozenSets        unfreezer[v1alpha1.MachineSet, *v1alpha1.MachineSet]
+	frozenDeployments unfreezer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
 }
 
 var _ versioned.Interface = &Clientset{}
@@ -58,7 +61,8 @@ func (c *Clientset) MachineV1alpha1() machineclient.MachineV1alpha1Interface {
 	return typed{MachineV1alpha1Interface: c.Interface.MachineV1alpha1(), c: c}
 }
 
-// typed passes MachineClasses through unchanged, and MachineSets unless their replicas are reduced.
+// typed passes MachineClasses through unchanged, and MachineSets unless their replicas are reduced or
+// they are unfrozen.
 type typed struct {
 	machineclient.MachineV1alpha1Interface
 	c *Clientset
@@ -77,13 +81,14 @@ func (t typed) Machines(namespace string) machineclient.MachineInterface {
 }
 
 func (t typed) MachineSets(namespace string) machineclient.MachineSetInterface {
-	return machineSets{t.MachineV1alpha1Interface.MachineSets(namespace), t.c.guards}
+	return machineSets{t.MachineV1alpha1Interface.MachineSets(namespace), t.c.guards, &t.c.frozenSets}
 }
 
 func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploymentInterface {
 	return deployments{
 		MachineDeploymentInterface: t.MachineV1alpha1Interface.MachineDeployments(namespace),
 		show:                       t.c.showDeployment,
+		frozen:                     &t.c.frozenDeployments,
 		write: writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]{
 			c: t.c, rest: t.RESTClient(), resource: "machinedeployments", namespace: namespace, show: t.c.showDeployment, restore: t.c.restoreDeployment,
 		},
@@ -172,8 +177,9 @@ func checkPatch(resource string, pt types.PatchType, patch []byte, subresources 
 
 type deployments struct {
 	machineclient.MachineDeploymentInterface
-	show  func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
-	write writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
+	show   func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
+	frozen *unfreezer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
+	write  writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
 }
 
 func (d deployments) Create(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.CreateOptions) (*v1alpha1.MachineDeployment, error) {
@@ -182,14 +188,24 @@ func (d deployments) Create(ctx context.Context, deployment *v1alpha1.MachineDep
 }
 
 func (d deployments) Update(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
-	return d.write.update(ctx, deployment, o)
+	return d.update(ctx, deployment, o, unfreezeLabels)
 }
 
 func (d deployments) UpdateStatus(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
-	return d.write.update(ctx, deployment, o, "status")
+	return d.update(ctx, deployment, o, unfreezeDeploymentStatus, "status")
+}
+
+func (d deployments) update(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions, unfreeze func(*v1alpha1.MachineDeployment), subresource ...string) (*v1alpha1.MachineDeployment, error) {
+	return d.frozen.write(deployment, unfreeze, func(after *v1alpha1.MachineDeployment) (*v1alpha1.MachineDeployment, error) {
+		return d.write.update(ctx, after, o, subresource...)
+	}, func() (*v1alpha1.MachineDeployment, error) { return d.get(ctx, deployment.Name, metav1.GetOptions{}) })
 }
 
 func (d deployments) Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.MachineDeployment, error) {
+	return d.frozen.read(d.get(ctx, name, o))
+}
+
+func (d deployments) get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.MachineDeployment, error) {
 	deployment, err := d.MachineDeploymentInterface.Get(ctx, name, o)
 	return d.show(deployment), err
 }

@@ -33,9 +33,9 @@
 //     the reserve absorbs it.
 //   - V6 A view is a function of one stored version, and of what V12 omits, and has its
 //     resourceVersion. A write decided on another version is a conflict, even if only hidden fields
-//     have changed since. The exception is an update that does nothing but unfreeze a
-//     MachineDeployment whose view is otherwise the same, except for conditions of other controllers:
-//     machine-controller-manager tries that once a minute, and until then creates no machines.
+//     have changed since. The exception is an update that does nothing but unfreeze a MachineSet or
+//     MachineDeployment: it unfreezes the object as it is now. machine-controller-manager tries that
+//     once a minute, and until then creates no machines.
 //   - V7 (L5) If nothing of ours is stored, views are what is stored, and writes are those that
 //     machine-controller-manager would make, with the same verb at the same address, except that
 //     unknown fields survive.

@@ -30,9 +30,31 @@ type Guards struct {
 type machineSets struct {
 	machineclient.MachineSetInterface
 	guards Guards
+	frozen *unfreezer[v1alpha1.MachineSet, *v1alpha1.MachineSet]
+}
+
+func (s machineSets) Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.MachineSet, error) {
+	return s.frozen.read(s.MachineSetInterface.Get(ctx, name, o))
+}
+
+func (s machineSets) UpdateStatus(ctx context.Context, set *v1alpha1.MachineSet, o metav1.UpdateOptions) (*v1alpha1.MachineSet, error) {
+	return s.write(ctx, set, o, unfreezeSetStatus, s.MachineSetInterface.UpdateStatus)
 }
 
 func (s machineSets) Update(ctx context.Context, set *v1alpha1.MachineSet, o metav1.UpdateOptions) (*v1alpha1.MachineSet, error) {
+	return s.write(ctx, set, o, unfreezeLabels, s.update)
+}
+
+func (s machineSets) write(ctx context.Context, set *v1alpha1.MachineSet, o metav1.UpdateOptions, unfreeze func(*v1alpha1.MachineSet), write func(context.Context, *v1alpha1.MachineSet, metav1.UpdateOptions) (*v1alpha1.MachineSet, error)) (*v1alpha1.MachineSet, error) {
+	return s.frozen.write(set, unfreeze, func(after *v1alpha1.MachineSet) (*v1alpha1.MachineSet, error) {
+		return write(ctx, after, o)
+	}, func() (*v1alpha1.MachineSet, error) {
+		return s.MachineSetInterface.Get(ctx, set.Name, metav1.GetOptions{})
+	})
+}
+
+// update asks the guard first.
+func (s machineSets) update(ctx context.Context, set *v1alpha1.MachineSet, o metav1.UpdateOptions) (*v1alpha1.MachineSet, error) {
 	if s.guards.Shrink == nil || len(o.DryRun) > 0 {
 		return s.MachineSetInterface.Update(ctx, set, o)
 	}

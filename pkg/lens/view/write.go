@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"reflect"
-	"slices"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -27,11 +26,6 @@ const (
 	// own: nine seconds in total. A server that does not respond is asked until the context ends:
 	// nothing else can be done meanwhile.
 	maxAttempts = 10
-
-	// freezeLabel keeps machine-controller-manager from scaling, and unfreezeAnnotation has it remove
-	// the label.
-	freezeLabel        = "freeze"
-	unfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
 )
 
 type object[V any] interface {
@@ -81,12 +75,8 @@ func (w writer[V, T]) tryUpdate(ctx context.Context, stored []byte, live, after 
 		if again && w.tookEffect(live, after, len(subresource) > 0) {
 			return w.show(live), nil
 		}
-		unfrozen := w.unfrozen(live, after, len(subresource) > 0)
-		if unfrozen == nil {
-			return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
-				fmt.Errorf("decided on version %q, stored is %q", version, live.GetResourceVersion()))
-		}
-		after = unfrozen
+		return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
+			fmt.Errorf("decided on version %q, stored is %q", version, live.GetResourceVersion()))
 	}
 	body, err := w.restore(stored, after)
 	if err != nil {
@@ -130,72 +120,6 @@ func (w writer[V, T]) tookEffect(live, after T, status bool) bool {
 	if status {
 		return reflect.DeepEqual(is["status"], wanted["status"])
 	}
-	return sameContent(is, wanted)
-}
-
-// unfrozen returns the view of the stored object without what freezes a MachineDeployment, if that is
-// all by which another view differs, whatever version that was decided on; otherwise nil. Of a status,
-// only machine-controller-manager's own conditions count.
-func (w writer[V, T]) unfrozen(live, after T, status bool) T {
-	if _, frozen := live.GetLabels()[freezeLabel]; !frozen {
-		return nil
-	}
-	is, err := treeOf(w.show(live))
-	if err != nil {
-		return nil
-	}
-	wanted, err := treeOf(after)
-	if err != nil {
-		return nil
-	}
-	if status {
-		return w.statusUnfrozen(is, wanted)
-	}
-	for _, t := range []tree{is, wanted} {
-		branch(t, "metadata", "annotations")
-		branch(t, "metadata", "labels")
-	}
-	delete(branch(is, "metadata", "labels"), freezeLabel)
-	delete(branch(is, "metadata", "annotations"), unfreezeAnnotation)
-	if !sameContent(is, wanted) {
-		return nil
-	}
-	return after
-}
-
-func (w writer[V, T]) statusUnfrozen(is, wanted tree) T {
-	stays := conditions(is, func(kind any) bool { return kind != string(v1alpha1.MachineDeploymentFrozen) })
-	stock := func(kind any) bool { return slices.Contains(stockConditions, kind) }
-	was, will := conditions(is, stock), conditions(wanted, stock)
-	branch(is, "status")["conditions"], branch(wanted, "status")["conditions"] = was, will
-	if !reflect.DeepEqual(is["status"], wanted["status"]) {
-		return nil
-	}
-	is["status"].(tree)["conditions"] = stays
-	raw, err := encode(is)
-	result := T(new(V))
-	if err != nil || decode(raw, result) != nil {
-		return nil
-	}
-	return result
-}
-
-// stockConditions are the types of machine-controller-manager's conditions that stay when it unfreezes.
-var stockConditions = []any{
-	string(v1alpha1.MachineDeploymentAvailable), string(v1alpha1.MachineDeploymentProgressing), string(v1alpha1.MachineDeploymentReplicaFailure),
-}
-
-// conditions returns those of some types.
-func conditions(t tree, of func(kind any) bool) []any {
-	all, _ := branch(t, "status")["conditions"].([]any)
-	return slices.DeleteFunc(slices.Clone(all), func(condition any) bool {
-		c, _ := condition.(tree)
-		return !of(c["type"])
-	})
-}
-
-// sameContent compares views without their status and what the API server sets. It changes both.
-func sameContent(is, wanted tree) bool {
 	for _, t := range []tree{is, wanted} {
 		delete(t, "status")
 		for _, field := range []string{"resourceVersion", "generation", "managedFields"} {

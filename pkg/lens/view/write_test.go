@@ -76,68 +76,6 @@ var _ = Describe("A write decided on an old version (V6)", func() {
 		Entry("something else, and the status is written", world.updateMachineStatus, `{"metadata":{"labels":{"a":"b"}}}`),
 	)
 
-	DescribeTable("takes effect if all that it does is unfreeze, and what is shown of the rest has not changed",
-		func(want bool, patch, subresource string) {
-			inWorld(func(w world) {
-				d := w.deployment()
-				d.Labels = map[string]string{"freeze": "True", "a": "b"}
-				Expect(second(w.seen.MachineDeployments(ns).Update(w, d, metav1.UpdateOptions{}))).To(Succeed())
-				d = w.deployment()
-				delete(d.Labels, "freeze")
-				var resources []string
-				if subresource != "" {
-					resources = append(resources, subresource)
-				}
-				_, err := w.raw.MachineDeployments(ns).Patch(w, "pool", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, resources...)
-				Expect(err).NotTo(HaveOccurred())
-				err = second(w.seen.MachineDeployments(ns).Update(w, d, metav1.UpdateOptions{}))
-				Expect(apierrors.IsConflict(err)).To(Equal(!want))
-				if want {
-					Expect(err).NotTo(HaveOccurred())
-					Expect(w.deployment().Labels).To(Equal(map[string]string{"a": "b"}))
-				}
-			})
-		},
-		Entry("a condition was written meanwhile", true, `{"status":{"conditions":[{"type":"ReserveReady","status":"True"}]}}`, "status"),
-		Entry("an annotation that is hidden was", true, `{"metadata":{"annotations":{"`+machine.WantedExcessAnnotation+`":"1"}}}`, ""),
-		Entry("what somebody else unfroze", false, `{"metadata":{"labels":{"freeze":null}}}`, ""),
-		Entry("but not if more machines are shown", false, `{"metadata":{"annotations":{"`+machine.AppliedExcessAnnotation+`":"1"}}}`, ""),
-		Entry("but not if replicas were written", false, `{"spec":{"replicas":4}}`, ""),
-		Entry("but not if a label was", false, `{"metadata":{"labels":{"a":"c"}}}`, ""),
-	)
-
-	DescribeTable("of a status takes effect if all that it does is unfreeze, and nothing else that counts has changed",
-		func(want bool, patch string) {
-			inWorld(func(w world) {
-				d := w.deployment()
-				d.Labels = map[string]string{"freeze": "True"}
-				Expect(second(w.seen.MachineDeployments(ns).Update(w, d, metav1.UpdateOptions{}))).To(Succeed())
-				d = w.deployment()
-				d.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentAvailable, Status: "True"}, {Type: v1alpha1.MachineDeploymentFrozen, Status: "True"}}
-				Expect(second(w.seen.MachineDeployments(ns).UpdateStatus(w, d, metav1.UpdateOptions{}))).To(Succeed())
-				d = w.deployment()
-				d.Status.Conditions = d.Status.Conditions[:1]
-				_, err := w.raw.MachineDeployments(ns).Patch(w, "pool", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-				Expect(err).NotTo(HaveOccurred())
-				err = second(w.seen.MachineDeployments(ns).UpdateStatus(w, d, metav1.UpdateOptions{}))
-				Expect(apierrors.IsConflict(err)).To(Equal(!want))
-				var left []string
-				for _, c := range w.deployment().Status.Conditions {
-					left = append(left, string(c.Type))
-				}
-				if want {
-					Expect(err).NotTo(HaveOccurred())
-					Expect(left).To(ConsistOf("Available", "ReserveReady"), "the condition that was written meanwhile stays")
-				} else {
-					Expect(left).To(ContainElement("Frozen"))
-				}
-			})
-		},
-		Entry("a condition of another controller", true, `{"status":{"conditions":[{"type":"Available","status":"True"},{"type":"Frozen","status":"True"},{"type":"ReserveReady","status":"True"}]}}`),
-		Entry("but not if a number was written", false, `{"status":{"availableReplicas":3}}`),
-		Entry("but not if a condition of its own was", false, `{"status":{"conditions":[{"type":"Available","status":"False"},{"type":"Frozen","status":"True"}]}}`),
-	)
-
 	It("is a conflict too when the change comes between reading and writing", func() {
 		inWorld(func(w world) {
 			write := w.updateMachine()
