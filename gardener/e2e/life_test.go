@@ -200,6 +200,7 @@ func (s *shoot) leftByFirstVersion(ctx context.Context) {
 func saysWhatIsWrong(ctx context.Context) {
 	installExtension(ctx)
 	s := writeShoot(ctx, "careless", stock, newPool("pool", 3, 9, "a"))
+	s.cluster.Shoot.Spec.Kubernetes.Version = "1.34.0"
 	s.withWorkers(ctx)
 	s.gardenletWrites(ctx)
 	goesOn := func(wrong, instead string) {

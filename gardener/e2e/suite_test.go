@@ -38,6 +38,7 @@ func TestGardener(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(interval)
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultConsistentlyPollingInterval(interval)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	RegisterFailHandler(Fail)
 	log.SetLogger(GinkgoLogr)
 	RunSpecs(t, "Gardener")

@@ -72,7 +72,7 @@ func (o *options) complete() error {
 
 // run works until ctx ends.
 func (o *options) run(ctx context.Context) error {
-	settings := o.manager.Completed().Options()
+	settings := process.ManagerSettings(o.manager.Completed())
 	settings.Scheme = kubernetes.GardenScheme
 	settings.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
 		&corev1.Namespace{}, &corev1.Secret{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},

@@ -56,7 +56,7 @@ var uncached = []client.Object{
 
 // run works until ctx ends.
 func (o *options) run(ctx context.Context) error {
-	settings := o.manager.Completed().Options()
+	settings := process.ManagerSettings(o.manager.Completed())
 	settings.Scheme = kubernetes.SeedScheme
 	settings.Client.Cache = &client.CacheOptions{DisableFor: uncached}
 	process.SetLogger(settings.Logger)
