@@ -44,8 +44,19 @@ var counted *tally
 func newTally() *tally { return &tally{times: map[string]int{}, in: map[string]int{}} }
 
 // Require makes a run of seeds fail if some kinds of faults never occur, in addition to those of a
-// Storm: "lease lost" of Twins, "restore" of a backup.
+// Storm: "lease lost" of Twins, "restore" of a backup, and what Strike counts.
 func (w *World) Require(kinds ...string) { w.required = append(w.required, kinds...) }
+
+// Strike counts something that the story itself makes happen, under the name that reports and
+// Require use.
+func (w *World) Strike(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.strikes == nil {
+		w.strikes = map[string]int{}
+	}
+	w.strikes[kind]++
+}
 
 // addWorld counts the faults of a world that ends.
 func (t *tally) addWorld(w *World) {
@@ -59,6 +70,9 @@ func (t *tally) addWorld(w *World) {
 	}
 	t.required = append(t.required, w.required...)
 	struck := map[string]int{"process stood still": w.stills, "process killed": w.kills, "lease lost": int(w.turns.Load())}
+	w.mu.Lock()
+	maps.Copy(struck, w.strikes)
+	w.mu.Unlock()
 	for _, s := range append(w.servers(), w.Others...) {
 		for kind, n := range s.Struck() {
 			struck[kind] += n

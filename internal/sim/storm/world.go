@@ -53,6 +53,8 @@ type World struct {
 	mu        sync.Mutex
 	processes []*Process
 	crash     *crash
+	// strikes are what Strike counted.
+	strikes map[string]int
 }
 
 // NewWorld returns a world of one cluster without processes. The caller must end it.

@@ -120,7 +120,8 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 		return left
 	}
 	n := fixture.Node(m.Name, func(n *corev1.Node) { n.Labels[zone], n.Spec.ProviderID = m.Labels["name"], "sim:///"+n.Name })
-	if inReserve(m) {
+	n.Spec.Taints, n.Annotations = m.Spec.NodeTemplateSpec.Spec.Taints, m.Spec.NodeTemplateSpec.Annotations
+	if inReserve(m) && len(n.Spec.Taints) == 0 {
 		held(n)
 	}
 	_, _ = core.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})

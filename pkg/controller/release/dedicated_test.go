@@ -166,10 +166,10 @@ var _ = It("gives no dedicated machine to pods of others, whatever waits (9)", f
 var _ = Describe("The controller with dedicated machines", func() {
 	const forWeb = "default/Deployment/web=4"
 	web := runBy(ns, "Deployment", "web")
-	grown := func(c *cluster) {
-		c.grow("a", 1, 6, "1:12", func(d *v1alpha1.MachineDeployment) {
+	grown := func(c *cluster, change ...func(*v1alpha1.MachineDeployment)) {
+		c.grow("a", 1, 6, "1:12", append(change, func(d *v1alpha1.MachineDeployment) {
 			d.Annotations[v1alpha1.DedicatedAnnotation] = forWeb
-		})
+		})...)
 	}
 	// released is a cluster of such a pool whose release controller has started.
 	released := func(body func(c *cluster)) {
@@ -291,15 +291,20 @@ var _ = Describe("The controller with dedicated machines", func() {
 
 	It("leaves strangers none in a storm, and its owner none short", func() { // law 9
 		storm.Seeds(suite, everyAnswer, func(seed uint64) {
-			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
+			c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
+			c.Require("additive raise", "inclusive raise", "change to additive", "change to inclusive")
 			random := rand.New(rand.NewPCG(seed, 3))
 			c.Latency(time.Millisecond)
-			grown(c)
+			within, counts := c.audited(12), accountsOf(seed)
+			grown(c, counted(counts.first))
 			p := c.Start("release", controller(usual))
 			c.settle()
 			c.Storm(random, p)
 			for i := range 4 {
+				if i == 1 {
+					c.account(counts.then)
+				}
 				c.create(fresh(1+random.IntN(9), fmt.Sprintf("stranger%d", i), 4000)...)
 				time.Sleep(time.Duration(random.IntN(200)) * time.Second)
 				if random.IntN(2) == 0 {
@@ -309,9 +314,10 @@ var _ = Describe("The controller with dedicated machines", func() {
 				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
 			}
 			c.Calm()
-			c.settle()
+			within.rest()
+			c.expectReserve(12, counts.then)
 			Expect(placed(c, "web")).To(Equal(4))
-			Expect(placed(c, "stranger")).To(BeNumerically("<=", 7), c.replicas())
+			Expect(placed(c, "stranger")).To(BeNumerically("<=", 7), c.workload())
 			before := len(c.Writes())
 			time.Sleep(2 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
@@ -319,24 +325,31 @@ var _ = Describe("The controller with dedicated machines", func() {
 	})
 
 	It("ends the same, wherever it is killed", func() {
-		scenario := storm.Scenario{
-			Options: sim.Options{Seed: 2, Resources: served}, Apart: true,
-			Story: func(w *storm.World) {
-				c := adopt(w)
-				c.Latency(time.Millisecond)
-				grown(c)
-				w.Start("release", controller(usual))
-				c.settle()
-				c.create(fresh(9, "stranger", 4000)...)
-				time.Sleep(time.Second)
-				c.create(fresh(4, "web", 4000, web)...)
-				c.settle()
-			},
-			End: func(w *storm.World) any {
-				c := &cluster{World: w}
-				return fmt.Sprint(c.replicas(), placed(c, "web"), placed(c, "stranger"))
-			},
+		for _, seed := range []uint64{2, 3} {
+			counts := accountsOf(seed)
+			By(fmt.Sprint(counts))
+			scenario := storm.Scenario{
+				Options: sim.Options{Seed: 2, Resources: served}, Apart: true,
+				Story: func(w *storm.World) {
+					c := inhabit(w)
+					c.Latency(time.Millisecond)
+					within := c.audited(12)
+					grown(c, counted(counts.first))
+					w.Start("release", controller(usual))
+					c.settle()
+					c.create(fresh(9, "stranger", 4000)...)
+					time.Sleep(time.Second)
+					c.account(counts.then)
+					c.create(fresh(4, "web", 4000, web)...)
+					within.rest()
+					c.expectReserve(12, counts.then)
+				},
+				End: func(w *storm.World) any {
+					c := &cluster{World: w}
+					return fmt.Sprint(c.workload(), placed(c, "web"), placed(c, "stranger"))
+				},
+			}
+			Expect(storm.CrashPoints(suite, scenario, "release")).To(Succeed())
 		}
-		Expect(storm.CrashPoints(suite, scenario, "release")).To(Succeed())
 	})
 })

@@ -10,37 +10,32 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-func decoded[T any](all []T, raw map[string]any) []T {
+func decoded[T any](raw map[string]any) *T {
 	object := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, object); err != nil {
 		panic(err) // it was written by a typed client
 	}
-	return append(all, *object)
+	return object
 }
 
-func (c *cluster) pods() (all []corev1.Pod) {
-	for _, o := range c.Objects(podGVR) {
-		all = decoded(all, o.Object)
+func stored[T any](c *cluster, kind schema.GroupVersionResource) (all []T) {
+	for _, o := range c.Objects(kind) {
+		all = append(all, *decoded[T](o.Object))
 	}
 	return all
 }
 
-func (c *cluster) machines() (all []mcm.Machine) {
-	for _, o := range c.Objects(machineGVR) {
-		all = decoded(all, o.Object)
-	}
-	return all
-}
-
-func (c *cluster) deployments() (all []v1alpha1.MachineDeployment) {
-	for _, o := range c.Objects(deploymentGVR) {
-		all = decoded(all, o.Object)
-	}
-	return all
+func (c *cluster) pods() []corev1.Pod      { return stored[corev1.Pod](c, podGVR) }
+func (c *cluster) nodes() []corev1.Node    { return stored[corev1.Node](c, nodeGVR) }
+func (c *cluster) sets() []mcm.MachineSet  { return stored[mcm.MachineSet](c, setGVR) }
+func (c *cluster) machines() []mcm.Machine { return stored[mcm.Machine](c, machineGVR) }
+func (c *cluster) deployments() []v1alpha1.MachineDeployment {
+	return stored[v1alpha1.MachineDeployment](c, deploymentGVR)
 }
 
 // replicas are those of all pools, as in "a=2 b=1".

@@ -15,24 +15,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
-
-// bounded watches that nobody passes the max of a pool.
-func (c *cluster) bounded(limit int32) func() {
-	over := ""
-	c.AfterWrite(func(w sim.Write) error {
-		if w.Resource == "machinedeployments" && w.User == "release" {
-			c.set(func() { over = w.Name })
-		}
-		return nil
-	})
-	return func() {
-		GinkgoHelper()
-		for _, d := range c.deployments() {
-			Expect(d.Spec.Replicas).To(BeNumerically("<=", limit), over)
-		}
-	}
-}
 
 // Each of 13 seeds in a row begins with another of the 13 answers that a write can get, and there are few writes in a storm here.
 const everyAnswer = 13
@@ -40,17 +24,21 @@ const everyAnswer = 13
 var _ = Describe("Storms", func() {
 	It("release exactly what pods need, each pod once, however late caches are and whatever fails", func() { // laws 1, 2, 3
 		storm.Seeds(suite, everyAnswer, func(seed uint64) {
-			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
+			c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
+			c.Require(struckByAccounts...)
 			random := rand.New(rand.NewPCG(seed, 1))
 			c.Latency(time.Millisecond)
-			within := c.bounded(40)
-			c.grow("a", 1, 20, "1:40")
+			within, counts := c.audited(40), accountsOf(seed)
+			c.grow("a", 1, []int{2, 3, 20}[random.IntN(3)], "1:40", counted(counts.first))
 			p := c.Start("release", controller(usual))
 			c.settle()
 			c.Storm(random, p)
 			total := 0
 			for burst := range 3 + random.IntN(4) {
+				if burst == 2 {
+					c.account(counts.then)
+				}
 				n := 1 + random.IntN(12)
 				total += n
 				name, rest := fmt.Sprintf("p%d", burst), []*corev1.Pod(nil)
@@ -66,12 +54,13 @@ var _ = Describe("Storms", func() {
 					p.CrashFor(time.Duration(random.IntN(5000)) * time.Millisecond)
 				}
 				c.create(rest...)
-				within()
+				within.verdict()
 			}
 			c.Calm()
-			c.settle()
+			within.rest()
 			Expect(c.waiting()).To(BeZero())
-			Expect(c.replicas()).To(Equal(fmt.Sprintf("a=%d", 1+(total+3)/4)), "four pods to a machine")
+			c.expectReserve(40, counts.then)
+			Expect(c.workload()).To(Equal(fmt.Sprintf("a=%d", 1+(total+3)/4)), "four pods to a machine")
 			before := len(c.Writes())
 			time.Sleep(2 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
@@ -85,56 +74,78 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("end the same, wherever the controller is killed", func() {
-		scenario := storm.Scenario{
-			Options: sim.Options{Seed: 2, Resources: served}, Apart: true,
-			Story: func(w *storm.World) {
-				c := adopt(w)
-				c.Latency(time.Millisecond)
-				c.grow("a", 1, 4, "1:10")
-				c.grow("b", 1, 4, "1:10")
-				w.Start("release", controller(usual))
-				c.settle()
-				c.keeper.CrashFor(20 * time.Second) // a new process meets what was raised and is not released yet
-				c.create(fresh(6, "p", 1000, inZone("a"))...)
-				time.Sleep(time.Second)
-				c.create(fresh(3, "q", 4000, inZone("b"))...)
-				c.create(fresh(5, "r", 1000, inZone("a"))...)
-				c.settle()
-				Expect(c.replicas()).To(Equal("a=4 b=4"), "four small pods to a machine, or one large one")
-				Expect(c.waiting()).To(BeZero())
-			},
-			End: func(w *storm.World) any {
-				c := &cluster{World: w}
-				return fmt.Sprintf("%s, %d wait", c.replicas(), c.waiting())
-			},
+		for _, seed := range []uint64{1, 2, 3} {
+			counts := accountsOf(seed)
+			By(fmt.Sprint(counts))
+			Expect(storm.CrashPoints(suite, killed(counts), "release")).To(Succeed())
 		}
-		Expect(storm.CrashPoints(suite, scenario, "release")).To(Succeed())
 	})
 })
+
+// killed is a story whose end does not depend on when the controller is killed. Pods take the whole reserve of two pools, and then the
+// accounting changes and they need more.
+func killed(counts accounts) storm.Scenario {
+	return storm.Scenario{
+		Options: sim.Options{Seed: 2, Resources: served}, Apart: true,
+		Story: func(w *storm.World) {
+			c := inhabit(w)
+			c.Latency(time.Millisecond)
+			within := c.audited(10)
+			c.grow("a", 1, 3, "1:10", counted(counts.first))
+			c.grow("b", 1, 4, "1:10", counted(counts.first))
+			w.Start("release", controller(usual))
+			c.settle()
+			c.keeper.CrashFor(20 * time.Second) // a new process meets what was raised and is not released yet
+			c.create(fresh(6, "p", 1000, inZone("a"))...)
+			time.Sleep(time.Second)
+			c.create(fresh(3, "q", 4000, inZone("b"))...)
+			c.create(fresh(5, "r", 1000, inZone("a"))...)
+			time.Sleep(time.Second)
+			c.account(counts.then)
+			c.create(fresh(3, "s", 4000, inZone("b"))...)
+			within.rest()
+			c.expectReserve(10, counts.then)
+			Expect(c.workload()).To(Equal("a=4 b=7"), "four small pods to a machine, or one large one")
+			Expect(c.waiting()).To(BeZero())
+		},
+		End: func(w *storm.World) any {
+			c := &cluster{World: w}
+			return fmt.Sprintf("%s, %s, %d wait", c.workload(), c.replicas(), c.waiting())
+		},
+	}
+}
+
+// few is the max of pools whose reserve does not suffice for all.
+const few = 8
 
 // helped lets a storm rage over two pools while pods come and go and others raise replicas, in so many steps of at most pause seconds
 // each. In the end no pod waits that could be helped, and nothing more is written.
 func helped(random *rand.Rand, seed uint64, program storm.Program, steps, pause int) {
 	GinkgoHelper()
-	c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
+	c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 	defer c.End()
+	c.Require(struckByAccounts...)
 	c.Latency(time.Millisecond)
-	within := c.bounded(12)
-	c.grow("a", 1, 4, "1:12")
-	c.grow("b", 1, 4, "1:12")
+	within, counts := c.audited(few), accountsOf(seed)
+	bounds := fmt.Sprintf("1:%d", few)
+	c.grow("a", 1, 4, bounds, counted(counts.first))
+	c.grow("b", 1, 1+random.IntN(2), bounds, counted(counts.first))
 	p := c.Start("release", program)
 	c.settle()
 	c.Storm(random, p)
 	for step := range steps {
+		if step == steps/3 {
+			c.account(counts.then)
+		}
 		c.disturb(random, p, step)
 		time.Sleep(time.Duration(random.IntN(pause)) * time.Second)
-		within()
+		within.verdict()
 	}
 	c.Calm()
-	c.settle()
-	within()
+	within.rest()
+	c.expectReserve(few, counts.then)
 	for _, d := range c.deployments() {
-		Expect(c.waiting() == 0 || d.Spec.Replicas == 12).To(BeTrue(), "%d wait, %s", c.waiting(), c.replicas())
+		Expect(c.waiting() == 0 || pool.Requested(&d) == few).To(BeTrue(), "%d wait, %s", c.waiting(), c.workload())
 	}
 	before := len(c.Writes())
 	time.Sleep(2 * time.Hour)
@@ -155,7 +166,7 @@ func (c *cluster) disturb(random *rand.Rand, p *storm.Process, step int) {
 		p.CrashFor(time.Duration(random.IntN(8000)) * time.Millisecond)
 	case 4:
 		for _, d := range c.deployments() {
-			if d.Name == "a" && d.Spec.Replicas < 12 {
+			if d.Name == "a" && d.Spec.Replicas < few {
 				c.patch("a", `{"spec":{"replicas":%d}}`, d.Spec.Replicas+1)
 			}
 		}

@@ -38,7 +38,9 @@ const ns = fixture.Namespace
 
 var (
 	deploymentGVR = v1alpha1.SchemeGroupVersion.WithResource("machinedeployments")
+	setGVR        = v1alpha1.SchemeGroupVersion.WithResource("machinesets")
 	machineGVR    = v1alpha1.SchemeGroupVersion.WithResource("machines")
+	nodeGVR       = corev1.SchemeGroupVersion.WithResource("nodes")
 	podGVR        = corev1.SchemeGroupVersion.WithResource("pods")
 	eventGVR      = corev1.SchemeGroupVersion.WithResource("events")
 )
@@ -126,6 +128,8 @@ type cluster struct {
 	// boot is how long a machine takes.
 	boot time.Duration
 	born int
+	// harmed are pods on machines that were deleted.
+	harmed []string
 	// growing says that a pool is being made, which nobody is to complete meanwhile.
 	growing bool
 }
@@ -138,6 +142,13 @@ func alone(w *storm.World) *cluster {
 }
 
 func adopt(w *storm.World) *cluster {
+	return adoptWith(w, func(c *cluster, ctx context.Context, config *rest.Config) error {
+		return c.actor(c.keep)(ctx, config)
+	})
+}
+
+// adoptWith has a program of the cluster keep the reserve.
+func adoptWith(w *storm.World, keep func(*cluster, context.Context, *rest.Config) error) *cluster {
 	c := alone(w)
 	w.AfterWrite(func(w sim.Write) error {
 		if w.Resource == "leases" {
@@ -150,7 +161,7 @@ func adopt(w *storm.World) *cluster {
 		return nil
 	})
 	c.scheduler = w.Start("scheduler", c.actor(c.schedule))
-	c.keeper = w.Start("keeper", c.actor(c.keep))
+	c.keeper = w.Start("keeper", func(ctx context.Context, config *rest.Config) error { return keep(c, ctx, config) })
 	return c
 }
 
@@ -249,7 +260,7 @@ func (c *cluster) machine(pool string, inReserve bool) *mcm.Machine {
 	m := fixture.Machine(fmt.Sprintf("%s-%03d", pool, number), func(m *mcm.Machine) {
 		m.Labels = map[string]string{"name": pool}
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet", Name: pool, Controller: ptr.To(true)}}
-		for _, set := range c.Objects(v1alpha1.SchemeGroupVersion.WithResource("machinesets")) {
+		for _, set := range c.Objects(setGVR) {
 			if set.GetName() == pool {
 				m.OwnerReferences[0].UID = set.GetUID()
 			}
