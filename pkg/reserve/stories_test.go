@@ -310,6 +310,18 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Expect(NewPlan(w.view).Applied.Excess).To(Equal(1))
 	})
 
+	It("stays while it is tried again within seconds: it may be made by then, and one that serves would go in its place (6)", func() {
+		w := settled(2, 1, Unbounded)
+		c := w.machine("c")
+		c.Phase, c.HasProviderID, c.Priority, c.SeenPriority = mcm.MachineCrashLoopBackOff, false, PriorityServing, PriorityServing
+		w.setWish(0)
+		plan := NewPlan(w.view)
+		Expect(plan.Applied).To(Equal(w.view.Applied))
+		Expect(plan.Victims).To(Equal([]Victim{{"c", Shrunk}}))
+		c.Failing = true
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(0), "nothing will be made of it for minutes")
+	})
+
 	It("is given up again when it comes back while waiting, but once only", func() {
 		w := settled(1, 1, Unbounded)
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Hour)}
