@@ -145,23 +145,29 @@ var _ = Describe("Law", func() {
 
 	It("frugal: no more machines than first-fit-decreasing, whatever decreases, and no fewer than there must be", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
-			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-			amounts := random.Perm(700) // no two are equal, so that each order is one
 			nodes, group := reserve("g", 10, has("cpu=2 memory=2000Mi pods=100"))
-			var all []load
-			var pods []*Pod
-			for i := range 10 { // some two or three to a machine: the orders differ most then
-				one := load{300 + amounts[2*i], 300 + amounts[2*i+1]}
-				all = append(all, one)
-				pods = append(pods, many(1, fmt.Sprint("p", i), fmt.Sprintf("cpu=%dm memory=%dMi", one.cpu, one.memory))...)
-			}
+			all, pods := drawLoads(t)
 			opened := pack(NewRoom(nodes), pods, []Group{group}).Opened[0]
 			if least := leastMachines(all, 2000); opened < least {
 				t.Fatalf("%v: %d machines, where nothing less than %d can do", all, opened, least)
 			}
 			for by, size := range decreasing {
-				if most := firstFitDecreasing(all, 2000, size); opened > most {
+				if most, _ := firstFitDecreasing(all, 2000, len(all), size); opened > most {
 					t.Fatalf("%v: %d machines, where first-fit-decreasing needs %d, by %s", all, opened, most, by)
+				}
+			}
+		})
+	})
+
+	It("generous: where machines do not suffice, no more pods are left than first-fit-decreasing leaves, whatever decreases", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			machines := rapid.IntRange(1, 3).Draw(t, "machines")
+			nodes, group := reserve("g", machines, has("cpu=2 memory=2000Mi pods=100"))
+			all, pods := drawLoads(t)
+			left := len(pack(NewRoom(nodes), pods, []Group{group}).Left)
+			for by, size := range decreasing {
+				if _, most := firstFitDecreasing(all, 2000, machines, size); left > most {
+					t.Fatalf("%v on %d machines: %d are left, where first-fit-decreasing leaves %d, by %s", all, machines, left, most, by)
 				}
 			}
 		})
@@ -186,6 +192,18 @@ var _ = Describe("Law", func() {
 // load is what a pod requests, or all pods of a machine do.
 type load struct{ cpu, memory int }
 
+// drawLoads are ten pods of different loads: some two or three fill a machine, since the orders differ most then.
+func drawLoads(t *rapid.T) (all []load, pods []*Pod) {
+	random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	amounts := random.Perm(700) // no two are equal, so that each order is one
+	for i := range 10 {
+		one := load{300 + amounts[2*i], 300 + amounts[2*i+1]}
+		all = append(all, one)
+		pods = append(pods, many(1, fmt.Sprint("p", i), fmt.Sprintf("cpu=%dm memory=%dMi", one.cpu, one.memory))...)
+	}
+	return all, pods
+}
+
 // decreasing are the amounts by which first-fit-decreasing may put the largest first.
 var decreasing = map[string]func(load) int{
 	"largest part": func(l load) int { return max(l.cpu, l.memory) },
@@ -202,17 +220,22 @@ func leastMachines(all []load, capacity int) int {
 	return (max(total.cpu, total.memory) + capacity - 1) / capacity
 }
 
-// firstFitDecreasing is how many machines of a capacity are filled where each load goes to the first that has room for it.
-func firstFitDecreasing(all []load, capacity int, size func(load) int) int {
+// firstFitDecreasing is how many machines of a capacity are filled where each load goes to the first that has room for
+// it, and how many loads are left where there are no more machines than most.
+func firstFitDecreasing(all []load, capacity, most int, size func(load) int) (filled, left int) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b load) int { return size(b) - size(a) })
 	var machines []load
 	for _, l := range all {
 		i := slices.IndexFunc(machines, func(m load) bool { return m.cpu+l.cpu <= capacity && m.memory+l.memory <= capacity })
-		if i < 0 {
+		switch {
+		case i < 0 && len(machines) == most:
+			left++
+			continue
+		case i < 0:
 			i, machines = len(machines), append(machines, load{})
 		}
 		machines[i] = load{machines[i].cpu + l.cpu, machines[i].memory + l.memory}
 	}
-	return len(machines)
+	return len(machines), left
 }
