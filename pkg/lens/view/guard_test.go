@@ -94,6 +94,28 @@ var _ = Describe("Guards (V11)", func() {
 		})
 	})
 
+	It("are told how the write of a MachineSet ended, also where it was refused", func() {
+		synctest.Test(suite, func(t *testing.T) {
+			defer GinkgoRecover()
+			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
+			defer server.Close()
+			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().MachineSets(ns)
+			old, err := raw.Create(t.Context(), &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			var outcomes []error
+			guards := view.Guards{Shrink: func(*v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
+				return func(_ *v1alpha1.MachineSet, err error) { outcomes = append(outcomes, err) }, nil
+			}}
+			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: guards}).MachineV1alpha1().MachineSets(ns)
+			set, err := raw.Patch(t.Context(), "set", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"since"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			old.Spec.Replicas, set.Spec.Replicas = 2, 2
+			Expect(second(seen.Update(t.Context(), old, metav1.UpdateOptions{}))).To(Satisfy(apierrors.IsConflict))
+			Expect(second(seen.Update(t.Context(), set, metav1.UpdateOptions{}))).To(Succeed())
+			Expect(outcomes).To(HaveExactElements(MatchError(apierrors.IsConflict, "is a conflict"), Succeed()))
+		})
+	})
+
 	It("let growth pass, and the patch by which a MachineSet is adopted", func() {
 		guarded(func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32) {
 			_, err := sets.Patch(suite.Context(), "set", types.MergePatchType,

@@ -139,6 +139,13 @@ var _ = Describe("A Machine in reserve", func() {
 		Expect(template(view.ShowMachine(is)).Annotations).To(HaveKeyWithValue(keep, "true"))
 	})
 
+	It("gives up an annotation that the template comes to carry, and keeps its taints (V4)", func() {
+		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) { template(m).Annotations[keep] = "true" })
+		Expect(markOf(is).Annotations).To(Equal(map[string]string{machine.ReserveAnnotation: "2026-11-21T09:30:00Z"}))
+		Expect(markOf(is).Taints).To(Equal(reserve.Taints))
+		Expect(template(view.ShowMachine(is)).Annotations).To(HaveKeyWithValue(keep, "true"), "else it would be written for ever")
+	})
+
 	It("gives up with the next write what another has put beside it (V4)", func() {
 		for _, theirs := range []corev1.Taint{taint, {Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}} {
 			marked := view.Mark(plain, reserve)

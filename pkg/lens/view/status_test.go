@@ -81,26 +81,31 @@ func rolls(d *v1alpha1.MachineDeployment, unavailable int32) {
 var _ = Describe("A status (V12)", func() {
 	const yes, no = v1alpha1.ConditionTrue, v1alpha1.ConditionFalse
 
+	// leavesOut writes a status with so many spares of either template, and looks at what is stored and shown then.
+	leavesOut := func(d *v1alpha1.MachineDeployment, updated, old int, ready int32, written, want numbers) {
+		GinkgoHelper()
+		var spares []view.Spare
+		for i := range updated + old { // they are the last that failed
+			spares = append(spares, *starting(i < updated, written.failed-updated-old+i))
+		}
+		show, restore := view.Viewing(spares, ready)
+		rolls(d, 0)
+		d.Status = statusOf(numbers{enough: yes}, earlier, 0)
+		after := show(d).DeepCopy()
+		after.Status = statusOf(written, later, 0)
+		raw, err := restore(encoded(d), after)
+		Expect(err).NotTo(HaveOccurred())
+		stored := decoded[v1alpha1.MachineDeployment](raw)
+		Expect(encoded(timeless(stored.Status))).To(MatchJSON(encoded(timeless(statusOf(want, later, 0)))))
+		Expect(encoded(timeless(show(stored).Status))).To(MatchJSON(encoded(timeless(after.Status))), "machine-controller-manager finds its own write")
+		if want.enough != written.enough {
+			Expect(encoded(stored.Status.Conditions[1])).To(MatchJSON(encoded(d.Status.Conditions[1])), "nothing has happened to it")
+		}
+	}
+
 	DescribeTable("leaves out reserve machines that have not become ready, and is shown with them",
 		func(updated, old int, ready int32, written, want numbers) {
-			var spares []view.Spare
-			for i := range updated + old { // they are the last that failed
-				spares = append(spares, *starting(i < updated, written.failed-updated-old+i))
-			}
-			show, restore := view.Viewing(spares, ready)
-			d := withExcess(3, "2")
-			rolls(d, 0)
-			d.Status = statusOf(numbers{enough: yes}, earlier, 0)
-			after := show(d).DeepCopy()
-			after.Status = statusOf(written, later, 0)
-			raw, err := restore(encoded(d), after)
-			Expect(err).NotTo(HaveOccurred())
-			stored := decoded[v1alpha1.MachineDeployment](raw)
-			Expect(encoded(timeless(stored.Status))).To(MatchJSON(encoded(timeless(statusOf(want, later, 0)))))
-			Expect(encoded(timeless(show(stored).Status))).To(MatchJSON(encoded(timeless(after.Status))), "machine-controller-manager finds its own write")
-			if want.enough != written.enough {
-				Expect(encoded(stored.Status.Conditions[1])).To(MatchJSON(encoded(d.Status.Conditions[1])), "nothing has happened to it")
-			}
+			leavesOut(withExcess(3, "2"), updated, old, ready, written, want)
 		},
 		Entry("they boot, or cannot be made", 2, 0, int32(0), numbers{5, 5, 3, 2, 2, no}, numbers{3, 3, 3, 0, 0, yes}),
 		Entry("one is ready", 1, 0, int32(1), numbers{5, 5, 4, 1, 1, no}, numbers{4, 4, 4, 0, 0, yes}),
@@ -110,6 +115,10 @@ var _ = Describe("A status (V12)", func() {
 		Entry("they have yet to be created", 0, 0, int32(0), numbers{3, 3, 3, 2, 0, no}, numbers{3, 3, 3, 0, 0, yes}),
 		Entry("all is well", 0, 0, int32(2), numbers{5, 5, 5, 0, 0, yes}, numbers{5, 5, 5, 0, 0, yes}),
 	)
+
+	It("leaves them out also where replicas include the reserve", func() {
+		leavesOut(withExcess(5, "2,max=9,counted=2,replicas=5"), 2, 0, 0, numbers{5, 5, 3, 2, 2, no}, numbers{3, 3, 3, 0, 0, yes})
+	})
 
 	It("counts spares that the excess does not ask for where a machine for workload is missing", func() {
 		show, restore := view.Viewing([]view.Spare{*starting(true, 0)}, 2)
