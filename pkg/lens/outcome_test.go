@@ -5,6 +5,7 @@ package lens_test
 import (
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -61,6 +62,22 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 		Entry("throttled, after an attempt that took effect", throttled, (*sim.Server).AfterWrite),
 		Entry("an expired token", unauthorized, (*sim.Server).OnWrite),
 		Entry("an expired token, after an attempt that took effect", unauthorized, (*sim.Server).AfterWrite),
+	)
+
+	DescribeTable("of a create is settled by a name like those that the API server generates: whatever the prefix, it can be the value of a label",
+		func(prefix, kept int) {
+			inWorld(1, func(w world) {
+				m := unnamed()
+				m.GenerateName = strings.Repeat("p", prefix)
+				made, err := w.machines().Create(w, m, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(made.Name).To(MatchRegexp("^p{%d}[a-z0-9]{5}$", kept))
+			})
+		},
+		Entry("a short prefix", 10, 10),
+		Entry("one that leaves room for the suffix", 58, 58),
+		Entry("one that is too long by a character", 59, 58),
+		Entry("a long one", 200, 58),
 	)
 
 	DescribeTable("of a create is looked up until the API server shows it or denies that there is one",
