@@ -401,6 +401,19 @@ var _ = Describe("Withdrawing", func() {
 		})
 	})
 
+	It("leaves the replicas of machines whose MachineSet is new, however late our watch of MachineSets is (law 8)", func() {
+		play(func(c *cluster) {
+			c.Hold("machinesets", serving)
+			c.pool("pool", "1:9", 4)
+			labelled := func(m *v1alpha1.Machine) { m.Labels = fixture.MachineDeployment("pool", 0).Spec.Selector.MatchLabels }
+			c.machine("pool", "a", mcm.MachinePending, labelled)
+			c.machine("pool", "b", mcm.MachinePending, labelled)
+			time.Sleep(time.Minute)
+			Expect(c.decrease("pool", -3)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2), "a and b exist")
+		})
+	})
+
 	It("withdraws nothing while machines cannot be read, and succeeds all the same", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 4)
