@@ -121,6 +121,20 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("keeps a machine in reserve while it has yet to see that one is deleted, though the excess has been reduced (6)", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", controllerUser)
+			a.deleteSlowly("a")
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			a.wrote(0)
+			Expect(a.applied()).To(Equal("1"), "machine-controller-manager would delete c, though workload is about to need it")
+			a.Release("machines", controllerUser)
+			a.wrote(0)
+			Expect(a.heard()).To(ContainElement(ContainSubstring("Machine c left the reserve (Released)")))
+		})
+	})
+
 	It("records one event for each of many machines that it frees at once, and one for all of them", func() {
 		onItsOwn(2, 40, none, func(a *alone) {
 			a.wrote(0)

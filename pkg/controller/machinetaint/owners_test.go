@@ -60,6 +60,12 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.ExcessOwnersAnnotation, ContainSubstring("09:00:07")))
 	})
 
+	It("is recorded no more once it asks for 0, which leaves nothing to restore", func() {
+		v := owned(0, "2", gitopsAt0, entry("gitops", apply, 9, claim))
+		Expect(machinetaint.NewPlan(v).Deployment.Annotations).To(And(HaveKeyWithValue(api.WantedExcessAnnotation, ""), HaveKeyWithValue(api.ExcessOwnersAnnotation, "")))
+		Expect(machinetaint.NewPlan(owned(0, "", "", entry("gitops", apply, 9, claim))).Idle).To(BeTrue())
+	})
+
 	DescribeTable("means 0 by letting go of the field; whoever else drops it means nothing",
 		func(v machinetaint.View, letGo bool) {
 			p := machinetaint.NewPlan(v)
