@@ -102,6 +102,28 @@ var _ = Describe("A list (L4.1)", func() {
 		})
 	})
 
+	It("shows machines as terminating from when their deletion is requested, and the store as it is (L4.7)", func() {
+		inWorld(1, func(w world) {
+			for _, name := range []string{"a", "b"} {
+				made := w.create(machine(name, "example.org/machine"))
+				made.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
+				_, err := w.machines().UpdateStatus(w, made, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+			phases := map[string]v1alpha1.MachinePhase{}
+			list, err := w.informers.Machines().Lister().List(labels.Everything())
+			Expect(err).NotTo(HaveOccurred())
+			for _, m := range list {
+				phases[m.Name] = m.Status.CurrentStatus.Phase
+			}
+			Expect(phases).To(Equal(map[string]v1alpha1.MachinePhase{"a": v1alpha1.MachineTerminating, "b": v1alpha1.MachineRunning}))
+			stored, err := w.informers.Machines().Lister().Machines(ns).Get("a")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stored.Status.CurrentStatus.Phase).To(Equal(v1alpha1.MachineRunning))
+		})
+	})
+
 	It("shows what every other worker wrote before", func() {
 		inWorld(1, func(w world) {
 			w.server.Lag("machines", sim.Constantly(lag))

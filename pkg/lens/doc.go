@@ -45,6 +45,9 @@
 //     contains the resourceVersion that was looked up, and conflicts if that is stale.
 //   - L4.6 An informer starts with what the API server has stored, not with what a cache of the API
 //     server contains, so a process also sees what its predecessor wrote.
+//   - L4.7 A list shows machines whose deletion was requested as terminating, although the machine
+//     controller may not have written that phase yet. machine-controller-manager counts machines by
+//     their phase: it would delete as many others again.
 //   - L7.1 After the context given to [New] has ended, every write returns [ErrStopped], and every
 //     Get too, because machine-controller-manager retries some failed writes without limit, and
 //     only a failing Get ends that. Lists no longer wait.

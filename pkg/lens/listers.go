@@ -11,7 +11,7 @@ import (
 )
 
 // The listers below return the objects of the store itself, because machine-controller-manager
-// writes into these and reads them again.
+// writes into these and reads them again. Machines that are about to go are the exception.
 
 type informers struct {
 	machineinformers.Interface
@@ -77,10 +77,25 @@ func (l machineLister) List(selector labels.Selector) ([]*v1alpha1.Machine, erro
 		return nil, err
 	}
 	all, err := l.MachineLister.List(selector)
-	if err != nil || l.first == nil || selector.Empty() {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	all = showTerminating(all)
+	if l.first == nil || selector.Empty() {
+		return all, nil
 	}
 	return moveToFront(all, l.first), nil
+}
+
+// showTerminating changes a list so that machines whose deletion was requested have that phase (L4.7).
+func showTerminating(all []*v1alpha1.Machine) []*v1alpha1.Machine {
+	for i, m := range all {
+		if m.DeletionTimestamp != nil && m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+			all[i] = m.DeepCopy()
+			all[i].Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+		}
+	}
+	return all
 }
 
 // moveToFront returns a list with the elements that come first at the front, and the rest in its
