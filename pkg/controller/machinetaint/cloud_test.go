@@ -349,6 +349,9 @@ func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface) error
 		}
 	}
 	for _, pod := range waiting {
+		if err := c.report(ctx, core, &pod, free); err != nil {
+			return err
+		}
 		for _, n := range slices.Sorted(maps.Keys(free)) {
 			if free[n] {
 				free[n] = false
@@ -364,6 +367,20 @@ func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface) error
 	return nil
 }
 
+// report tells of a pod that waits, and for which there is no Node.
+func (c *cluster) report(ctx context.Context, core kubernetes.Interface, pod *corev1.Pod, free map[string]bool) error {
+	if !c.reports || len(pod.Status.Conditions) > 0 || slices.Contains(slices.Collect(maps.Values(free)), true) {
+		return nil
+	}
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	updated, err := core.CoreV1().Pods(ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	if err == nil {
+		*pod = *updated
+	}
+	return err
+}
+
 // reschedule replaces a pod whose machine drains or is gone.
 func reschedule(ctx context.Context, core kubernetes.Interface, pod corev1.Pod, nodes []corev1.Node) error {
 	stays := slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == pod.Spec.NodeName && !n.Spec.Unschedulable })
@@ -373,6 +390,8 @@ func reschedule(ctx context.Context, core kubernetes.Interface, pod corev1.Pod, 
 	if err := core.CoreV1().Pods(ns).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, err := core.CoreV1().Pods(ns).Create(ctx, fixture.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano()), replicated), metav1.CreateOptions{})
+	_, err := core.CoreV1().Pods(ns).Create(ctx, fixture.Pod(fmt.Sprintf("%s-%d", "pod", time.Now().UnixNano()), replicated, func(p *corev1.Pod) {
+		p.Spec.Containers = pod.Spec.Containers
+	}), metav1.CreateOptions{})
 	return err
 }

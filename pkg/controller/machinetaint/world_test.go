@@ -57,7 +57,10 @@ var (
 )
 
 // program runs machine-controller-manager's controllers through the lens with ours beside them, as the binary does.
-func program(o machinetaint.Options) storm.Program {
+func program(o machinetaint.Options) storm.Program { return programWith(o, nil) }
+
+// programWith runs another controller beside it.
+func programWith(o machinetaint.Options, beside neighbor) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		var running sync.WaitGroup
@@ -65,10 +68,13 @@ func program(o machinetaint.Options) storm.Program {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config), func(ctx context.Context, inner stock.Interface) mcm.Lens {
-			return (&together{inner: inner, ctx: ctx, config: config, options: o, running: &running}).look()
+			return (&together{inner: inner, ctx: ctx, config: config, options: o, beside: beside, running: &running}).look()
 		})
 	}
 }
+
+// neighbor starts another controller of the process on the same informers.
+type neighbor func(t *together, machines *stores.Informers, nodes *target.Informers) error
 
 // together is the whole lens with the controller that it needs.
 type together struct {
@@ -77,8 +83,11 @@ type together struct {
 	ctx     context.Context
 	config  *rest.Config
 	options machinetaint.Options
+	beside  neighbor
 	running *sync.WaitGroup
 	taint   *machinetaint.Controller
+	client  ours.Interface
+	core    kubernetes.Interface
 	bound   machineinformers.Interface
 }
 
@@ -88,6 +97,7 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 		return nil, err
 	}
 	client, core := ours.NewForConfigOrDie(storm.Control(t.config)), kubernetes.NewForConfigOrDie(storm.Target(t.config))
+	t.client, t.core = client, core
 	machines, nodes := stores.New(client, metav1.NamespaceAll), target.New(core, nil)
 	t.options.Cluster = reachability.New("target", probe(core), reachability.Options{})
 	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: core},
@@ -95,6 +105,11 @@ func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interfa
 		&record.FakeRecorder{}, t.options)
 	if err != nil {
 		return nil, err
+	}
+	if t.beside != nil {
+		if err := t.beside(t, machines, nodes); err != nil {
+			return nil, err
+		}
 	}
 	machines.Start(t.ctx)
 	nodes.Start(t.ctx)
@@ -149,6 +164,8 @@ type cluster struct {
 	process *storm.Process
 	cloud   *cloud
 	pulse   *pulse
+	// reports says that the scheduler reports which pods it finds no Node for.
+	reports bool
 }
 
 func adopt(w *storm.World, o machinetaint.Options) *cluster { return adoptAs(w, evenkeel, o) }

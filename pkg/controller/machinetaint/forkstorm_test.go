@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// servedToRelease are the kinds that the release controller reads, too.
+var servedToRelease = slices.Concat(served, sim.Workloads, []sim.Resource{
+	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass", Type: &storagev1.StorageClass{}},
+	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},
+})
+
+// releases runs the release controller.
+func releases(t *together, machines *stores.Informers, nodes *target.Informers) error {
+	c, err := release.New(t.client.MachineV1alpha1(), release.Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{},
+		release.Options{Raised: t.taint.ObserveUpdate, Pods: t.core.CoreV1(), Target: t.options.Cluster})
+	if err != nil {
+		return err
+	}
+	t.running.Go(func() { c.Run(t.ctx) })
+	return nil
+}
+
+// besideFork is a cluster in which release and Gardener's autoscaler raise replicas that include the reserve.
+func besideFork(w *storm.World) (*cluster, *fork) {
+	c, f := inhabit(w), &fork{least: 1, most: most}
+	c.reports = true
+	c.process = w.Start(evenkeel, programWith(machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour, Accounting: func(*api.MachineDeployment) api.Accounting {
+		return api.AccountingInclusive
+	}}}, releases))
+	c.start()
+	return c, f
+}
+
+// fill makes pods that each take a machine, and that the release controller knows to.
+func (c *cluster) fill(pods int) {
+	GinkgoHelper()
+	for i := range pods {
+		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), wholeMachine(fmt.Sprintf("work-%d-%d", time.Now().UnixNano(), i)), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func wholeMachine(name string) *corev1.Pod {
+	return fixture.Pod(name, replicated, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
+	})
+}
+
+// finish ends some pods.
+func (c *cluster) finish(pods int) {
+	GinkgoHelper()
+	for _, o := range c.Objects(podsGVR) {
+		if pods--; pods < 0 {
+			return
+		}
+		_ = c.core.CoreV1().Pods(ns).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}) // the scheduler may have been faster
+	}
+}
+
+// raises follows by how many machines replicas are raised beyond the pods that there are.
+type raises struct {
+	g    *guard
+	pods map[string]bool
+	// beyond counts the raises of each client, by the number of machines.
+	beyond map[string]int
+	before int
+}
+
+func (e *raises) follow(w sim.Write) error {
+	switch {
+	case w.Resource == "pods" && w.Effect == sim.Deleted:
+		delete(e.pods, w.Name)
+	case w.Resource == "pods":
+		e.pods[w.Name] = true
+	case w.Resource == "machinedeployments" && !w.NoOp() && w.Object != nil:
+		e.judge(w)
+	}
+	return nil
+}
+
+func (e *raises) judge(w sim.Write) {
+	d := decoded[api.MachineDeployment](w.Object)
+	if names := d.Annotations[machineutils.TriggerDeletionByMCM]; w.User == forkUser && names != "" {
+		for name := range strings.SplitSeq(names, ",") {
+			name, _, _ = strings.Cut(name, "~")
+			e.g.forgive(name)
+		}
+	}
+	workload := int(pool.Workload(d, d.Spec.Replicas))
+	if pods := max(1, len(e.pods)); workload > e.before && workload > pods {
+		e.beyond[fmt.Sprintf("%s %d", w.User, workload-pods)]++
+	}
+	e.before = workload
+}
+
+var _ = Describe("Storms beside Gardener's autoscaler", func() {
+	It("end with a machine for each pod and the reserve, and harm nobody for hours", func() {
+		looked, beyond := map[string]int{}, map[string]int{}
+		storm.Seeds(suite, 2, func(seed uint64) {
+			c, f := besideFork(storm.NewApart(sim.Options{Seed: seed, Resources: servedToRelease}))
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 11))
+			g := newGuard(c)
+			e := &raises{g: g, pods: map[string]bool{}, beyond: beyond}
+			c.AfterWrite(g.follow)
+			c.AfterWrite(e.follow)
+			c.pool(1, excess(2), bounds(f.limits(2)))
+			c.Start(forkUser, f.run)
+			c.Storm(random, c.process)
+			for range 40 {
+				time.Sleep(time.Duration(random.IntN(600)) * time.Second)
+				c.bother(random, g)
+			}
+			c.calm()
+			time.Sleep(2 * time.Hour)
+			pods := len(c.Objects(podsGVR))
+			c.settle()
+			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
+			reserve := int(*c.deployment().Spec.ExcessReplicas)
+			serving := min(most, max(pods, int(f.least)-reserve))
+			Expect(c.numbers()).To(HavePrefix(fmt.Sprintf("%d+%d status", serving, min(reserve, most-serving))), "%d pods", pods)
+			for law, n := range g.looked {
+				looked[law] += n
+			}
+		})
+		AddReportEntry("invariants that were at stake", ReportEntryVisibilityAlways, fmt.Sprint(looked))
+		AddReportEntry("raises by so many machines beyond the pods", ReportEntryVisibilityAlways, fmt.Sprint(beyond))
+		if !storm.Repeating() {
+			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("no machine can be created"), HaveKey("another class"), HaveKey("all pods go")))
+		}
+	})
+})
+
+// bother does one thing that happens to a Shoot.
+func (c *cluster) bother(random *rand.Rand, g *guard) {
+	serving, _ := c.split()
+	switch kind := random.IntN(12); kind {
+	case 0, 1, 2:
+		g.count("pods come")
+		c.fill(1 + random.IntN(4))
+	case 3, 4, 5:
+		g.count("pods go")
+		c.finish(1 + random.IntN(4))
+	case 6:
+		c.process.CrashFor(time.Duration(random.IntN(40)) * time.Second)
+	case 7:
+		g.count("no machine can be created")
+		c.cloud.set(func() { c.cloud.out = !c.cloud.out })
+	case 8:
+		if len(serving) > 0 {
+			victim := serving[random.IntN(len(serving))]
+			g.forgive(victim)
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{victim: true} })
+		}
+	case 9:
+		g.count("another class")
+		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
+	case 10:
+		g.count("another excess")
+		c.want(random.IntN(4))
+	case 11:
+		g.count("all pods go")
+		c.finish(100)
+	}
+	c.cloud.poke(c)
+}
