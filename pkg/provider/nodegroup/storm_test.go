@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
@@ -76,7 +79,7 @@ func (c *cluster) raise(l *ledger, delta int32) {
 		l.add(delta)
 	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
 		l.most += delta
-	case codes.PermissionDenied, codes.FailedPrecondition, codes.NotFound: // it was refused, and had no effect
+	case codes.PermissionDenied, codes.FailedPrecondition, codes.NotFound, codes.OutOfRange: // it was refused, and had no effect
 	default:
 		Fail(fmt.Sprint("raise: ", err))
 	}
@@ -96,6 +99,96 @@ func (c *cluster) drop(l *ledger, node string) {
 	}
 }
 
+const (
+	// spares is the reserve of a storm, and narrow the max of every other one, which is reached.
+	spares = 4
+	narrow = 28
+)
+
+// reserved gives a new pool of this max a reserve that replicas do not include.
+func reserved(limit int32) func(*v1alpha1.MachineDeployment) {
+	return func(d *v1alpha1.MachineDeployment) {
+		d.Annotations[v1alpha1.AppliedExcessAnnotation] = v1alpha1.AppliedExcess{Machines: spares, Max: &limit}.String()
+	}
+}
+
+// recount has replicas include the reserve, as far as there is room below max, or not, in one write as the machine-taint controller does.
+func (c *cluster) recount(counted bool) {
+	GinkgoHelper()
+	for {
+		d := c.deployment("pool")
+		a, r := pool.AppliedOf(d, d.Spec.Replicas), pool.Requested(d)
+		if a.Counted = 0; counted {
+			a.Counted = max(0, min(a.Excess, narrow-int(r)))
+		}
+		pool.Apply(d, r, a)
+		if _, err := c.ours.MachineDeployments(ns).Update(context.Background(), d, metav1.UpdateOptions{}); err == nil {
+			c.Strike(map[bool]string{true: "change to inclusive", false: "change to additive"}[counted])
+			return
+		}
+	}
+}
+
+// books watch the server's writes where there is a reserve: replicas do not pass max, and workload takes reserve machines that replicas
+// include where there is no room for it otherwise, each once.
+type books struct {
+	limit int32
+	mu    sync.Mutex
+	last  *v1alpha1.MachineDeployment
+	wrong []string
+}
+
+func (c *cluster) audited(limit int32) *books {
+	b := &books{limit: limit}
+	c.AfterWrite(func(w sim.Write) error {
+		if w.Resource != "machinedeployments" || w.Subresource != "" {
+			return nil
+		}
+		d := &v1alpha1.MachineDeployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.Object, d); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if w.User == serving && b.last != nil {
+			b.enter(c, d)
+		}
+		b.last = d
+		return nil
+	})
+	return b
+}
+
+func (b *books) enter(c *cluster, d *v1alpha1.MachineDeployment) {
+	was, is := pool.AppliedOf(b.last, b.last.Spec.Replicas), pool.AppliedOf(d, d.Spec.Replicas)
+	by, taken := pool.Requested(d)-pool.Requested(b.last), was.Counted-is.Counted
+	switch {
+	case taken > 0:
+		c.Strike("reserve machines taken")
+	case by > 0 && was.Counted > 0:
+		c.Strike("inclusive raise")
+	case by > 0:
+		c.Strike("additive raise")
+	}
+	if was.Excess-is.Excess != taken || taken < 0 || taken > 0 && d.Spec.Replicas != b.limit || d.Spec.Replicas > b.limit {
+		b.wrong = append(b.wrong, fmt.Sprintf("replicas from %d to %d, %+v became %+v", b.last.Spec.Replicas, d.Spec.Replicas, was, is))
+	}
+}
+
+// restored begins anew with what a backup contains.
+func (b *books) restored() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = nil
+}
+
+func (b *books) verdict() {
+	GinkgoHelper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	Expect(b.wrong).To(BeEmpty())
+}
+
 var _ = Describe("Storms", func() {
 	It("with two instances, other writers and a restored backup lose no raise, make none twice, and count each machine that goes once", func() {
 		storm.Seeds(suite, 8, func(seed uint64) {
@@ -103,7 +196,15 @@ var _ = Describe("Storms", func() {
 			defer c.end()
 			c.Require("restore")
 			random := rand.New(rand.NewPCG(seed, 1))
-			c.pool("pool", "0:10000", 20)
+			c.Require("additive raise", "inclusive raise", "reserve machines taken", "change to additive", "change to inclusive")
+			counts, limit, more := seed%2 == 0, int32(10_000), int32(50)
+			if counts {
+				limit, more = narrow, 2
+			}
+			within := c.audited(limit)
+			if c.pool("pool", fmt.Sprintf("0:%d", limit), 20, reserved(limit)); counts {
+				c.recount(seed%4 == 0)
+			}
 			var left []string
 			for i := range 20 {
 				c.machine("pool", fmt.Sprintf("m%02d", i), mcm.MachineRunning, func(m *v1alpha1.Machine) { m.Finalizers = []string{"e2e/slow"} })
@@ -124,15 +225,20 @@ var _ = Describe("Storms", func() {
 					c.drop(l, left[n])
 					left = slices.Delete(left, n, n+1)
 				case 4:
-					c.others(50)
-					l.add(50)
+					if c.replicas("pool")+more <= limit {
+						c.others(more)
+						l.add(more)
+					}
 				}
 			}
 			for range 8 {
 				act()
 			}
 			backup, was, there := c.Control.Snapshot(), *l, slices.Clone(left)
-			for range 4 {
+			for i := range 4 {
+				if i == 2 && counts {
+					c.recount(seed%4 != 0)
+				}
 				act()
 			}
 			// Our daemons end when they see that a backup was restored.
@@ -140,14 +246,19 @@ var _ = Describe("Storms", func() {
 				p.CrashFor(20 * time.Second)
 			}
 			c.Control.Restore(backup)
+			within.restored()
 			*l, left = was, there
-			for range 8 {
+			for i := range 8 {
+				if i == 4 && counts {
+					c.recount(seed%4 != 0) // the backup has undone that
+				}
 				act()
 			}
 			c.Calm()
 			time.Sleep(5 * time.Minute)
 			Expect(buries.Stop()).To(Succeed())
-			got := c.replicas("pool")
+			within.verdict()
+			got := pool.Requested(c.deployment("pool"))
 			Expect(got).To(BeNumerically(">=", l.least), "a raise was lost, or a machine counted twice")
 			Expect(got).To(BeNumerically("<=", l.most), "a raise was made twice")
 			Expect(c.begin()).To(Succeed())
@@ -167,33 +278,40 @@ var _ = Describe("Storms", func() {
 
 	It("end the same wherever the server is killed", func() {
 		for name, act := range map[string]func(*cluster) error{
-			"raise":    func(c *cluster) error { return c.wish(7) },
+			"raise":    func(c *cluster) error { return c.wish(8) },
 			"remove":   func(c *cluster) error { return c.remove("pool", "node-b", "requested://d") },
 			"withdraw": func(c *cluster) error { return c.decrease("pool", -3) },
 		} {
-			By(name)
-			scenario := storm.Scenario{
-				Options: sim.Options{Seed: 3}, Apart: true,
-				Story: func(w *storm.World) {
-					c := adopt(w)
-					defer c.hangUp()
-					c.pool("pool", "1:9", 6)
-					c.running("pool", "a", "b", "c")
-					c.machine("pool", "d", mcm.MachinePending)
-					w.Start(serving, server(c.wire))
-					c.lull()
-					for range 3 { // answered or not, the caller comes back until it has what it wants
-						for c.loop(act) != nil {
-							time.Sleep(10 * time.Second)
+			for _, counted := range []int32{0, 2} { // of a reserve, in replicas
+				By(fmt.Sprint(name, ", counted: ", counted))
+				scenario := storm.Scenario{
+					Options: sim.Options{Seed: 3}, Apart: true,
+					Story: func(w *storm.World) {
+						c := adopt(w)
+						defer c.hangUp()
+						c.pool("pool", "1:9", 6+counted, func(d *v1alpha1.MachineDeployment) {
+							if counted > 0 {
+								d.Annotations[v1alpha1.AppliedExcessAnnotation] = fmt.Sprintf("2,max=9,counted=%d,replicas=8", counted)
+							}
+						})
+						c.running("pool", "a", "b", "c")
+						c.machine("pool", "d", mcm.MachinePending)
+						w.Start(serving, server(c.wire))
+						c.lull()
+						for range 3 { // answered or not, the caller comes back until it has what it wants
+							for c.loop(act) != nil {
+								time.Sleep(10 * time.Second)
+							}
 						}
-					}
-				},
-				End: func(w *storm.World) any {
-					c := &cluster{World: w}
-					return fmt.Sprint(c.replicas("pool"), c.named("pool"), len(c.Objects(machinesGVR)))
-				},
+					},
+					End: func(w *storm.World) any {
+						c := &cluster{World: w}
+						d := c.deployment("pool")
+						return fmt.Sprint(pool.Requested(d), pool.AppliedOf(d, d.Spec.Replicas), c.named("pool"), len(c.Objects(machinesGVR)))
+					},
+				}
+				Expect(storm.CrashPoints(suite, scenario, serving)).To(Succeed())
 			}
-			Expect(storm.CrashPoints(suite, scenario, serving)).To(Succeed())
 		}
 	})
 })
