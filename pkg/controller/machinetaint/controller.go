@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -90,6 +91,9 @@ type Controller struct {
 	source          newestSource
 	filled          []cache.DoneChecker
 	ownStores       []cache.DoneChecker
+	// numbersPruned reports whether the API server dropped the numbers of machines from the last
+	// status that had any.
+	numbersPruned atomic.Bool
 
 	mu       sync.Mutex
 	memories map[string]Memory

@@ -682,6 +682,47 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	DescribeTable("a MachineSet does not grow again in a rollout before its last growth is counted",
+		func(want bool, counted, replicas, old, present int32, surge string, excess int) {
+			onItsOwn(3, excess, machinetaint.Options{}, func(a *alone) {
+				a.wrote(0)
+				ctx, sets := context.Background(), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+				a.patch(`{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":%s,"maxUnavailable":1}}}}`, surge)
+				first, err := sets.Patch(ctx, "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, old), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				_, err = sets.Patch(ctx, "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"status":{"replicas":%d}}`, present), metav1.PatchOptions{}, "status")
+				Expect(err).NotTo(HaveOccurred())
+				second := &mcmapi.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: first.OwnerReferences}, Spec: first.Spec}
+				second.Spec.Replicas = 2
+				_, err = sets.Create(ctx, second, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				second, err = sets.Patch(ctx, "pool-2", types.MergePatchType, fmt.Appendf(nil, `{"status":{"replicas":%d}}`, counted), metav1.PatchOptions{}, "status")
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				after := second.DeepCopy()
+				after.Spec.Replicas, after.Annotations = replicas, map[string]string{"deployment.kubernetes.io/desired-replicas": fmt.Sprint(3 + excess)}
+				_, err = a.taint.Guards().Shrink(after)
+				if want {
+					Expect(err).NotTo(HaveOccurred())
+				} else {
+					Expect(err).To(MatchError(ContainSubstring("are not counted yet")))
+					Expect(err).To(Satisfy(apierrors.IsConflict))
+				}
+			})
+		},
+		Entry("beyond the total", false, int32(1), int32(3), int32(3), int32(3), "0", 2),
+		Entry("beyond the total and the surge", false, int32(1), int32(4), int32(3), int32(3), "1", 2),
+		Entry("beyond the total and a surge in percent", false, int32(1), int32(4), int32(3), int32(3), `"20%"`, 2),
+		Entry("beyond the total, with a machine that leaves", false, int32(1), int32(3), int32(2), int32(3), "0", 2),
+		Entry("beyond the total, with a machine that is still to be created", false, int32(1), int32(3), int32(3), int32(2), "0", 2),
+		Entry("but within the surge", true, int32(1), int32(3), int32(3), int32(3), "1", 2),
+		Entry("but within a surge in percent", true, int32(1), int32(3), int32(3), int32(3), `"20%"`, 2),
+		Entry("but within the total", true, int32(1), int32(3), int32(2), int32(2), "0", 2),
+		Entry("but its status counts them all", true, int32(2), int32(3), int32(3), int32(3), "0", 2),
+		Entry("but there is no other", true, int32(1), int32(6), int32(0), int32(0), "0", 2),
+		Entry("but without a reserve", true, int32(1), int32(3), int32(3), int32(3), "0", 0),
+	)
+
 	It("a MachineSet that is being resized may still ask for what it did", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

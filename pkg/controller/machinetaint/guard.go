@@ -4,6 +4,7 @@ package machinetaint
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -41,7 +43,7 @@ func (c *Controller) guardResize(after *mcm.MachineSet) (func(*mcm.MachineSet, e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.resizeConflict(key, after, before != nil && after.Spec.Replicas > before.Spec.Replicas); err != nil {
+	if err := c.resizeConflict(key, before, after); err != nil {
 		return nil, err
 	}
 	c.beginResize(id, int(after.Spec.Replicas))
@@ -49,17 +51,20 @@ func (c *Controller) guardResize(after *mcm.MachineSet) (func(*mcm.MachineSet, e
 }
 
 // resizeConflict returns a conflict if replicas of a MachineSet were decided for another total
-// number of machines than is shown now. The caller holds the lock.
-func (c *Controller) resizeConflict(key string, after *mcm.MachineSet, grows bool) error {
+// number of machines than is shown now, or would exceed it. The caller holds the lock.
+func (c *Controller) resizeConflict(key string, before, after *mcm.MachineSet) error {
 	total, known := stock.GetDesiredReplicasAnnotation(after)
 	d := c.newestLocked(key)
 	if !known || d == nil {
 		return nil
 	}
 	memory := c.memories[key]
-	shown := memory.visible(d)
-	wrong := memory.applied(d).Excess > 0 && int(total) < shown
-	if grows {
+	shown, reserved := memory.visible(d), memory.applied(d).Excess > 0
+	wrong := reserved && int(total) < shown
+	if before != nil && after.Spec.Replicas > before.Spec.Replicas {
+		if most := shown + surge(d, shown); reserved && c.machinesWith(d, before, after) > most {
+			return conflictError("machinesets", after.Name, "machines of its last growth are not counted yet, and there may be %d in total", most)
+		}
 		var reduced bool
 		shown, reduced = c.reductionOf(key, shown)
 		wrong = reduced && int(total) > shown && !c.behindSeen(key, d)
@@ -68,6 +73,42 @@ func (c *Controller) resizeConflict(key string, after *mcm.MachineSet, grows boo
 		return conflictError("machinesets", after.Name, "decided for %d machines, but there are to be %d", total, shown)
 	}
 	return nil
+}
+
+// machinesWith returns how many machines there would be if a MachineSet grew in a rollout before its
+// status counts the machines of its last growth; otherwise 0. machine-controller-manager decides on
+// that status, so it would ask for them once more. The caller holds the lock.
+func (c *Controller) machinesWith(d *v1alpha1.MachineDeployment, before, after *mcm.MachineSet) int {
+	if before.Status.Replicas >= before.Spec.Replicas {
+		return 0
+	}
+	others := 0
+	for _, set := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
+		if set.UID != after.UID {
+			others += int(max(set.Spec.Replicas, set.Status.Replicas))
+		}
+	}
+	if others == 0 {
+		return 0
+	}
+	return others + int(after.Spec.Replicas)
+}
+
+// surge returns how many machines a rollout may add to a number of machines. It is no limit if it
+// cannot be parsed.
+func surge(d *v1alpha1.MachineDeployment, machines int) int {
+	var most *intstr.IntOrString
+	switch strategy := d.Spec.Strategy; {
+	case strategy.RollingUpdate != nil:
+		most = strategy.RollingUpdate.MaxSurge
+	case strategy.InPlaceUpdate != nil:
+		most = strategy.InPlaceUpdate.MaxSurge
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(most, intstr.FromInt32(0)), machines, true)
+	if err != nil {
+		return math.MaxInt32
+	}
+	return n
 }
 
 // setOutdated reports whether a MachineSet asks for what was decided for a smaller total number of

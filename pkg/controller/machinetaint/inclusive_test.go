@@ -7,9 +7,12 @@ package machinetaint_test
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +42,32 @@ func (c *cluster) totals() string {
 	d := c.deployment()
 	a := pool.AppliedOf(d, d.Spec.Replicas)
 	return fmt.Sprintf("%d = %d + %d of %d", d.Spec.Replicas, pool.Workload(d, d.Spec.Replicas), a.Counted, a.Excess)
+}
+
+// withStockFields are kinds where MachineDeployments keep only the fields that machine-controller-manager's own types have.
+func withStockFields(kinds []sim.Resource) []sim.Resource {
+	kinds = slices.Clone(kinds)
+	for i := range kinds {
+		if kinds[i].Kind == "MachineDeployment" {
+			kinds[i].Known = &sim.Known{Spec: fieldsOf[mcmapi.MachineDeploymentSpec](), Status: fieldsOf[mcmapi.MachineDeploymentStatus]()}
+		}
+	}
+	return kinds
+}
+
+func fieldsOf[T any]() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+func condition(d *api.MachineDeployment) mcmapi.MachineDeploymentCondition {
+	GinkgoHelper()
+	i := slices.IndexFunc(d.Status.Conditions, func(c mcmapi.MachineDeploymentCondition) bool { return c.Type == api.ReserveReady })
+	Expect(i).NotTo(Equal(-1))
+	return d.Status.Conditions[i]
 }
 
 // inclusiveStory plays on a pool of five replicas: three busy machines and two in reserve.
@@ -81,6 +110,30 @@ var _ = Describe("A reserve within replicas", func() {
 			since := len(c.Writes())
 			time.Sleep(24 * time.Hour)
 			Expect(c.written(since)).To(BeEmpty())
+		})
+	})
+
+	It("is reported once where the API server drops the numbers of machines, as with Gardener's CustomResourceDefinition", func() {
+		playWith(sim.Options{Seed: 1, Resources: withStockFields(served)}, func(c *cluster) {
+			c.work(3)
+			c.pool(3, bounds("1:9:2"), inclusive)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+			Expect(c.deployment().Status.ExcessReplicas).To(BeZero())
+			since := len(c.Writes())
+			for i := range 20 {
+				for _, m := range c.machines() {
+					patch := fmt.Appendf(nil, `{"metadata":{"labels":{"example.org/value":"%d"}}}`, i)
+					_, err := c.stock.MachineV1alpha1().Machines(ns).Patch(context.Background(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+					Expect(err).NotTo(HaveOccurred())
+				}
+				time.Sleep(time.Second)
+			}
+			Expect(c.written(since)).NotTo(ContainElement(HavePrefix("patch machinedeployments")))
+			c.patch(`{"metadata":{"annotations":{%q:"1:9:3"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.totals()).To(Equal("6 = 3 + 3 of 3"))
+			Expect(condition(c.deployment()).Message).To(ContainSubstring("spec.replicas includes 3 of them"))
 		})
 	})
 

@@ -20,7 +20,7 @@ import (
 // report writes the status if it has changed, and records an event if the reason has changed.
 func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p Plan) error {
 	s := NewStatus(d, p.Report, metav1.NewTime(c.clock.Now()))
-	if equality.Semantic.DeepEqual(d.Status, s) {
+	if equality.Semantic.DeepEqual(d.Status, s) || c.numbersPruned.Load() && equality.Semantic.DeepEqual(d.Status, withNumbersOf(d, s)) {
 		return nil
 	}
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, statusPatch(d, s), metav1.PatchOptions{}, "status")
@@ -30,6 +30,9 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	}
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
 	c.written.Record(answer)
+	if s.ExcessReplicas > 0 {
+		c.numbersPruned.Store(answer.Status.ExcessReplicas == 0)
+	}
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
@@ -37,6 +40,12 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 		c.recorder.Event(v1alpha1.ReferenceTo(d), kind, event, p.Report.Message)
 	}
 	return nil
+}
+
+// withNumbersOf returns a status with the numbers of machines that a MachineDeployment shows.
+func withNumbersOf(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus {
+	s.ExcessReplicas, s.ReadyExcessReplicas = d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas
+	return s
 }
 
 // eventFor returns the event for a report, if any.
