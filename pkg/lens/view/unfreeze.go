@@ -69,6 +69,9 @@ func (u *unfreezer[V, T]) onlyUnfreezes(after T, unfreeze func(T)) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.ContainsFunc(u.recent, func(before T) bool {
+		if before.GetResourceVersion() != after.GetResourceVersion() { // nearly always, and without a copy
+			return false
+		}
 		wanted := unfrozen(before, unfreeze)
 		return equality.Semantic.DeepEqual(wanted, after) && !equality.Semantic.DeepEqual(wanted, before)
 	})
