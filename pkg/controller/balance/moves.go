@@ -87,7 +87,7 @@ func (r *round) continueGiving(z *zone) {
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		switch taker := r.byName[name]; {
 		case taker != nil && taker.Object.DeletionTimestamp == nil && taker.hasTaken(z):
-		case taker == nil, taker.Object.DeletionTimestamp != nil, r.stalled(taker), r.waitsFor(taker, z.name, map[string]bool{}):
+		case taker == nil, taker.Object.DeletionTimestamp != nil, r.stalled(taker), r.waitsFor(taker, z.name, map[string]bool{}), !taker.hasRoom(int(z.move.To[name])):
 			z.dropTaker(name)
 			return
 		default:
@@ -116,7 +116,11 @@ func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 	})
 }
 
-// dropTaker removes a member that no longer exists from a move.
+// hasRoom reports whether a member may take this many replicas. It had room when they were promised,
+// but may have grown since, or have another max.
+func (z *zone) hasRoom(n int) bool { return z.replicas+n <= z.maxReplicas(z.replicas) }
+
+// dropTaker removes a member from a move: it no longer exists, has no room, or has to wait.
 func (z *zone) dropTaker(name string) {
 	left := *z.move
 	left.To = maps.Clone(left.To)

@@ -259,6 +259,14 @@ var _ = Describe("A member that was asked to grow", func() {
 		Expect(w.replicas()).To(Equal("5/5/5"))
 	})
 
+	It("keeps what was for one that reaches its max meanwhile", func() {
+		gives := move(v1alpha1.Move{ID: "2", To: map[string]int32{"b": 1}})
+		w := newWorld(member("a", 3, scaleUp, applied(2), gives), member("b", 3, scaleUp, applied(3), bounds("0:3")))
+		Expect(writes(NewPlan(w.View))).To(Equal("a: -move"))
+		w.settle()
+		Expect(w.replicas()).To(Equal("3/3"))
+	})
+
 	It("keeps what was for one that is gone meanwhile", func() {
 		w := newWorld(zones(scaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
