@@ -12,13 +12,24 @@ import (
 // deletionOrder orders machines as machine-controller-manager deletes them, as far as nothing can
 // change that before it does. It returns 0 if the order is open: machine-controller-manager also
 // compares phases, but a booting machine may run a moment later; and then ages, in seconds.
-func deletionOrder(a, b Machine) int {
+func (r *round) deletionOrder(i, j int) int {
+	a, b := r.machines[i], r.machines[j]
 	return cmp.Or(
 		compareFalseFirst(a.Preserved, b.Preserved),
-		cmp.Compare(a.SeenPriority, b.SeenPriority),
+		cmp.Compare(r.worstPriority(i), r.worstPriority(j)),
 		compareFalseFirst(!a.Named, !b.Named),
 		cmp.Compare(phaseRank(a), phaseRank(b)),
 	)
+}
+
+// worstPriority returns the priority by which machine i is deleted in the worst case: the lens' store
+// may show the stored one of a machine that is to stay at any moment.
+func (r *round) worstPriority(i int) int {
+	m := r.machines[i]
+	if r.victim[i] || r.mayDelete(i) {
+		return m.SeenPriority
+	}
+	return min(m.Priority, m.SeenPriority)
 }
 
 // phaseRank ranks the phases that no machine leaves within seconds: Failed is deleted before
@@ -45,7 +56,7 @@ func (r *round) expendable() int {
 	least := len(r.machines)
 	for _, set := range sets {
 		slices.SortFunc(set, func(i, j int) int {
-			return cmp.Or(deletionOrder(r.machines[i], r.machines[j]), compareFalseFirst(r.mayDelete(i), r.mayDelete(j)))
+			return cmp.Or(r.deletionOrder(i, j), compareFalseFirst(r.mayDelete(i), r.mayDelete(j)))
 		})
 		if n := slices.IndexFunc(set, func(i int) bool { return !r.mayDelete(i) }); n >= 0 {
 			least = min(least, n)

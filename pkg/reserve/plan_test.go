@@ -126,6 +126,9 @@ var _ = Describe("The gate (6)", func() {
 	It("opens as far as it shows it", func() {
 		Expect(gated(func(w *world) { w.machine("e").SeenPriority = 5 }).Applied.Excess).To(Equal(2))
 	})
+	It("stays shut while the store may show any moment that a machine that serves goes as early as the victims", func() {
+		Expect(gated(func(w *world) { w.machine("a").Priority = PriorityVictim }).Applied.Excess).To(Equal(3))
+	})
 	It("stays shut while the store is behind", func() {
 		Expect(gated(func(w *world) { w.view.Behind = true }).Applied.Excess).To(Equal(3))
 	})
