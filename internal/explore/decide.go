@@ -25,6 +25,8 @@ type decision struct {
 	// serving, reserve and ready are those of the summary.
 	serving, reserve, ready int
 	message                 string
+	// invalid is why what the plan records cannot be parsed.
+	invalid string
 }
 
 // decisions remembers plans: they are functions of what is known of a world, and most steps change
@@ -148,7 +150,11 @@ func (w *World) decide() *decision {
 			delete(d.Annotations, key)
 		}
 	}
-	made := &decision{bornServing: serves, replicas: uint8(d.Spec.Replicas), record: recordOf(&d), returns: len(p.Rule.Returned) > 0, memory: rememberedFrom(p.Memory)}
+	made := &decision{bornServing: serves, replicas: uint8(d.Spec.Replicas), returns: len(p.Rule.Returned) > 0, memory: rememberedFrom(p.Memory)}
+	var err error
+	if made.record, err = recordOf(&d); err != nil {
+		made.invalid = err.Error()
+	}
 	for name := range strings.SplitSeq(d.Annotations[v1alpha1.ReturnedAnnotation], ",") {
 		if name != "" {
 			made.returned[index(name)] = true
@@ -164,8 +170,12 @@ func (w *World) decide() *decision {
 	return made
 }
 
-// retireMore is the same plan, which also puts an empty machine into the reserve.
+// retireMore is the same plan, which also puts an empty machine into the reserve if there are none to
+// delete.
 func (d *decision) retireMore(w *World) *decision {
+	if len(w.counted()) > int(w.visible()) {
+		return d
+	}
 	more := *d
 	for i := range w.machines {
 		m := &w.machines[i]

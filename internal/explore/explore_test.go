@@ -31,13 +31,47 @@ func processorTime() time.Duration {
 	return (time.Duration(usage.Utime.Nano()) + time.Duration(usage.Stime.Nano())).Round(time.Second)
 }
 
-// unmakeable returns a world with one machine that serves and two in reserve, one of which cannot be
+// unmakeable returns a world with machines that serve and two in reserve, the last of which cannot be
 // made.
-func unmakeable() World {
-	w := settled(1, 2, 0, 1, 0, false)
-	m := &w.machines[2]
+func unmakeable(serving, limit int) World {
+	w := settled(serving, 2, 0, 0, limit, false)
+	m := &w.machines[serving+1]
 	m.phase, m.failing, m.closed, m.priority = unmade, true, false, 3
 	m.updateStore()
+	return w
+}
+
+// halfReleased returns a world where the process was killed between its two writes when it released
+// a machine for larger replicas: its Node accepts pods, and the Machine has its mark.
+func halfReleased() World {
+	w := settled(2, 1, 1, 0, 3, false)
+	w.machines[1].marked, w.machines[1].was, w.machines[1].priority = true, true, 5
+	w.machines[1].updateStore()
+	w.machines[2] = machine{}
+	return w
+}
+
+// namedInReserve returns a world where an autoscaler has named a reserve machine for deletion, and
+// that is settled.
+func namedInReserve() World {
+	w := settled(2, 1, 1, 0, 0, false)
+	w.machines[2].named, w.machines[2].returned = true, true
+	return w
+}
+
+// leftOver returns a world in a rollout in which the excess has fallen to 0 for a machine that could
+// not be made, and was made after all: it is in reserve beside a busy machine of the old MachineSet,
+// which is to have one of them, and there is no room for another new machine.
+func leftOver() World {
+	w := settled(2, 1, 1, 0, 0, false)
+	w.record, w.template, w.templateSeen = record{}, 1, 1
+	w.machines[1], w.machines[2] = w.machines[2], w.machines[1]
+	w.machines[2].set = 1
+	for s := range w.sets {
+		w.sets[s] = machineSet{there: true, asks: 1, total: 3}
+		w.sets[s].updateStore()
+	}
+	w.deploymentSeen = w.visible()
 	return w
 }
 
@@ -65,8 +99,12 @@ var _ = Describe("Every interleaving", func() {
 		Entry("in rollouts, beyond replicas", Reserve{Rollouts: true, Faults: 1, Sizes: [2]int{1, 1}}),
 		Entry("in rollouts, beyond replicas, with a maximum of 2", Reserve{Rollouts: true, Faults: 1, Bounds: true, Sizes: [2]int{1, 1}, Max: 2}),
 		Entry("in rollouts, within replicas", Reserve{Rollouts: true, Faults: 1, Inclusive: true, Sizes: [2]int{1, 1}, Max: 2}),
+		Entry("in rollouts, with what is left of a reserve", Reserve{Faults: 1, Sizes: [2]int{0, 1}, From: []World{leftOver()}}),
 		Entry("with named machines, beyond replicas", Reserve{Names: true, Sizes: [2]int{2, 1}, Max: 3}),
 		Entry("with named machines, within replicas", Reserve{Names: true, Inclusive: true, Sizes: [2]int{2, 1}, Max: 3}),
+		Entry("with a machine that cannot be made", Reserve{Faults: 1, Reductions: true, Sizes: [2]int{0, 2}, Max: 2, From: []World{unmakeable(0, 2)}}),
+		Entry("with a machine whose release has begun", Reserve{Faults: 1, Sizes: [2]int{2, 1}, Max: 3, From: []World{halfReleased()}}),
+		Entry("with a machine that is named in reserve", Reserve{Faults: 1, Names: true, Sizes: [2]int{2, 1}, From: []World{namedInReserve()}}),
 		Entry("with preserved machines", Reserve{Preserve: true, Sizes: [2]int{1, 2}}),
 		Entry("with bounds that change", Reserve{Bounds: true, Sizes: [2]int{1, 2}, Max: 3}),
 		Entry("with bounds that change, within replicas", Reserve{Bounds: true, Inclusive: true, Sizes: [2]int{1, 2}, Max: 3}),
@@ -90,7 +128,7 @@ var _ = Describe("Every interleaving", func() {
 		Entry("of who may be retired", Reserve{Unguarded: RetireSurplus, From: []World{settled(1, 1, 0, 1, 0, false)}}, 1, "I4: a was put into reserve, and is to be released again"),
 		Entry("of Nodes' marks", Reserve{Unguarded: RepairNodes, From: []World{settled(1, 1, 0, 2, 0, false)}}, 2, "I5"),
 		Entry("of settings that cannot be parsed", Reserve{Unguarded: KeepUnparsed, Sizes: [2]int{1, 1}, Max: 3, Bounds: true}, 1, "I6"),
-		Entry("of reductions", Reserve{Unguarded: KeepReduction, Reductions: true, Sizes: [2]int{1, 2}, From: []World{unmakeable()}}, 1, "L10"),
+		Entry("of reductions", Reserve{Unguarded: KeepReduction, Reductions: true, Sizes: [2]int{1, 2}, From: []World{unmakeable(1, 0)}}, 1, "L10"),
 		Entry("of versions", Reserve{Unguarded: GuardVersion, Sizes: [2]int{1, 1}}, 2, "I9"),
 	)
 

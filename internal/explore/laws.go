@@ -91,11 +91,14 @@ func (r *Reserve) Rest(w World) string {
 	if w.inclusive && !w.unparsed {
 		counted = excess
 	}
-	if w.keepsNamed() {
+	if w.keepsNamed() || w.isFull() {
 		return ""
 	}
 	if !w.unparsed && int(w.record.counted) != counted {
 		return fmt.Sprintf("I5: At rest with %d machines of the reserve counted, of %d.", w.record.counted, counted)
+	}
+	if w.record.counted > 0 && w.record.replicas != w.replicas {
+		return fmt.Sprintf("I5: At rest, %d replicas are recorded with the reserve, of %d.", w.record.replicas, w.replicas)
 	}
 	if p.serving != workload || p.reserve != excess || p.ready != excess {
 		return fmt.Sprintf("I5: At rest with %d serving of %d, and %d in reserve, %d of them ready, of %d: %s", p.serving, workload, p.reserve, p.ready, excess, p.message)
@@ -106,6 +109,12 @@ func (r *Reserve) Rest(w World) string {
 		}
 	}
 	return ""
+}
+
+// isFull reports whether machine-controller-manager is about to create a machine for which the search
+// has no place.
+func (w *World) isFull() bool {
+	return w.machines[slots-1].there && w.sets[0].creating+w.sets[1].creating > 0
 }
 
 // keepsNamed reports whether a client gave a serving machine priority 1 and has another one deleted.

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -120,6 +121,7 @@ func (k *walk) create(w *World, set uint8) (broken string) {
 	if w.record.excess > 0 && !k.plans.of(w).bornServing {
 		m.marked, m.was = true, true
 	}
+	broken = cmp.Or(broken, w.misborn(&m))
 	n := 0
 	for w.machines[n].there {
 		n++

@@ -213,10 +213,11 @@ func (k knownZones) view() balance.View {
 	if k.continuous {
 		v.Settings.Mode = machineapi.BalanceContinuous
 	}
-	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110")}
 	for i := range zones {
-		m := balance.Member{Object: k.zones[i].object(i, k.fresh+uint8(i), k.overdue[i]),
-			Template: &similar.Template{Name: name(i), Capacity: size, Allocatable: size, Free: size, Labels: map[string]string{corev1.LabelTopologyZone: name(i)}}}
+		zone := map[string]string{corev1.LabelTopologyZone: name(i)}
+		m := balance.Member{Object: k.zones[i].object(i, k.fresh+uint8(i), k.overdue[i]), Template: &similar.Template{Name: name(i), Capacity: size, Allocatable: size, Free: size, Labels: zone},
+			Fresh: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "fresh-" + name(i), Labels: zone}, Status: corev1.NodeStatus{Capacity: size, Allocatable: size}}}
 		for s := range k.units[i] {
 			if u := &k.units[i][s]; u.there {
 				m.Machines = append(m.Machines, u.member(i, s, k.zones[i].names[s]))
@@ -290,37 +291,52 @@ func written(d *machineapi.MachineDeployment, w balance.Write) *machineapi.Machi
 func (k *knownZones) misplanned(r *rebalance) string {
 	var before, after, total int
 	for i := range zones {
-		ready, was, next := 0, k.zones[i].ownShare(), k.zones[i].ownShare()
-		room := max(0, int(k.zones[i].limit)-int(k.zones[i].replicas))
-		for s := range k.units[i] {
-			if u := &k.units[i][s]; u.there && u.phase == running && u.marked && k.zones[i].names[s] == unnamed {
-				ready++
-			}
-		}
+		z := &k.zones[i]
+		next, ready := z.ownShare(), k.ready(i)
 		if one := &r.writes[i]; one.pending {
 			next = one.to.ownShare()
-			if gone := int(one.gone) - 1; gone >= 0 {
-				switch {
-				case k.units[i][gone].pinned:
-					return fmt.Sprintf("B4: %s is named, though one of its pods must not be evicted.", unitName(i, gone))
-				case k.serving(1-i) < k.zones[1-i].workload():
-					return fmt.Sprintf("B4: %s is named before the machine that replaces it serves.", unitName(i, gone))
-				}
-			}
-			if one.to.move.machine > 0 && k.zones[i].move.id == 0 && (slices.ContainsFunc(k.units[0][:], leaves) || slices.ContainsFunc(k.units[1][:], leaves)) {
-				return fmt.Sprintf("B4: A machine of %s is promised while another one is leaving.", name(i))
-			}
-			if limit := max(k.zones[i].replicas, k.zones[i].limit); one.to.replicas > limit {
-				return fmt.Sprintf("B2: %s gets %d replicas, and its max is %d.", name(i), one.to.replicas, k.zones[i].limit)
+			if broken := k.miswritten(i, one); broken != "" {
+				return broken
 			}
 		}
-		total = max(total, int(k.zones[i].pool))
-		before, after = before+min(was, ready, room), after+min(next, ready)
+		total = max(total, int(z.pool))
+		before, after = before+min(z.ownShare(), ready, z.room()), after+min(next, ready)
 	}
 	if after < min(before, total) {
 		return fmt.Sprintf("B6: %d machines in reserve are ready, and only %d of them stay, of %d.", before, after, total)
 	}
 	return ""
+}
+
+// miswritten returns the law that the write of one MachineDeployment breaks.
+func (k *knownZones) miswritten(i int, one *moveWrite) string {
+	z, other, gone := &k.zones[i], &k.zones[1-i], int(one.gone)-1
+	promises := one.to.move.machine > 0 && z.move.id == 0
+	switch {
+	case gone >= 0 && k.units[i][gone].pinned:
+		return fmt.Sprintf("B4: %s is named, though one of its pods must not be evicted.", unitName(i, gone))
+	case gone >= 0 && k.serving(1-i) < other.workload():
+		return fmt.Sprintf("B4: %s is named before the machine that replaces it serves.", unitName(i, gone))
+	case gone < 0 && one.to.workload() < min(z.workload(), k.serving(i)):
+		return fmt.Sprintf("B4: %s gives up a machine that serves, and names none.", name(i))
+	case promises && (slices.ContainsFunc(k.units[0][:], leaves) || slices.ContainsFunc(k.units[1][:], leaves)):
+		return fmt.Sprintf("B4: A machine of %s is promised while another one is leaving.", name(i))
+	case promises && k.ready(1-i) < min(int(other.share), other.room()):
+		return fmt.Sprintf("B4: A machine of %s is promised before the one that replaces it is ready.", name(i))
+	case one.to.replicas > max(z.replicas, z.limit):
+		return fmt.Sprintf("B2: %s gets %d replicas, and its max is %d.", name(i), one.to.replicas, z.limit)
+	}
+	return ""
+}
+
+// ready returns how many machines in reserve are ready and stay.
+func (k *knownZones) ready(i int) (n int) {
+	for s := range k.units[i] {
+		if u := &k.units[i][s]; u.there && u.phase == running && u.marked && k.zones[i].names[s] == unnamed {
+			n++
+		}
+	}
+	return n
 }
 
 // serving returns how many machines of a MachineDeployment serve and stay.
@@ -334,6 +350,9 @@ func (k *knownZones) serving(i int) (n int) {
 }
 
 func leaves(u unit) bool { return u.there && u.phase == terminating }
+
+// room is how many replicas more the MachineDeployment may have.
+func (z *zone) room() int { return max(0, int(z.limit)-int(z.replicas)) }
 
 // ownShare is the share without the machine that is created for a move.
 func (z *zone) ownShare() int { return max(0, int(z.share)-int(z.move.reserve)) }

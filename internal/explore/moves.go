@@ -13,9 +13,10 @@ import (
 type Moves struct {
 	// Continuous reports whether replicas are kept even, and not only growth split.
 	Continuous bool
-	// Max is the max of each MachineDeployment at the beginning, Pool the excess of the pool, and
-	// Most how many replicas there are at most in total.
-	Max, Pool, Most int
+	// Max is the max of each MachineDeployment at the beginning, and OtherMax that of the second one
+	// if it differs. Pool is the excess of the pool, and Most how many replicas there are at most in
+	// total.
+	Max, OtherMax, Pool, Most int
 	// Bounds and Pins add faults: users change the max, or pods come that must not be evicted.
 	Bounds, Pins bool
 	// Faults is the maximum number of faults in one story.
@@ -36,8 +37,9 @@ func NewMoves(m Moves) *Moves {
 func (m *Moves) Begin() (all []MoveWorld) {
 	for a := range uint8(3) {
 		for b := range uint8(3) {
-			if even := a <= b+1 && b <= a+1; even && int(a+b) <= m.Most-1 {
-				all = append(all, settledZones([zones]uint8{a, b}, uint8(m.Max), uint8(m.Pool), uint8(m.Faults)))
+			limits := [zones]uint8{uint8(m.Max), uint8(cmp.Or(m.OtherMax, m.Max))}
+			if even := a <= b+1 && b <= a+1 || m.OtherMax > 0 && b == limits[1]; even && b <= limits[1] && int(a+b) <= m.Most-1 {
+				all = append(all, settledZones([zones]uint8{a, b}, limits, uint8(m.Pool), uint8(m.Faults)))
 			}
 		}
 	}

@@ -28,6 +28,7 @@ var _ = Describe("Every interleaving of moves between zones", func() {
 		Expect(r.Exhausted).To(BeTrue(), "more states than -explore.states")
 	},
 		Entry("of growth that is split", Moves{Max: 3, Most: 4}),
+		Entry("of growth beside one at its max", Moves{Max: 4, OtherMax: 1, Most: 4}),
 		Entry("of replicas that are kept even", Moves{Continuous: true, Max: 3, Most: 4}),
 		Entry("of growth and of a pool's excess", Moves{Max: 3, Pool: 1, Most: 3}),
 		Entry("of replicas and of a pool's excess", Moves{Continuous: true, Max: 3, Pool: 1, Most: 3}),

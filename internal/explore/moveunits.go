@@ -240,9 +240,11 @@ func (k *moveWalk) changeByGroup(i int, what string, c nodegroup.Change) {
 func (k *moveWalk) changeZone(i int, what string, to zone) {
 	k.addFault(what, func(w *MoveWorld) string {
 		was := w.zones[i]
-		w.owed += to.replicas - was.replicas
-		if to.replicas < was.replicas && was.move.gives {
-			w.slack += min(was.replicas-to.replicas, was.move.machines)
+		fewer := was.replicas - min(was.replicas, to.replicas)
+		w.owed += to.replicas - min(was.replicas, to.replicas)
+		w.owed -= min(w.owed, fewer) // a replica that is in two places is owed once
+		if was.move.gives {
+			w.slack += min(fewer, was.move.machines)
 		}
 		w.noteNames(i, to)
 		w.change(i, to)

@@ -114,10 +114,10 @@ type MoveWorld struct {
 }
 
 // settledZones returns a world at rest.
-func settledZones(replicas [zones]uint8, limit, pool, faults uint8) MoveWorld {
+func settledZones(replicas, limits [zones]uint8, pool, faults uint8) MoveWorld {
 	w := MoveWorld{faults: faults}
 	for i, n := range replicas {
-		z := zone{replicas: n, applied: n, held: true, limit: limit, pool: pool, shared: pool > 0}
+		z := zone{replicas: n, applied: n, held: true, limit: limits[i], pool: pool, shared: pool > 0}
 		w.owed += n
 		for k := range n {
 			w.units[i][k] = unit{there: true, phase: running}

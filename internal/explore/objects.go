@@ -51,16 +51,16 @@ func (r record) text() string {
 }
 
 // recordOf parses the annotation applied-excess.
-func recordOf(d *machineapi.MachineDeployment) record {
+func recordOf(d *machineapi.MachineDeployment) (record, error) {
 	text, set := d.Annotations[machineapi.AppliedExcessAnnotation]
 	if !set {
-		return record{}
+		return record{}, nil
 	}
 	a, err := machineapi.ParseAppliedExcess(text)
 	if err != nil {
-		panic(err) // plans write only what can be parsed
+		return record{}, err
 	}
-	return record{excess: uint8(a.Machines), max: uint8(ptr.Deref(a.Max, 0)), counted: uint8(a.Counted), replicas: uint8(a.Replicas)}
+	return record{excess: uint8(a.Machines), max: uint8(ptr.Deref(a.Max, 0)), counted: uint8(a.Counted), replicas: uint8(a.Replicas)}, nil
 }
 
 // numbers are what spec.replicas and the record amount to.

@@ -126,7 +126,7 @@ func (k *removeWalk) serverSteps() {
 		k.addStep(serving, "The server writes, and finds another version.", k.resolve)
 	default:
 		k.addStep(serving, "The server writes.", func(w *RemovalWorld) string {
-			broken := w.land()
+			broken := k.land(w)
 			w.record()
 			return cmp.Or(broken, w.end(true))
 		})
@@ -156,8 +156,8 @@ func (k *removeWalk) decide(w *RemovalWorld) (broken string) {
 	case p.idle:
 		return w.end(true)
 	}
-	if at := int(w.call.machine) - 1; at >= 0 && p.next.replicas < in.is.replicas && !w.units[at].stays() {
-		broken = fmt.Sprintf("N7: Replicas fall for %s, which is leaving.", unitName(0, at))
+	if w.call.kind == removal {
+		broken = w.misdecided(int(w.call.machine)-1, in.is, p.next)
 	}
 	w.call.decided, w.call.base, w.call.next = true, in.is, p.next
 	w.call.lost, w.call.specs, w.call.outdated = false, 0, !w.current
@@ -167,12 +167,27 @@ func (k *removeWalk) decide(w *RemovalWorld) (broken string) {
 	return broken
 }
 
+// misdecided returns the law that a decision to remove a machine breaks.
+func (w *RemovalWorld) misdecided(at int, from, to sized) string {
+	switch u := &w.units[at]; {
+	case !u.stays() || from.named[at] > 0:
+		return fmt.Sprintf("N7: The MachineDeployment is written for %s, which is leaving.", unitName(0, at))
+	case u.marked && to.replicas < from.replicas:
+		return fmt.Sprintf("N7: Replicas fall for %s, which is in reserve.", unitName(0, at))
+	}
+	return ""
+}
+
 // land does a write of the server, and returns the law that it breaks.
-func (w *RemovalWorld) land() (broken string) {
+func (k *removeWalk) land(w *RemovalWorld) (broken string) {
 	at, from := int(w.call.machine)-1, w.is
 	fell := w.call.next.replicas < from.replicas
 	w.change(w.call.next)
 	switch {
+	case fell && int(w.is.replicas) < k.Min:
+		return fmt.Sprintf("N6: Replicas fall to %d, and the minimum is %d.", w.is.replicas, k.Min)
+	case w.call.kind == removal && w.is.replicas-w.is.applied < from.replicas-from.applied:
+		return fmt.Sprintf("B2: %s is removed, and growth is applied that is still to be split.", unitName(0, at))
 	case w.call.kind == withdrawal:
 		w.owed -= from.replicas - w.is.replicas
 	case fell && !w.counted[at]:
@@ -277,12 +292,12 @@ func (k *removeWalk) callFaults() {
 	if c := k.from.call; c.decided && !c.outdated {
 		k.addFault("The server writes, and the write is lost.", func(w *RemovalWorld) string { w.call.lost = true; return "" })
 		k.addFault("The server writes, and the answer is lost.", func(w *RemovalWorld) string {
-			broken := w.land()
+			broken := k.land(w)
 			w.call.lost = true
 			return broken
 		})
 		k.addFault("The server writes, and the autoscaler gets no answer.", func(w *RemovalWorld) string {
-			broken := w.land()
+			broken := k.land(w)
 			w.record()
 			return cmp.Or(broken, w.end(false))
 		})

@@ -30,6 +30,7 @@ var _ = Describe("Every interleaving of removals by an autoscaler", func() {
 		Entry("without a reserve", Removals{Replicas: 3, Max: 3}),
 		Entry("with a machine in reserve", Removals{Replicas: 2, Spare: 1, Max: 3}),
 		Entry("at the minimum", Removals{Replicas: 2, Spare: 1, Min: 1, Max: 2}),
+		Entry("at the minimum, without a reserve", Removals{Replicas: 1, Min: 1, Max: 2}),
 		Entry("with a fault more", Removals{Replicas: 1, Max: 2, Faults: 1}),
 	)
 

@@ -2,6 +2,8 @@
 
 package explore
 
+import "slices"
+
 // Reserve models the reserve: the machine-taint controller's plans, carried out write by write,
 // beside machine-controller-manager with late stores, and users, pods and clouds that can do
 // anything.
@@ -41,7 +43,11 @@ func New(r Reserve) *Reserve {
 // Begin returns settled worlds of every small size, with every number of busy machines.
 func (r *Reserve) Begin() []World {
 	if len(r.From) > 0 {
-		return r.From
+		from := slices.Clone(r.From)
+		for i := range from {
+			from[i].faults = uint8(r.Faults)
+		}
+		return from
 	}
 	var all []World
 	for replicas := range r.Sizes[0] + 1 {

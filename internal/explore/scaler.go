@@ -60,7 +60,9 @@ func (w *World) name(i int) bool {
 	d := *s.Deployment
 	if text, set := c.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
 		d.Annotations[v1alpha1.AppliedExcessAnnotation] = text
-		w.record = recordOf(&d)
+		if w.record, err = recordOf(&d); err != nil {
+			panic(err) // the node group writes only what can be parsed
+		}
 	}
 	w.replicas = uint8(c.Replicas)
 	w.machines[i].named = true

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -51,13 +52,14 @@ func (k *walk) makePlan(w *World) (broken string) {
 		}
 		changed = changed || d.returned[i] != w.machines[i].returned
 	}
-	if changed {
-		broken = w.turn(d)
-		if k.Reductions {
-			next.noteStuck(w)
-		}
-		w.plan = next
+	if !changed {
+		return w.misrested()
 	}
+	if k.Reductions {
+		next.noteStuck(w)
+	}
+	broken = cmp.Or(w.turn(d), w.misplanned(d))
+	w.plan = next
 	return broken
 }
 
@@ -180,7 +182,7 @@ func (k *walk) writeDeployment(w *World) (broken string, done bool) {
 
 // noteStuck records the machines for which a plan reduces the applied excess.
 func (p *plan) noteStuck(w *World) {
-	if p.record.excess >= w.record.excess || p.memory.failures == 0 || p.memory.retry != ahead || w.memory.retry == ahead {
+	if p.record.excess >= w.record.excess || p.memory.surplus != never || p.memory.lowered != never || w.memory.retry == ahead {
 		return
 	}
 	for i := range w.machines {
