@@ -847,6 +847,46 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	DescribeTable("a machine in reserve that was named goes once replicas are restored for it, though more than these serve", func(late func(a *alone) (end func())) {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func() error {
+				_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "d")
+				if err == nil {
+					ended(apierrors.NewConflict(mcmapi.Resource("machines"), "d", nil))
+				}
+				return err
+			}
+			end := late(a)
+			a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"d~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			time.Sleep(time.Second)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "d", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1",%q:"now"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			end()
+			time.Sleep(time.Minute)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+			Expect(ask()).To(Succeed())
+		})
+	},
+		Entry("while the controller does not see its name", func(a *alone) func() {
+			a.Hold("machinedeployments", controllerUser)
+			return func() { a.Release("machinedeployments", controllerUser) }
+		}),
+		Entry("while it cannot restore them", func(a *alone) func() {
+			down := true
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
+					return 10 * time.Second, 0
+				}
+				return 0, 0
+			})
+			return func() { down = false }
+		}),
+	)
+
 	It("a machine that serves does not go before those in reserve where all annotations were lost", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

@@ -146,7 +146,12 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.newestLocked(key)
-	if d == nil || d.DeletionTimestamp != nil || deletedAnyway(m, signs.Named(d)) {
+	switch {
+	case d == nil || d.DeletionTimestamp != nil:
+		return "", nothing, nil
+	case c.isUnsettled(key, d, set, m):
+		return "", nil, conflictError("machines", name, "it is in reserve, and replicas are still to be restored for it")
+	case deletedAnyway(m, signs.Named(d)):
 		return "", nothing, nil
 	}
 	if c.releases[m.UID] {
@@ -195,6 +200,30 @@ func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mc
 		}
 	}
 	return (ours || reserve > 0) && serving <= c.memories[key].workload(d)
+}
+
+// isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still have
+// to be restored because the client that named it has lowered them, too (law 12 of package reserve).
+// Once the machine is gone, nothing shows for what they were lowered, and a machine that serves would
+// be deleted as well. The caller holds the lock.
+func (c *Controller) isUnsettled(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet, m *mcm.Machine) bool {
+	named := signs.Named(d)
+	_, isNamed := named[m.Name]
+	switch {
+	case !isNamed && !signs.Condemned(m), !c.isMarked(m), returned(d)[m.Name], set.Labels[frozen] == "True", set.Spec.Replicas == 0:
+		return false
+	case c.behindSeen(key, d):
+		return true
+	}
+	running := 0
+	for _, one := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
+		for _, other := range ownedBy[*mcm.Machine](c.stores.seenMachines, one) {
+			if other.Status.CurrentStatus.Phase == mcm.MachineRunning && !c.isMarked(other) && !deletedAnyway(other, named) {
+				running++
+			}
+		}
+	}
+	return running > c.memories[key].workload(d)
 }
 
 // followsDeployment reports whether a MachineSet asks for all machines of its MachineDeployment, so

@@ -41,11 +41,16 @@ func (a *alone) goes(name string, left int32) {
 	Expect(a.core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 }
 
-func (a *alone) applied() string {
+func (a *alone) deployment() *api.MachineDeployment {
 	GinkgoHelper()
 	d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	return d.Annotations[api.AppliedExcessAnnotation]
+	return d
+}
+
+func (a *alone) applied() string {
+	GinkgoHelper()
+	return a.deployment().Annotations[api.AppliedExcessAnnotation]
 }
 
 var _ = Describe("A machine that cannot be made", func() {
