@@ -130,9 +130,10 @@ func (w *World) mislowered(next *World) string {
 }
 
 // mismarked is laws 4 and 9: no machine is put into reserve while machine-controller-manager has
-// machines to delete, and no victim is taken back.
+// machines to delete, and no victim is taken back, unless it serves and is needed: its deletion is refused.
 func (w *World) mismarked(next *World, d *decision) string {
 	present, visible, asks := len(w.counted()), w.requested(next), 0
+	serving := w.countIf(func(m *machine) bool { return !m.inReserve() && !m.going() && !m.unhealthy() })
 	for s := range w.sets {
 		asks += int(w.sets[s].asksSeen)
 	}
@@ -144,7 +145,7 @@ func (w *World) mismarked(next *World, d *decision) string {
 			return fmt.Sprintf("L4: %s is put into reserve while machine-controller-manager has %d machines to delete.", name(i), present-visible)
 		case victim && c.free && !m.busy:
 			return fmt.Sprintf("L9: %s is released, and machine-controller-manager may be about to delete it.", name(i))
-		case victim && c.priority > reserve.PriorityVictim:
+		case victim && c.priority > reserve.PriorityVictim && (m.inReserve() || w.rolling() || serving > next.workload()):
 			return fmt.Sprintf("L9: %s gets priority %d, and machine-controller-manager may be about to delete it.", name(i), c.priority)
 		}
 	}

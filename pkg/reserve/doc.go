@@ -61,7 +61,8 @@
 //     machines instead. X never exceeds max - R, and R above max is honored.
 //  9. Taking back. A victim stops being one only while the MachineSets in the lens' store, and the
 //     lens itself, want as many machines as there are. Until then it keeps priority 2 and is not
-//     released.
+//     released. One that serves already, while S <= R without a rollout, gets priority 3 at once: its
+//     deletion is refused, and MCM has to choose another.
 //  10. What cannot be created. A falls by reserve machines that cannot be created or do not become
 //     ready in time, also during a rollout, through the gate. It then waits, twice as long after
 //     each failure, and tries again with one machine. When that one is ready, all of X is tried. If

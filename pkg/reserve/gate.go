@@ -169,7 +169,7 @@ func (r *round) highestExcess() int {
 }
 
 // setPriorities gives each machine its priority (law 11). It takes a victim back only when
-// machine-controller-manager has no reason to delete it.
+// machine-controller-manager has no reason to delete it, or would be refused.
 func (r *round) setPriorities() {
 	if r.NodesUnknown {
 		return
@@ -184,7 +184,7 @@ func (r *round) setPriorities() {
 		switch {
 		case r.victim[i]:
 			want = PriorityVictim
-		case r.mayBeDeleted(m, shown) && m.Priority == PriorityVictim:
+		case m.Priority == PriorityVictim && r.mayBeDeleted(m, shown) && !r.isNeeded(m):
 			continue
 		case m.Reserve && m.Ready():
 			want = PriorityReserve
@@ -194,4 +194,11 @@ func (r *round) setPriorities() {
 		}
 	}
 	slices.SortFunc(r.plan.Priorities, func(a, b Priority) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// isNeeded reports whether a machine serves, and no more do than workload needs. Its deletion is
+// refused; with the priority of a victim, machine-controller-manager would ask for it again and again,
+// and the victims would stay.
+func (r *round) isNeeded(m Machine) bool {
+	return !m.Reserve && !m.Unhealthy() && !r.Rollout && !r.surplusServes
 }

@@ -186,7 +186,9 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	law("9: a victim is taken back only when as many are wanted as there are", func(t *rapid.T, v View, p Plan) {
+	law("9: a victim is taken back only when as many are wanted as there are, or if it serves and is needed", func(t *rapid.T, v View, p Plan) {
+		after := carriedOut(v, p)
+		serving, _, _ := count(after)
 		var present int
 		for _, m := range v.Machines {
 			if m.Phase != mcm.MachineTerminating {
@@ -195,7 +197,9 @@ var _ = Describe("laws", func() {
 		}
 		for _, q := range p.Priorities {
 			wanted := min(v.SetReplicas, pool.VisibleReplicas(p.Replicas, p.Applied))
-			if find(v, q.Name).Priority == PriorityVictim && wanted < present {
+			m := find(after, q.Name)
+			needed := !v.Rollout && serving <= p.Replicas && !m.Reserve && !m.Unhealthy()
+			if find(v, q.Name).Priority == PriorityVictim && wanted < present && !needed {
 				t.Fatalf("%+v with %d of %d wanted: %+v", q, wanted, present, p)
 			}
 		}

@@ -183,6 +183,22 @@ var _ = Describe("The gate (6)", func() {
 	})
 })
 
+var _ = DescribeTable("A victim that serves now, while machine-controller-manager has a machine to delete (9),",
+	func(do func(*world), want ...Priority) {
+		w := settled(3, 1, Unbounded)
+		w.setWish(0)
+		w.carryOut(NewPlan(w.view))
+		w.view.Applied, w.view.SetReplicas = Applied{Max: Unbounded}, 3
+		w.machine("a").Priority, w.machine("a").SeenPriority = PriorityVictim, PriorityVictim
+		do(w)
+		Expect(NewPlan(w.view).Priorities).To(ConsistOf(want))
+	},
+	Entry("is one no more if no more serve than are needed, so that the other one goes", func(*world) {}, Priority{Name: "a", Priority: PriorityServing}),
+	Entry("stays one while more serve", func(w *world) { w.setReplicas(2) }),
+	Entry("stays one in a rollout", func(w *world) { w.view.Rollout = true }),
+	Entry("stays one while it is unhealthy", func(w *world) { w.machine("a").Phase = mcm.MachineUnknown }),
+)
+
 var _ = DescribeTable("Growth (8) waits",
 	func(do func(*world), want int, reason Reason) {
 		w := settled(3, 0, 6)
