@@ -17,6 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// FreezeLabel is the label by which machine-controller-manager stops scaling an object.
+const FreezeLabel = "freeze"
+
+// Frozen reports whether machine-controller-manager has frozen a MachineSet or a MachineDeployment.
+func Frozen(o metav1.Object) bool { return o.GetLabels()[FreezeLabel] == "True" }
+
 // usual is the priority of a machine without an explicit one.
 const usual = 3
 

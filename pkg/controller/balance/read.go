@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // zone is a member with its settings, and with the decisions about it.
@@ -211,7 +212,7 @@ func (z *zone) halted() verdict {
 }
 
 func frozen(d *v1alpha1.MachineDeployment) bool {
-	return d.Labels["freeze"] == "True" || slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+	return signs.Frozen(d) || slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
 		return c.Type == mcm.MachineDeploymentFrozen && c.Status == mcm.ConditionTrue
 	})
 }

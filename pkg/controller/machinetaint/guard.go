@@ -21,9 +21,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-// frozen is the label by which machine-controller-manager stops creating machines.
-const frozen = "freeze"
-
 // Guards refuse what machine-controller-manager decided before the applied excess grew: it would
 // delete as many machines as the excess had been reduced by, although those that were to be deleted
 // are victims no longer.
@@ -117,7 +114,7 @@ func surge(d *v1alpha1.MachineDeployment, machines int) int {
 func (c *Controller) setOutdated(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet) bool {
 	total, known := stock.GetDesiredReplicasAnnotation(set)
 	memory := c.memories[key]
-	return known && set.Spec.Replicas > 0 && set.Labels[frozen] != "True" &&
+	return known && set.Spec.Replicas > 0 && !signs.Frozen(set) &&
 		memory.applied(d).Excess > 0 && int(total) < memory.visible(d) && !c.behindSeen(key, d)
 }
 
@@ -185,7 +182,7 @@ func (c *Controller) guardRemove(namespace, name string) (version string, ended 
 // machine-controller-manager, and a frozen MachineSet must lose machines, whatever runs on them.
 // The caller holds the lock.
 func (c *Controller) isNeeded(key string, d *v1alpha1.MachineDeployment, set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
-	if c.isMarked(m) || set.Labels[frozen] == "True" || !followsDeployment(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
+	if c.isMarked(m) || signs.Frozen(set) || !followsDeployment(set) && set.Name != pool.CurrentSet(d, c.source.Sets(d.UID)) {
 		return false
 	}
 	serving, reserve, named := 0, 0, signs.Named(d)
@@ -210,7 +207,7 @@ func (c *Controller) isUnsettled(key string, d *v1alpha1.MachineDeployment, set 
 	named := signs.Named(d)
 	_, isNamed := named[m.Name]
 	switch {
-	case !isNamed && !signs.Condemned(m), !c.isMarked(m), returned(d)[m.Name], set.Labels[frozen] == "True", set.Spec.Replicas == 0:
+	case !isNamed && !signs.Condemned(m), !c.isMarked(m), returned(d)[m.Name], signs.Frozen(set), set.Spec.Replicas == 0:
 		return false
 	case c.behindSeen(key, d):
 		return true

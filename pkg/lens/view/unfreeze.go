@@ -10,14 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
-const (
-	// freezeLabel keeps machine-controller-manager from scaling, and unfreezeAnnotation has it remove
-	// the label.
-	freezeLabel        = "freeze"
-	unfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
-)
+// unfreezeAnnotation has machine-controller-manager remove the label by which an object is frozen.
+const unfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
 
 // recentlyRead is how many objects an unfreezer remembers.
 const recentlyRead = 16
@@ -84,7 +82,7 @@ func unfrozen[V any, T object[V]](o T, unfreeze func(T)) T {
 }
 
 func unfreezeLabels[T metav1.Object](o T) {
-	delete(o.GetLabels(), freezeLabel)
+	delete(o.GetLabels(), signs.FreezeLabel)
 	delete(o.GetAnnotations(), unfreezeAnnotation)
 }
 
