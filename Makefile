@@ -150,7 +150,7 @@ explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults
 	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
 # What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms laws soak explore test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
 
 .PHONY: nightly
 nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each

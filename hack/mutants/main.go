@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,7 +23,7 @@ import (
 // deciding are the packages that decide: what is measured unless packages are named.
 var deciding = []string{
 	"pkg/reserve", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/lens/view", "pkg/lens", "pkg/provider/nodegroup",
-	"pkg/controller/machinetaint", "pkg/controller/release", "pkg/controller/balance", "pkg/controller/balancer", "pkg/controller/federatedhpa",
+	"pkg/controller/machinetaint", "pkg/controller/release", "pkg/controller/balance", "pkg/controller/balancer", "pkg/controller/federatedhpa", "pkg/controller/reserves",
 }
 
 type options struct {
@@ -34,6 +35,8 @@ type options struct {
 	seed       uint64
 	workers    int
 	lived      bool
+	basic      float64
+	hard       float64
 	packages   []string
 }
 
@@ -61,6 +64,8 @@ func parse(args []string) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "the seed of the sample")
 	flags.IntVar(&o.workers, "workers", 2, "test runs at a time")
 	flags.BoolVar(&o.lived, "lived", true, "list the mutants that lived")
+	flags.Float64Var(&o.basic, "basic", 97, "how many percent of the basic mutants are to be killed in each package")
+	flags.Float64Var(&o.hard, "hard", 92, "how many percent of the hard mutants are to be killed in each package")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "Measures what the tests of packages catch, by changing one small place of their code at a time.\n\nusage: mutants [flags] [package folder ...]")
 		flags.PrintDefaults()
@@ -92,7 +97,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	fmt.Fprintf(out, "seed %d\n", o.seed)
-	table := newTable(out)
+	table := newTable(out, o.basic, o.hard)
 	for i, folder := range folders {
 		share := o.budget / time.Duration(len(folders)-i)
 		start := time.Now()
@@ -101,8 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		o.budget -= min(o.budget, time.Since(start))
 	}
-	table.total()
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), table.total())
 }
 
 // measure tries the mutants of one package.

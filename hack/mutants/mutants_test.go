@@ -14,14 +14,15 @@ import (
 )
 
 // verdictsOf measures the sample, with the given list of equivalent mutants.
-func verdictsOf(t *testing.T, equivalent string) (string, error) {
+func verdictsOf(t *testing.T, equivalent string, more ...string) (string, error) {
 	t.Helper()
 	list := filepath.Join(t.TempDir(), "equivalent.txt")
 	if err := os.WriteFile(list, []byte(equivalent), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	err := run(context.Background(), []string{"-root", "testdata/sample", "-equivalent", list, "-seed", "1", "."}, &out)
+	args := append([]string{"-root", "testdata/sample", "-equivalent", list, "-seed", "1", "-basic", "0", "-hard", "0"}, more...)
+	err := run(context.Background(), append(args, "."), &out)
 	return out.String(), err
 }
 
@@ -30,18 +31,18 @@ func verdictsOf(t *testing.T, equivalent string) (string, error) {
 var mustLive = []string{
 	"lived: sample.go:19: boundary: n < limit -> n <= limit",
 	"not reached: sample.go:26: arithmetic: a - b -> (a) + (b)",
-	"lived: sample.go:32: boundary: v < 0 -> v <= 0",
-	"not reached: sample.go:32: operand: i > 0 -> (left out)",
-	"not reached: sample.go:47: statement: name = \"two\" -> (left out)",
-	"lived: sample.go:54: field: time.Duration(len(name)) * time.Second -> (zero)",
-	"not reached: sample.go:60: boundary: a < b -> a <= b",
+	"lived: sample.go:33: boundary: v < 0 -> v <= 0",
+	"not reached: sample.go:33: operand: i > 0 -> (left out)",
+	"not reached: sample.go:48: statement: name = \"two\" -> (left out)",
+	"lived: sample.go:55: field: time.Duration(len(name)) * time.Second -> (zero)",
+	"not reached: sample.go:61: boundary: a < b -> a <= b",
 }
 
 // Mutants of which each must be killed.
 var mustDie = []string{
-	"sample.go:15: boundary", "sample.go:19: negate", "sample.go:19: force: n < limit -> true", "sample.go:32: operand: v < 0",
-	"sample.go:35: arithmetic", "sample.go:35: statement", "sample.go:31: statement", "sample.go:45: statement",
-	"sample.go:54: field: name", "sample.go:54: field: map", "sample.go:58: arguments", "sample.go:58: return",
+	"sample.go:15: boundary", "sample.go:19: negate", "sample.go:19: force: n < limit -> true", "sample.go:33: operand: v < 0",
+	"sample.go:36: arithmetic", "sample.go:36: statement", "sample.go:32: statement", "sample.go:46: statement",
+	"sample.go:55: field: name", "sample.go:55: field: map", "sample.go:59: arguments", "sample.go:59: return",
 }
 
 func TestMutantsThatMustLiveLiveAndOthersDie(t *testing.T) {
@@ -61,6 +62,15 @@ func TestMutantsThatMustLiveLiveAndOthersDie(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(out)
+	}
+}
+
+func TestPackagesWithTooFewKilledAreNamed(t *testing.T) {
+	for _, class := range []string{"-basic", "-hard"} {
+		out, err := verdictsOf(t, "", class, "97")
+		if err == nil || !strings.Contains(err.Error(), "were killed in .") || !strings.Contains(out, "\nall ") {
+			t.Errorf("%s: %v\n%s", class, err, out)
+		}
 	}
 }
 
@@ -87,7 +97,7 @@ func TestEquivalentMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out, "sample.go:60: boundary") {
+	if strings.Contains(out, "sample.go:61: boundary") {
 		t.Error("a mutant that is listed as equivalent is reported")
 	}
 	for _, wrong := range []string{

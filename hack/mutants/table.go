@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strings"
 )
 
 // counts of one package, or of all.
@@ -23,6 +24,9 @@ func (r ratio) String() string {
 	}
 	return fmt.Sprintf("%.1f%%", 100*float64(r.killed)/float64(r.all))
 }
+
+// below reports whether less than this many percent were killed.
+func (r ratio) below(percent float64) bool { return 100*float64(r.killed) < percent*float64(r.all) }
 
 func (r *ratio) add(killed bool) {
 	r.all++
@@ -56,13 +60,17 @@ func (c *counts) add(m Mutant, v Verdict) {
 type table struct {
 	out io.Writer
 	sum counts
+	// basic and hard are how many percent of each class are to be killed in each package; weak are the
+	// packages where fewer are.
+	basic, hard float64
+	weak        []string
 }
 
 const row = "%-34s %7v %7v %12v %11v %10v %8v %8v\n"
 
-func newTable(out io.Writer) *table {
+func newTable(out io.Writer, basic, hard float64) *table {
 	fmt.Fprintf(out, row, "package", "killed", "lived", "not reached", "equivalent", "not tried", "basic", "hard")
-	return &table{out: out}
+	return &table{out: out, basic: basic, hard: hard}
 }
 
 func (t *table) add(folder string, mutants []Mutant, verdicts map[int]Verdict, list bool) {
@@ -72,6 +80,9 @@ func (t *table) add(folder string, mutants []Mutant, verdicts map[int]Verdict, l
 		t.sum.add(m, verdicts[m.ID])
 	}
 	t.print(folder, c)
+	if c.basic.below(t.basic) || c.hard.below(t.hard) {
+		t.weak = append(t.weak, folder)
+	}
 	for _, m := range mutants {
 		if v := verdicts[m.ID]; list && (v == Lived || v == NotReached) {
 			m.Position.Filename = path.Join(folder, m.Position.Filename)
@@ -84,4 +95,11 @@ func (t *table) print(name string, c counts) {
 	fmt.Fprintf(t.out, row, name, c.killed, c.lived, c.unreached, c.equivalent, c.untried, c.basic, c.hard)
 }
 
-func (t *table) total() { t.print("all", t.sum) }
+// total prints the sum, and returns an error that names the packages in which too few were killed.
+func (t *table) total() error {
+	t.print("all", t.sum)
+	if len(t.weak) == 0 {
+		return nil
+	}
+	return fmt.Errorf("fewer than %v%% of basic mutants, or %v%% of hard ones, were killed in %s", t.basic, t.hard, strings.Join(t.weak, ", "))
+}
