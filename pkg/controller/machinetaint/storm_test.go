@@ -439,15 +439,25 @@ var _ = Describe("A crash between any two writes", func() {
 		}, evenkeel)).To(Succeed())
 	}
 
-	It("harms nobody when an excess that was to go is wanted again", func() {
-		crash(0, func(c *cluster) {
-			busy := c.busy()
-			c.want(0)
-			time.Sleep(10 * time.Millisecond)
-			c.want(2)
-			c.settle()
-			Expect(c.busy()).To(Equal(busy))
-		})
+	It("harms nobody when an excess that was to go is wanted again, as machine-controller-manager begins to delete it", func() {
+		shrunk := 0
+		for _, after := range []time.Duration{96 * time.Millisecond, 98 * time.Millisecond} {
+			crash(0, func(c *cluster) {
+				busy := c.busy()
+				c.AfterWrite(func(w sim.Write) error {
+					if n, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas"); w.Resource == "machinesets" && n < 5 {
+						shrunk++
+					}
+					return nil
+				})
+				c.want(0)
+				time.Sleep(after) // machine-controller-manager waits for 100 ms before it acts
+				c.want(2)
+				c.settle()
+				Expect(c.busy()).To(Equal(busy))
+			})
+		}
+		Expect(shrunk).To(BeNumerically(">", 0), "something is at stake")
 	})
 
 	It("ends as without it when replicas that include the reserve grow, shrink by name, and are counted anew", func() {
