@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
@@ -69,8 +70,12 @@ func (c Change) ResolveOutcome(base, live *v1alpha1.MachineDeployment, lost bool
 	return false, status.Errorf(codes.Aborted, "change %s: write outcome unknown and the object has changed since; re-read the target size", base.Name)
 }
 
-// arrived reports whether the stored object names our machines, or did.
+// arrived reports whether the stored object names our machines, or did. If we name none, it must
+// have the target size: the same number of replicas may include more reserve machines.
 func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
+	if len(c.Names) == 0 {
+		return pool.Requested(live) == c.To
+	}
 	there := signs.Named(live)
 	missing := slices.ContainsFunc(c.Names, func(name string) bool { _, is := there[name]; return !is })
 	return !missing || c.identifiable(base) && live.Annotations[changedAt] == c.Annotations[changedAt]

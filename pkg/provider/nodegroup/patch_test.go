@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var _ = Describe("A patch", func() {
@@ -122,6 +123,7 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("it took effect", true, done, nil),
 		Entry("it took effect with its time, and the machine terminates already", true, done, []string{fixed}, pruned, status_),
 		Entry("it took effect as the first with a time, and terminates", true, done, nil, pruned),
+		Entry("it took effect with a time that was there already", true, done, []string{dated}),
 		Entry("it took effect, terminates, and nothing shows whose write it was", true, unknown, []string{dated}, pruned),
 		Entry("it did not, and somebody lowered: the machine is not named", false, again, []string{fixed}, lowered),
 		Entry("it did not, and somebody lowered, and ours would not show", false, unknown, []string{dated}, lowered),
@@ -131,6 +133,63 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("it took effect, terminates, and somebody lowered", true, unknown, nil, pruned, lowered),
 	)
 
+	// counting has replicas include some of a reserve of two from now on, without a change of what was requested.
+	counting := func(counted int) event {
+		return func(d *v1alpha1.MachineDeployment) {
+			before := d.Spec.Replicas
+			a, r := pool.AppliedOf(d, d.Spec.Replicas), pool.Requested(d)
+			a.Counted = counted
+			if pool.Apply(d, r, a); d.Spec.Replicas != before {
+				d.Generation++
+			}
+		}
+	}
+	// released has workload take a reserve machine that replicas include.
+	released := event(func(d *v1alpha1.MachineDeployment) { pool.Release(d, 1) })
+
+	DescribeTable("of a raise beside a reserve",
+		func(record string, delta int32, effect bool, want string, events ...event) {
+			g := group("1:9", 7, record)
+			c, err := NewRaise(g, g.Replicas(), delta)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(verdict(c.ResolveOutcome(g.Deployment, after(g.Deployment, c, effect, events...), true))).To(Equal(want))
+		},
+		Entry("that replicas include: it took effect", included, int32(1), true, done),
+		Entry("that replicas include: it took effect, and status followed", included, int32(1), true, done, status_),
+		Entry("that replicas include: it did not, and status moved", included, int32(1), false, again, status_),
+		Entry("that replicas include: it did not, and somebody lowered to what is the target size", included, int32(1), false, again, lowered),
+		Entry("that replicas include: it did not, and they include less of it", included, int32(1), false, again, counting(1)),
+		Entry("that replicas include: it took effect, and they include none of it now", included, int32(1), true, unknown, counting(0)),
+		Entry("that replicas include: it took effect, and workload took one of it", included, int32(1), true, unknown, released),
+		Entry("that it takes in part: it took effect", included, int32(4), true, done),
+		Entry("that it takes in part: it did not, and somebody raised to the same replicas", included, int32(4), false, unknown, raised, raised),
+		Entry("that replicas do not include: it took effect", excess+"2", int32(1), true, done),
+		Entry("that replicas do not include: it did not, and they include as many of it", excess+"2", int32(1), false, unknown, counting(1)),
+		Entry("that replicas do not include: it did not, and they include another number", excess+"2", int32(1), false, again, counting(2)),
+		Entry("that replicas do not include: it took effect, and they include it now", excess+"2", int32(1), true, unknown, counting(2)),
+	)
+
+	DescribeTable("of a removal beside a reserve",
+		func(record, machines string, effect bool, want string, events ...event) {
+			g := group("1:9", 7, record)
+			c, err := NewRemoval(g, members(machines), false, going("a"), noon)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(verdict(c.ResolveOutcome(g.Deployment, after(g.Deployment, c, effect, events...), true))).To(Equal(want))
+		},
+		Entry("that replicas include: it took effect", included, "SSSSSRR", true, done),
+		Entry("that replicas include: it took effect, and workload took a machine of it", included, "SSSSSRR", true, done, released),
+		Entry("that replicas include: it did not, and they include less of it", included, "SSSSSRR", false, again, counting(1)),
+		Entry("of a machine of it: it did not, and status moved", excess+"1", "RSSSSSSS", false, again, status_),
+		Entry("of a machine of it: it did not, and somebody wrote another field", excess+"1", "RSSSSSSS", false, again, other),
+		Entry("of a machine without a record: it did not, and status moved", scaled+noonText, "RSSSSSSS", false, again, status_),
+		Entry("of a machine without a record: it did not, and somebody wrote another field", scaled+noonText, "RSSSSSSS", false, again, other),
+	)
+
+	// grown has the reserve be one larger; replicas do not include that machine yet.
+	grown := event(func(d *v1alpha1.MachineDeployment) {
+		d.Annotations[v1alpha1.AppliedExcessAnnotation] = "3,max=9,counted=2,replicas=7"
+	})
+
 	It("of a raise that takes reserve machines which replicas include shows in the record of these", func() {
 		g := group("1:7", 7, excess+"2,max=7,counted=2,replicas=7")
 		base := g.Deployment
@@ -139,6 +198,7 @@ var _ = Describe("A patch without an answer", func() {
 		Expect([]int32{c.From, c.To, c.Replicas}).To(Equal([]int32{5, 6, 7}))
 		Expect(verdict(c.ResolveOutcome(base, after(base, c, true, status_), true))).To(Equal(done))
 		Expect(verdict(c.ResolveOutcome(base, after(base, c, false, status_), true))).To(Equal(again))
+		Expect(verdict(c.ResolveOutcome(base, after(base, c, false, grown), true))).To(Equal(again))
 		taken, err := NewGroup(carriedOut(base, c))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(taken.Replicas()).To(BeEquivalentTo(6))
