@@ -7,11 +7,15 @@
 // variable sets. A mutant therefore costs a test run and no build. The source on disk is never
 // changed: the compiler reads the mutated files through an overlay.
 //
+// A mutant first meets the fast specs, which kill most, and then all. One that takes more than twice
+// the processor time that the tests take without it counts as killed: it never ends.
+//
 //	source --Mutate--> mutants + source with switches --go test -c -overlay--> one binary --Run--> killed, lived
 //
 // A mutant that no test can kill because it changes nothing observable is equivalent. The file
 // equivalent.txt lists these with a reason each; an entry that matches no mutant any more is an
-// error.
+// error. Not made at all are mutants that never can be seen: factors that change places, and numbers
+// that are returned with an error.
 //
 // The kinds, and the class that each belongs to. The first class is what common mutation tools offer.
 //

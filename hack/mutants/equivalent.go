@@ -13,9 +13,11 @@ import (
 // and why.
 //
 //	pkg/fit/pack.go | boundary | free < need -> free <= need | an exact fit leaves nothing, and both branches then agree
+//
+// After the file, the name of a function limits it to that one.
 type equivalence struct {
-	file, kind, change, reason string
-	line                       int
+	file, function, kind, change, reason string
+	line                                 int
 }
 
 func readEquivalences(name string) ([]equivalence, error) {
@@ -34,7 +36,8 @@ func readEquivalences(name string) ([]equivalence, error) {
 		if len(parts) != 4 || strings.TrimSpace(parts[3]) == "" {
 			return nil, fmt.Errorf("%s:%d: want: file | kind | before -> after | reason", name, number)
 		}
-		all = append(all, equivalence{file: parts[0], kind: parts[1], change: parts[2], reason: parts[3], line: number})
+		file, function, _ := strings.Cut(parts[0], " ")
+		all = append(all, equivalence{file: file, function: function, kind: parts[1], change: parts[2], reason: parts[3], line: number})
 	}
 	return all, nil
 }
@@ -49,7 +52,7 @@ func known(all []equivalence, folder string, mutants []Mutant) (map[int]bool, er
 		}
 		found := false
 		for _, m := range mutants {
-			if m.Position.Filename == path.Base(e.file) && m.Kind == e.kind && m.Before+" -> "+m.After == e.change {
+			if e.matches(m) {
 				ids[m.ID], found = true, true
 			}
 		}
@@ -58,4 +61,9 @@ func known(all []equivalence, folder string, mutants []Mutant) (map[int]bool, er
 		}
 	}
 	return ids, nil
+}
+
+func (e equivalence) matches(m Mutant) bool {
+	return m.Position.Filename == path.Base(e.file) && (e.function == "" || e.function == m.Function) &&
+		m.Kind == e.kind && m.Before+" -> "+m.After == e.change
 }

@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // condition is negated, always true, and always false.
@@ -117,6 +118,7 @@ func (m *mutator) branch(c *ast.CaseClause) {
 }
 
 func (m *mutator) returned(s *ast.ReturnStmt) {
+	m.skipBesideError(s.Results)
 	for _, e := range s.Results {
 		t := m.typeOf(e)
 		value := m.p.info.Types[e].Value
@@ -128,6 +130,17 @@ func (m *mutator) returned(s *ast.ReturnStmt) {
 		case value == nil && len(s.Results) >= 1:
 			m.zero("return", e, t)
 		}
+	}
+}
+
+// skipBesideError leaves constants alone that are returned with an error: callers do not look at them.
+func (m *mutator) skipBesideError(results []ast.Expr) {
+	last := len(results) - 1
+	if last < 1 || m.p.info.Types[results[last]].IsNil() || !types.Identical(m.typeOf(results[last]), types.Universe.Lookup("error").Type()) {
+		return
+	}
+	for _, e := range results[:last] {
+		m.skipped[e] = m.p.info.Types[e].Value != nil
 	}
 }
 
@@ -161,7 +174,21 @@ func (m *mutator) constant(e ast.Expr) {
 		return
 	}
 	after := "(" + m.text(e) + ") + 1"
-	m.add("constant", e, pick+"["+text+"](%d, "+after+", ", ")", after)
+	before, shown := m.withSurroundings(e, "("+m.text(e)+"+1)")
+	m.enclose(m.describe("constant", e, before, shown), m.offset(e.Pos()), m.offset(e.End()), pick+"["+text+"](%d, "+after+", ", ")")
+}
+
+// withSurroundings shows a change together with the expression that it is part of, if that is short:
+// "0 -> 1" does not tell one place from the next.
+func (m *mutator) withSurroundings(e ast.Expr, after string) (string, string) {
+	if len(m.above) > 0 {
+		around := m.above[len(m.above)-1]
+		from, to := m.offset(around.Pos()), m.offset(around.End())
+		if to-from < 60 && !strings.Contains(m.text(around), "\n") {
+			return m.text(around), string(m.source[from:m.offset(e.Pos())]) + after + string(m.source[m.offset(e.End()):to])
+		}
+	}
+	return m.text(e), after
 }
 
 func (m *mutator) arguments(call *ast.CallExpr) {
@@ -177,13 +204,23 @@ func (m *mutator) arguments(call *ast.CallExpr) {
 	}
 	for i := 0; i+1 < len(call.Args); i++ {
 		a, b := call.Args[i], call.Args[i+1]
-		if !m.swappable(a, b) {
+		if !m.swappable(a, b) || i == 0 && m.commutative(call.Fun) {
 			continue
 		}
 		id := m.mutant("arguments", call, fmt.Sprintf("%s(... %s, %s ...)", m.text(call.Fun), m.text(b), m.text(a)))
 		m.enclose(id, m.offset(a.Pos()), m.offset(a.End()), pick+"(%d, "+m.text(b)+", ", ")")
 		m.enclose(id, m.offset(b.Pos()), m.offset(b.End()), pick+"(%d, "+m.text(a)+", ", ")")
 	}
+}
+
+// commutative reports whether the order of a function's first two arguments does not matter.
+func (m *mutator) commutative(f ast.Expr) bool {
+	selector, ok := f.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	used, ok := m.p.info.Uses[selector.Sel].(*types.Func)
+	return ok && (used.FullName() == "math/bits.Add64" || used.FullName() == "math/bits.Mul64")
 }
 
 func (m *mutator) swappable(a, b ast.Expr) bool {

@@ -25,6 +25,9 @@ type Package struct {
 	Name   string
 	Dir    string
 	Ginkgo bool
+	// Rapid reports whether the tests draw their inputs. They then note what failed, and look for the
+	// smallest input that does: both is of no use here.
+	Rapid bool
 
 	fset    *token.FileSet
 	files   []*ast.File
@@ -61,6 +64,7 @@ func Load(dir, pattern string) (*Package, error) {
 	p := &Package{Path: root.ImportPath, Name: root.Name, Dir: root.Dir, fset: token.NewFileSet(), sources: map[string][]byte{}}
 	for _, path := range append(root.TestImports, root.XTestImports...) {
 		p.Ginkgo = p.Ginkgo || strings.HasPrefix(path, "github.com/onsi/ginkgo")
+		p.Rapid = p.Rapid || path == "pgregory.net/rapid"
 	}
 	if err := p.parse(root.GoFiles); err != nil {
 		return nil, err

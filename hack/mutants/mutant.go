@@ -15,6 +15,8 @@ type Mutant struct {
 	ID       int
 	Kind     string
 	Position token.Position
+	// Function is the name of the function or method that the place is in, if it is in one.
+	Function string
 	// Before and After are the place as it is and as it would be, on one line.
 	Before, After string
 }

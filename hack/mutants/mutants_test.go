@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,20 +30,21 @@ func verdictsOf(t *testing.T, equivalent string, more ...string) (string, error)
 // The mutants of the sample that must live, because its tests were written not to see them. Whatever kills one of these
 // kills for another reason than that a test has failed.
 var mustLive = []string{
-	"lived: sample.go:19: boundary: n < limit -> n <= limit",
-	"not reached: sample.go:26: arithmetic: a - b -> (a) + (b)",
-	"lived: sample.go:33: boundary: v < 0 -> v <= 0",
-	"not reached: sample.go:33: operand: i > 0 -> (left out)",
-	"not reached: sample.go:48: statement: name = \"two\" -> (left out)",
-	"lived: sample.go:55: field: time.Duration(len(name)) * time.Second -> (zero)",
-	"not reached: sample.go:61: boundary: a < b -> a <= b",
+	"lived: sample.go:23: boundary: n < limit -> n <= limit",
+	"not reached: sample.go:30: arithmetic: a - b -> (a) + (b)",
+	"lived: sample.go:37: boundary: v < 0 -> v <= 0",
+	"not reached: sample.go:37: operand: i > 0 -> (left out)",
+	"not reached: sample.go:52: statement: name = \"two\" -> (left out)",
+	"lived: sample.go:59: field: time.Duration(len(name)) * time.Second -> (zero)",
+	"not reached: sample.go:65: boundary: a < b -> a <= b",
 }
 
 // Mutants of which each must be killed.
 var mustDie = []string{
-	"sample.go:15: boundary", "sample.go:19: negate", "sample.go:19: force: n < limit -> true", "sample.go:33: operand: v < 0",
-	"sample.go:36: arithmetic", "sample.go:36: statement", "sample.go:32: statement", "sample.go:46: statement",
-	"sample.go:55: field: name", "sample.go:55: field: map", "sample.go:59: arguments", "sample.go:59: return",
+	"sample.go:19: boundary", "sample.go:23: negate", "sample.go:23: force: n < limit -> true", "sample.go:37: operand: v < 0",
+	"sample.go:40: arithmetic", "sample.go:40: statement", "sample.go:36: statement", "sample.go:50: statement",
+	"sample.go:59: field: name", "sample.go:59: field: map", "sample.go:63: arguments", "sample.go:63: return",
+	"sample.go:71: constant: high > 0 -> high > (0+1)",
 }
 
 func TestMutantsThatMustLiveLiveAndOthersDie(t *testing.T) {
@@ -92,16 +94,51 @@ func TestMutantsOfEveryKindAreMade(t *testing.T) {
 	}
 }
 
-func TestEquivalentMutants(t *testing.T) {
-	out, err := verdictsOf(t, "sample.go | boundary | a < b -> a <= b | a test of this tool\n")
+func TestWhatNoTestCouldSeeIsNoMutant(t *testing.T) {
+	p, err := Load("testdata/sample", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out, "sample.go:61: boundary") {
+	mutants, _ := Mutate(p)
+	for _, m := range mutants {
+		if m.Function == "Product" && (m.Kind == "arguments" || m.Before == "0" || strings.HasPrefix(m.Before, "return")) {
+			t.Errorf("made %s", m)
+		}
+	}
+}
+
+func TestSlowSpecsAreThoseWithoutWhichARunIsShort(t *testing.T) {
+	report := filepath.Join(t.TempDir(), "report.json")
+	spec := func(kind, text string, took time.Duration) string {
+		return fmt.Sprintf(`{"LeafNodeType": %q, "ContainerHierarchyTexts": ["Laws"], "LeafNodeText": %q, "RunTime": %d}`, kind, text, took)
+	}
+	for longest, want := range map[time.Duration]string{time.Second: "", time.Minute: `Laws storms \(seeds\)`} {
+		text := strings.Join([]string{
+			spec("BeforeSuite", "", time.Hour), spec("It", "storms (seeds)", longest), spec("It", "order", time.Second), spec("It", "sum", time.Second),
+		}, ",")
+		if err := os.WriteFile(report, []byte(`[{"SpecReports": [`+text+`]}]`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := slowSpecs(report); got != want {
+			t.Errorf("slow: %q, want %q", got, want)
+		}
+	}
+	if got := slowSpecs(report + ".missing"); got != "" {
+		t.Errorf("without a report: %q", got)
+	}
+}
+
+func TestEquivalentMutants(t *testing.T) {
+	out, err := verdictsOf(t, "sample.go before | boundary | a < b -> a <= b | a test of this tool\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out, "sample.go:65: boundary") {
 		t.Error("a mutant that is listed as equivalent is reported")
 	}
 	for _, wrong := range []string{
 		"sample.go | boundary | a < c -> a <= c | gone\n",
+		"sample.go Less | boundary | a < b -> a <= b | in another function\n",
 		"sample.go | boundary | a < b -> a <= b\n",
 	} {
 		if _, err := verdictsOf(t, wrong); err == nil || !strings.Contains(err.Error(), "equivalent.txt:1") {
@@ -124,7 +161,7 @@ func TestMutantThatNeverEndsIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.patience = 2 * time.Second
+	r.efforts[0].cpu = time.Second
 	for id, v := range r.Run(context.Background(), mutants, nil, 1, time.Minute, 2) {
 		if mutants[id].Kind == "statement" && v != Killed {
 			t.Errorf("%s: %s", mutants[id], v)

@@ -30,6 +30,9 @@ type mutator struct {
 	// skipped are nodes that stay as they are with all below them: what the compiler must know as a
 	// constant.
 	skipped map[ast.Node]bool
+	// function is the name of the one that is being walked, and above the nodes above the one that is.
+	function string
+	above    []ast.Node
 }
 
 // Mutate finds the mutants of a package.
@@ -42,14 +45,32 @@ func Mutate(p *Package) ([]Mutant, map[string][]insertion) {
 		m.file, m.path, m.skipped = file, p.fset.Position(file.Pos()).Filename, map[ast.Node]bool{}
 		m.source = p.sources[m.path]
 		for _, declaration := range file.Decls {
-			ast.Inspect(declaration, m.visit)
+			m.walk(declaration)
 		}
 	}
 	return m.mutants, m.insertions
 }
 
+func (m *mutator) walk(declaration ast.Decl) {
+	m.function, m.above = "", nil
+	if f, ok := declaration.(*ast.FuncDecl); ok {
+		m.function = f.Name.Name
+	}
+	ast.Inspect(declaration, func(n ast.Node) bool {
+		if n == nil {
+			m.above = m.above[:len(m.above)-1]
+			return false
+		}
+		below := m.visit(n)
+		if below {
+			m.above = append(m.above, n)
+		}
+		return below
+	})
+}
+
 func (m *mutator) visit(n ast.Node) bool {
-	if n == nil || m.skipped[n] {
+	if m.skipped[n] {
 		return false
 	}
 	switch n := n.(type) {
@@ -135,10 +156,15 @@ func (m *mutator) addSpan(kind string, n ast.Node, from, to int, opening, ending
 }
 
 func (m *mutator) mutant(kind string, n ast.Node, after string) int {
+	return m.describe(kind, n, m.text(n), after)
+}
+
+// describe makes a mutant of a place that is shown as before and after.
+func (m *mutator) describe(kind string, n ast.Node, before, after string) int {
 	id := len(m.mutants)
 	position := m.p.fset.Position(n.Pos())
 	position.Filename = filepath.Base(position.Filename)
-	m.mutants = append(m.mutants, Mutant{ID: id, Kind: kind, Position: position, Before: oneLine(m.text(n)), After: oneLine(after)})
+	m.mutants = append(m.mutants, Mutant{ID: id, Kind: kind, Position: position, Function: m.function, Before: oneLine(before), After: oneLine(after)})
 	return id
 }
 

@@ -3,7 +3,11 @@
 // Package sample has one place for each kind of mutant, half of them held by a test.
 package sample
 
-import "time"
+import (
+	"errors"
+	"math/bits"
+	"time"
+)
 
 type Plan struct {
 	Name  string
@@ -59,3 +63,13 @@ func Make(name string) Plan {
 func Less(a, b string) bool { return before(a, b) }
 
 func before(a, b string) bool { return a < b }
+
+// Product is tested with and without an overflow. Its factors may change places, and nobody looks at
+// what is returned with an error.
+func Product(a, b uint64) (uint64, error) {
+	high, low := bits.Mul64(a, b)
+	if high > 0 {
+		return 0, errors.New("overflow")
+	}
+	return low, nil
+}

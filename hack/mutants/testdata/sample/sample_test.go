@@ -24,3 +24,12 @@ func TestAll(t *testing.T) {
 	expect(t, Make("ab").Names["ab"], 2)
 	expect(t, Less("a", "b"), true)
 }
+
+func TestProduct(t *testing.T) {
+	if p, err := Product(3, 4); err != nil || p != 12 {
+		t.Errorf("got %d, %v", p, err)
+	}
+	if _, err := Product(1<<63, 2); err == nil {
+		t.Error("no overflow")
+	}
+}
