@@ -36,13 +36,14 @@ func amount(l corev1.ResourceList, name corev1.ResourceName) float64 {
 	return milliValue(q)
 }
 
-// milliValue does not overflow, unlike MilliValue for a quantity above 9e15.
+// milliValue does not overflow, unlike MilliValue for a quantity above 9e15, and Value for one above
+// 9e18.
 func milliValue(q resource.Quantity) float64 {
 	if whole, ok := q.AsInt64(); ok {
 		return float64(whole) * 1000
 	}
-	if v := q.Value(); v > math.MaxInt64/1000 || v < math.MinInt64/1000 {
-		return float64(v) * 1000
+	if v := q.AsApproximateFloat64(); math.Abs(v) > math.MaxInt64/1000 {
+		return v * 1000
 	}
 	return float64(q.MilliValue())
 }
