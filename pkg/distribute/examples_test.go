@@ -30,6 +30,8 @@ var _ = Describe("examples", func() {
 		Entry("all just full", int64(7), weighted([]int64{1, 1}, between(0, 3), between(0, 4)), "3/4"),
 		Entry("a minimum above the share", int64(10), weighted([]int64{1, 1, 8}, atLeast(6), free, free), "6/0/4"),
 		Entry("a fixed target takes no part", int64(10), weighted([]int64{5, 1, 1}, between(2, 2), free, free), "2/4/4"),
+		Entry("one is full, and those after it get theirs", int64(3),
+			weighted([]int64{103, 100, 102, 100, 100, 100, 101}, between(0, 1), free, free, free, free, free, free), "1/0/1/0/0/0/1"),
 		Entry("no targets", int64(5), layout{}, " O5"),
 		Entry("bounds above the total", int64(3), weighted([]int64{1, 1}, between(0, math.MaxInt64), between(0, math.MaxInt64)), "2/1"),
 		Entry("the largest total", int64(math.MaxInt64), weighted([]int64{1, 1}, free, free), "4611686018427387904/4611686018427387903"),
@@ -57,6 +59,16 @@ var _ = Describe("examples", func() {
 		Entry("shares within a group, the last resort idle", int64(9), grouped(weighted([]int64{2, 1, 1}, between(0, 20), between(0, 20), free), 0, 0, 1), "6/3/0"),
 		Entry("shares within a group, the last resort in use", int64(9), grouped(weighted([]int64{2, 1, 1}, between(0, 4), between(0, 4), free), 0, 0, 1), "4/4/1"),
 	)
+
+	It("fixed targets, however many, leave the others their exact shares", func() {
+		l := weighted(equal(42), free, free)
+		for i := range int64(40) {
+			l.targets = append(l.targets, Target{Key: key(int(i) + 2), Weight: 1 + i%7, Min: 1 + i%5, Max: 1 + i%5})
+		}
+		r := answer(1_000_120, l.targets)
+		Expect(r.Replicas[:2]).To(Equal(counts("500000/500000")))
+		Expect(r.MaxShareError).To(BeZero())
+	})
 
 	DescribeTable("users of the kernel", says,
 		Entry("a surge of one over three zones of which two may lack none", int64(1), weighted([]int64{3, 3, 3}, free, atLeast(1), atLeast(1)), "0/1/1 D1"),

@@ -57,7 +57,7 @@ var _ = Describe("laws about numbers of any size", func() {
 		})
 	})
 
-	// The first sum of weights times the minimum is 2^128 to the bit, the second carries into it.
+	// The first sum of weights times the minimum is 2^128 to the bit, the second carries into it, and the third into 2^129.
 	DescribeTable("overflow, where a bend times the weights exceeds 128 bits",
 		func(last, minimum, rest int64) {
 			targets := make([]Target, 65)
@@ -70,6 +70,7 @@ var _ = Describe("laws about numbers of any size", func() {
 		},
 		Entry("exactly", int64(1<<62), int64(1<<60), int64(10)),
 		Entry("by a carry", int64(1<<62-1), int64(1<<60+1), int64(1000)),
+		Entry("twice, the second time by a carry", int64(1<<62-1), int64(1<<61+1), int64(100)),
 	)
 
 	It("time: single replicas moved, at most half as many as there are targets and a few", func() {

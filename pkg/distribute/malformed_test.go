@@ -62,4 +62,9 @@ var _ = Describe("malformed input", func() {
 		Expect(r.Replicas).To(BeEmpty())
 		Expect(Step(nil, nil, nil, 0, 1, 0)).To(BeEmpty())
 	})
+
+	It("is not what a target that is not blocked is said to run", func() {
+		_, err := WithFallback(1, one(Target{Key: "a"}), []Health{{}, {Usable: -1}}, Options{})
+		Expect(err).NotTo(HaveOccurred())
+	})
 })

@@ -53,6 +53,8 @@ var _ = Describe("step", func() {
 		Entry("a blocked target does not keep others from shrinking", "10/10", "10/0", "5/10", int64(5), int64(1), int64(0), "5/10"),
 		Entry("raises go in proportion to what is missing", "20/0/0", "20/0/0", "0/5/15", int64(20), int64(8), int64(0), "20/2/6"),
 		Entry("raises and lowerings at once", "20/4/0", "20/4/0", "10/4/10", int64(24), int64(5), int64(5), "15/4/5"),
+		Entry("of equal claims the earlier ones are raised", "9/0/0/0/0/0/0/0/0/0", "9/0/0/0/0/0/0/0/0/0", "0/1/1/1/1/1/1/1/1/1",
+			int64(9), int64(4), int64(0), "9/1/1/1/1/0/0/0/0/0"),
 		Entry("terminating replicas that are still ready do not count", "0/10", "10/10", "10/0", int64(10), int64(10), int64(0), "10/10"),
 		Entry("any replica may go: ready said to be cur, want raised by the difference", "10/0", "10/0", "0/10", int64(16), int64(1), int64(0), "10/1"),
 		Entry("the largest counts", "9223372036854775807/0", "9223372036854775807/0", "0/9223372036854775807",
@@ -161,9 +163,18 @@ var _ = Describe("replace", func() {
 		Entry("a blocked one is not waited for", "4/6", "6/4", inOrder(free.blocked(6, 2), free.ready(6)), "6/4"),
 	)
 
-	It("refuses what is not parallel", func() {
-		_, err := Replace(1, []int64{1}, []int64{1, 0}, make([]Target, 2), make([]Health, 2))
-		Expect(err).To(MatchError(ErrMalformed))
+	DescribeTable("refuses what is not parallel", func(cur, goal, health int, says string) {
+		_, err := Replace(1, make([]int64, cur), make([]int64, goal), make([]Target, 2), make([]Health, health))
+		Expect(err).To(And(MatchError(ErrMalformed), MatchError(ContainSubstring(says))))
+	},
+		Entry("cur", 1, 2, 2, "1 current and 2 goal counts, health of 2, for 2 targets"),
+		Entry("goal", 2, 3, 2, "2 current and 3 goal counts, health of 2"),
+		Entry("health", 2, 2, 1, "2 goal counts, health of 1, for 2 targets"),
+	)
+
+	It("moves no more at once than there is to place, though probes make more of the goal", func() {
+		l := inOrder(free.ready(2), free.blocked(0, 0), free.ready(0))
+		Expect(Replace(1, counts("2/0/0"), counts("0/1/1"), l.targets, l.health)).To(Equal(counts("1/1/0")))
 	})
 })
 

@@ -141,6 +141,12 @@ var _ = It("lends what the machine nearest in memory has, then the first by name
 	}
 })
 
+var _ = It("lends what a machine has whose ignored labels differ", func() {
+	all := []Template{kubeletNode("a", label("example.com/ready=true")).template("a"), estimateIn("z", "z")}
+	Expect(Completed(all, Defaults())).To(Equal(all))
+	Expect(Completed(all, ignoring("example.com/ready"))[1].Free).To(Equal(all[0].Free))
+})
+
 var _ = It("lends nothing to what is too far off in memory", func() {
 	all := []Template{kubeletNode("a", capacity("memory=9Gi")).template("a"), estimateIn("z", "z")}
 	Expect(Completed(all, Defaults())).To(Equal(all))

@@ -107,8 +107,10 @@ func drawContainers(t *rapid.T, what string, init bool) []corev1.Container {
 	all := make([]corev1.Container, rapid.IntRange(0, 4).Draw(t, what))
 	for i := range all {
 		all[i].Resources.Requests = drawAmounts(t, what)
-		if init && rapid.Bool().Draw(t, "sidecar") {
-			all[i].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		if init {
+			all[i].RestartPolicy = rapid.SampledFrom([]*corev1.ContainerRestartPolicy{
+				nil, ptr.To(corev1.ContainerRestartPolicyAlways), ptr.To(corev1.ContainerRestartPolicyAlways), ptr.To(corev1.ContainerRestartPolicyNever),
+			}).Draw(t, "restarts")
 		}
 	}
 	return all
