@@ -17,7 +17,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -64,8 +63,8 @@ func (c *Controller) applyPlan(ctx context.Context, v View, p Plan) (*v1alpha1.M
 func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
 	before := v.machineByName(change.Name)
 	if change.Mark == Free {
-		defer c.beginRelease(before.UID)()
-		if withNode && c.mayBeRemoved(before) {
+		defer c.guards.release(keyOf(v.Deployment), before.UID)()
+		if withNode && c.guards.mayBeRemoved(keyOf(v.Deployment), before) {
 			if err := c.patchMachine(ctx, v, before, change); err != nil {
 				return err
 			}
@@ -85,14 +84,6 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 	return c.patchMachine(ctx, v, before, change)
 }
 
-// mayBeRemoved reports whether a deletion of the Machine may be in progress, including one of an
-// earlier process.
-func (c *Controller) mayBeRemoved(m *mcm.Machine) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return signs.Priority(m) <= reserve.PriorityVictim || c.isRemoved(m.UID)
-}
-
 // openNode writes the Node of a machine, and measures how long its release took.
 func (c *Controller) openNode(ctx context.Context, v View, n NodeChange) error {
 	err := c.writeNode(ctx, n)
@@ -110,7 +101,7 @@ func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machi
 		return fmt.Errorf("write machine %s: %w", before.Name, err)
 	}
 	c.countRedundant(before.ResourceVersion, answer.ResourceVersion)
-	c.machines.Record(answer)
+	c.latest.machines.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
 	c.announce(answer, change)
 	return nil
@@ -122,7 +113,7 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	if c.clients.Target == nil || node == "" {
 		return nil
 	}
-	if n := c.source.Node(node); n != nil && !signs.IsNodeOf(m, n) {
+	if n := c.latest.Node(node); n != nil && !signs.IsNodeOf(m, n) {
 		return nil // they are another machine's pods
 	}
 	pods, err := c.clients.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
@@ -147,7 +138,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		switch {
 		case err == nil:
 			c.countRedundant(node.ResourceVersion, answer.ResourceVersion)
-			c.nodes.Record(answer)
+			c.latest.nodes.Record(answer)
 			klog.FromContext(ctx).V(2).Info("Wrote node", "node", node.Name, "held", n.Hold)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == nodeAttempts:
@@ -171,7 +162,7 @@ func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1a
 	if shown >= v.Memory.visible(d) {
 		return c.writeDeployment(ctx, d, p.Deployment)
 	}
-	ended, err := c.beginReduction(d, shown, v.MaxSetReplicas)
+	ended, err := c.guards.reduce(d, shown, v.MaxSetReplicas)
 	if err != nil {
 		return d, err
 	}
@@ -190,17 +181,16 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 	case err != nil:
 		return d, fmt.Errorf("write machine deployment %s: %w", d.Name, err)
 	}
-	key := d.Namespace + "/" + d.Name
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
-	c.written.Record(answer)
+	c.latest.deployments.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
-	c.mu.Lock()
 	pruned := change.Field != nil && answer.Spec.ExcessReplicas == nil
-	c.pruned = c.pruned || pruned
-	c.mu.Unlock()
+	if pruned {
+		c.fieldPruned.Store(true)
+	}
 	switch {
 	case pruned:
-		c.loop.Add(key) // now that this is known there is something to say
+		c.loop.Add(keyOf(d)) // now that this is known there is something to say
 	case change.Restored:
 		c.metrics.restored.Inc()
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRestored",

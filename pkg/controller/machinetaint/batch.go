@@ -41,10 +41,10 @@ type result struct {
 // released before that has ended.
 func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 	w := &batch{
-		c: c, key: v.Deployment.Namespace + "/" + v.Deployment.Name,
+		c: c, key: keyOf(v.Deployment),
 		written: map[string]*mcm.Machine{}, results: make(chan result), slots: make(chan struct{}, maxParallel),
 	}
-	raised, done := c.listen(w.key)
+	raised, done := c.states.listen(w.key)
 	defer done()
 	w.writeAll(ctx, v, p)
 	var errs []error
@@ -149,29 +149,4 @@ func nodesOf(p Plan) map[string]NodeChange {
 		nodes[n.Machine.Object.Name] = n
 	}
 	return nodes
-}
-
-// listen reports changes of a MachineDeployment until done is called. The queue cannot, because the
-// key is being processed.
-func (c *Controller) listen(key string) (changed <-chan struct{}, done func()) {
-	news := make(chan struct{}, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listening[key] = news
-	return news, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.listening, key)
-	}
-}
-
-// notify wakes the listener of a MachineDeployment. If it has not received the last change yet, it
-// receives both together.
-func (c *Controller) notify(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case c.listening[key] <- struct{}{}: // blocks forever, so it is not chosen, if there is no listener
-	default:
-	}
 }

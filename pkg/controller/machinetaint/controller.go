@@ -6,15 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -26,7 +23,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Clients of the two clusters.
@@ -79,40 +75,18 @@ type Controller struct {
 	settings Settings
 	metrics  *metrics
 
-	loop *loop.Loop
-	// written contains MachineDeployments as this controller wrote them. A sync waits until the
-	// store shows them; ReserveMark does not.
-	written  *written.Cache[*v1alpha1.MachineDeployment]
-	machines *written.Cache[*mcm.Machine]
-	nodes    *written.Cache[*corev1.Node]
-	// externalUpdates contains MachineDeployments as other controllers of this process wrote them.
-	externalUpdates *written.Cache[*v1alpha1.MachineDeployment]
-	stores          caches
-	source          newestSource
-	filled          []cache.DoneChecker
-	ownStores       []cache.DoneChecker
-	// numbersPruned reports whether the API server dropped the numbers of machines from the last
-	// status that had any.
-	numbersPruned atomic.Bool
-
-	mu       sync.Mutex
-	memories map[string]Memory
-	// resizes are the writes of MachineSets' replicas in progress, removals the deletions of
-	// Machines, reductions those of the number of machines that MachineDeployments show, and
-	// releases the Machines that are being released; see Guards.
-	resizes    map[string]*resize
-	removals   map[types.UID]*removal
-	reductions map[string]*reduction
-	releases   map[types.UID]bool
-	// listening contains the channels of batches that want to know of changes, by
-	// MachineDeployment.
-	listening map[string]chan struct{}
-	// freedAt is when the last machine was released, by MachineDeployment, until the deferred
-	// writes are done.
-	freedAt map[string]time.Time
-	// pruned reports whether the API server has dropped spec.excessReplicas from a write of this
-	// controller, and shows it nowhere.
-	pruned bool
+	loop   *loop.Loop
+	stores caches
+	latest *latest
+	states *states
+	guards *guards
+	// filled are done when all caches are complete, ownStores when those are that ReserveMark and
+	// guards read.
+	filled, ownStores []cache.DoneChecker
+	// fieldPruned reports whether the API server has dropped spec.excessReplicas from a write of this
+	// controller, and shows it nowhere; numbersPruned, whether it dropped the numbers of machines from
+	// the last status that had any.
+	fieldPruned, numbersPruned atomic.Bool
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.
@@ -129,11 +103,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 	if len(o.Effects) == 0 {
 		o.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
 	}
-	c := &Controller{
-		clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings,
-		memories: map[string]Memory{},
-		resizes:  map[string]*resize{}, removals: map[types.UID]*removal{}, reductions: map[string]*reduction{}, releases: map[types.UID]bool{}, listening: map[string]chan struct{}{}, freedAt: map[string]time.Time{},
-	}
+	c := &Controller{clients: clients, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings, states: newStates()}
 	c.loop = loop.New("machinetaint", c.sync, loop.Options{Workers: o.Workers, Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()
@@ -147,7 +117,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 // ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has
 // raised, so that machines are released before a watch shows that.
 func (c *Controller) ObserveUpdate(d *v1alpha1.MachineDeployment) {
-	c.externalUpdates.Record(d)
+	c.latest.external.Record(d)
 	c.deploymentChanged(nil, d)
 }
 
@@ -168,27 +138,31 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	}
 	p := NewPlan(v)
 	if p.Idle {
-		c.forget(key)
+		c.states.forgetPlans(key)
 		return p.Again, nil
 	}
-	if left := c.deferFor(key); left > 0 && p.canWait() {
+	if left := c.states.deferFor(key, c.clock.Now()); left > 0 && p.canWait() {
 		return left, nil
 	}
 	d, err := c.applyPlan(ctx, v, p)
-	// The memory belongs to the applied excess. If that was reduced, or may have been, because of a
-	// machine that cannot be created, it must not be reduced again for the same machine, whatever
-	// else failed.
-	if is := appliedExcess(d); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
-		c.remember(key, p.Memory)
-	}
-	if err != nil {
+	c.rememberPlan(d, p, err)
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if p.releasesMachines() {
-		c.noteFreed(key)
+	case p.releasesMachines():
+		c.states.noteFreed(key, c.clock.Now())
 		return deferDelay, nil
 	}
 	return c.nextCheck(v, p), c.report(ctx, d, p)
+}
+
+// rememberPlan keeps the memory of a plan that was carried out. The memory belongs to the applied
+// excess. If that was reduced, or may have been, because of a machine that cannot be created, it must
+// not be reduced again for the same machine, whatever else failed.
+func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p Plan, err error) {
+	if is := appliedExcess(d); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
+		c.states.remember(keyOf(d), p.Memory)
+	}
 }
 
 // nextCheck returns the time until the next sync without an event. It is short while caches have
@@ -198,41 +172,6 @@ func (c *Controller) nextCheck(v View, p Plan) time.Duration {
 		return reachability.Recheck
 	}
 	return p.Again
-}
-
-func (c *Controller) remember(key string, m Memory) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memories[key] = m
-}
-
-// deferFor returns how long deferrable writes still wait after machines were released.
-func (c *Controller) deferFor(key string) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, ok := c.freedAt[key]
-	if !ok {
-		return 0
-	}
-	left := deferDelay - c.clock.Since(at)
-	if left <= 0 {
-		delete(c.freedAt, key)
-	}
-	return left
-}
-
-func (c *Controller) noteFreed(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.freedAt[key] = c.clock.Now()
-}
-
-// forget removes the state of a MachineDeployment that no longer exists, or has no reserve.
-func (c *Controller) forget(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.memories, key)
-	delete(c.freedAt, key)
 }
 
 func (c *Controller) panicked(key string, value any) {

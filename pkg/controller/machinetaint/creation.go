@@ -11,22 +11,22 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/signs"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // ReserveMark returns what holds a Machine in reserve that machine-controller-manager is about to
 // create, nil if the Machine serves. It sends no request.
 func (c *Controller) ReserveMark(b view.Creation) *v1alpha1.Reserve {
-	d := c.newestOf(b.Deployment.String())
+	key, now := b.Deployment.String(), c.clock.Now()
+	d := c.latest.Deployment(key)
 	if d == nil {
 		return nil
 	}
-	workload, applied := c.numbers(b.Deployment.String(), d)
-	if applied.Excess == 0 {
+	memory := c.states.memory(key, now)
+	if memory.applied(d).Excess == 0 {
 		return nil
 	}
-	now := c.clock.Now()
-	s := pool.Outline(d, &c.source.Source, now)
+	workload := memory.workload(d)
+	s := pool.Outline(d, &c.latest.Source, now)
 	v, claims := reserve.View{Replicas: workload, Dedicated: pool.Dedications(d, workload)}, pool.ClaimsOf(d)
 	for _, m := range s.Machines {
 		one := reserve.MachineOf(m)
@@ -63,59 +63,35 @@ func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 // replicas of their MachineSet, and it goes on to create what it decided for an excess that has
 // been reduced since. It may then freeze the MachineDeployment because it has too many machines.
 func (c *Controller) Superfluous(b view.Creation) error {
-	key := b.Deployment.String()
-	d := c.newestOf(key)
+	key, now := b.Deployment.String(), c.clock.Now()
+	d := c.latest.Deployment(key)
 	if d == nil {
 		return nil
 	}
-	c.mu.Lock()
-	workload, visible := c.memories[key].workload(d), c.memories[key].visible(d)
-	_, reduced := c.reductionOf(key, visible)
+	var memory Memory
+	var reduced bool
+	c.states.locked(key, func(s *state) {
+		memory = s.known()
+		_, reduced = s.visible(0, now)
+	})
+	workload, visible := memory.workload(d), memory.visible(d)
 	limit, requested := limitOf(d)
-	excess := c.memories[key].applied(d).Excess > 0 || reduced || requested
-	c.mu.Unlock()
+	excess := memory.applied(d).Excess > 0 || reduced || requested
 	if !excess && limit == pool.Unbounded {
 		return nil
 	}
-	s := pool.Outline(d, &c.source.Source, c.clock.Now())
-	n := countForCreation(s.Machines, c.lateDeletions(d))
+	s := pool.Outline(d, &c.latest.Source, now)
+	n := countForCreation(s.Machines, c.latest.lateDeletions(d))
 	n.staying += inFlight(b, s.Machines)
-	if seen := c.laterSeen(key, d); seen != nil {
+	if seen := c.latest.seenLater(key, d); seen != nil {
 		visible = int(seen.Spec.Replicas)
 	}
 	ours := excess || n.reserve > 0
 	enough, full := ours && n.staying >= visible, ours && n.fill(workload, limit)
-	if !enough && !full || pool.Spread(s.Sets, n.bySet) && c.spreadSeen(d) {
+	if !enough && !full || pool.Spread(s.Sets, n.bySet) && c.latest.seenSpread(d) {
 		return nil
 	}
 	return conflictError("machines", b.Machine.GenerateName, "%d machines stay and %d leave, and there are to be %d", n.staying, n.leaving, visible)
-}
-
-// lateDeletions returns the machines that machine-controller-manager's store shows as being deleted,
-// by UID, in versions that the controller's store does not show yet.
-func (c *Controller) lateDeletions(d *v1alpha1.MachineDeployment) map[types.UID]*mcm.Machine {
-	late := map[types.UID]*mcm.Machine{}
-	for _, set := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
-		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
-			if pool.BeingDeleted(m) && !c.Seen(m.ResourceVersion) {
-				late[m.UID] = m
-			}
-		}
-	}
-	return late
-}
-
-// spreadSeen reports whether machine-controller-manager's store shows a rollout.
-func (c *Controller) spreadSeen(d *v1alpha1.MachineDeployment) bool {
-	sets, staying := ownedBy[*mcm.MachineSet](c.stores.seenSets, d), map[string]int{}
-	for _, set := range sets {
-		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
-			if !pool.BeingDeleted(m) {
-				staying[set.Name]++
-			}
-		}
-	}
-	return pool.Spread(sets, staying)
 }
 
 // creationCount counts the machines that matter for whether one more may be created.
@@ -185,31 +161,5 @@ func limitOf(d *v1alpha1.MachineDeployment) (limit int, requested bool) {
 	return int(wishes.Bounds.Max), wishes.Any()
 }
 
-// numbers returns R and the applied excess of a MachineDeployment.
-func (c *Controller) numbers(key string, d *v1alpha1.MachineDeployment) (workload int, applied reserve.Applied) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m := c.memories[key]
-	return m.workload(d), m.applied(d)
-}
-
-// newestOf returns a MachineDeployment as the store shows it, or as this process has written it
-// since.
-func (c *Controller) newestOf(key string) *v1alpha1.MachineDeployment {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.newestLocked(key)
-}
-
-func (c *Controller) newestLocked(key string) *v1alpha1.MachineDeployment {
-	d, _ := c.stores.deployment(key)
-	if d != nil {
-		d = c.written.Newest(c.externalUpdates.Newest(d))
-	}
-	return d
-}
-
 // Seen reports whether the store that ReserveMark counts in shows all Machines up to a version.
-func (c *Controller) Seen(version string) bool {
-	return written.Reached(c.stores.machines.LastStoreSyncResourceVersion(), version)
-}
+func (c *Controller) Seen(version string) bool { return c.latest.showsMachines(version) }

@@ -16,19 +16,32 @@ import (
 
 // Remembered counts all that the controller holds beside its stores.
 func (c *Controller) Remembered() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return map[string]int{
-		"memories": len(c.memories), "resizes": len(c.resizes), "removals": len(c.removals),
-		"reductions": len(c.reductions), "releases": len(c.releases),
-		"listening": len(c.listening), "freed": len(c.freedAt), "written": c.written.Len(), "machines": c.machines.Len(),
-		"nodes": c.nodes.Len(), "told": c.externalUpdates.Len(),
+	c.states.mu.Lock()
+	defer c.states.mu.Unlock()
+	n := map[string]int{
+		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "listening": 0, "freed": 0, "states": len(c.states.all),
+		"written": c.latest.deployments.Len(), "machines": c.latest.machines.Len(), "nodes": c.latest.nodes.Len(), "told": c.latest.external.Len(),
 	}
+	count := func(what string, there bool) {
+		if there {
+			n[what]++
+		}
+	}
+	for _, s := range c.states.all {
+		count("memories", s.memory != nil)
+		count("reductions", s.reduction != nil)
+		count("listening", s.listener != nil)
+		count("freed", !s.freedAt.IsZero())
+		n["resizes"] += len(s.resizes)
+		n["removals"] += len(s.removals)
+		n["releases"] += len(s.releases)
+	}
+	return n
 }
 
 // Reduce begins a reduction.
 func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
-	return c.beginReduction(d, shown, asked)
+	return c.guards.reduce(d, shown, asked)
 }
 
 // Full reports whether machines leave no room below max; see [creationCount.fill].

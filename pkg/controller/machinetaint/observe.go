@@ -7,7 +7,6 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -24,24 +23,23 @@ import (
 func (c *Controller) observe(key string) (View, bool) {
 	shown, found := c.stores.deployment(key)
 	if !found || shown.DeletionTimestamp != nil {
-		c.forget(key)
-		c.forgetReduction(key)
+		c.states.forgetDeployment(key)
 		return View{}, false
 	}
-	d := c.externalUpdates.Newest(shown)
-	if !c.written.UpToDate(d) || c.behindSeen(key, d) {
+	d := c.latest.external.Newest(shown)
+	if !c.latest.deployments.UpToDate(d) || c.latest.seenLater(key, d) != nil {
 		return View{}, false
 	}
-	if d == shown {
-		c.noteStored(d)
+	if d == shown && d.Spec.ExcessReplicas != nil {
+		c.fieldPruned.Store(false)
 	}
 	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.settings.accountingOf(d)}
-	v.Memory, v.Pruned = c.memory(key)
-	s := pool.Outline(d, &c.source, v.Now)
+	v.Memory, v.Pruned = c.states.memory(key, v.Now), c.fieldPruned.Load()
+	s := pool.Outline(d, c.latest, v.Now)
 	if v.Machines = withoutPriorities(s.Machines); hasNoReserve(v, desiredReserve(v)) {
 		return v, true
 	}
-	s.Complete(&c.source)
+	s.Complete(c.latest)
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
@@ -58,26 +56,6 @@ func withoutPriorities(machines []pool.Machine) []Machine {
 	return all
 }
 
-// behindSeen reports whether machine-controller-manager has seen a later version of a
-// MachineDeployment: it may have acted on that, and the machines that it deletes for lower replicas
-// must not be replaced. The event of that version causes the next sync.
-func (c *Controller) behindSeen(key string, d *v1alpha1.MachineDeployment) bool {
-	return c.laterSeen(key, d) != nil
-}
-
-// laterSeen returns the later version of a MachineDeployment that machine-controller-manager has
-// seen, nil if there is none.
-func (c *Controller) laterSeen(key string, d *v1alpha1.MachineDeployment) *mcm.MachineDeployment {
-	seen := stores.Find[mcm.MachineDeployment](c.stores.seenDeployments, key)
-	if seen == nil {
-		return nil
-	}
-	if order, err := resourceversion.CompareResourceVersion(d.ResourceVersion, seen.ResourceVersion); err != nil || order >= 0 {
-		return nil
-	}
-	return seen
-}
-
 // withPriorities adds the priorities that machine-controller-manager's store shows.
 func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
 	all := withoutPriorities(machines)
@@ -89,24 +67,6 @@ func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
 		all[i].SeenPriority = signs.Priority(shown)
 	}
 	return all
-}
-
-// memory returns what is remembered of a MachineDeployment, and whether the API server drops
-// spec.excessReplicas.
-func (c *Controller) memory(key string) (m Memory, pruned bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reductionOf(key, 0) // forgets
-	return c.memories[key], c.pruned
-}
-
-// noteStored records what the store shows of a MachineDeployment that this controller wrote.
-func (c *Controller) noteStored(d *v1alpha1.MachineDeployment) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d.Spec.ExcessReplicas != nil {
-		c.pruned = false
-	}
 }
 
 // unreachable returns why the target cluster does not respond, or that its caches have yet to show
@@ -132,20 +92,14 @@ func (c *Controller) unhealthy() bool {
 }
 
 // compareSeen compares with what machine-controller-manager has seen.
-func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []Machine) (wanted, asked int, behind bool) {
-	there := map[types.UID]bool{}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, set := range ownedBy[*mcm.MachineSet](c.stores.seenSets, d) {
-		least, most := c.replicasOf(set)
-		wanted, asked = wanted+least, asked+most
-		for _, m := range ownedBy[*mcm.Machine](c.stores.seenMachines, set) {
-			there[m.UID] = pool.BeingDeleted(m)
-		}
+func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []Machine) (least, most int, behind bool) {
+	c.states.locked(keyOf(d), func(s *state) { least, most = s.totalReplicas(c.latest.seenSets(d), c.clock.Now()) })
+	seen, here := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, m := range c.latest.seenMachines(d) {
+		seen[m.UID] = pool.BeingDeleted(m)
 	}
-	here := map[types.UID]bool{}
 	for _, m := range machines {
 		here[m.Object.UID] = pool.BeingDeleted(m.Object)
 	}
-	return wanted, asked, !maps.Equal(there, here)
+	return least, most, !maps.Equal(seen, here)
 }

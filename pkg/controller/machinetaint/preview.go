@@ -82,7 +82,7 @@ func (p *Preview) Plan(namespace, name string) (View, Plan, bool) {
 
 // Remember keeps the memory of a plan for the next View.
 func (p *Preview) Remember(v View, plan Plan) {
-	p.c.remember(v.Deployment.Namespace+"/"+v.Deployment.Name, plan.Memory)
+	p.c.states.remember(keyOf(v.Deployment), plan.Memory)
 }
 
 // Created returns a Machine as the MachineDeployment would get it now.

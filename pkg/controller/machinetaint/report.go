@@ -29,7 +29,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 		return written.IgnoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
-	c.written.Record(answer)
+	c.latest.deployments.Record(answer)
 	if s.ExcessReplicas > 0 {
 		c.numbersPruned.Store(answer.Status.ExcessReplicas == 0)
 	}

@@ -16,11 +16,11 @@ import (
 // its stock status omits, and the number of ready ones. In a cluster that hibernates or is deleted,
 // nothing is omitted, because Gardener reads from the status whether all machines are gone.
 func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare, ready int32) {
-	d := c.newestOf(stored.Namespace + "/" + stored.Name)
+	d := c.latest.Deployment(keyOf(stored))
 	if d == nil || d.UID != stored.UID {
 		return nil, math.MaxInt32
 	}
-	s := pool.Outline(d, &c.source, c.clock.Now())
+	s := pool.Outline(d, c.latest, c.clock.Now())
 	if c.allLeaving(d, s.Machines) {
 		return nil, math.MaxInt32
 	}

@@ -4,16 +4,14 @@ package machinetaint
 
 import (
 	"errors"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // caches of both clusters. Those of the target cluster are nil if there is none.
@@ -50,41 +48,13 @@ func (c *Controller) attach(i Informers) error {
 			c.ownStores = append(c.ownStores, s.informer.HasSyncedChecker())
 		}
 	}
-	s := &c.stores
-	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
-	c.externalUpdates = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
-	c.machines = written.NewCache[*mcm.Machine](s.machines, c.clock)
-	if s.nodes != nil {
-		c.nodes = written.NewCache[*corev1.Node](s.nodes, c.clock)
-	}
-	c.source = newestSource{stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.classes, Nodes: s.nodes, Pods: s.pods}}, c}
+	c.latest = newLatest(&c.stores, c.clock)
+	c.guards = &guards{latest: c.latest, states: c.states, clock: c.clock, syncAfter: func(key string, after time.Duration) { c.loop.AddAfter(key, after) }}
 	// Handlers come last: they use the stores, and informers that run already call them at once.
 	for _, s := range all {
 		errs = append(errs, s.listen())
 	}
 	return errors.Join(errs...)
-}
-
-// newestSource is a source over the stores. If a store is behind, it returns Machines and Nodes as
-// the API server returned them.
-type newestSource struct {
-	stores.Source
-	c *Controller
-}
-
-func (n *newestSource) Machines(set types.UID) []*mcm.Machine {
-	all := n.Source.Machines(set)
-	for i, m := range all {
-		all[i] = n.c.machines.Newest(m)
-	}
-	return all
-}
-
-func (n *newestSource) Node(name string) *corev1.Node {
-	if node := n.Source.Node(name); node != nil {
-		return n.c.nodes.Newest(node)
-	}
-	return nil
 }
 
 // subscription is what the controller needs of one informer.
@@ -142,6 +112,9 @@ func (s caches) deploymentOf(m *mcm.Machine) (string, bool) {
 	}
 	return keyOfSet(set)
 }
+
+// keyOf returns the key of an object in stores and queues.
+func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
 func keyOfSet(set *mcm.MachineSet) (string, bool) {
 	owner := metav1.GetControllerOfNoCopy(set)

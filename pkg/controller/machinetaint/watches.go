@@ -30,9 +30,8 @@ func (c *Controller) ResyncAll() {
 func (c *Controller) deploymentChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
-			key := d.Namespace + "/" + d.Name
-			c.loop.Add(key)
-			c.notify(key)
+			c.loop.Add(keyOf(d))
+			c.states.notify(keyOf(d))
 			return
 		}
 	}

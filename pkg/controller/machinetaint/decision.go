@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/controller"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/signs"
+)
+
+// decision is about one write. It is made under the lock of states.
+type decision struct {
+	*latest
+	key        string
+	deployment *v1alpha1.MachineDeployment // nil if there is none
+	memory     Memory
+	state      *state
+	now        time.Time
+}
+
+func (d decision) applied() reserve.Applied { return d.memory.applied(d.deployment) }
+func (d decision) workload() int            { return d.memory.workload(d.deployment) }
+func (d decision) visible() int             { return d.memory.visible(d.deployment) }
+
+// isBehind reports whether machine-controller-manager has seen a later version of the
+// MachineDeployment.
+func (d decision) isBehind() bool { return d.seenLater(d.key, d.deployment) != nil }
+
+// resizeConflict returns a conflict if replicas of a MachineSet were decided for another total
+// number of machines than is shown now, or would exceed it.
+func (d decision) resizeConflict(before, after *mcm.MachineSet) error {
+	total, known := stock.GetDesiredReplicasAnnotation(after)
+	if !known || d.deployment == nil {
+		return nil
+	}
+	shown, reserved := d.visible(), d.applied().Excess > 0
+	wrong := reserved && int(total) < shown
+	if before != nil && after.Spec.Replicas > before.Spec.Replicas {
+		if most := shown + surge(d.deployment, shown); reserved && d.machinesWith(before, after) > most {
+			return conflictError("machinesets", after.Name, "machines of its last growth are not counted yet, and there may be %d in total", most)
+		}
+		var reduced bool
+		shown, reduced = d.state.visible(shown, d.now)
+		wrong = reduced && int(total) > shown && !d.isBehind()
+	}
+	if wrong {
+		return conflictError("machinesets", after.Name, "decided for %d machines, but there are to be %d", total, shown)
+	}
+	return nil
+}
+
+// machinesWith returns how many machines there would be if a MachineSet grew in a rollout before its
+// status counts the machines of its last growth; otherwise 0. machine-controller-manager decides on
+// that status, so it would ask for them once more.
+func (d decision) machinesWith(before, after *mcm.MachineSet) int {
+	if before.Status.Replicas >= before.Spec.Replicas {
+		return 0
+	}
+	others := 0
+	for _, set := range d.seenSets(d.deployment) {
+		if set.UID != after.UID {
+			others += int(max(set.Spec.Replicas, set.Status.Replicas))
+		}
+	}
+	if others == 0 {
+		return 0
+	}
+	return others + int(after.Spec.Replicas)
+}
+
+// surge returns how many machines a rollout may add to a number of machines. It is no limit if it
+// cannot be parsed.
+func surge(d *v1alpha1.MachineDeployment, machines int) int {
+	var most *intstr.IntOrString
+	switch strategy := d.Spec.Strategy; {
+	case strategy.RollingUpdate != nil:
+		most = strategy.RollingUpdate.MaxSurge
+	case strategy.InPlaceUpdate != nil:
+		most = strategy.InPlaceUpdate.MaxSurge
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(most, intstr.FromInt32(0)), machines, true)
+	if err != nil {
+		return math.MaxInt32
+	}
+	return n
+}
+
+// setOutdated reports whether a MachineSet asks for what was decided for a smaller total number of
+// machines than is shown now. A frozen MachineSet does not count: it is not written any more until
+// it has lost machines.
+func (d decision) setOutdated(set *mcm.MachineSet) bool {
+	total, known := stock.GetDesiredReplicasAnnotation(set)
+	return known && set.Spec.Replicas > 0 && !signs.Frozen(set) &&
+		d.applied().Excess > 0 && int(total) < d.visible() && !d.isBehind()
+}
+
+// removalConflict returns a conflict if a machine must not be deleted, and otherwise whether its
+// deletion is limited to its version: that is so if there is, or was, a reserve.
+func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours bool, err error) {
+	switch {
+	case d.deployment == nil || d.deployment.DeletionTimestamp != nil:
+		return false, nil
+	case d.isUnsettled(set, m):
+		return false, conflictError("machines", m.Name, "it is in reserve, and replicas are still to be restored for it")
+	case deletedAnyway(m, signs.Named(d.deployment)):
+		return false, nil
+	case d.state.releases[m.UID]:
+		return false, conflictError("machines", m.Name, "it is leaving the reserve")
+	}
+	present, reserve := d.countStaying(set, m.UID)
+	_, reduced := d.state.visible(0, d.now)
+	ours = d.applied().Excess > 0 || reduced || d.wasMarked(m)
+	switch {
+	case ours && present <= int(set.Spec.Replicas):
+		return ours, conflictError("machines", m.Name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
+	case ours && d.setOutdated(set):
+		return ours, conflictError("machines", m.Name, "its machine set does not ask for %d machines yet", d.visible())
+	case d.isNeeded(set, m, ours):
+		return ours, conflictError("machines", m.Name, "it serves, and no more machines serve than workload needs")
+	case !ours && reserve > 0 && set.Spec.Replicas > 0:
+		// The annotation was lost: a client wrote the whole object without annotations.
+		return ours, conflictError("machines", m.Name, "%d machines are still in reserve and go first", reserve)
+	}
+	return ours, nil
+}
+
+// isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
+// than workload needs, without those that are deleted anyway. In a rollout,
+// machine-controller-manager deletes machines of each MachineSet when it is shown a smaller total,
+// for example after a client removed the record of the excess. Without a reserve, that is left to
+// machine-controller-manager, and a frozen MachineSet must lose machines, whatever runs on them.
+func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
+	if d.isMarked(m) || signs.Frozen(set) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
+		return false
+	}
+	serving, reserve, named := 0, 0, signs.Named(d.deployment)
+	for _, other := range d.seenMachines(d.deployment) {
+		switch {
+		case d.isMarked(other):
+			reserve++ // also a leaving one: MCM is still carrying out the change for which it leaves
+		case !deletedAnyway(other, named) && (other.UID == m.UID || !d.state.isRemoved(other.UID, d.now)):
+			serving++
+		}
+	}
+	return (ours || reserve > 0) && serving <= d.workload()
+}
+
+// isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still have
+// to be restored because the client that named it has lowered them, too (law 12 of package reserve).
+// Once the machine is gone, nothing shows for what they were lowered, and a machine that serves would
+// be deleted as well.
+func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
+	named := signs.Named(d.deployment)
+	_, isNamed := named[m.Name]
+	switch {
+	case !isNamed && !signs.Condemned(m), !d.isMarked(m), returned(d.deployment)[m.Name], signs.Frozen(set), set.Spec.Replicas == 0:
+		return false
+	case d.isBehind():
+		return true
+	}
+	running := 0
+	for _, other := range d.seenMachines(d.deployment) {
+		if other.Status.CurrentStatus.Phase == mcm.MachineRunning && !d.isMarked(other) && !deletedAnyway(other, named) {
+			running++
+		}
+	}
+	return running > d.workload()
+}
+
+// followsDeployment reports whether a MachineSet asks for all machines of its MachineDeployment, so
+// that each deletion is one too many.
+func followsDeployment(set *mcm.MachineSet) bool {
+	total, known := stock.GetDesiredReplicasAnnotation(set)
+	return known && total == set.Spec.Replicas
+}
+
+// countStaying counts the machines of a MachineSet that are not being deleted, and those in reserve
+// among them. It includes the machine whose deletion is requested, also if it is requested again.
+func (d decision) countStaying(set *mcm.MachineSet, asked types.UID) (present, reserve int) {
+	for _, other := range ownedBy[*mcm.Machine](d.stores.seenMachines, set) {
+		if pool.BeingDeleted(other) || other.UID != asked && d.state.isRemoved(other.UID, d.now) {
+			continue
+		}
+		present++
+		if d.isMarked(other) {
+			reserve++
+		}
+	}
+	return present, reserve
+}
+
+// deletedAnyway reports whether a machine is deleted whatever the replicas are: it has failed, or
+// was named.
+func deletedAnyway(m *mcm.Machine, named map[string]time.Time) bool {
+	_, isNamed := named[m.Name]
+	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.BeingDeleted(m) || signs.Priority(m) == 1
+}
+
+func conflictError(resource, name, format string, args ...any) error {
+	return apierrors.NewConflict(mcm.Resource(resource), name, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"sync"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+// states contains what the controller remembers of each MachineDeployment, besides what its stores
+// show. Its lock is the only one of this package. While it is held, stores and caches of own writes
+// may be read, which have locks of their own; neither of them calls back, and no request is sent.
+type states struct {
+	mu  sync.Mutex
+	all map[string]*state
+}
+
+// state belongs to one MachineDeployment. Its methods are called under the lock of states.
+type state struct {
+	// memory is that of the last plan; nil if there is none.
+	memory *Memory
+	// freedAt is when the last machine was released, until the deferred writes are done.
+	freedAt time.Time
+	// listener wants to know of changes; nil if no batch is written.
+	listener chan struct{}
+
+	// The writes in progress; see Guards.
+
+	// resizes are the writes of replicas, by MachineSet.
+	resizes map[string]*resize
+	// removals are the deletions of Machines.
+	removals map[types.UID]*removal
+	// releases are the Machines that are leaving the reserve.
+	releases map[types.UID]bool
+	// reduction is that of the number of machines that the MachineDeployment shows.
+	reduction *reduction
+}
+
+func newStates() *states { return &states{all: map[string]*state{}} }
+
+// locked calls f with the state of a MachineDeployment, which is empty if nothing is remembered of
+// it, and forgets the state if it is empty afterwards.
+func (s *states) locked(key string, f func(*state)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, known := s.all[key]
+	if !known {
+		one = &state{}
+	}
+	f(one)
+	switch {
+	case one.isEmpty():
+		delete(s.all, key)
+	case !known:
+		s.all[key] = one
+	}
+}
+
+func (s *state) isEmpty() bool {
+	return s.memory == nil && s.freedAt.IsZero() && s.listener == nil &&
+		len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
+}
+
+// memory returns the memory of the last plan, which is empty if there is none.
+func (s *states) memory(key string, now time.Time) (m Memory) {
+	s.locked(key, func(one *state) {
+		one.visible(0, now) // forgets a reduction of long ago
+		m = one.known()
+	})
+	return m
+}
+
+func (s *state) known() Memory {
+	if s.memory == nil {
+		return Memory{}
+	}
+	return *s.memory
+}
+
+func (s *states) remember(key string, m Memory) {
+	s.locked(key, func(one *state) { one.memory = &m })
+}
+
+// noteFreed records that a machine was released.
+func (s *states) noteFreed(key string, now time.Time) {
+	s.locked(key, func(one *state) { one.freedAt = now })
+}
+
+// deferFor returns how long deferrable writes still wait after machines were released.
+func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
+	s.locked(key, func(one *state) {
+		if one.freedAt.IsZero() {
+			return
+		}
+		if left = deferDelay - now.Sub(one.freedAt); left <= 0 {
+			one.freedAt = time.Time{}
+		}
+	})
+	return left
+}
+
+// forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.
+func (s *states) forgetPlans(key string) {
+	s.locked(key, func(one *state) { one.memory, one.freedAt = nil, time.Time{} })
+}
+
+// forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
+// MachineSets and Machines that are in progress end by themselves.
+func (s *states) forgetDeployment(key string) {
+	s.locked(key, func(one *state) { one.memory, one.freedAt, one.reduction = nil, time.Time{}, nil })
+}
+
+// listen reports changes of a MachineDeployment until done is called. The queue cannot, because the
+// key is being processed.
+func (s *states) listen(key string) (changed <-chan struct{}, done func()) {
+	listener := make(chan struct{}, 1)
+	s.locked(key, func(one *state) { one.listener = listener })
+	return listener, func() { s.locked(key, func(one *state) { one.listener = nil }) }
+}
+
+// notify wakes the listener of a MachineDeployment. If it has not received the last change yet, it
+// receives both together.
+func (s *states) notify(key string) {
+	s.locked(key, func(one *state) {
+		select {
+		case one.listener <- struct{}{}: // blocks forever, so it is not chosen, if there is no listener
+		default:
+		}
+	})
+}
+
+// forgetRemoval removes the deletion of a Machine, whose MachineSet may not be known any more.
+func (s *states) forgetRemoval(machine types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, one := range s.all {
+		delete(one.removals, machine)
+		if one.isEmpty() {
+			delete(s.all, key)
+		}
+	}
+}
+
+// unknownFor is how long a write of unknown outcome counts as in progress: longer than any request
+// lasts.
+const unknownFor = 2 * time.Minute
+
+// resize is a write of the replicas of a MachineSet, until the store shows it.
+type resize struct {
+	least, most int       // that the set asks for if it took effect, or an earlier one that is in doubt
+	version     string    // that it was written with; empty while it is under way
+	until       time.Time // when it is forgotten if its outcome never shows; zero while it is under way
+}
+
+// removal is the deletion of a Machine that a guard allowed, until the store shows it.
+type removal struct {
+	until time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
+}
+
+// reduction is a write after which a MachineDeployment shows fewer machines. It is remembered for a
+// while, because machine-controller-manager may have read the MachineDeployment long before it
+// resizes a MachineSet.
+type reduction struct {
+	shown int
+	until time.Time // when it is forgotten; zero while it is under way
+}
+
+// beginResize records a write of a MachineSet's replicas.
+func (s *state) beginResize(set string, replicas int) {
+	r := &resize{least: replicas, most: replicas}
+	if before := s.resizes[set]; before != nil && before.version == "" {
+		r.least, r.most = min(r.least, before.least), max(r.most, before.most)
+	}
+	put(&s.resizes, set, r)
+}
+
+// endResize records the outcome of a write of a MachineSet's replicas.
+func (s *state) endResize(set string, result *mcm.MachineSet, err error, now time.Time) {
+	r := s.resizes[set]
+	switch {
+	case r == nil:
+	case err == nil:
+		r.version = result.ResourceVersion
+	case ineffective(err):
+		delete(s.resizes, set)
+	default:
+		r.until = now.Add(unknownFor)
+	}
+}
+
+// replicasOf returns the fewest and the most machines that a MachineSet may be asking for, by what
+// machine-controller-manager's store shows and by the writes in progress.
+func (s *state) replicasOf(set *mcm.MachineSet, now time.Time) (least, most int) {
+	id, shown := keyOf(set), int(set.Spec.Replicas)
+	r := s.resizes[id]
+	if r == nil {
+		return shown, shown
+	}
+	if r.version != "" && written.Reached(set.ResourceVersion, r.version) || passed(r.until, now) {
+		delete(s.resizes, id)
+		return shown, shown
+	}
+	return min(r.least, shown), max(r.most, shown)
+}
+
+// totalReplicas returns the sums of replicasOf.
+func (s *state) totalReplicas(sets []*mcm.MachineSet, now time.Time) (least, most int) {
+	for _, set := range sets {
+		l, m := s.replicasOf(set, now)
+		least, most = least+l, most+m
+	}
+	return least, most
+}
+
+// endReduction records the outcome of a reduction, and reports whether it is still remembered.
+func (s *state) endReduction(err error, now time.Time) bool {
+	if ineffective(err) {
+		s.reduction = nil
+	}
+	if s.reduction == nil {
+		return false
+	}
+	s.reduction.until = now.Add(unknownFor)
+	return true
+}
+
+// visible returns how many machines a MachineDeployment that shows so many now is to show, and
+// whether that was reduced recently.
+func (s *state) visible(shown int, now time.Time) (visible int, reduced bool) {
+	r := s.reduction
+	switch {
+	case r == nil:
+		return shown, false
+	case r.until.IsZero():
+		return min(shown, r.shown), true
+	case passed(r.until, now):
+		s.reduction = nil
+		return shown, false
+	}
+	return shown, true
+}
+
+// endRemoval records the outcome of a deletion. The store does not show a successful one yet.
+func (s *state) endRemoval(machine types.UID, err error, now time.Time) {
+	r := s.removals[machine]
+	switch {
+	case r == nil || written.Answered(err):
+	case ineffective(err):
+		delete(s.removals, machine)
+	default:
+		r.until = now.Add(unknownFor)
+	}
+}
+
+// isRemoved reports whether a machine is being deleted, or may be, although the store does not show
+// it.
+func (s *state) isRemoved(machine types.UID, now time.Time) bool {
+	r := s.removals[machine]
+	if r != nil && passed(r.until, now) {
+		delete(s.removals, machine)
+		return false
+	}
+	return r != nil
+}
+
+// beginRemoval records the deletion of a Machine.
+func (s *state) beginRemoval(machine types.UID) { put(&s.removals, machine, &removal{}) }
+
+// beginRelease keeps a Machine from being deleted.
+func (s *state) beginRelease(machine types.UID) { put(&s.releases, machine, true) }
+
+// put sets an entry of a map that may have to be made first: most MachineDeployments need none.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
+}
+
+// passed reports whether a time is set and over.
+func passed(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
+
+// ineffective reports whether a write is known to have changed nothing. A conflict counts, since
+// guards are called for each attempt.
+func ineffective(err error) bool {
+	result := written.Outcome(err)
+	return result == written.Refused || result == written.Conflict
+}
