@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,13 +26,12 @@ type source struct {
 	parsed  *ast.File
 }
 
-// rule says what is wrong with a file, in few words each; nothing where it does not apply.
+// rule returns the violations in a file, in a few words each.
 type rule func(source) []string
 
-// The rules of the house.
 var rules = []rule{licensed, pureImports, layered, clockless, neverExits}
 
-// violations holds all Go files of the main module below root against the rules.
+// violations checks all Go files of the main module below root.
 func violations(root string) ([]string, error) {
 	var wrong []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -61,7 +61,7 @@ func violations(root string) ([]string, error) {
 	return wrong, err
 }
 
-// skipped are hidden folders, test data, and other modules.
+// skipped reports whether a folder is hidden, contains test data, or is another module.
 func skipped(root, path string) bool {
 	if path == root {
 		return false
@@ -89,12 +89,31 @@ func (s source) in(folders ...string) bool {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// decides: what decides is pure. Whole packages, and in every controller the plan and the status.
+// purePackages only decide.
+var purePackages = []string{
+	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/signs", "pkg/similar", "internal/overview", "internal/sizing",
+}
+
+// pureFiles are the files of a controller that decide, in addition to its plan.go and status.go.
+var pureFiles = map[string][]string{
+	"pkg/controller/balance": {
+		"bounds.go", "health.go", "move.go", "moves.go", "nodes.go", "outcome.go", "places.go", "read.go", "shares.go", "split.go", "view.go",
+	},
+	"pkg/controller/federatedhpa": {
+		"choose.go", "clusterplan.go", "escrow.go", "maxima.go", "minima.go", "rules.go", "signals.go", "view.go", "workloads.go",
+	},
+}
+
+// decides reports whether a file makes decisions. Such a file must be pure.
 func (s source) decides() bool {
-	name := filepath.Base(s.path)
-	return !s.isTest() && (s.in("pkg/distribute", "pkg/fit", "pkg/schedule", "pkg/similar", "pkg/reserve", "pkg/signs", "pkg/pool", "internal/overview", "internal/sizing") ||
-		s.in("pkg/provider") && name == "plan.go" ||
-		s.in("pkg/controller") && (name == "plan.go" || name == "status.go"))
+	folder, name := path.Split(s.path)
+	switch {
+	case s.isTest():
+		return false
+	case s.in(purePackages...), slices.Contains(pureFiles[path.Clean(folder)], name):
+		return true
+	}
+	return name == "plan.go" && s.in("pkg/provider", "pkg/controller") || name == "status.go" && s.in("pkg/controller")
 }
 
 func (s source) imports() []string {
@@ -107,7 +126,7 @@ func (s source) imports() []string {
 	return paths
 }
 
-// uses are the functions of other packages that a file names, as package.Function.
+// uses returns the functions of other packages that a file names, as package.Function.
 func (s source) uses() []string {
 	var names []string
 	ast.Inspect(s.parsed, func(n ast.Node) bool {
@@ -129,22 +148,32 @@ func licensed(s source) []string {
 	return []string{"first line must be " + strings.TrimSpace(line)}
 }
 
+// effects are packages that read or change something outside the process, or that depend on chance.
+var effects = []string{
+	"context", "crypto/rand", "k8s.io/client-go", "k8s.io/klog", "log", "math/rand", "net", "os", "runtime", "sync", "syscall", module + "pkg/client",
+}
+
+// clocks are functions whose result depends on when they are called.
+var clocks = []string{
+	"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.NewTicker", "time.NewTimer", "time.Tick",
+}
+
 func pureImports(s source) []string {
 	if !s.decides() {
 		return nil
 	}
 	var wrong []string
 	for _, path := range s.imports() {
-		for _, effect := range []string{"context", "k8s.io/client-go", "k8s.io/klog", "net", "os", "math/rand", "sync", module + "pkg/client"} {
+		for _, effect := range effects {
 			if path == effect || strings.HasPrefix(path, effect+"/") {
-				wrong = append(wrong, "what decides is pure and must not import "+path)
+				wrong = append(wrong, "a decision is pure and must not import "+path)
 			}
 		}
 	}
 	return wrong
 }
 
-// floors are the storeys of the house, lowest first: a package imports from its own or a lower one.
+// floors are the layers of the code, lowest first. A package imports only from its own layer and from lower ones.
 var floors = [][]string{
 	{"pkg/apis"},
 	{"pkg/client"},
@@ -194,8 +223,8 @@ func clockless(s source) []string {
 	}
 	var wrong []string
 	for _, name := range s.uses() {
-		if slices.Contains([]string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After"}, name) {
-			wrong = append(wrong, "what decides has no clock: "+name)
+		if slices.Contains(clocks, name) {
+			wrong = append(wrong, "a decision has no clock: "+name)
 		}
 	}
 	return wrong

@@ -3,11 +3,6 @@
 package federatedhpa_test
 
 import (
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -280,21 +275,4 @@ var _ = Describe("A cluster out of reach", func() {
 		Expect(orders(NewPlan(v))).To(BeEmpty())
 		Expect(NewPlan(v).Clusters[1].Counted.Max).To(BeEquivalentTo(10))
 	})
-})
-
-var _ = It("decides without looking outside", func() {
-	files, err := filepath.Glob("*.go")
-	Expect(err).NotTo(HaveOccurred())
-	pure := []string{"choose.go", "clusterplan.go", "escrow.go", "maxima.go", "minima.go", "plan.go", "rules.go", "signals.go", "status.go", "view.go", "workloads.go"}
-	for _, name := range pure {
-		Expect(files).To(ContainElement(name))
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		Expect(err).NotTo(HaveOccurred())
-		for _, i := range file.Imports {
-			path := strings.Trim(i.Path.Value, `"`)
-			Expect(slices.ContainsFunc([]string{"context", "sync", "os", "net", "k8s.io/client-go", "k8s.io/klog"}, func(effect string) bool {
-				return path == effect || strings.HasPrefix(path, effect+"/")
-			})).To(BeFalse(), "%s imports %s", name, path)
-		}
-	}
 })
