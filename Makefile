@@ -1,223 +1,197 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The cluster that up, demo, status, down and reset speak of.
+# The local cluster that up, demo, status, down and reset use.
 CLUSTER ?= evenkeel
-# Machines that `make scale` brings up and down.
-N ?= 500
-# How long `make scale-reserve` looks for writes at rest.
-REST ?= 2m
-# How often `make footprint` measures.
-TURNS ?= 3
-
 export CLUSTER
-# Build tags of our binaries; see internal/localcluster/programs.go.
+# Build tags of Evenkeel's binaries; see internal/localcluster/programs.go.
 TAGS := grpcnotrace
 UP := go run ./hack/up
+BENCH := go run ./test/bench
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-19s  %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  CLUSTER=name chooses a local cluster (now: $(CLUSTER)); several run side by side."
+	@echo "New here? Run make demo. Before a pull request: make verify test."
+	@echo "NAME=value in a description sets a variable: make storms STORMS=50."
 
-##@ Try it
+##@ Local cluster (CLUSTER=name selects one of several)
 
 .PHONY: demo
-demo: ## A story of three minutes on a local cluster that is built and started if need be: reserve, rollout, burst, outage
+demo: ## Play a three-minute story: reserve, rollout, burst of pods, outage. Starts a cluster if necessary
 	@./hack/preflight.sh
 	@$(UP) up -brief
 	@go run ./hack/demo
 
 .PHONY: up
-up: ## Build and start the local cluster with our two binaries; again: join it
+up: ## Build and start a cluster with Evenkeel, or connect to the running one
 	@./hack/preflight.sh
 	@$(UP) up
 
 .PHONY: status
-status: ## Say what of the local cluster runs
+status: ## Show which processes of the cluster run
 	@$(UP) status
 
 .PHONY: down
-down: ## Stop the local cluster, keep its data
+down: ## Stop the cluster and keep its data
 	@$(UP) down
 
 .PHONY: reset
-reset: ## Stop the local cluster and forget its data
+reset: ## Stop the cluster and delete its data
 	@$(UP) reset
 
-##@ Build and check
+##@ Build
 
 .PHONY: build
-build: ## Build our binaries into .local/bin
+build: ## Build the binaries into .local/bin
 	@mkdir -p .local/bin
 	go build -tags=$(TAGS) -o .local/bin/ ./cmd/...
 
-.PHONY: image
-image: ## Build the image NAME of release VERSION; BUILDER and BASE are images of Go and of the base, by digest
-	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
-	docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
-		--sbom=true --provenance=mode=max -t $(NAME) --push .
+.PHONY: generate
+generate: ## Generate deep copies, clients, CRDs, and the tables in docs
+	go run ./hack/generate
 
-.PHONY: gardener-image
-gardener-image: ## Build the image NAME of the Gardener extension, of release VERSION; BUILDER and BASE as for image
-	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
-	docker buildx build -f gardener/Dockerfile --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
-		--sbom=true --provenance=mode=max -t $(NAME) --push .
+.PHONY: manifests
+manifests: ## Render kubernetes/deploy from the Helm chart
+	go run ./hack/manifests
 
-.PHONY: release
-release: ## Everything that release VERSION publishes, into .local/release/VERSION; BASE by digest, URL of the downloads, PUSH=repository uploads images
-	cd hack/release && go run . -root ../.. -version=$(VERSION) -base=$(BASE) -url=$(URL) -push=$(PUSH)
+##@ Test
 
-.PHONY: test-tools
-test-tools: ## The tests of what has a Go module of its own: the release, the mutator
-	cd hack/release && go test -count=1 -timeout=30m .
-	cd hack/mutants && go test -count=1 -timeout=30m .
-
-.PHONY: sbom
-sbom: build ## What each of our binaries is made of, as CycloneDX in .local/sbom; VERSION=v0.1.0 names a release
-	go run ./hack/sbom -version=$(VERSION) $(patsubst cmd/%,.local/bin/%,$(wildcard cmd/*))
+.PHONY: verify
+verify: ## Check generated code, formatting, vet, staticcheck, and the rules of this repository
+	@go run ./hack/verify
 
 .PHONY: test
-test: ## Everything short: units, laws, storms, integration, short end-to-end specs; the three parts below side by side
+test: ## Run all short tests: the next three targets, in parallel
 	@$(UP) build
 	@$(MAKE) --no-print-directory build
 	@go run ./hack/parts test-units test-clusters test-e2e
 
-# Packages whose tests live by the real clock, most of them with processes of their own.
+# Packages whose tests depend on the real clock. Most of them start processes.
 ON_CLOCK = ./internal/localcluster ./cmd/machine-controller/app ./test/install ./test/integration/... ./cmd/machine-controller-manager/app \
 	./cmd/kubectl-evenkeel/app ./cmd/kubectl-evenkeel/internal/page ./internal/daemon ./pkg/provider/nodegroup ./hack/parts
 UNITS = $(filter-out $(shell go list $(ON_CLOCK)),$(shell go list ./cmd/... ./hack/... ./internal/... ./pkg/...))
 
-# Properties draw the same problems in each run, so that the result depends on the change alone. `make laws` draws new ones.
+# With a fixed seed, properties draw the same problems in each run, so that the result depends on the
+# change alone. make laws draws new ones.
 test-units test-clusters: export RAPID_SEED ?= 1
 
-# They compute, and are given what the other parts, which wait, leave of the processors. Storms make much garbage.
+# Unit tests need only CPU time, so they leave the processors to the other parts, which have
+# deadlines. GOGC: storms allocate much.
 .PHONY: test-units
-test-units: ## Units, laws and storms
+test-units: ## Run unit tests, laws and storms, in virtual time
 	@GOGC=400 nice -n 10 go test -timeout=20m $(UNITS)
 	cd hack/localcluster/kwok && nice -n 10 go test -trimpath .
 
 .PHONY: test-clusters
-test-clusters: ## What starts API servers of its own, short end-to-end specs of federation among it
+test-clusters: ## Run tests that start API servers or depend on the real clock
 	go test -p 2 $(ON_CLOCK)
 	go test -count=1 -timeout=10m ./test/e2e/federation -ginkgo.label-filter=short -ginkgo.no-color
 
 .PHONY: test-e2e
-test-e2e: ## Short end-to-end specs
+test-e2e: ## Run the short end-to-end specs on a local cluster
 	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
 
-.PHONY: test-gardener
-test-gardener: ## Units of the Gardener extension, which has a Go module of its own: the first build takes minutes
-	cd gardener && go vet ./... && nice -n 10 go test -timeout=20m ./apis/... ./charts/... ./cmd/... ./pkg/...
-
 .PHONY: test-race
-test-race: ## Units of what is ours under the race detector (MCM's own controllers race with themselves)
+test-race: ## Run unit tests with the race detector
 	go test -race ./cmd/... ./hack/... ./internal/... ./pkg/...
 
-# How many storms of each kind `make storms` plays, besides half as many with seeds that are drawn.
+.PHONY: test-conformance
+test-conformance: ## Check that the simulated API server behaves as a real one does
+	@$(UP) build
+	go test -count=1 -timeout=20m ./test/conformance -ginkgo.v -ginkgo.no-color
+
+.PHONY: test-gardener
+test-gardener: ## Run the Gardener extension's unit tests (a separate module; the first build takes minutes)
+	cd gardener && go vet ./... && nice -n 10 go test -timeout=20m ./apis/... ./charts/... ./cmd/... ./pkg/...
+
+.PHONY: test-tools
+test-tools: ## Run the tests of the release and mutation tools (separate modules)
+	cd hack/release && go test -count=1 -timeout=30m .
+	cd hack/mutants && go test -count=1 -timeout=30m .
+
+##@ Search for faults (each takes hours)
+
+# What nightly runs.
+NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener e2e-hostile
+
+.PHONY: nightly
+nightly: ## Run these and all long tests one after the other, with one result line for each
+	@go run ./hack/nightly $(NIGHT)
+
 STORMS ?= 300
-
-.PHONY: storms
-storms: ## STORMS=300 storms of each controller, and half as many with seeds drawn anew
-	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color
-
 STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
 	./pkg/controller/federatedhpa ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
-# How many problems `make laws` draws for each property.
+.PHONY: storms
+storms: ## Run STORMS=300 random histories of each controller, and half as many with new seeds
+	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color
+
 CHECKS ?= 5000
 
 .PHONY: laws
-laws: ## CHECKS=5000 new problems for each property of all packages
+laws: ## Check each property with CHECKS=5000 new random problems
 	GOGC=400 go test -count=1 -timeout=4h $(sort $(dir $(addprefix ./,$(shell git grep -l pgregory.net/rapid '*_test.go')))) -rapid.checks=$(CHECKS) \
 		-ginkgo.skip='[Ss]torm|Two instances' -ginkgo.no-color
 
-# How many objects come and go in each soak.
+.PHONY: laws-distribute
+laws-distribute: ## Check the laws of package distribute with 100,000 random problems
+	go test -count=1 -timeout=60m ./pkg/distribute -rapid.checks=100000
+
+.PHONY: laws-federation
+laws-federation: ## Check the laws of federated autoscalers in 100,000 random histories
+	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa -run=TestFederatedHPA -histories=100000 -ginkgo.focus='Random histories' -ginkgo.v -ginkgo.no-color
+
 SOAK ?= 10000
 
 .PHONY: soak
-soak: ## SOAK=10000 objects come and go in each controller, one after the other, in virtual time; what is held returns to where it was
+soak: ## Create and delete SOAK=10000 objects in each controller, and check for leaks
 	SOAK=$(SOAK) go test -v -count=1 -p 1 -timeout=3h $(STORMY) -ginkgo.label-filter=soak -ginkgo.v -ginkgo.no-color
 
-# How many faults may happen on one way, and how many states of each model are searched at most.
+# FAULTS bounds the faults on one path, STATES the states of one model.
 FAULTS ?= 2
 STATES ?= 12000000
 
 .PHONY: explore
-explore: ## Every interleaving of the reserve's plans with up to FAULTS=2 faults: the laws on each step, and rest at the end
+explore: ## Search every interleaving of the plans, with up to FAULTS=2 faults, for a broken law
 	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
-# What a night runs: e2e-hostile joins it where there is such a target.
-NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener $(if $(shell grep '^e2e-hostile:' $(firstword $(MAKEFILE_LIST))),e2e-hostile)
+.PHONY: mutants
+mutants: ## Change one place at a time, and list changes that no test catches. PACKAGES="pkg/fit" SINCE=commit BUDGET=1h
+	cd hack/mutants && go run . -root ../.. $(if $(SINCE),-since $(SINCE)) $(if $(BUDGET),-budget $(BUDGET)) $(PACKAGES)
 
-.PHONY: nightly
-nightly: ## Long storms, the race detector, and all long end-to-end specs, one after the other, with a line of result for each
-	@go run ./hack/nightly $(NIGHT)
-
-.PHONY: test-conformance
-test-conformance: ## A real API server, with history forgotten and backups restored, does what the simulated one does
-	@$(UP) build
-	go test -count=1 -timeout=20m ./test/conformance -ginkgo.v -ginkgo.no-color
+##@ End-to-end tests
 
 .PHONY: e2e-long
-e2e-long: ## Long end-to-end specs: soaks, outages of minutes, repeated kills
+e2e-long: ## Run the long specs: soaks, outages of minutes, repeated kills
 	@$(UP) build
 	go tool ginkgo --procs=2 --label-filter=long --timeout=90m --no-color ./test/e2e
 
 .PHONY: e2e-docs
-e2e-docs: ## What the documents tell to type, typed: each document on a cluster of its own
+e2e-docs: ## Run the commands of each document on a new cluster
 	@$(UP) build
 	go test -count=1 -timeout=60m ./test/docs -ginkgo.v -ginkgo.no-color
 
-.PHONY: e2e-parity
-e2e-parity: ## Without excess: what ours and the stock binary write in the same story, by the audit log
-	@$(UP) build
-	go test -count=1 -timeout=30m ./test/e2e/parity -ginkgo.v -ginkgo.no-color
-
 .PHONY: e2e-stock
-e2e-stock: ## The short end-to-end specs of what stock has too, against stock machine-controller-manager: same end states
+e2e-stock: ## Run the specs that do not need Evenkeel against stock machine-controller-manager
 	@$(UP) build
 	EVENKEEL_E2E_MCM=stock go tool ginkgo --procs=4 --label-filter='!long && !ours' --timeout=15m --no-color ./test/e2e
 
-.PHONY: e2e-autoscaler
-e2e-autoscaler: ## Node groups on a local cluster; with CLUSTER_AUTOSCALER=path also what an unmodified cluster-autoscaler makes of them
+.PHONY: e2e-parity
+e2e-parity: ## Compare the API writes of Evenkeel without an excess with those of the stock binary
 	@$(UP) build
-	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
-
-.PHONY: e2e-gardener
-e2e-gardener: ## Gardener's own code against ours and stock: two control planes, gardenlet's Deployment and Role. FOCUS=regexp picks stories, PEER=none leaves stock out, NIGHTS=20 hibernates that often, with CLUSTER_AUTOSCALER=path an unmodified cluster-autoscaler scales a Shoot, too
-	@$(UP) build
-	cd gardener && go test -count=1 -timeout=5h ./e2e -ginkgo.no-color -ginkgo.timeout=5h $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
-
-.PHONY: e2e-hostile
-e2e-hostile: ## A user of one namespace creates the largest legal objects for five minutes (DURATION): memory, releases for others, nothing created
-	@$(UP) build
-	go test -v -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
+	go test -count=1 -timeout=30m ./test/e2e/parity -ginkgo.v -ginkgo.no-color
 
 .PHONY: e2e-rbac
 e2e-rbac: AUDIT = $(CURDIR)/.local/audit
-e2e-rbac: ## The short end-to-end specs with the audit log on: nothing is refused to the chart's accounts, and no right of theirs is idle
+e2e-rbac: ## Compare the rights of the chart's accounts with the requests in the audit log
 	@$(UP) build
 	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
 	EVENKEEL_E2E_AUDIT=$(AUDIT) go tool ginkgo --procs=4 --label-filter='!long || gardener' --timeout=15m --no-color ./test/e2e
 	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
 		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml
-
-.PHONY: e2e-ui
-e2e-ui: ## The plugin's page in a real browser, light and dark, desktop and phone; needs Chromium. PICTURES=folder keeps pictures
-	@$(if $(PICTURES),mkdir -p $(PICTURES))
-	go test -count=1 -timeout=10m ./test/ui -ginkgo.no-color -pictures=$(abspath $(PICTURES))
-
-.PHONY: bench-size
-bench-size: ## What reserve is suggested for synthetic weeks, and how long the search takes
-	go run ./test/bench/size
-
-.PHONY: bench-ui
-bench-ui: ## 1000 machines, 10,000 pods: from a change to the page in a real browser, and the plugin's memory; needs Chromium
-	@$(UP) build
-	go run ./test/bench/ui
 
 .PHONY: e2e-rbac-federation
 e2e-rbac-federation: AUDIT = $(CURDIR)/.local/audit-federation
@@ -228,94 +202,107 @@ e2e-rbac-federation: ## The same for the accounts of federation
 	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/federation/unused-rights.yaml \
 		kubernetes/deploy/federation-hub/access.yaml kubernetes/deploy/federation-member/access.yaml kubernetes/deploy/federation-placement/access.yaml
 
-.PHONY: bench-overcreation
-bench-overcreation: ## Machines created too many while the watch lags: stock controllers beside ours
-	go test -count=1 ./pkg/lens -run=TestLens -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
-
-.PHONY: bench-distribute
-bench-distribute: ## The distribution kernel beside placing one replica after the other
-	go test -run='^$$' -bench=. ./pkg/distribute
-
-.PHONY: bench-balancer
-bench-balancer: ## 100 Balancers, 30,000 pods, 500 changes: time to the last scale beside a bare client, memory, writes at rest
-	@$(UP) build
-	go run ./test/bench/balancer
-
-.PHONY: laws-distribute
-laws-distribute: ## Each law of the distribution kernel over 100,000 random problems
-	go test -count=1 -timeout=60m ./pkg/distribute -rapid.checks=100000
-
-.PHONY: laws-federation
-laws-federation: ## The laws of federated autoscalers in 100,000 random histories
-	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa -run=TestFederatedHPA -histories=100000 -ginkgo.focus='Random histories' -ginkgo.v -ginkgo.no-color
-
-.PHONY: bench-release
-bench-release: ## How long pods wait: the floor, instant release, pause pods, no reserve; with CLUSTER_AUTOSCALER=path the autoscaler, too
-	@$(UP) build
-	go run ./test/bench/release
-
-.PHONY: bench-nodegroup
-bench-nodegroup: ## What cluster-autoscaler waits for: each call at 1000 nodes in 30 groups, a whole loop, and the floor of those that write
-	@$(UP) build
-	go run ./test/bench/nodegroup
-
-.PHONY: bench-reserve
-bench-reserve: ## 50 releases: from the answer to who raised replicas to a Node without the taint, beside the floor
-	@$(UP) build
-	go run ./test/bench/reserve
-
-.PHONY: scale-reserve
-scale-reserve: N = 1000
-scale-reserve: ## A reserve of 100 for N=1000 machines: time to the marks, memory, CPU, writes in REST=2m, beside stock and a bare client
-	@$(UP) build
-	go run ./test/bench/reserve -n $(N) -rest $(REST)
-
-.PHONY: footprint
-footprint: N = 10
-footprint: ## Memory, CPU, goroutines and requests at N=10 machines, at rest and in motion, medians of TURNS=3: stock, ours, ours with a reserve
-	@$(UP) build
-	go run ./test/bench/footprint -n $(N) -turns $(TURNS)
-
-.PHONY: bench-plugin
-bench-plugin: ## kubectl evenkeel at 1000 machines and 10,000 pods: time and memory of status and explain, beside kubectl get
-	@$(UP) build
-	go run ./test/bench/plugin
-
-.PHONY: bench-similar
-bench-similar: ## Grouping by hashing beside comparing every pair
-	go test -run='^$$' -bench=. ./pkg/similar
-
-.PHONY: bench-federation
-bench-federation: ## 100 federated autoscalers over 10 clusters in virtual time: time, calls and memory, and beside a cluster that hangs
-	go test -v -count=1 ./pkg/controller/federatedhpa -run=TestFederatedHPA -objects=100 -members=10 -ginkgo.focus='A fleet' -ginkgo.v -ginkgo.no-color
-
 .PHONY: e2e-federation
-e2e-federation: ## Short end-to-end specs of federation: a hub and three members, each a control plane of its own
+e2e-federation: ## Run the short specs of federation: a hub and three members
 	@$(UP) build
 	go test -count=1 -timeout=20m ./test/e2e/federation -ginkgo.label-filter='!long' -ginkgo.no-color
 
 .PHONY: e2e-federation-long
-e2e-federation-long: ## Long end-to-end specs of federation: outages of minutes
+e2e-federation-long: ## Run the long specs of federation: outages of minutes
 	@$(UP) build
 	go test -count=1 -timeout=60m ./test/e2e/federation -ginkgo.label-filter=long -ginkgo.no-color
 
-.PHONY: mutants
-mutants: ## What tests catch: change one small place of the code at a time. PACKAGES="pkg/fit pkg/reserve" SINCE=commit BUDGET=1h
-	cd hack/mutants && go run . -root ../.. $(if $(SINCE),-since $(SINCE)) $(if $(BUDGET),-budget $(BUDGET)) $(PACKAGES)
+.PHONY: e2e-autoscaler
+e2e-autoscaler: ## Test node groups; CLUSTER_AUTOSCALER=path adds an unmodified cluster-autoscaler
+	@$(UP) build
+	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
+
+# PEER=none runs the stories without stock, NIGHTS=20 sets the number of hibernations, and
+# CLUSTER_AUTOSCALER=path adds a story with an unmodified cluster-autoscaler.
+.PHONY: e2e-gardener
+e2e-gardener: ## Run Gardener's code with Evenkeel and with stock, three hours. FOCUS=regexp selects stories
+	@$(UP) build
+	cd gardener && go test -count=1 -timeout=5h ./e2e -ginkgo.no-color -ginkgo.timeout=5h $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+
+.PHONY: e2e-hostile
+e2e-hostile: ## Let a user of one namespace create the largest legal objects, for DURATION=5m
+	@$(UP) build
+	go test -v -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
+
+.PHONY: e2e-ui
+e2e-ui: ## Test the plugin's page in a browser (needs Chromium). PICTURES=folder saves screenshots
+	@$(if $(PICTURES),mkdir -p $(PICTURES))
+	go test -count=1 -timeout=10m ./test/ui -ginkgo.no-color -pictures=$(abspath $(PICTURES))
+
+##@ Benchmarks (go run ./test/bench CASE -h lists the flags of a case)
+
+.PHONY: footprint
+footprint: N = 10
+footprint: TURNS ?= 3
+footprint: ## Memory, CPU and requests at N=10 machines, medians of TURNS=3, beside stock
+	@$(UP) build
+	$(BENCH) footprint -n $(N) -turns $(TURNS)
 
 .PHONY: scale
-scale: ## N=500 machines up and down: time, API writes and memory, ours beside the stock binary
+scale: N = 500
+scale: ## N=500 machines up and down: time, API writes and memory, beside stock
 	@$(UP) build
-	go run ./test/scale -n $(N)
+	$(BENCH) scale -n $(N)
 
-.PHONY: generate
-generate: ## Make what is generated: deep copies, clients, CRDs, the page about metrics
-	go run ./hack/generate
+.PHONY: scale-reserve
+scale-reserve: N = 1000
+scale-reserve: REST ?= 2m
+scale-reserve: ## A reserve of 100 for N=1000 machines, and the writes at rest in REST=2m, beside stock
+	@$(UP) build
+	$(BENCH) reserve -n $(N) -rest $(REST)
 
-.PHONY: manifests
-manifests: ## Render kubernetes/deploy from the Helm chart
-	go run ./hack/manifests
+CASES = bench-balancer bench-nodegroup bench-plugin bench-release bench-reserve bench-size bench-ui
+.PHONY: $(CASES)
+bench-release: ## How long pods wait: instant release, pause pods, no reserve; CLUSTER_AUTOSCALER=path adds it
+bench-reserve: ## From the response to a raise of replicas to a Node without the taint
+bench-nodegroup: ## How long cluster-autoscaler waits for each call, at 1000 nodes in 30 groups
+bench-balancer: ## 100 Balancers with 30,000 pods: time to scale, memory, writes at rest
+bench-plugin: ## kubectl evenkeel at 1000 machines and 10,000 pods: time and memory
+bench-ui: ## The plugin's page at 1000 machines and 10,000 pods (needs Chromium)
+bench-size: ## The reserves that kubectl evenkeel size suggests for synthetic weeks, and its time
+$(CASES): bench-%:
+	@$(UP) build
+	$(BENCH) $*
 
-.PHONY: verify
-verify: ## Check generated code, formatting, vet, lints and the rules of the house
-	@go run ./hack/verify
+.PHONY: bench-federation
+bench-federation: ## 100 federated autoscalers over 10 clusters, in virtual time
+	go test -v -count=1 ./pkg/controller/federatedhpa -run=TestFederatedHPA -objects=100 -members=10 -ginkgo.focus='A fleet' -ginkgo.v -ginkgo.no-color
+
+.PHONY: bench-overcreation
+bench-overcreation: ## Surplus machines created while the watch lags, beside stock
+	go test -count=1 ./pkg/lens -run=TestLens -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
+
+.PHONY: bench-distribute
+bench-distribute: ## Package distribute, beside placing one replica after the other
+	go test -run='^$$' -bench=. ./pkg/distribute
+
+.PHONY: bench-similar
+bench-similar: ## Package similar, beside comparing every pair
+	go test -run='^$$' -bench=. ./pkg/similar
+
+##@ Release (see RELEASE.md)
+
+.PHONY: release
+release: ## Build what VERSION publishes into .local/release; BASE=image@digest, URL=downloads, PUSH=repository
+	cd hack/release && go run . -root ../.. -version=$(VERSION) -base=$(BASE) -url=$(URL) -push=$(PUSH)
+
+.PHONY: image
+image: ## Build and push the image NAME of VERSION; BUILDER and BASE are images by digest
+	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
+	docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
+		--sbom=true --provenance=mode=max -t $(NAME) --push .
+
+.PHONY: gardener-image
+gardener-image: ## The same for the image of the Gardener extension
+	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
+	docker buildx build -f gardener/Dockerfile --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
+		--sbom=true --provenance=mode=max -t $(NAME) --push .
+
+.PHONY: sbom
+sbom: build ## Write a CycloneDX SBOM of each binary into .local/sbom; VERSION=v0.1.0 names a release
+	go run ./hack/sbom -version=$(VERSION) $(patsubst cmd/%,.local/bin/%,$(wildcard cmd/*))

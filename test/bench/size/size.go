@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command size measures how long a size is looked for, on synthetic weeks, and prints what is
-// suggested for them.
-package main
+// Package size measures how long the search for the size of a reserve takes, on synthetic weeks, and
+// prints the suggestions.
+package size
 
 import (
+	"context"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,14 +17,11 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sizing"
 )
 
-func main() {
-	weeks := flag.Int("weeks", 4, "how many weeks each trace has")
-	goal := flag.Duration("wait-p99", 5*time.Second, "how long 99 of 100 pods may wait")
-	flag.Parse()
-	if err := run(*weeks, *goal); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-size:", err)
-		os.Exit(1)
-	}
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
+	weeks := flags.Int("weeks", 4, "number of weeks in each trace")
+	goal := flags.Duration("wait-p99", 5*time.Second, "longest wait of 99 in 100 pods")
+	return func(context.Context) error { return run(*weeks, *goal) }
 }
 
 func run(weeks int, goal time.Duration) error {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plugin measures how long kubectl evenkeel takes to show what there is, and how much
-// memory, beside many machines and pods, and beside a kubectl that only prints the same machines.
-// It is a benchmark: it judges nothing.
+// Package plugin measures the time and memory that kubectl evenkeel needs to show many machines and
+// pods. For comparison, it measures kubectl, which only prints the same machines.
 //
-// Nothing but etcd and the API server runs: objects are made here and stay as they are made.
-package main
+// Only etcd and the API server run: the benchmark creates the objects, and nothing changes them.
+package plugin
 
 import (
 	"context"
@@ -14,29 +13,21 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
 )
 
-func main() {
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
 	var s fleet.Size
-	flag.IntVar(&s.Machines, "machines", 1000, "machines, with a Node each")
-	flag.IntVar(&s.Deployments, "deployments", 20, "MachineDeployments that they belong to")
-	flag.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
-	runs := flag.Int("runs", 10, "how often each command is run")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, s, *runs)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-plugin:", err)
-		os.Exit(1)
-	}
+	flags.IntVar(&s.Machines, "machines", 1000, "number of machines, with a Node each")
+	flags.IntVar(&s.Deployments, "deployments", 20, "number of MachineDeployments")
+	flags.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
+	runs := flags.Int("runs", 10, "how often each command runs")
+	return func(ctx context.Context) error { return run(ctx, s, *runs) }
 }
 
 func run(ctx context.Context, s fleet.Size, runs int) (err error) {

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command scale brings machines up and down again on a local cluster, once with our
-// machine-controller-manager and once with the stock one, and prints what each took. It is a
-// benchmark: it judges nothing.
-package main
+// Package scale creates and deletes machines on a local cluster, once with Evenkeel's
+// machine-controller-manager and once with the stock one, and prints what each of them needed.
+package scale
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -32,17 +29,11 @@ var contestants = []localcluster.Program{
 // rates are Gardener's.
 var rates = []string{"--kube-api-qps=150", "--kube-api-burst=200", "--concurrent-syncs=30"}
 
-func main() {
-	n := flag.Int("n", 500, "machines to bring up and down")
-	pools := flag.Int("pools", 5, "MachineDeployments to spread them over")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := compare(ctx, *n, *pools)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
+	n := flags.Int("n", 500, "number of machines")
+	pools := flags.Int("pools", 5, "number of MachineDeployments")
+	return func(ctx context.Context) error { return compare(ctx, *n, *pools) }
 }
 
 func compare(ctx context.Context, n, pools int) error {
@@ -73,7 +64,7 @@ func run(ctx context.Context, contestant localcluster.Program, n, pools int) (fi
 	}
 	defer func() {
 		if err := cluster.Reset(); err != nil {
-			fmt.Fprintln(os.Stderr, "scale:", err)
+			fmt.Fprintln(os.Stderr, "bench scale:", err)
 		}
 	}()
 	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {

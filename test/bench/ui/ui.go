@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ui measures how soon the plugin's page shows what changed, in a real browser, beside many
-// machines and pods, and what memory the plugin takes for it. It is a benchmark: it judges nothing.
+// Package ui measures how soon the plugin's page shows a change in a real browser, with many
+// machines and pods, and how much memory the plugin needs.
 //
-// Nothing but etcd and the API server runs: objects are made here and stay as they are made.
-package main
+// Only etcd and the API server run: the benchmark creates the objects, and nothing changes them.
+package ui
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
@@ -20,20 +18,14 @@ import (
 	"github.com/evenkeel/evenkeel/test/ui"
 )
 
-func main() {
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
 	var s fleet.Size
-	flag.IntVar(&s.Machines, "machines", 1000, "machines, with a Node each")
-	flag.IntVar(&s.Deployments, "deployments", 20, "MachineDeployments that they belong to")
-	flag.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
-	changes := flag.Int("changes", 50, "how often a machine changes")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, s, *changes)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-ui:", err)
-		os.Exit(1)
-	}
+	flags.IntVar(&s.Machines, "machines", 1000, "number of machines, with a Node each")
+	flags.IntVar(&s.Deployments, "deployments", 20, "number of MachineDeployments")
+	flags.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
+	changes := flags.Int("changes", 50, "how often a machine changes")
+	return func(ctx context.Context) error { return run(ctx, s, *changes) }
 }
 
 func run(ctx context.Context, s fleet.Size, changes int) error {
@@ -69,6 +61,6 @@ func run(ctx context.Context, s fleet.Size, changes int) error {
 
 func closed(what string, end func() error) {
 	if err := end(); err != nil {
-		fmt.Fprintf(os.Stderr, "bench-ui: end %s: %v\n", what, err)
+		fmt.Fprintf(os.Stderr, "bench ui: end %s: %v\n", what, err)
 	}
 }

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command balancer measures how soon a Balancer's replicas are written to its targets, on an API
-// server with tens of thousands of pods, beside a bare client that does the same writes in the same
-// run. It is a benchmark: it judges nothing.
+// Package balancer measures how soon a Balancer's replicas are written to its targets, on an API
+// server with tens of thousands of pods. In the same run, a bare client does the same writes, for
+// comparison.
 //
-// Nothing but etcd, the API server and the controller runs: pods are made here and stay as they are
-// made.
-package main
+// Only etcd, the API server and the controller run: the benchmark creates the pods, and nothing
+// changes them.
+package balancer
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
@@ -28,21 +26,15 @@ type size struct {
 // each is how many pods a target has.
 func (s size) each() int { return s.pods / (s.balancers * s.targets) }
 
-func main() {
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
 	var s size
-	flag.IntVar(&s.balancers, "balancers", 100, "Balancers")
-	flag.IntVar(&s.targets, "targets", 5, "targets of each, Deployments")
-	flag.IntVar(&s.pods, "pods", 30_000, "pods of all targets")
-	changes := flag.Int("changes", 500, "how often a Balancer's replicas are changed")
-	rest := flag.Duration("rest", 30*time.Second, "how long to look for writes at rest")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, s, *changes, *rest)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-balancer:", err)
-		os.Exit(1)
-	}
+	flags.IntVar(&s.balancers, "balancers", 100, "number of Balancers")
+	flags.IntVar(&s.targets, "targets", 5, "Deployments that each Balancer targets")
+	flags.IntVar(&s.pods, "pods", 30_000, "pods of all targets")
+	changes := flags.Int("changes", 500, "number of times that a Balancer's replicas are changed")
+	rest := flags.Duration("rest", 30*time.Second, "how long to count writes at rest")
+	return func(ctx context.Context) error { return run(ctx, s, *changes, *rest) }
 }
 
 func run(ctx context.Context, s size, changes int, rest time.Duration) error {
@@ -52,7 +44,7 @@ func run(ctx context.Context, s size, changes int, rest time.Duration) error {
 	}
 	defer func() {
 		if err := cluster.Reset(); err != nil {
-			fmt.Fprintln(os.Stderr, "bench-balancer:", err)
+			fmt.Fprintln(os.Stderr, "bench balancer:", err)
 		}
 	}()
 	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {

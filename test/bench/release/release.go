@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release measures how long pods wait that find no place, on a local cluster with a real
-// scheduler: from when they are first seen until they are bound.
+// Package release measures how long unschedulable pods wait, from when they are first seen until
+// they are bound, on a local cluster with a real scheduler.
 //
-// Pods are those of a ReplicaSet, except where it says that they have no owner. It compares
+// The pods belong to a ReplicaSet, unless the row shows that they have no owner. The contestants:
 //
-//	floor          the taint of a machine in reserve is taken off by hand when the first pod is found unschedulable
-//	instant        what we do: replicas are raised, the machine-taint controller frees the machines
-//	autoscaler     a reserve, and a real cluster-autoscaler that drives replicas, instant release off
-//	preemption     pause pods of low priority make room
-//	no reserve     replicas are raised by hand when the first pod is found unschedulable, and machines boot
+//	floor          the benchmark removes the taint of a reserve machine when the first pod is unschedulable
+//	instant        instant release: Evenkeel raises replicas and releases machines
+//	autoscaler     a reserve and a real cluster-autoscaler that sets replicas, without instant release
+//	preemption     pods preempt pause pods of a low priority
+//	no reserve     the benchmark raises replicas when the first pod is unschedulable, and machines boot
 //
-// It is a benchmark: it judges nothing. The autoscaler takes part where CLUSTER_AUTOSCALER is the
-// path of its binary.
-package main
+// The autoscaler takes part if CLUSTER_AUTOSCALER is the path of its binary.
+package release
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -48,19 +45,15 @@ type size struct{ pods, rounds int }
 
 var sizes = []size{{1, 10}, {10, 6}, {largest, 5}}
 
-func main() {
-	boot := flag.Duration("boot", 10*time.Second, "how long a machine boots that is not in reserve")
-	only := flag.Int("pods", 0, "the one size of bursts to measure; 0 measures all")
-	flag.Parse()
-	if *only != 0 {
-		sizes = slices.DeleteFunc(sizes, func(s size) bool { return s.pods != *only })
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *boot)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-release:", err)
-		os.Exit(1)
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
+	boot := flags.Duration("boot", 10*time.Second, "boot time of a machine that is not in reserve")
+	only := flags.Int("pods", 0, "measure only bursts of this size; 0 measures all sizes")
+	return func(ctx context.Context) error {
+		if *only != 0 {
+			sizes = slices.DeleteFunc(sizes, func(s size) bool { return s.pods != *only })
+		}
+		return run(ctx, *boot)
 	}
 }
 
@@ -101,7 +94,7 @@ func run(ctx context.Context, boot time.Duration) error {
 	}
 	defer func() {
 		if err := cluster.Reset(); err != nil {
-			fmt.Fprintln(os.Stderr, "bench-release:", err)
+			fmt.Fprintln(os.Stderr, "bench release:", err)
 		}
 	}()
 	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {

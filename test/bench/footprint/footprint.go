@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command footprint measures what machine-controller-manager costs, ours beside stock: memory, CPU
-// time, goroutines and API requests, at rest and while machines come, go and are replaced. It is a
-// benchmark: it judges nothing.
+// Package footprint measures what machine-controller-manager costs, stock and Evenkeel's: memory,
+// CPU time, goroutines and API requests, at rest and while machines are created, deleted and
+// replaced.
 //
 // Each contestant has a local cluster of its own, and all of them live through the same story at
 // the same time, so that other work on the computer disturbs them alike. There are three: stock,
-// ours without any excess, and ours with a reserve.
-package main
+// Evenkeel without an excess, and Evenkeel with a reserve.
+package footprint
 
 import (
 	"context"
@@ -15,8 +15,6 @@ import (
 	"flag"
 	"log"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
@@ -32,23 +30,18 @@ type size struct {
 	rest time.Duration
 }
 
-func main() {
-	log.SetFlags(0)
-	log.SetPrefix("bench-footprint: ")
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
 	var s size
-	flag.IntVar(&s.machines, "n", 10, "machines")
-	flag.IntVar(&s.pools, "pools", 2, "MachineDeployments")
-	flag.IntVar(&s.pods, "pods", 10, "pods on each machine, of DaemonSets")
-	flag.DurationVar(&s.rest, "rest", 30*time.Second, "how long to measure at rest")
-	turns := flag.Int("turns", 1, "how often to measure; the table has the medians")
-	folder := flag.String("profiles", "", "folder that gets profiles of each contestant: heap and goroutines at rest, CPU afterwards; default: none")
-	flag.Parse()
-	s.reserve = max(s.machines/5, 1)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, s, *turns, *folder)
-	stop()
-	if err != nil {
-		log.Fatal(err)
+	flags.IntVar(&s.machines, "n", 10, "number of machines")
+	flags.IntVar(&s.pools, "pools", 2, "number of MachineDeployments")
+	flags.IntVar(&s.pods, "pods", 10, "DaemonSet pods on each machine")
+	flags.DurationVar(&s.rest, "rest", 30*time.Second, "how long to measure at rest")
+	turns := flags.Int("turns", 1, "number of measurements; the table shows medians")
+	folder := flags.String("profiles", "", "folder for profiles of each contestant: heap and goroutines at rest, CPU afterwards; default: none")
+	return func(ctx context.Context) error {
+		s.reserve = max(s.machines/5, 1)
+		return run(ctx, s, *turns, *folder)
 	}
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nodegroup measures what cluster-autoscaler waits for: every call of the server of node
-// groups, at 1000 Nodes in 30 groups on a real API server, and a whole loop's calls; and beside
-// those that write, the floor: the one patch that they make.
-package main
+// Package nodegroup measures how long cluster-autoscaler waits for the node group server: each call,
+// and all calls of one loop, at 1000 Nodes in 30 groups on a real API server. For calls that write,
+// it also measures the floor, which is the one patch that they send.
+package nodegroup
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -33,17 +31,11 @@ import (
 
 const namespace = "default"
 
-func main() {
-	nodes := flag.Int("nodes", 1000, "Nodes in all")
-	groups := flag.Int("groups", 30, "groups that they are in")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *nodes, *groups)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-nodegroup:", err)
-		os.Exit(1)
-	}
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
+	nodes := flags.Int("nodes", 1000, "number of Nodes")
+	groups := flags.Int("groups", 30, "number of node groups")
+	return func(ctx context.Context) error { return run(ctx, *nodes, *groups) }
 }
 
 func run(ctx context.Context, nodes, groups int) (err error) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reserve measures what a reserve costs, on a local cluster of virtual machines. In the same
+// run, a bare client does only what is necessary, for comparison.
+//
+// Without -n, it measures a release: from the response to the client that raised replicas until a
+// watch shows a reserve Node without its taint. The floor is a client that receives one watch event
+// and then patches one Node.
+//
+// With -n, it gives a fleet of that many machines a reserve. It measures how soon the machines and
+// Nodes carry the mark, the memory and CPU time of the process, both compared with stock
+// machine-controller-manager and as many replicas, and the number of writes at rest.
+package reserve
+
+import (
+	"context"
+	"flag"
+	"time"
+)
+
+// New defines the flags of the benchmark and returns the benchmark.
+func New(flags *flag.FlagSet) func(context.Context) error {
+	n := flags.Int("n", 0, "machines of a fleet that gets a reserve; 0 measures a release")
+	rounds := flags.Int("rounds", 50, "number of releases")
+	rest := flags.Duration("rest", 2*time.Minute, "how long to count writes at rest")
+	return func(ctx context.Context) error {
+		if *n == 0 {
+			return benchRelease(ctx, *rounds)
+		}
+		return benchGrowth(ctx, *n, *rest)
+	}
+}
