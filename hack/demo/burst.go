@@ -104,7 +104,7 @@ func (s *stage) started(ctx context.Context, app string, ask func(context.Contex
 	return all, err
 }
 
-// running says how many pods of a selection are ready, and whether those are all that is wanted.
+// running returns how many pods of a selection are ready, and whether that is the desired number.
 func (s *stage) running(ctx context.Context, selector string, wanted int) (string, bool, error) {
 	pods, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

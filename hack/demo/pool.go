@@ -78,7 +78,7 @@ func (s *stage) reserve(ctx context.Context) error {
 	return s.show(ctx, "evenkeel", "status")
 }
 
-// complete says how many of the pool's machines serve and are in reserve, ready, and whether that
+// complete returns how many of the pool's machines serve and are in reserve, ready, and whether that
 // is all.
 func (s *stage) complete(ctx context.Context) (string, bool, error) {
 	all, err := s.machines.MachineV1alpha1().MachineDeployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofPool})

@@ -35,7 +35,7 @@ type stage struct {
 	kube     kubernetes.Interface
 	machines versioned.Interface
 	objects  dynamic.Interface
-	live     bool // somebody looks: a line may be written over
+	live     bool // the output is a terminal, so a line may be overwritten
 	measured table
 }
 
@@ -54,20 +54,20 @@ func newStage(cluster *localcluster.Cluster) (*stage, error) {
 	return s, err
 }
 
-// apply does what kubectl would, and says so.
+// apply applies a manifest as kubectl would, and prints the command.
 func (s *stage) apply(ctx context.Context, manifest string) error {
 	fmt.Println("$ kubectl apply -f", manifest)
 	return s.cluster.Apply(ctx, manifest)
 }
 
-// patch changes a MachineDeployment, and says so.
+// patch changes a MachineDeployment, and prints the command.
 func (s *stage) patch(ctx context.Context, name, merge string) error {
 	fmt.Printf("$ kubectl patch machinedeployment %s --type merge -p '%s'\n", name, merge)
 	_, err := s.machines.MachineV1alpha1().MachineDeployments(namespace).Patch(ctx, name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
 	return err
 }
 
-// scale changes the replicas of a Deployment, and says so.
+// scale changes the replicas of a Deployment, and prints the command.
 func (s *stage) scale(ctx context.Context, deployment string, replicas int) error {
 	fmt.Printf("$ kubectl scale deployment %s --replicas=%d\n", deployment, replicas)
 	_, err := s.kube.AppsV1().Deployments(namespace).Patch(ctx, deployment, types.MergePatchType,
@@ -84,7 +84,7 @@ func (s *stage) show(ctx context.Context, args ...string) error {
 	return cmd.Run()
 }
 
-// until looks until there is no more to wait for, and tells how far it is.
+// until polls until the condition holds, and shows the progress.
 func (s *stage) until(ctx context.Context, look func(context.Context) (progress string, done bool, err error)) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -108,7 +108,7 @@ func (s *stage) until(ctx context.Context, look func(context.Context) (progress 
 	}
 }
 
-// tell writes over its line where somebody looks, and else a line for each change.
+// tell overwrites its line on a terminal; otherwise, it prints a line for each change.
 func (s *stage) tell(since time.Duration, text string, changed, done bool) {
 	line := fmt.Sprintf("%6.1fs  %s", since.Seconds(), text)
 	switch {

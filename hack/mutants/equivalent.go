@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// An equivalence is a line of equivalent.txt: a mutant that changes nothing anybody could observe,
+// An equivalence is a line of equivalent.txt: a mutant that changes nothing observable,
 // and why.
 //
 //	pkg/fit/pack.go | boundary | free < need -> free <= need | an exact fit leaves nothing, and both branches then agree

@@ -39,7 +39,7 @@ var mustLive = []string{
 	"not reached: sample.go:65: boundary: a < b -> a <= b",
 }
 
-// Mutants of which each must be killed.
+// Mutants that tests must kill.
 var mustDie = []string{
 	"sample.go:19: boundary", "sample.go:23: negate", "sample.go:23: force: n < limit -> true", "sample.go:37: operand: v < 0",
 	"sample.go:40: arithmetic", "sample.go:40: statement", "sample.go:36: statement", "sample.go:50: statement",

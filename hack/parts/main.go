@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run runs all parts at once, and tells of them as they end.
+// run runs all parts at once, and prints the result of each when it ends.
 func run(ctx context.Context, out io.Writer, command func(context.Context, string) *exec.Cmd, names []string) error {
 	if len(names) == 0 {
 		return errors.New("usage: go run ./hack/parts <targets>")

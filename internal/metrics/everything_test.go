@@ -41,7 +41,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
 
-// nowhere is an API server that nobody asks: no informer is started, and what is made here is ended at once.
+// nowhere is an API server that receives no request: no informer is started, and what is made here is ended at once.
 var nowhere = &rest.Config{Host: "http://nowhere.invalid"}
 
 // house has all that registers metrics, with one object of each kind in its stores so that all collectors have something

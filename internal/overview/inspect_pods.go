@@ -105,7 +105,7 @@ func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
 	return what + fmt.Sprintf("no reserve machine can hold them (%s)", obstacle)
 }
 
-// noteHeld says what keeps machines in reserve from pods that they could hold.
+// noteHeld adds why reserve machines are kept from pods that would fit.
 func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	object := objectRef("machinedeployment", s.namespace, s.deployment)
 	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", plural.Of(len(pods), "pod"))

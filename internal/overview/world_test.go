@@ -107,7 +107,7 @@ func noted(key, value string) func(*mcm.Machine) {
 	return func(m *mcm.Machine) { m.Annotations[key] = value }
 }
 
-// refused says that the machine cannot be made.
+// refused marks the machine as one that cannot be created.
 func refused(code, text string) func(*mcm.Machine) {
 	return func(m *mcm.Machine) {
 		m.Status.CurrentStatus.Phase = mcm.MachineCrashLoopBackOff

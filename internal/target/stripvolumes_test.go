@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// large is what anybody may write to an object that means nothing here.
+// large is data that any user may write to an object and that no controller reads.
 func large(name string, annotations ...string) metav1.ObjectMeta {
 	text := strings.Repeat("x", 256<<10)
 	m := metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"a": text}, Labels: map[string]string{"a": text}, Finalizers: []string{text}}

@@ -74,7 +74,7 @@ func (a *arena) rests(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(4 * time.Minute).WithPolling(time.Second).Should(Succeed())
 }
 
-// stirs says what is not at rest.
+// stirs returns what is not at rest.
 func (a *arena) stirs(ctx context.Context, f forecast, mine []string) error {
 	for _, plan := range f.Plans {
 		if slices.Contains(mine, plan.Name) && plan.State == "Moving" {

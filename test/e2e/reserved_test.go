@@ -99,7 +99,7 @@ func (p pool) split(ctx context.Context) (serving, reserve []string, err error) 
 	return serving, reserve, nil
 }
 
-// holds tells whether a Node keeps workload away for the reserve.
+// holds reports whether a Node has the taint of the reserve.
 func holds(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == machine.ReserveTaintKey && t.Effect == corev1.TaintEffectNoSchedule

@@ -69,7 +69,7 @@ func (z zones) annotate(ctx context.Context, key, value string) {
 	z.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
 }
 
-// record tells which machines have been made since.
+// record returns the machines that were created since.
 func (z zones) record(ctx context.Context) (made func() []string) {
 	GinkgoHelper()
 	var mu sync.Mutex
@@ -99,7 +99,7 @@ func (z zones) record(ctx context.Context) (made func() []string) {
 	}
 }
 
-// leastReady tells how few machines that serve have been ready at a time since.
+// leastReady returns the smallest number of ready serving machines since.
 func (z zones) leastReady(ctx context.Context) func() int {
 	ctx, cancel := context.WithCancel(ctx)
 	done, least := make(chan struct{}), 1000

@@ -95,7 +95,7 @@ func here(flags []string, metrics string) []string {
 	return append(flags, "--secure-metrics-address="+metrics)
 }
 
-// freeAddress is one that nobody listens on just now.
+// freeAddress returns an address that is not in use.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ErrNoChromium says that there is no browser to look with.
+// ErrNoChromium is returned if Chromium is not installed.
 var ErrNoChromium = errors.New("no Chromium in PATH: apt-get install chromium")
 
 // Browser is a Chromium of its own, without a window. It speaks the DevTools protocol over a pipe:
@@ -120,7 +120,7 @@ func (b *Browser) receive(m message) {
 	}
 }
 
-// call asks Chromium for something and waits for the result, which may be nil where nobody wants it.
+// call asks Chromium for something and waits for the result, which may be nil if it is not needed.
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
 	answer, err := b.send(session, method, params)
 	if err != nil {
@@ -169,6 +169,6 @@ func (b *Browser) Close() error {
 		_ = b.process.Process.Kill()
 	}
 	<-b.ended
-	_ = b.process.Wait() // how it ended tells nothing about the page
+	_ = b.process.Wait() // the exit status is irrelevant for the page
 	return errors.Join(b.out.Close(), os.RemoveAll(b.profile))
 }

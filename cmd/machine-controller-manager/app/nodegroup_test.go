@@ -23,7 +23,7 @@ import (
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
-// freeAddress is one that nobody listens on just now.
+// freeAddress returns an address that is not in use.
 func freeAddress() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort())) }
 
 // called is a client of a server of node groups, until the spec ends.

@@ -42,7 +42,7 @@ func inFront(server *sim.Server, user string) *front.Front {
 	return f
 }
 
-// freePort is one that nobody listens on just now.
+// freePort returns a port that is not in use.
 func freePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())

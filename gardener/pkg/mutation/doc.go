@@ -11,5 +11,5 @@
 //  4. Only the containers machine-controller-manager and cluster-autoscaler, one volume of the
 //     extension, and annotations and labels of the extension change. The provider's container is never
 //     touched.
-//  5. Where an object is not as expected, it stays as it is, and an error says why.
+//  5. Where an object is not as expected, it stays as it is, and an error explains why.
 package mutation

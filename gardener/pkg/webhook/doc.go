@@ -12,7 +12,7 @@
 // Laws:
 //
 //  1. No request is ever refused. Where anything is wrong, the object is written as gardenlet wants
-//     it, and the log tells why.
+//     it, and the log contains the reason.
 //  2. Only a configuration that the controller has accepted has an effect.
 //  3. While the extension is being removed, the Deployment keeps Evenkeel until the reserve is
 //     drained, and is restored from then on. The Worker requests nothing any more.
@@ -22,5 +22,5 @@
 //     stored, has the server that it calls, and all pools of the Worker have the bounds without which
 //     that does not offer them; the first time, only when that server runs.
 //     machine-controller-manager has the server for as long as it is wanted, or cluster-autoscaler, as
-//     it is stored, is the unmodified one. A server that nobody calls does no harm.
+//     it is stored, is the unmodified one. An unused server does no harm.
 package webhook

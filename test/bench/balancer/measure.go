@@ -73,7 +73,7 @@ func changeByHand(ctx context.Context, f *fleet, w *watcher, each int32) (time.D
 	return end.Sub(begin), err
 }
 
-// atRest counts what is written for a while in which nobody wants anything: what the controller
+// atRest counts the writes in a time without changes: what the controller
 // says it wrote, and what is seen to change.
 func atRest(ctx context.Context, w *watcher, c *controller, d time.Duration) (int, error) {
 	before, err := c.writes(ctx)

@@ -51,7 +51,7 @@ func (l *lab) newMeter() (*meter, error) {
 
 func (m *meter) close() { _ = m.log.Close() }
 
-// measure says what a part of the story took.
+// measure returns what a part of the story cost.
 func (m *meter) measure(ctx context.Context, do func() error) (p phase, err error) {
 	begin := time.Now()
 	peaks := m.watchMemory()

@@ -22,7 +22,7 @@ const (
 	idle, busy           = "idle", "busy"
 )
 
-// node is one that nobody looks after, and that is ready.
+// node returns a ready Node without a Machine.
 func node(name, zone string, taints ...corev1.Taint) *corev1.Node {
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(perMachine)), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	return &corev1.Node{

@@ -65,22 +65,22 @@ type bench struct {
 	bursts  int
 }
 
-// way is one of getting room.
+// way is one of the contestants.
 type way struct {
 	name string
 	// rounds bounds how often each size is measured; 0 is as usual.
 	rounds int
 	// keep has pods stay when they have been measured.
 	keep bool
-	// bare pods have no owner: nobody can know how many will come.
+	// bare pods have no owner, so their final number is unknown.
 	bare bool
 	// begin prepares for a burst.
 	begin func(ctx context.Context, pods int) (start, error)
-	// end makes everything as it was, and says how many machines were used.
+	// end restores the initial state, and returns how many machines were used.
 	end func(ctx context.Context) (machines int, err error)
 }
 
-// start says what the pods of a burst are like.
+// start describes the pods of a burst.
 type start struct {
 	zone, priority string
 	// react is what to do when the first of them is found unschedulable; nil is nothing.

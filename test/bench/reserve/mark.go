@@ -34,7 +34,7 @@ func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machine.ReserveTaintKey })
 }
 
-// marked says that a Machine or a Node carries the whole mark.
+// marked reports whether a Machine or a Node carries the whole mark.
 func marked(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *mcm.Machine:

@@ -47,7 +47,7 @@ func measure(ctx context.Context, f *fleet.Fleet, p *plugin, browser *ui.Browser
 	return nil
 }
 
-// change lets a machine fail, and says how long it took until the reader saw that.
+// change lets a machine fail, and returns how long it took until the reader saw that.
 func change(ctx context.Context, f *fleet.Fleet, tab *ui.Tab, i int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -72,7 +72,7 @@ func awaitReserve(ctx context.Context) {
 	Eventually(func() int32 { return deployment(ctx).Status.ReadyExcessReplicas }).WithContext(ctx).WithTimeout(5 * time.Minute).Should(BeEquivalentTo(spares))
 }
 
-// createFloorNode makes a Node that nobody looks after, with the taint of the reserve.
+// createFloorNode creates a Node without a Machine, with the taint of the reserve.
 func createFloorNode(ctx context.Context, name string) {
 	GinkgoHelper()
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(cpus)), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110")}

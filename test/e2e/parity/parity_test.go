@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parity compares what machine-controller-manager writes, ours and the stock one, where nobody wants any excess.
+// Package parity compares what machine-controller-manager writes, ours and the stock one, without any excess.
 package parity
 
 import (
