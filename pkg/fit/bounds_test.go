@@ -104,6 +104,19 @@ var _ = Describe("A crowd of one namespace", func() {
 		Expect(p.Unfinished).To(HaveLen(9))
 		Expect(p.Opened).To(Equal([]int{0}))
 	})
+
+	It("stays interrupted, whatever is answered later", func() {
+		nodes, g := reserve("g", 2)
+		asked := 0
+		d := Demand{Interrupted: func() bool { asked++; return asked == 1 }}
+		for i := range 1000 { // of a shape each, so that there is occasion to ask again
+			d.Pods = append(d.Pods, read(pod(fmt.Sprint("p", i), fmt.Sprintf("cpu=%dm", i+1))))
+		}
+		p := Pack(NewRoom(nodes), d, []Group{g})
+		Expect(p.Places).To(BeEmpty())
+		Expect(p.Unfinished).To(HaveLen(1000))
+		Expect(asked).To(Equal(1))
+	})
 })
 
 var _ = DescribeTable("Pods that are yet to be created",

@@ -322,6 +322,17 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Expect(NewPlan(w.view).Applied.Excess).To(Equal(0), "nothing will be made of it for minutes")
 	})
 
+	It("stays while pods run on it, which one that cannot be made has where its Machine was restored from a backup (6)", func() {
+		w := settled(2, 1, Unbounded)
+		c := w.machine("c")
+		c.Phase, c.Failing, c.HasProviderID, c.Priority, c.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, PriorityServing, PriorityServing
+		c.Pods = 1
+		w.setWish(0)
+		Expect(NewPlan(w.view).Applied).To(Equal(w.view.Applied))
+		c.Pods = 0
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(0))
+	})
+
 	It("is given up again when it comes back while waiting, but once only", func() {
 		w := settled(1, 1, Unbounded)
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Hour)}

@@ -309,6 +309,40 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 		})
 	})
 
+	It("is decided alone also if the one before it was refused, and the next one comes meanwhile (V13)", func() {
+		r := &registry{serve: 1}
+		births := r.births()
+		var all sync.WaitGroup
+		var next func()
+		var first, second sync.Once
+		births.Superfluous = func(view.Creation) (err error) {
+			first.Do(func() {
+				next() // waits for this one
+				err = apierrors.NewConflict(v1alpha1.Resource("machines"), "", errors.New("there are enough"))
+			})
+			return err
+		}
+		r.during = func(view.Creation) { second.Do(func() { next() }) }
+		bornInWorld(births, func(w world) {
+			next = func() {
+				all.Go(func() {
+					defer GinkgoRecover()
+					_, err := w.bear(child("pool"))
+					Expect(err).NotTo(HaveOccurred())
+				})
+				for range 1000 {
+					runtime.Gosched()
+				}
+			}
+			_, err := w.bear(child("pool"))
+			Expect(apierrors.IsConflict(err)).To(BeTrue())
+			all.Wait()
+			Expect(r.most).To(Equal(1), "one decision after another")
+			serving, reserved := w.stored("pool")
+			Expect([]int{serving, reserved}).To(Equal([]int{1, 1}))
+		})
+	})
+
 	It("is not created where it is superfluous, and is not remembered (V13)", func() {
 		r := &registry{}
 		births, refuse := r.births(), true
