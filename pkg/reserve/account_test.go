@@ -56,9 +56,6 @@ var _ = Describe("laws of accounting", func() {
 			additive.Accounting, additive.Applied.Counted = pool.Additive, 0
 			p, want := NewPlan(v), NewPlan(additive)
 			want.Applied.Counted = p.Applied.Counted
-			if v.Applied.Counted != p.Applied.Counted {
-				want.Summary = p.Summary // to count is a write
-			}
 			if !reflect.DeepEqual(p, want) {
 				t.Fatalf("%+v\nadditive %+v", p, want)
 			}
@@ -230,6 +227,19 @@ var _ = Describe("A reduction of replicas (17)", func() {
 	},
 		Entry("that knows it", true),
 		Entry("that does not", false),
+	)
+
+	DescribeTable("is followed by a wait that doubles, up to an hour", func(times int, want time.Duration) {
+		v := reduced()
+		v.Lowered = Lowered{Times: times, Until: start}
+		v.Applied.Counted, v.Applied.Absorbed = 1, 1
+		Expect(NewPlan(v).Lowered).To(And(HaveField("Times", times+1), HaveField("Until", start.Add(want))))
+	},
+		Entry("the first", 0, time.Minute),
+		Entry("the second", 1, 2*time.Minute),
+		Entry("the sixth", 5, 32*time.Minute),
+		Entry("the seventh", 6, time.Hour),
+		Entry("the hundredth", 99, time.Hour),
 	)
 
 	It("settles each machine in reserve that was named with it once", func() {

@@ -90,7 +90,7 @@ func (r *round) reason(t counts) Reason {
 		return Overstaying
 	case t.serving < r.Replicas:
 		return Refilling
-	case t.reserve != r.Excess || t.present != r.visible || r.plan.Applied != r.Applied:
+	case t.reserve != r.Excess || t.present != r.visible || r.plan.Applied.Excess != r.Applied.Excess:
 		return r.obstacle(t)
 	case t.ready < t.reserve:
 		return NotReady

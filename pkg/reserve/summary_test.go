@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	. "github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// cannotBeMade has the newest reserve machine of a world be one that cannot be created.
+func cannotBeMade(w *world) {
+	m := w.machine("d")
+	m.Phase, m.Failing, m.HasProviderID, m.Registered = mcm.MachineCrashLoopBackOff, true, false, false
+}
+
+var _ = DescribeTable("A summary says",
+	func(view View, want string) {
+		Expect(NewPlan(view).Summary.Message).To(Equal(want))
+	},
+	Entry("what max leaves room for", func() View {
+		w := settled(3, 1, 4)
+		w.setWish(3)
+		return w.view
+	}(), "3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready; max 4 leaves room for 1 of the 3 desired"),
+	Entry("which reduction counts until when", reduced(),
+		"5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; replicas include the reserve, and a client reduced them to 7: next try to reach 3 after 2026-01-01T00:01:00Z"),
+	Entry("which reduction counts for ever", func() View {
+		v := reduced()
+		v.Lowered.Lasting = true
+		return v
+	}(), "5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; replicas include the reserve, and Gardener reduced them to 7, which counts as max until they or the bounds are raised"),
+	Entry("that what cannot be made is about to be given up", func() View {
+		w := settled(3, 1, Unbounded)
+		cannotBeMade(w)
+		w.view.Rollout, w.view.Behind = true, true
+		return w.view
+	}(), "3 of 3 machines serve, 1 of 1 in reserve, 0 of these ready; waiting to reduce the applied excess by the machines that cannot be created"),
+	Entry("when what could not be made is tried again", func() View {
+		w := settled(3, 0, Unbounded)
+		w.setWish(1)
+		w.view.Retry = Retry{Failures: 2, Until: start.Add(2 * time.Minute)}
+		return w.view
+	}(), "3 of 3 machines serve, 0 of 1 in reserve, 0 of these ready; failures in a row: 2, next try after 2026-01-01T00:02:00Z"),
+)
+
+var _ = DescribeTable("The reason of a reserve of one of three that serve is",
+	func(want Reason, do func(*world)) {
+		w := settled(3, 1, Unbounded)
+		do(w)
+		Expect(NewPlan(w.view).Summary.Reason).To(Equal(want))
+	},
+	Entry("that it is complete", Complete, func(*world) {}),
+	Entry("that it is complete while a new max is recorded", Complete, func(w *world) { w.view.Max = 5 }),
+	Entry("that it is not ready", NotReady, phase("d", mcm.MachinePending)),
+	Entry("a rollout", RollingOut, func(w *world) { w.setWish(2); w.view.Rollout = true }),
+	Entry("that it shrinks, in the moment in which the excess falls for a machine that leaves", Shrinking, func(w *world) {
+		m := w.add(running(false))
+		m.Named, m.Priority, m.SeenPriority = true, 1, 1
+		w.view.Applied.Excess, w.view.SetReplicas = 2, 5
+	}),
+	Entry("an unhealthy machine in the place of another", Unhealthy, func(w *world) { w.setWish(2); w.add(running(false)).Phase = mcm.MachineUnknown }),
+	Entry("a machine that nobody wants yet", Shrinking, func(w *world) { w.view.SetReplicas = 5; w.add(running(true)) }),
+)
+
+var _ = DescribeTable("A plan is made again (10)",
+	func(want time.Duration, do func(*world)) {
+		w := settled(3, 1, Unbounded)
+		w.machine("d").Created = start
+		do(w)
+		Expect(NewPlan(w.view).Again).To(Equal(want))
+	},
+	Entry("never without a reason", time.Duration(0), func(*world) {}),
+	Entry("when a machine has booted for too long", 20*time.Minute, phase("d", mcm.MachinePending)),
+	Entry("not for one that goes", time.Duration(0), phase("d", mcm.MachineTerminating)),
+	Entry("not for one that fails for good", time.Duration(0), phase("d", mcm.MachineFailed)),
+	Entry("not while booting has no limit", time.Duration(0), func(w *world) { phase("d", mcm.MachinePending)(w); w.view.BootPatience = 0 }),
+	Entry("when a machine that could not be made is tried again", time.Minute, func(w *world) {
+		w.setWish(2)
+		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Minute)}
+	}),
+)
+
+var _ = It("A reserve machine that boots is given up only where that has a limit, and then at the limit (10)", func() {
+	for patience, want := range map[time.Duration]int{0: 0, 1: 1, time.Hour: 1, time.Hour + 1: 0} {
+		w := settled(3, 1, Unbounded)
+		w.machine("d").Phase, w.machine("d").Created = mcm.MachinePending, start.Add(-time.Hour)
+		w.view.BootPatience = patience
+		Expect(NewPlan(w.view).Victims).To(HaveLen(want), "%s", patience)
+	}
+})
+
+var _ = It("No excess is applied where all machines are to be deleted", func() {
+	w := settled(3, 2, 9)
+	w.view.AllLeaving = true
+	Expect(NewPlan(w.view).Applied).To(Equal(Applied{Max: 9}))
+})
+
+var _ = It("Only changes that a plan has no more of leave it at rest", func() {
+	w := settled(3, 1, Unbounded)
+	for _, p := range []Plan{{Returned: []string{"d"}}, {Moves: []Move{{Name: "d"}}}, {Priorities: []Priority{{Name: "d"}}}, {Owners: []Ownership{{Name: "d"}}}, {Returned: []string{"d"}, Moves: []Move{{Name: "d"}}}} {
+		p.Applied, p.Replicas = w.view.Applied, w.view.Replicas
+		Expect(p.AtRest(w.view)).To(BeFalse())
+	}
+})
+
+var _ = It("A plan lists priorities by name", func() {
+	w := settled(3, 3, Unbounded)
+	w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
+	for i := range w.view.Machines[3:] {
+		w.view.Machines[3+i].Created = start.Add(-time.Duration(i) * time.Hour)
+		w.view.Machines[3+i].Priority = PriorityServing
+	}
+	var names []string
+	for _, p := range NewPlan(w.view).Priorities {
+		names = append(names, p.Name)
+	}
+	Expect(names).To(Equal([]string{"d", "e", "f"}))
+})
