@@ -30,12 +30,19 @@ var _ = It("A machine is born serving though some cannot: sick, leaving or victi
 		func(m *Machine) { m.Phase = mcm.MachineFailed },
 		func(m *Machine) { m.Deleted = true },
 		func(m *Machine) { m.Priority = PriorityVictim },
+		func(m *Machine) { m.Priority = PriorityVictim - 1 },
 	} {
 		w := settled(2, 1, Unbounded)
 		do(w.machine("c"))
 		w.view.Replicas = 3
 		Expect(ServesOnCreation(w.view, 0)).To(BeTrue())
 	}
+})
+
+var _ = It("A machine is born in reserve where one that serves will be drained only (1)", func() {
+	w := settled(2, 0, Unbounded)
+	w.machine("b").Priority = PriorityVictim
+	Expect(ServesOnCreation(w.view, 0)).To(BeFalse())
 })
 
 var _ = DescribeTable("Shown",

@@ -62,6 +62,18 @@ var _ = DescribeTable("Machines are dedicated (19)",
 	Entry("none that serves, and none that leaves", all(dedicated("shop", 1), func(w *world) { w.machine("a").Owner, w.machine("d").Deleted = "shop", true }), "e=shop"),
 )
 
+var _ = DescribeTable("Dedicated machines can be claimed (19)",
+	func(do func(*world), want map[machine.Owner][]string) {
+		w := settled(3, 3, Unbounded)
+		do(w)
+		Expect(DedicatedOrder(w.view)).To(Equal(want))
+	},
+	Entry("by nobody", func(*world) {}, nil),
+	Entry("by their owners", all(dedicated("shop", 2), dedicated("ci", 1)), map[machine.Owner][]string{"ci": {"f"}, "shop": {"d", "e"}}),
+	Entry("while nobody has", all(dedicated("shop", 2), claimed("d")), map[machine.Owner][]string{"shop": {"e"}}),
+	Entry("once they are ready", all(dedicated("shop", 3), phase("d", mcm.MachinePending)), map[machine.Owner][]string{"shop": {"e", "f"}}),
+)
+
 var _ = DescribeTable("A plan with dedicated machines moves (19)",
 	func(do func(*world), want ...Move) {
 		w := settled(3, 3, Unbounded)

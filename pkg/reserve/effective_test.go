@@ -61,6 +61,13 @@ var _ = It("An excess in resources that machines do not have is an error that na
 	}
 })
 
+var _ = It("No amount needs no capacity, and a resource of which machines have none is not one that all have (13)", func() {
+	Expect(MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "example.com/fpga"}}}, 3, large)).To(BeZero())
+	none := corev1.ResourceList{"cpu": resource.MustParse("-1")}
+	_, err := MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "cpu", Percent: ptr.To[int32](10)}}}, 3, none)
+	Expect(err).To(MatchError(ErrUnknownCapacity))
+})
+
 var _ = DescribeTable("Which excess counts, and what bounds leave of it (13)",
 	func(share *int32, bounds string, field *int32, replicas int, want EffectiveExcess) {
 		w := Wishes{Share: share, Field: field}

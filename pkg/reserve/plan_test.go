@@ -272,7 +272,11 @@ var _ = Describe("Patience (5)", func() {
 		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"))
 		w.machine("a").Preserved, w.machine("a").Pinned = true, false
 		Expect(NewPlan(w.view).Summary.Message).To(Equal(plan.Summary.Message), "a machine that must stay anyway changes nothing")
-		w.machine("c").Pinned = false
+		w.machine("b").Preserved, w.machine("c").Preserved = true, true
+		Expect(NewPlan(w.view).Summary.Message).To(Equal(plan.Summary.Message), "one candidate is enough")
+		w.machine("d").Preserved = true
+		Expect(NewPlan(w.view).Summary.Message).To(HaveSuffix("after --surplus-patience, one is drained"), "there is none")
+		w.machine("d").Preserved, w.machine("d").Pinned = false, false
 		Expect(NewPlan(w.view).Summary.Message).To(HaveSuffix("after --surplus-patience, one is drained"))
 	})
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -39,6 +40,17 @@ var _ = Describe("A view of a snapshot", func() {
 			Replicas: 3, Min: 1, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, SetReplicas: 1, Now: noon,
 		}))
 		Expect(reserve.ViewOf(pool.Snapshot{}).Max).To(Equal(reserve.Unbounded))
+	})
+
+	It("has what is dedicated, and which machines are claimed", func() {
+		s := pool.Snapshot{Requested: 3, Workload: 3, Machines: []pool.Machine{read}, Deployment: &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{machine.DedicatedAnnotation: "shop=1", machine.ClaimedAnnotation: "3:m"},
+		}}}
+		v := reserve.ViewOf(s)
+		Expect(v.Dedicated).To(Equal([]machine.Dedication{{Owner: "shop", Machines: 1}}))
+		Expect(v.Machines[0].Claimed).To(BeTrue())
+		s.Workload = 2
+		Expect(reserve.ViewOf(s).Machines[0].Claimed).To(BeFalse())
 	})
 
 	It("counts a machine as serving where a pod does not tolerate the taint", func() {
