@@ -16,6 +16,7 @@ import (
 const (
 	numberVariable  = "EVENKEEL_MUTANT"
 	reachedVariable = "EVENKEEL_MUTANTS_REACHED"
+	specsVariable   = "EVENKEEL_MUTANTS_SPECS"
 )
 
 // switches is the file that is added to a mutated package.
@@ -52,9 +53,15 @@ func mutantOpenReached() *os.File {
 	return file
 }
 
+func mutantNote(line string) {
+	if mutantFile != nil {
+		mutantFile.WriteString(line + "\n")
+	}
+}
+
 func mutantChosen(n int) bool {
 	if mutantFile != nil && !mutantReached[n].Swap(true) {
-		mutantFile.WriteString(strconv.Itoa(n) + "\n")
+		mutantNote(strconv.Itoa(n))
 	}
 	return n == mutantNumber
 }
@@ -74,6 +81,62 @@ func mutantDrop[T any](n int, original T) T {
 	return original
 }
 `
+
+// hooks is the test file that is added to a mutated package with Ginkgo's specs. It notes which specs
+// reach which mutants, and skips the specs that are not chosen. Its name comes first, so that its
+// BeforeEach does, too.
+const hooks = `package %s
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+
+	"github.com/onsi/ginkgo/v2"
+)
+
+var mutantSpecs = mutantReadSpecs()
+
+func mutantReadSpecs() map[string]bool {
+	path := os.Getenv("` + specsVariable + `")
+	if path == "" {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	specs := map[string]bool{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		specs[lines.Text()] = true
+	}
+	return specs
+}
+
+var _ = ginkgo.BeforeEach(func() {
+	text := strconv.Quote(ginkgo.CurrentSpecReport().FullText())
+	if mutantSpecs != nil && !mutantSpecs[text] {
+		ginkgo.Skip("does not reach the mutant")
+	}
+	if mutantFile != nil {
+		for i := range mutantReached {
+			mutantReached[i].Store(false)
+		}
+		mutantNote("` + beginNote + `" + text)
+	}
+})
+
+var _ = ginkgo.ReportAfterEach(func(r ginkgo.SpecReport) {
+	mutantNote("` + endNote + `" + strconv.FormatInt(int64(r.RunTime), 10))
+})
+`
+
+// The lines of the notes between which the mutants of one spec are.
+const (
+	beginNote = "begin "
+	endNote   = "end "
+)
 
 // Binary is a test binary with all mutants of a package in it.
 type Binary struct {
@@ -106,6 +169,10 @@ func Build(p *Package, mutants []Mutant, insertions map[string][]insertion, dir 
 func writeOverlay(p *Package, mutants int, insertions map[string][]insertion, refused map[int]bool, dir string) (string, error) {
 	replace := map[string]string{filepath.Join(p.Dir, "zz_mutants.go"): filepath.Join(dir, "zz_mutants.go")}
 	content := map[string][]byte{filepath.Join(dir, "zz_mutants.go"): fmt.Appendf(nil, switches, p.Name, mutants+1)}
+	if p.Ginkgo {
+		replace[filepath.Join(p.Dir, "aa_mutants_test.go")] = filepath.Join(dir, "aa_mutants_test.go")
+		content[filepath.Join(dir, "aa_mutants_test.go")] = fmt.Appendf(nil, hooks, p.Name)
+	}
 	for path, source := range p.sources {
 		mutated := filepath.Join(dir, filepath.Base(path))
 		replace[path] = mutated

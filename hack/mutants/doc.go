@@ -7,10 +7,15 @@
 // variable sets. A mutant therefore costs a test run and no build. The source on disk is never
 // changed: the compiler reads the mutated files through an overlay.
 //
-// A mutant first meets the fast specs, which kill most, and then all. One that takes more than twice
-// the processor time that the tests take without it counts as killed: it never ends.
+// A run without a mutant notes which specs reach which mutants, and how long each spec takes. A mutant
+// meets only the specs that reach it, the fastest first, up to a limit: storms that take longer are
+// left out, so the figures are a lower bound. A mutant that takes more than twice the processor time
+// that these specs take without it counts as killed: it never ends.
 //
 //	source --Mutate--> mutants + source with switches --go test -c -overlay--> one binary --Run--> killed, lived
+//
+// Where a package has a plan.go, only the files that decide are measured: those that import no
+// context, no client, no logger and no metrics.
 //
 // A mutant that no test can kill because it changes nothing observable is equivalent. The file
 // equivalent.txt lists these with a reason each; an entry that matches no mutant any more is an

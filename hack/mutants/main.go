@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 var deciding = []string{
 	"pkg/reserve", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/lens/view", "pkg/lens", "pkg/provider/nodegroup",
 	"pkg/controller/machinetaint", "pkg/controller/release", "pkg/controller/balance", "pkg/controller/balancer", "pkg/controller/federatedhpa", "pkg/controller/reserves",
+	"pkg/controller/capacitybuffer",
 }
 
 type options struct {
@@ -31,10 +33,13 @@ type options struct {
 	equivalent string
 	since      string
 	files      string
+	match      *regexp.Regexp
 	budget     time.Duration
+	limit      time.Duration
 	seed       uint64
 	workers    int
 	lived      bool
+	all        bool
 	basic      float64
 	hard       float64
 	packages   []string
@@ -60,17 +65,24 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.equivalent, "equivalent", "", "the list of equivalent mutants (default: hack/mutants/equivalent.txt of the repository)")
 	flags.StringVar(&o.since, "since", "", "only packages that changed since this commit")
 	flags.StringVar(&o.files, "files", "*", "only files whose name matches this pattern, such as plan.go")
+	match := flags.String("match", "", "only mutants whose line in the list matches this regular expression")
 	flags.DurationVar(&o.budget, "budget", time.Hour, "how long to try mutants, shared evenly by the packages; the mutants that are tried are a random sample")
+	flags.DurationVar(&o.limit, "limit", 10*time.Second, "how long the specs that one mutant meets may take together: slower ones are left out, and what only they would kill lives")
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "the seed of the sample")
 	flags.IntVar(&o.workers, "workers", 2, "test runs at a time")
 	flags.BoolVar(&o.lived, "lived", true, "list the mutants that lived")
+	flags.BoolVar(&o.all, "all", false, "also files that carry out what a plan.go beside them decides: those that import a context, a client, a logger or metrics")
 	flags.Float64Var(&o.basic, "basic", 97, "how many percent of the basic mutants are to be killed in each package")
 	flags.Float64Var(&o.hard, "hard", 92, "how many percent of the hard mutants are to be killed in each package")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "Measures what the tests of packages catch, by changing one small place of their code at a time.\n\nusage: mutants [flags] [package folder ...]")
 		flags.PrintDefaults()
 	}
-	err := flags.Parse(args)
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	o.match, err = regexp.Compile(*match)
 	o.packages = flags.Args()
 	if o.equivalent == "" {
 		o.equivalent = filepath.Join(o.root, "hack", "mutants", "equivalent.txt")
@@ -111,6 +123,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // measure tries the mutants of one package.
 func (o options) measure(ctx context.Context, folder string, equivalences []equivalence, dir string, budget time.Duration, t *table) error {
+	start := time.Now()
 	p, err := Load(o.root, "./"+folder)
 	if err != nil {
 		return err
@@ -128,17 +141,20 @@ func (o options) measure(ctx context.Context, folder string, equivalences []equi
 	if err != nil {
 		return err
 	}
-	runner, err := NewRunner(ctx, p, binary)
+	runner, err := NewRunner(ctx, p, binary, o.limit)
 	if err != nil {
 		return err
 	}
-	wanted := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool {
-		matched, err := path.Match(o.files, m.Position.Filename)
-		return err != nil || !matched
-	})
-	verdicts := runner.Run(ctx, wanted, equivalent, o.seed, budget, o.workers)
+	wanted := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return !o.wants(p, m) })
+	verdicts := runner.Run(ctx, wanted, equivalent, o.seed, budget-time.Since(start), o.workers)
 	t.add(folder, wanted, verdicts, o.lived)
 	return os.RemoveAll(work)
+}
+
+// wants reports whether a mutant is to be tried.
+func (o options) wants(p *Package, m Mutant) bool {
+	matched, err := path.Match(o.files, m.Position.Filename)
+	return err == nil && matched && o.match.MatchString(m.String()) && (o.all || p.decides(m.Position.Filename))
 }
 
 // folders are the packages to measure.

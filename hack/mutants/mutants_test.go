@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,24 +109,67 @@ func TestWhatNoTestCouldSeeIsNoMutant(t *testing.T) {
 	}
 }
 
-func TestSlowSpecsAreThoseWithoutWhichARunIsShort(t *testing.T) {
-	report := filepath.Join(t.TempDir(), "report.json")
-	spec := func(kind, text string, took time.Duration) string {
-		return fmt.Sprintf(`{"LeafNodeType": %q, "ContainerHierarchyTexts": ["Laws"], "LeafNodeText": %q, "RunTime": %d}`, kind, text, took)
+func TestMutantMeetsTheSpecsThatReachItTheFastestFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	note := func(text string, took time.Duration, reached string) string {
+		return fmt.Sprintf("begin %q\n%send %d\n", text, reached, took)
 	}
-	for longest, want := range map[time.Duration]string{time.Second: "", time.Minute: `Laws storms \(seeds\)`} {
-		text := strings.Join([]string{
-			spec("BeforeSuite", "", time.Hour), spec("It", "storms (seeds)", longest), spec("It", "order", time.Second), spec("It", "sum", time.Second),
-		}, ",")
-		if err := os.WriteFile(report, []byte(`[{"SpecReports": [`+text+`]}]`), 0o600); err != nil {
+	text := "7\n" + note("storms", time.Minute, "1\n2\n") + note("order", 600*time.Millisecond, "1\n") +
+		note("sum", 300*time.Millisecond, "1\n3\n") + note("walk", 5*time.Second, "1\n") + "4\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := readNotes(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[int]string{
+		1: `"sum" "order", "walk"`,
+		2: `"storms"`,
+		3: `"sum"`,
+		4: ``,
+		7: `"sum" "order", "walk"`,
+	} {
+		var groups []string
+		for _, specs := range n.groups(id, 10*time.Second) {
+			var texts []string
+			for _, s := range specs {
+				texts = append(texts, s.text)
+			}
+			groups = append(groups, strings.Join(texts, " "))
+		}
+		if got := strings.Join(groups, ", "); got != want {
+			t.Errorf("mutant %d meets %s, want %s", id, got, want)
+		}
+		if n.reached[id] == nil && !n.early[id] {
+			t.Errorf("mutant %d is not reached", id)
+		}
+	}
+	if n, err := readNotes(path + ".missing"); err != nil || len(n.reached) > 0 {
+		t.Errorf("without notes: %v, %v", n, err)
+	}
+}
+
+func TestOnlyFilesThatDecideCountBesideAPlan(t *testing.T) {
+	p := &Package{fset: token.NewFileSet()}
+	add := func(name, source string) {
+		file, err := parser.ParseFile(p.fset, name, "package p\n"+source, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slowSpecs(report); got != want {
-			t.Errorf("slow: %q, want %q", got, want)
-		}
+		p.files = append(p.files, file)
 	}
-	if got := slowSpecs(report + ".missing"); got != "" {
-		t.Errorf("without a report: %q", got)
+	add("rule.go", `import "slices"`)
+	add("apply.go", `import "context"`)
+	add("cache.go", `import "k8s.io/client-go/tools/cache"`)
+	if !p.decides("apply.go") {
+		t.Error("without a plan.go, all files count")
+	}
+	add("plan.go", `import "time"`)
+	for name, want := range map[string]bool{"rule.go": true, "plan.go": true, "apply.go": false, "cache.go": false} {
+		if p.decides(name) != want {
+			t.Errorf("%s decides: want %t", name, want)
+		}
 	}
 }
 
@@ -157,11 +202,11 @@ func TestMutantThatNeverEndsIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := NewRunner(context.Background(), p, b)
+	r, err := NewRunner(context.Background(), p, b, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.efforts[0].cpu = time.Second
+	r.all.cpu = time.Second
 	for id, v := range r.Run(context.Background(), mutants, nil, 1, time.Minute, 2) {
 		if mutants[id].Kind == "statement" && v != Killed {
 			t.Errorf("%s: %s", mutants[id], v)

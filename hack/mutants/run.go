@@ -30,69 +30,74 @@ const (
 
 // Runner runs the tests of one package for mutants.
 type Runner struct {
-	p       *Package
-	binary  Binary
-	reached map[int]bool
-	// efforts are tried one after the other until one kills the mutant: first the fast specs, which kill
-	// most, and then all.
-	efforts []effort
+	p      *Package
+	binary Binary
+	notes  notes
+	// limit is how long the specs that one mutant meets may take together.
+	limit time.Duration
+	// all is how all tests are run: what a mutant meets if the tests are not Ginkgo's.
+	all effort
+	// startup is the processor time of a run that skips all specs.
+	startup time.Duration
 }
 
 // effort is one way to run the tests.
 type effort struct {
-	// skip is a pattern of the specs that are left out.
-	skip string
+	// specs is the file that chooses the specs; without one all are run.
+	specs string
 	// cpu and patience are how much processor time and how long a run may take before the mutant counts
 	// as killed: it never ends. A busy machine makes a run longer, and takes no more processor time.
 	cpu, patience time.Duration
 }
 
-// NewRunner runs the tests without any mutant, which must pass, and notes which mutants they reach.
-func NewRunner(ctx context.Context, p *Package, b Binary) (*Runner, error) {
-	r := &Runner{p: p, binary: b, reached: map[int]bool{}}
-	notes, report := b.Path+".reached", b.Path+".json"
-	all, out, err := r.measure(ctx, effort{}, report, reachedVariable+"="+notes)
-	if err != nil {
-		return nil, fmt.Errorf("the tests of %s fail without a mutant: %w\n%s", p.Path, err, out)
-	}
-	r.efforts = []effort{all}
-	if skip := slowSpecs(report); skip != "" {
-		// Specs that count what others did fail here; then all are run at once.
-		if fast, _, err := r.measure(ctx, effort{skip: skip}, "", ""); err == nil {
-			r.efforts = []effort{fast, all}
-		}
-	}
-	return r, r.readReached(notes)
+// limited allows a multiple of the time that a run takes without a mutant.
+func (e effort) limited(cpu, wall time.Duration) effort {
+	e.cpu, e.patience = 2*cpu+3*time.Second, 5*wall+time.Minute
+	return e
 }
 
-func (r *Runner) readReached(notes string) error {
-	text, err := os.ReadFile(notes)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+// NewRunner runs the tests without any mutant, which must pass, and notes which mutants they reach.
+func NewRunner(ctx context.Context, p *Package, b Binary, limit time.Duration) (*Runner, error) {
+	r := &Runner{p: p, binary: b, limit: limit}
+	path := b.Path + ".reached"
+	start := time.Now()
+	cpu, err := r.pass(ctx, effort{}, reachedVariable+"="+path)
+	if err != nil {
+		return nil, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if id, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
-			r.reached[id] = true
+	r.all = effort{}.limited(cpu, time.Since(start))
+	if r.notes, err = readNotes(path); err != nil || !p.Ginkgo {
+		return r, err
+	}
+	return r, r.checkSelections(ctx)
+}
+
+// checkSelections makes sure that specs do not depend on each other: half of them pass, too, and none.
+func (r *Runner) checkSelections(ctx context.Context) error {
+	halves := r.notes.halves()
+	for _, specs := range [][]spec{halves[0], halves[1], nil} {
+		e := effort{specs: r.binary.Path + ".specs"}
+		if err := writeSpecs(e.specs, specs); err != nil {
+			return err
+		}
+		var err error
+		if r.startup, err = r.pass(ctx, e, ""); err != nil {
+			return fmt.Errorf("specs that depend on others: %w", err)
 		}
 	}
 	return nil
 }
 
-// measure runs the tests without a mutant, and allows a run with one a multiple of what that took.
-func (r *Runner) measure(ctx context.Context, e effort, report, environment string) (effort, string, error) {
+// pass runs the tests without a mutant, and returns the processor time that they take.
+func (r *Runner) pass(ctx context.Context, e effort, environment string) (time.Duration, error) {
 	e.cpu, e.patience = time.Hour, time.Hour
 	cmd, cancel := r.command(ctx, e, environment)
 	defer cancel()
-	if report != "" && r.p.Ginkgo {
-		cmd.Args = append(cmd.Args, "-ginkgo.json-report="+report)
-	}
-	start := time.Now()
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState != nil {
-		e.cpu = 2*(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()) + 3*time.Second
+	if err != nil {
+		return 0, fmt.Errorf("the tests of %s fail without a mutant: %w\n%s", r.p.Path, err, out)
 	}
-	e.patience = 5*time.Since(start) + time.Minute
-	return e, string(out), err
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
 func (r *Runner) command(ctx context.Context, e effort, environment string) (*exec.Cmd, context.CancelFunc) {
@@ -105,21 +110,44 @@ func (r *Runner) command(ctx context.Context, e effort, environment string) (*ex
 	if r.p.Rapid {
 		arguments = append(arguments, "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	}
-	if e.skip != "" {
-		arguments = append(arguments, "-ginkgo.skip="+e.skip)
-	}
 	cmd := exec.CommandContext(ctx, "sh", arguments...)
-	cmd.Dir, cmd.Env = r.p.Dir, append(os.Environ(), environment)
-	cmd.WaitDelay = 5 * time.Second
+	// Several runs share the processors, and each makes much garbage.
+	cmd.Env = append([]string{"GOGC=400", "GOMAXPROCS=1"}, os.Environ()...)
+	cmd.Env = append(cmd.Env, environment, specsVariable+"="+e.specs)
+	cmd.Dir, cmd.WaitDelay = r.p.Dir, 5*time.Second
 	return cmd, cancel
+}
+
+// efforts are tried one after the other until one kills the mutant.
+func (r *Runner) efforts(id int) ([]effort, error) {
+	if !r.p.Ginkgo {
+		return []effort{r.all}, nil
+	}
+	var efforts []effort
+	for i, specs := range r.notes.groups(id, r.limit) {
+		e := effort{specs: fmt.Sprintf("%s.%d.%d", r.binary.Path, id, i)}
+		if err := writeSpecs(e.specs, specs); err != nil {
+			return nil, err
+		}
+		took := r.startup + timeOf(specs)
+		efforts = append(efforts, e.limited(took, took))
+	}
+	return efforts, nil
 }
 
 // attempt runs the tests for one mutant.
 func (r *Runner) attempt(ctx context.Context, id int) Verdict {
-	for _, e := range r.efforts {
+	efforts, err := r.efforts(id)
+	if err != nil {
+		return NotTried
+	}
+	for _, e := range efforts {
 		cmd, cancel := r.command(ctx, e, numberVariable+"="+strconv.Itoa(id))
 		_, err := cmd.CombinedOutput()
 		cancel()
+		if ctx.Err() != nil {
+			return NotTried
+		}
 		if err != nil {
 			return Killed
 		}
@@ -136,7 +164,7 @@ func (r *Runner) Run(ctx context.Context, mutants []Mutant, known map[int]bool, 
 		case r.binary.Refused[m.ID]:
 		case known[m.ID]:
 			verdicts[m.ID] = Equivalent
-		case !r.reached[m.ID]:
+		case r.notes.reached[m.ID] == nil:
 			verdicts[m.ID] = NotReached
 		default:
 			verdicts[m.ID] = NotTried
