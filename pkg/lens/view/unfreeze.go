@@ -17,7 +17,7 @@ import (
 // unfreezeAnnotation has machine-controller-manager remove the label by which an object is frozen.
 const unfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
 
-// recentlyRead is how many objects an unfreezer remembers.
+// recentlyRead is how many frozen objects an unfreezer remembers.
 const recentlyRead = 16
 
 // unfreezer repeats writes that do nothing but unfreeze an object of one kind, until one of them
@@ -31,9 +31,9 @@ type unfreezer[V any, T object[V]] struct {
 	recent []T
 }
 
-// read remembers an object that was read by its name.
+// read remembers an object that was read by its name, if there is something to unfreeze.
 func (u *unfreezer[V, T]) read(o T, err error) (T, error) {
-	if err != nil {
+	if err != nil || !showsFreeze(o) {
 		return o, err
 	}
 	u.mu.Lock()
@@ -75,6 +75,22 @@ func (u *unfreezer[V, T]) onlyUnfreezes(after T, unfreeze func(T)) bool {
 	})
 }
 
+// showsFreeze reports whether an object has anything that the functions below remove.
+func showsFreeze(o metav1.Object) bool {
+	_, labeled := o.GetLabels()[signs.FreezeLabel]
+	_, annotated := o.GetAnnotations()[unfreezeAnnotation]
+	if labeled || annotated {
+		return true
+	}
+	switch o := o.(type) {
+	case *v1alpha1.MachineSet:
+		return slices.ContainsFunc(o.Status.Conditions, isSetFrozen)
+	case *v1alpha1.MachineDeployment:
+		return slices.ContainsFunc(o.Status.Conditions, isDeploymentFrozen)
+	}
+	return false
+}
+
 func unfrozen[V any, T object[V]](o T, unfreeze func(T)) T {
 	o = o.DeepCopyObject().(T)
 	unfreeze(o)
@@ -87,9 +103,15 @@ func unfreezeLabels[T metav1.Object](o T) {
 }
 
 func unfreezeSetStatus(s *v1alpha1.MachineSet) {
-	s.Status.Conditions = slices.DeleteFunc(s.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool { return c.Type == v1alpha1.MachineSetFrozen })
+	s.Status.Conditions = slices.DeleteFunc(s.Status.Conditions, isSetFrozen)
 }
 
 func unfreezeDeploymentStatus(d *v1alpha1.MachineDeployment) {
-	d.Status.Conditions = slices.DeleteFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == v1alpha1.MachineDeploymentFrozen })
+	d.Status.Conditions = slices.DeleteFunc(d.Status.Conditions, isDeploymentFrozen)
+}
+
+func isSetFrozen(c v1alpha1.MachineSetCondition) bool { return c.Type == v1alpha1.MachineSetFrozen }
+
+func isDeploymentFrozen(c v1alpha1.MachineDeploymentCondition) bool {
+	return c.Type == v1alpha1.MachineDeploymentFrozen
 }

@@ -109,12 +109,35 @@ func thaws[T interface{ metav1.Object }](w world, f frozen[T], resource string, 
 	Expect(json.Marshal(now)).To(ContainSubstring(kept), "what was written meanwhile stays")
 }
 
+// thawsAmongOthers expects that an object is unfrozen, of which patches have left a part frozen, though much else is read in between.
+func thawsAmongOthers[T interface{ metav1.Object }](w world, f frozen[T], metadata, status string) {
+	GinkgoHelper()
+	f.freeze()
+	f.patch(metadata, "")
+	f.patch(status, "status")
+	object, err := f.seen.Get(w, f.name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for range 100 {
+		Expect(second(f.seen.Get(w, "other", metav1.GetOptions{}))).To(Succeed())
+	}
+	write := f.seen.Update
+	if status == "{}" {
+		write = f.seen.UpdateStatus
+	}
+	f.thaw(object)
+	delete(object.GetLabels(), "freeze")
+	delete(object.GetAnnotations(), "safety.machine.sapcloud.io/unfreeze")
+	f.patch(`{"metadata":{"labels":{"c":"d"}}}`, "")
+	Expect(second(write(w, object, metav1.UpdateOptions{}))).To(Succeed())
+}
+
 var _ = Describe("An object that is unfrozen (V6)", func() {
 	const (
 		number    = `{"status":{"availableReplicas":3}}`
 		condition = `{"status":{"conditions":[{"type":"Available","status":"False"},{"type":"Frozen","status":"True"},{"type":"ReserveReady","status":"True"}]}}`
 		label     = `{"metadata":{"labels":{"c":"d"}}}`
 		replicas  = `{"spec":{"replicas":4}}`
+		thawed    = `{"status":{"conditions":[{"type":"Available","status":"True"}]}}`
 		hidden    = `{"metadata":{"annotations":{"` + machine.AppliedExcessAnnotation + `":"1"}}}`
 	)
 
@@ -145,6 +168,23 @@ var _ = Describe("An object that is unfrozen (V6)", func() {
 			Expect(*failed).To(BeNumerically("<", 20))
 		})
 	})
+
+	DescribeTable("is unfrozen however much is read meanwhile that is not frozen", func(metadata, status string) {
+		inWorld(func(w world) {
+			other := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+			Expect(second(w.raw.MachineDeployments(ns).Create(w, other, metav1.CreateOptions{}))).To(Succeed())
+			thawsAmongOthers(w, w.frozenDeployment(), metadata, status)
+		})
+		inWorld(func(w world) {
+			other := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+			Expect(second(w.raw.MachineSets(ns).Create(w, other, metav1.CreateOptions{}))).To(Succeed())
+			thawsAmongOthers(w, w.frozenSet(), metadata, status)
+		})
+	},
+		Entry("its label is left", `{"metadata":{"annotations":null}}`, thawed),
+		Entry("its annotation is left", `{"metadata":{"labels":{"freeze":null}}}`, thawed),
+		Entry("its condition is left", `{"metadata":{"labels":{"freeze":null},"annotations":null}}`, `{}`),
+	)
 
 	It("is not unfrozen when it has been created anew", func() {
 		inWorld(func(w world) {
