@@ -127,7 +127,7 @@ STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controll
 
 .PHONY: storms
 storms: ## Run STORMS=300 random histories of each controller, and half as many with new seeds
-	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color
+	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color -ginkgo.timeout=12h
 
 CHECKS ?= 5000
 
