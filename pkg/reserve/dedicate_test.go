@@ -68,9 +68,9 @@ var _ = DescribeTable("Dedicated machines can be claimed (19)",
 		do(w)
 		Expect(DedicatedOrder(w.view)).To(Equal(want))
 	},
-	Entry("by nobody", func(*world) {}, nil),
+	Entry("by no owner", func(*world) {}, nil),
 	Entry("by their owners", all(dedicated("shop", 2), dedicated("ci", 1)), map[machine.Owner][]string{"ci": {"f"}, "shop": {"d", "e"}}),
-	Entry("while nobody has", all(dedicated("shop", 2), claimed("d")), map[machine.Owner][]string{"shop": {"e"}}),
+	Entry("while no pod has taken them", all(dedicated("shop", 2), claimed("d")), map[machine.Owner][]string{"shop": {"e"}}),
 	Entry("once they are ready", all(dedicated("shop", 3), phase("d", mcm.MachinePending)), map[machine.Owner][]string{"shop": {"e", "f"}}),
 )
 

@@ -61,7 +61,7 @@ var _ = It("An excess in resources that machines do not have is an error that na
 	}
 })
 
-var _ = It("No amount needs no capacity, and a resource of which machines have none is not one that all have (13)", func() {
+var _ = It("No amount needs no capacity, and a resource that no machine has is not one that all machines have (13)", func() {
 	Expect(MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "example.com/fpga"}}}, 3, large)).To(BeZero())
 	none := corev1.ResourceList{"cpu": resource.MustParse("-1")}
 	_, err := MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "cpu", Percent: ptr.To[int32](10)}}}, 3, none)

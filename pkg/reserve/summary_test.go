@@ -64,7 +64,7 @@ var _ = DescribeTable("The reason of a reserve of one of three that serve is",
 		w.view.Applied.Excess, w.view.SetReplicas = 2, 5
 	}),
 	Entry("an unhealthy machine in the place of another", Unhealthy, func(w *world) { w.setWish(2); w.add(running(false)).Phase = mcm.MachineUnknown }),
-	Entry("a machine that nobody wants yet", Shrinking, func(w *world) { w.view.SetReplicas = 5; w.add(running(true)) }),
+	Entry("a machine that is not needed yet", Shrinking, func(w *world) { w.view.SetReplicas = 5; w.add(running(true)) }),
 )
 
 var _ = DescribeTable("A plan is made again (10)",

@@ -29,7 +29,7 @@ type state struct {
 	// listener wants to know of changes; nil if no batch is written.
 	listener chan struct{}
 
-	// The writes in progress; see Guards.
+	// The writes in progress; see guards.
 
 	// resizes are the writes of replicas, by MachineSet.
 	resizes map[string]*resize

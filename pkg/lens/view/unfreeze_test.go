@@ -109,7 +109,8 @@ func thaws[T interface{ metav1.Object }](w world, f frozen[T], resource string, 
 	Expect(json.Marshal(now)).To(ContainSubstring(kept), "what was written meanwhile stays")
 }
 
-// thawsAmongOthers expects that an object is unfrozen, of which patches have left a part frozen, though much else is read in between.
+// thawsAmongOthers freezes an object, removes a part of that by patches, and expects that the rest is
+// removed, too, though many other objects are read in between.
 func thawsAmongOthers[T interface{ metav1.Object }](w world, f frozen[T], metadata, status string) {
 	GinkgoHelper()
 	f.freeze()

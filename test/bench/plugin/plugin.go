@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
@@ -22,12 +21,9 @@ import (
 
 // New defines the flags of the benchmark and returns the benchmark.
 func New(flags *flag.FlagSet) func(context.Context) error {
-	var s fleet.Size
-	flags.IntVar(&s.Machines, "machines", 1000, "number of machines, with a Node each")
-	flags.IntVar(&s.Deployments, "deployments", 20, "number of MachineDeployments")
-	flags.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
+	s := fleet.Flags(flags)
 	runs := flags.Int("runs", 10, "how often each command runs")
-	return func(ctx context.Context) error { return run(ctx, s, *runs) }
+	return func(ctx context.Context) error { return run(ctx, *s, *runs) }
 }
 
 func run(ctx context.Context, s fleet.Size, runs int) (err error) {
@@ -45,17 +41,9 @@ func run(ctx context.Context, s fleet.Size, runs int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Reset()) }()
-	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {
+	if _, err := fleet.New(ctx, cluster, s); err != nil {
 		return err
 	}
-	f, err := fleet.New(cluster.Config(), s)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	if err := f.Populate(ctx); err != nil {
-		return err
-	}
-	fmt.Printf("%d machines in %d MachineDeployments, %d pods made in %.0f s\n\n", s.Machines, s.Deployments, s.Pods, time.Since(begin).Seconds())
+	fmt.Println()
 	return measure(ctx, cluster, plugin, runs)
 }

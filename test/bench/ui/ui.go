@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
@@ -20,12 +19,9 @@ import (
 
 // New defines the flags of the benchmark and returns the benchmark.
 func New(flags *flag.FlagSet) func(context.Context) error {
-	var s fleet.Size
-	flags.IntVar(&s.Machines, "machines", 1000, "number of machines, with a Node each")
-	flags.IntVar(&s.Deployments, "deployments", 20, "number of MachineDeployments")
-	flags.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
+	s := fleet.Flags(flags)
 	changes := flags.Int("changes", 50, "how often a machine changes")
-	return func(ctx context.Context) error { return run(ctx, s, *changes) }
+	return func(ctx context.Context) error { return run(ctx, *s, *changes) }
 }
 
 func run(ctx context.Context, s fleet.Size, changes int) error {
@@ -39,18 +35,10 @@ func run(ctx context.Context, s fleet.Size, changes int) error {
 		return err
 	}
 	defer closed("cluster", cluster.Reset)
-	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {
-		return err
-	}
-	f, err := fleet.New(cluster.Config(), s)
+	f, err := fleet.New(ctx, cluster, s)
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	if err := f.Populate(ctx); err != nil {
-		return err
-	}
-	fmt.Printf("%d machines in %d MachineDeployments, %d pods made in %.0f s\n", s.Machines, s.Deployments, s.Pods, time.Since(begin).Seconds())
 	plugin, err := startPlugin(ctx, cluster.Kubeconfig())
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package fleet
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
@@ -32,6 +34,15 @@ type Size struct {
 	Machines, Deployments, Pods int
 }
 
+// Flags defines flags for the numbers of a Size.
+func Flags(flags *flag.FlagSet) *Size {
+	s := &Size{}
+	flags.IntVar(&s.Machines, "machines", 1000, "number of machines, with a Node each")
+	flags.IntVar(&s.Deployments, "deployments", 20, "number of MachineDeployments")
+	flags.IntVar(&s.Pods, "pods", 10_000, "pods on all machines")
+	return s
+}
+
 // Fleet is all objects of a benchmark.
 type Fleet struct {
 	Size
@@ -39,8 +50,24 @@ type Fleet struct {
 	machines versioned.Interface
 }
 
-// New reaches a cluster where a fleet is to be made.
-func New(config *rest.Config, s Size) (*Fleet, error) {
+// New creates a fleet in a cluster, and prints how long that took.
+func New(ctx context.Context, cluster *localcluster.Cluster, s Size) (*Fleet, error) {
+	if err := cluster.Apply(ctx, "kubernetes/crds"); err != nil {
+		return nil, err
+	}
+	f, err := connect(cluster.Config(), s)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if err := f.populate(ctx); err != nil {
+		return nil, err
+	}
+	fmt.Printf("%d machines in %d MachineDeployments, %d pods made in %.0f s\n", s.Machines, s.Deployments, s.Pods, time.Since(begin).Seconds())
+	return f, nil
+}
+
+func connect(config *rest.Config, s Size) (*Fleet, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	core, err := kubernetes.NewForConfig(config)
@@ -57,8 +84,8 @@ func Deployment(i int) string { return fmt.Sprintf("pool-%02d-z%d", i/3, i%3) }
 // Machine is the name of one of the machines.
 func Machine(i int) string { return fmt.Sprintf("machine-%04d", i) }
 
-// Populate makes all objects.
-func (f *Fleet) Populate(ctx context.Context) error {
+// populate makes all objects.
+func (f *Fleet) populate(ctx context.Context) error {
 	owners := make([]types.UID, f.Deployments)
 	for i := range owners {
 		var err error
