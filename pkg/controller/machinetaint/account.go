@@ -5,6 +5,7 @@ package machinetaint
 import (
 	"cmp"
 	"maps"
+	"slices"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -46,13 +47,14 @@ func (v View) presentAccounting() pool.Accounting {
 
 // allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas,
 // or is being deleted, so that all machines have the label for that. If replicas include the
-// reserve, it is deleted, too.
+// reserve, it is deleted, too. A client that names a reserve machine may lower replicas to 0 as
+// well, but they are restored.
 func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
 	forced := len(machines) > 0
 	for _, m := range machines {
 		forced = forced && m.Object.Labels[forceDeletion] == "True"
 	}
-	if forced || d.Spec.Replicas > 0 {
+	if forced || d.Spec.Replicas > 0 || reserveNamed(d, machines) {
 		return forced
 	}
 	for _, item := range c.stores.deployments.List() {
@@ -61,6 +63,15 @@ func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.M
 		}
 	}
 	return true
+}
+
+// reserveNamed reports whether a reserve machine is named for deletion, and replicas may still have
+// to be restored for it.
+func reserveNamed(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
+	settled := returned(d)
+	return slices.ContainsFunc(machines, func(m pool.Machine) bool {
+		return m.Named && m.Marked() && !settled[m.Object.Name]
+	})
 }
 
 // recoveredExcess returns the applied excess if replicas include reserve machines, and both the

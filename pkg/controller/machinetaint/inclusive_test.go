@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -358,6 +359,32 @@ var _ = Describe("A reserve within replicas", func() {
 			c.scale(3)
 			c.settle()
 			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+		})
+	})
+
+	It("stays when a client names a machine of it that boots, and so lowers replicas to 0", func() {
+		play(func(c *cluster) {
+			c.work(1)
+			c.pool(1, inclusive)
+			c.settle()
+			c.want(2)
+			time.Sleep(bootTime / 2)
+			_, reserve := c.names()
+			Expect(reserve).NotTo(BeEmpty())
+			since, applied := len(c.Writes()), []string{}
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machinedeployments" && w.Object != nil {
+					text, _, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.AppliedExcessAnnotation)
+					applied = append(applied, text)
+				}
+				return nil
+			})
+			c.name(0, reserve[0])
+			c.settle()
+			Expect(c.totals()).To(Equal("3 = 1 + 2 of 2"))
+			Expect(applied).NotTo(ContainElement(""), "the reserve is not given up meanwhile")
+			made, deleted := c.born(since)
+			Expect([]int{made, deleted}).To(Equal([]int{1, 1}))
 		})
 	})
 

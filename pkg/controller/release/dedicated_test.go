@@ -316,7 +316,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 			c.Calm()
 			within.rest()
 			c.expectReserve(12, counts.then)
-			Expect(placed(c, "web")).To(Equal(4))
+			Expect(placed(c, "web")).To(Equal(4), c.workload())
 			Expect(placed(c, "stranger")).To(BeNumerically("<=", 7), c.workload())
 			before := len(c.Writes())
 			time.Sleep(2 * time.Hour)
