@@ -37,7 +37,7 @@ func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
-		c.latest.Record(d)
+		c.record(d)
 		c.raised(d)
 		c.recordRaise(ctx, d, r)
 		return nil
@@ -48,9 +48,15 @@ func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 	// Whatever went wrong, the next decision must use the present object.
 	live, getErr := c.client.MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if getErr == nil {
-		c.latest.Record(live)
+		c.record(live)
 	}
 	return err
+}
+
+// record remembers a MachineDeployment that the API server returned.
+func (c *Controller) record(d *v1alpha1.MachineDeployment) {
+	c.latest.Record(d)
+	c.claimed.record(d, c.clock.Now())
 }
 
 // sendPatches sends patches until one of them is not outdated.

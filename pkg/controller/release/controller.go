@@ -97,6 +97,7 @@ type Controller struct {
 	// Only the worker uses the rest.
 	memory   Memory
 	refusals refusals
+	claimed  claimed
 	// rested is when the next decision may begin: as long after the last one as that took, so that
 	// half of the time is left for others.
 	rested time.Time
@@ -118,7 +119,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target, refusals: refusals{},
+		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target, refusals: refusals{}, claimed: claimed{},
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.podCache.lookups = c.stores.storage.Lookups()

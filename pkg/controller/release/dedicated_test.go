@@ -263,6 +263,27 @@ var _ = Describe("The controller with dedicated machines", func() {
 		})
 	})
 
+	It("claims none twice where the end of a claim is seen before the machine leaves the reserve", func() { // law 9
+		released(func(c *cluster) {
+			c.create(fresh(20, "stranger", 4000)...)
+			c.settle()
+			for _, late := range []string{"pods", "nodes", "machines"} {
+				c.Lag(late, func() time.Duration { return 300 * time.Millisecond }, "release")
+			}
+			for i := range 2 {
+				c.create(fresh(1, fmt.Sprintf("web%d", i), 4000, web)...)
+				time.Sleep(100 * time.Millisecond)
+				c.create(fresh(1, fmt.Sprintf("web%d", 2+i), 4000, web)...)
+				time.Sleep(240 * time.Millisecond)
+				Expect(c.deployment("a").Annotations).To(HaveKey(v1alpha1.ClaimedAnnotation))
+				c.patch("a", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ClaimedAnnotation)
+				c.settle()
+			}
+			Expect(placed(c, "web")).To(Equal(4))
+			Expect(placed(c, "stranger")).To(Equal(7))
+		})
+	})
+
 	It("releases them also without the right to nominate: the first after some seconds, and others at once", func() { // law 9
 		released(func(c *cluster) {
 			lacking := true

@@ -29,6 +29,8 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 	if s.Applied.Counted+s.Applied.Absorbed > 0 {
 		p.Basis.Excess = ptr.To(d.Annotations[v1alpha1.AppliedExcessAnnotation])
 	}
+	c.claimed.record(d, now)
+	c.claimed.complete(d, p.Reserve)
 	for _, m := range p.Reserve.Machines {
 		if m.Reserve && m.Claimed {
 			p.Claimed = append(p.Claimed, m.Name)
