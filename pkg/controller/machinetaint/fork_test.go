@@ -194,9 +194,10 @@ func (f *fork) unneeded(s sight) (names []string) {
 	return names
 }
 
-// remove names Machines beside those that are named already, and lowers replicas by those that are new.
+// remove names Machines beside those that are named already, and lowers replicas by those that are new. At its min it refuses, but from
+// above it may pass that.
 func (f *fork) remove(ctx context.Context, s sight, names []string) {
-	if len(names) == 0 {
+	if len(names) == 0 || s.d.Spec.Replicas <= f.least {
 		return
 	}
 	written := f.write(ctx, func(d *mcmapi.MachineDeployment) {

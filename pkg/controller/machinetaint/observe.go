@@ -39,6 +39,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	if v.Machines = withoutPriorities(s.Machines); hasNoReserve(v, desiredReserve(v)) {
 		return v, true
 	}
+	c.states.completeNames(d, s.Machines)
 	s.Complete(c.latest)
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable

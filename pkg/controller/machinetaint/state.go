@@ -9,6 +9,9 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -26,6 +29,10 @@ type state struct {
 	memory *Memory
 	// freedAt is when the last machine was released, until the deferred writes are done.
 	freedAt time.Time
+	// named are the machines whose names machine-controller-manager has removed from the
+	// MachineDeployment because they are being deleted already, before replicas were restored for
+	// them; see [states.noteNames].
+	named map[string]bool
 	// listener wants to know of changes; nil if no batch is written.
 	listener chan struct{}
 
@@ -63,7 +70,7 @@ func (s *states) locked(key string, f func(*state)) {
 
 func (s *state) isEmpty() bool {
 	return s.memory == nil && s.freedAt.IsZero() && s.listener == nil &&
-		len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
+		len(s.named)+len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
 }
 
 // memory returns the memory of the last plan, which is empty if there is none.
@@ -106,13 +113,49 @@ func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
 
 // forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.
 func (s *states) forgetPlans(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt = nil, time.Time{} })
+	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named = nil, time.Time{}, nil })
+}
+
+// noteNames records the machines that a MachineDeployment names no more, although its spec is the
+// same. A client that names a reserve machine lowers replicas for it, also if the machine is being
+// deleted by then, and machine-controller-manager removes the name of such a machine at once.
+func (s *states) noteNames(was, is *v1alpha1.MachineDeployment) {
+	before := signs.Named(was)
+	if len(before) == 0 || was.UID != is.UID || was.Generation != is.Generation {
+		return
+	}
+	after, settled := signs.Named(is), returned(is)
+	s.locked(keyOf(is), func(one *state) {
+		for name := range before {
+			if _, still := after[name]; !still && !settled[name] {
+				put(&one.named, name, true)
+			}
+		}
+	})
+}
+
+// completeNames reports machines that are being deleted as named if they were, and forgets the names
+// of machines that are gone, or that replicas were restored for.
+func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Machine) {
+	s.locked(keyOf(d), func(one *state) {
+		if len(one.named) == 0 {
+			return
+		}
+		left, settled := map[string]bool{}, returned(d)
+		for i, m := range machines {
+			if name := m.Object.Name; one.named[name] && !settled[name] {
+				left[name] = true
+				machines[i].Named = m.Named || pool.BeingDeleted(m.Object)
+			}
+		}
+		one.named = left
+	})
 }
 
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
 // MachineSets and Machines that are in progress end by themselves.
 func (s *states) forgetDeployment(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt, one.reduction = nil, time.Time{}, nil })
+	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.reduction = nil, time.Time{}, nil, nil })
 }
 
 // listen reports changes of a MachineDeployment until done is called. The queue cannot, because the

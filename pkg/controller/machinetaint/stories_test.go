@@ -189,6 +189,29 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
+	It("has replicas restored for a machine of the reserve that is named while it goes, though machine-controller-manager forgets the name at once", func() {
+		story(func(c *cluster) {
+			busy := c.busy()
+			c.cloud.set(func() { c.cloud.drain = time.Minute })
+			c.want(1)
+			time.Sleep(10 * time.Second)
+			var going string
+			for _, m := range c.machines() {
+				if m.DeletionTimestamp != nil {
+					going = m.Name
+				}
+			}
+			Expect(going).NotTo(BeEmpty())
+			c.Hold("machinedeployments", evenkeel)
+			c.name(2, going)
+			c.patch(`{"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":null}}}`)
+			c.Release("machinedeployments", evenkeel)
+			c.settle()
+			Expect(c.totals()).To(Equal("3 = 3 + 0 of 1"))
+			Expect(c.busy()).To(Equal(busy))
+		})
+	})
+
 	It("gives replicas back for a machine of its own that was named, once", func() {
 		story(func(c *cluster) {
 			_, reserve := c.names()

@@ -28,6 +28,11 @@ func (c *Controller) ResyncAll() {
 }
 
 func (c *Controller) deploymentChanged(was, is any) {
+	before, _ := was.(*v1alpha1.MachineDeployment)
+	after, _ := is.(*v1alpha1.MachineDeployment)
+	if before != nil && after != nil {
+		c.states.noteNames(before, after)
+	}
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
 			c.loop.Add(keyOf(d))
