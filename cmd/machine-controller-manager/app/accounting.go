@@ -27,8 +27,10 @@ const (
 const (
 	// gardenerAPI is served by the control cluster of a Gardener.
 	gardenerAPI = "extensions.gardener.cloud/v1alpha1"
-	// gardenerRetry is how often the control cluster is asked for that API while it does not serve it.
+	// gardenerRetry is how often the control cluster is asked for that API while it does not serve
+	// it, and answerRetry while it does not answer: new reserves wait for that.
 	gardenerRetry = 5 * time.Minute
+	answerRetry   = 5 * time.Second
 )
 
 // accounting decides where the reserves of MachineDeployments are counted that do not define it
@@ -63,8 +65,12 @@ func (a *accounting) follow(ctx context.Context, changed func()) {
 		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
 			return a.discovery.ServerResourcesForGroupVersion(gardenerAPI)
 		})
-		is := err == nil
-		if before := a.gardener.Load(); (is || apierrors.IsNotFound(err)) && (before == nil || *before != is) {
+		is, retry := err == nil, gardenerRetry
+		switch before := a.gardener.Load(); {
+		case !is && !apierrors.IsNotFound(err):
+			retry = answerRetry
+			klog.FromContext(ctx).V(2).Info("The control cluster does not say whether it is a Gardener's, and new reserves wait for that unless --reserve-accounting is set", "err", err)
+		case before == nil || *before != is:
 			klog.FromContext(ctx).Info("Decided where reserves are counted by default", "gardener", is)
 			a.gardener.Store(&is)
 			changed()
@@ -75,7 +81,7 @@ func (a *accounting) follow(ctx context.Context, changed func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(gardenerRetry):
+		case <-time.After(retry):
 		}
 	}
 }

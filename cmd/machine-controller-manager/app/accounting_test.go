@@ -50,8 +50,10 @@ var _ = Describe("The accounting of reserves", func() {
 			s, changes := &serves{errs: []error{errors.New("no answer"), missing, missing, nil}}, 0
 			a := &accounting{mode: "auto", discovery: s}
 			go a.follow(context.Background(), func() { changes++ })
+			synctest.Wait()
+			Expect([]api.Accounting{a.accountingOf(ours), a.accountingOf(gardeners)}).To(Equal([]api.Accounting{"", ""}))
+			time.Sleep(answerRetry)
 			for _, want := range [][]api.Accounting{
-				{"", ""},
 				{api.AccountingAdditive, api.AccountingAdditive},
 				{api.AccountingAdditive, api.AccountingAdditive},
 				{api.AccountingAdditive, api.AccountingInclusive},

@@ -36,6 +36,15 @@ func (v View) desiredAccounting() (pool.Accounting, error) {
 	return v.Accounting, nil
 }
 
+// awaitsAccounting reports whether a MachineDeployment without an applied excess waits until it is
+// known where its reserve is to be counted; then all MachineDeployments are synced. Before, a reserve
+// would be created beyond replicas, and one that replicas include would become workload's.
+func awaitsAccounting(v View) bool {
+	_, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]
+	_, applied := v.Memory.withKnownExcess(v.Deployment).Annotations[v1alpha1.AppliedExcessAnnotation]
+	return v.Settings.Accounting != nil && v.Accounting == "" && !set && !applied
+}
+
 // presentAccounting returns where the reserve is counted now. If nothing shows that, because there
 // is no reserve, the default applies.
 func (v View) presentAccounting() pool.Accounting {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -20,7 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -357,6 +360,33 @@ var _ = Describe("A reserve within replicas", func() {
 			time.Sleep(3 * time.Hour)
 			Expect(c.machines()).To(BeEmpty())
 			c.scale(3)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+		})
+	})
+
+	It("is not begun before it is known where it is counted, and one that was begun goes on", func() {
+		storm.Bubble(suite, func() {
+			var known atomic.Bool
+			c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{
+				Accounting: func(*api.MachineDeployment) api.Accounting {
+					if known.Load() {
+						return api.AccountingInclusive
+					}
+					return ""
+				},
+			}})
+			defer c.End()
+			c.work(3)
+			c.pool(3, excess(2))
+			c.settle()
+			Expect(c.machines()).To(HaveLen(3))
+			known.Store(true)
+			c.want(1)
+			c.settle()
+			Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
+			known.Store(false)
+			c.want(2)
 			c.settle()
 			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
 		})

@@ -101,7 +101,7 @@ const Occupied reserve.Why = "Occupied"
 // NewPlan makes a plan. See the laws in the package comment.
 func NewPlan(v View) Plan {
 	w := desiredReserve(v)
-	if hasNoReserve(v, w) {
+	if hasNoReserve(v, w) || awaitsAccounting(v) {
 		return Plan{Idle: true}
 	}
 	if wait := awaitsShare(v, w); wait > 0 {
