@@ -50,7 +50,7 @@ var _ = Describe("laws of accounting", func() {
 			v.Applied.Absorbed, v.Min, v.Lowered = 0, 0, Lowered{}
 			v.Applied.Counted = max(0, min(v.Applied.Counted, min(v.Max, v.Applied.Max)-v.Replicas))
 			for i := range v.Machines {
-				v.Machines[i].Returned = true // law 12 is about replicas
+				v.Machines[i].Returned, v.NamedGone = true, 0 // law 12 is about replicas
 			}
 			additive := v
 			additive.Accounting, additive.Applied.Counted = pool.Additive, 0

@@ -52,6 +52,7 @@ func drawView(t *rapid.T) View {
 		Behind:       rapid.IntRange(0, 9).Draw(t, "behind") == 0,
 		FreezeMargin: rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "margin"),
 		Unhealthy:    rapid.IntRange(0, 4).Draw(t, "unhealthy") == 0,
+		NamedGone:    max(0, rapid.IntRange(-5, 2).Draw(t, "named and gone")),
 		Rollout:      rapid.IntRange(0, 4).Draw(t, "rollout") == 0,
 		Now:          start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
 	}

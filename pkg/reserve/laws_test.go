@@ -240,7 +240,7 @@ var _ = Describe("laws", func() {
 
 	law("12: R is given back for named reserve machines only, once, and not above what serves", func(t *rapid.T, v View, p Plan) {
 		serving, _, _ := count(v)
-		if p.Replicas != v.Replicas+len(p.Returned) || p.Replicas > max(serving, v.Replicas) {
+		if gone := p.Replicas - v.Replicas - len(p.Returned); gone < 0 || gone > v.NamedGone || p.Replicas > max(serving, v.Replicas) {
 			t.Fatalf("%d serve: %+v", serving, p)
 		}
 		for _, name := range p.Returned {

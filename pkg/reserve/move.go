@@ -16,6 +16,8 @@ func (r *round) restoreReplicas() {
 		return // the reserve has taken it
 	}
 	room := r.countMachines().running - r.Replicas
+	gone := clamp(room, r.NamedGone)
+	r.Replicas, room = r.Replicas+gone, room-gone
 	for _, m := range r.machines {
 		if room > 0 && m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)

@@ -317,6 +317,18 @@ var _ = Describe("R is given back (12)", func() {
 		Expect(plan.Returned).To(Equal([]string{"e"}))
 		Expect(plan.Summary.Reason).To(Equal(Named))
 	})
+	It("also for a machine that is gone by then, as often as one was named", func() {
+		w := settled(3, 2, Unbounded)
+		w.setReplicas(1)
+		w.view.NamedGone = 1
+		Expect(NewPlan(w.view)).To(And(HaveField("Replicas", 2), HaveField("Returned", BeEmpty())))
+		named("e")(w)
+		w.setReplicas(1)
+		w.machine("e").Named = true
+		Expect(NewPlan(w.view)).To(And(HaveField("Replicas", 3), HaveField("Returned", HaveLen(1))))
+		w.view.NamedGone = 9
+		Expect(NewPlan(w.view)).To(HaveField("Replicas", 3), "no more than run")
+	})
 	It("not to whoever lowered nothing", func() {
 		w := settled(3, 2, Unbounded)
 		w.machine("e").Named = true

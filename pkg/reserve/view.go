@@ -109,6 +109,9 @@ type View struct {
 	// NodesUnknown reports whether Nodes and their pods cannot be read: Pods is what it was, and no
 	// Node can be written (law 15).
 	NodesUnknown bool
+	// NamedGone is how many reserve machines are gone that a client named for deletion, and that R
+	// was not restored for.
+	NamedGone int
 	// AllLeaving reports whether all machines are to be deleted, including the reserve: the cluster
 	// hibernates or is being deleted.
 	AllLeaving bool

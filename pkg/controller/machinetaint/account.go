@@ -57,13 +57,13 @@ func (v View) presentAccounting() pool.Accounting {
 // allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas,
 // or is being deleted, so that all machines have the label for that. If replicas include the
 // reserve, it is deleted, too. A client that names a reserve machine may lower replicas to 0 as
-// well, but they are restored.
-func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
+// well, but they are restored, also if the machine is gone.
+func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.Machine, namedGone bool) bool {
 	forced := len(machines) > 0
 	for _, m := range machines {
 		forced = forced && m.Object.Labels[forceDeletion] == "True"
 	}
-	if forced || d.Spec.Replicas > 0 || reserveNamed(d, machines) {
+	if forced || d.Spec.Replicas > 0 || namedGone || reserveNamed(d, machines) {
 		return forced
 	}
 	for _, item := range c.stores.deployments.List() {

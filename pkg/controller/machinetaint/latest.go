@@ -123,8 +123,10 @@ func (l *latest) seenMachine(name string) (*mcm.Machine, *mcm.MachineSet, string
 
 // isMarked reports whether a Machine is in reserve. The one that machine-controller-manager sees
 // does not have its mark.
-func (l *latest) isMarked(seen *mcm.Machine) bool {
-	m := stores.Find[mcm.Machine](l.stores.machines, seen.Namespace+"/"+seen.Name)
+func (l *latest) isMarked(seen *mcm.Machine) bool { return l.inReserve(keyOf(seen)) }
+
+func (l *latest) inReserve(machine string) bool {
+	m := stores.Find[mcm.Machine](l.stores.machines, machine)
 	return m != nil && pool.Marked(m)
 }
 

@@ -36,16 +36,16 @@ func (c *Controller) observe(key string) (View, bool) {
 	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.settings.accountingOf(d)}
 	v.Memory, v.Pruned = c.states.memory(key, v.Now), c.fieldPruned.Load()
 	s := pool.Outline(d, c.latest, v.Now)
+	v.NamedGone = c.states.completeNames(d, s.Machines)
 	if v.Machines = withoutPriorities(s.Machines); hasNoReserve(v, desiredReserve(v)) {
 		return v, true
 	}
-	c.states.completeNames(d, s.Machines)
 	s.Complete(c.latest)
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
 	v.Unreachable, v.Unhealthy = c.unreachable(), c.unhealthy()
-	v.AllLeaving = c.allLeaving(d, s.Machines)
+	v.AllLeaving = c.allLeaving(d, s.Machines, v.NamedGone > 0)
 	return v, true
 }
 

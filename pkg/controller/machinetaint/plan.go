@@ -130,7 +130,7 @@ func NewPlan(v View) Plan {
 // hasNoReserve reports whether there is no reserve here, neither desired nor left.
 func hasNoReserve(v View, w desired) bool {
 	d := v.Deployment
-	if w.problem != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || w.abandonedBy != "" || w.fieldConflict.Writes > 0 || reported(d) {
+	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.abandonedBy != "" || w.fieldConflict.Writes > 0 || reported(d) {
 		return false
 	}
 	if v.Memory.applied(d).Excess > 0 {
@@ -162,6 +162,7 @@ func ruleView(v View, w desired) reserve.View {
 	view := reserve.View{
 		Replicas: v.Memory.workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.applied(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.SetReplicas, MaxSetReplicas: v.MaxSetReplicas, Behind: v.Behind,
+		NamedGone:  v.NamedGone,
 		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}

@@ -21,7 +21,7 @@ func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare,
 		return nil, math.MaxInt32
 	}
 	s := pool.Outline(d, c.latest, c.clock.Now())
-	if c.allLeaving(d, s.Machines) {
+	if c.allLeaving(d, s.Machines, false) {
 		return nil, math.MaxInt32
 	}
 	current := pool.CurrentSet(d, s.Sets)

@@ -3,6 +3,7 @@
 package machinetaint
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -29,10 +30,7 @@ type state struct {
 	memory *Memory
 	// freedAt is when the last machine was released, until the deferred writes are done.
 	freedAt time.Time
-	// named are the machines whose names machine-controller-manager has removed from the
-	// MachineDeployment because they are being deleted already, before replicas were restored for
-	// them; see [states.noteNames].
-	named map[string]bool
+	named   names
 	// listener wants to know of changes; nil if no batch is written.
 	listener chan struct{}
 
@@ -70,7 +68,7 @@ func (s *states) locked(key string, f func(*state)) {
 
 func (s *state) isEmpty() bool {
 	return s.memory == nil && s.freedAt.IsZero() && s.listener == nil &&
-		len(s.named)+len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
+		len(s.named.all)+len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
 }
 
 // memory returns the memory of the last plan, which is empty if there is none.
@@ -113,49 +111,66 @@ func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
 
 // forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.
 func (s *states) forgetPlans(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named = nil, time.Time{}, nil })
+	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named = nil, time.Time{}, names{} })
 }
 
-// noteNames records the machines that a MachineDeployment names no more, although its spec is the
-// same. A client that names a reserve machine lowers replicas for it, also if the machine is being
-// deleted by then, and machine-controller-manager removes the name of such a machine at once.
-func (s *states) noteNames(was, is *v1alpha1.MachineDeployment) {
-	before := signs.Named(was)
-	if len(before) == 0 || was.UID != is.UID || was.Generation != is.Generation {
+// names are the reserve machines that a client named when it lowered replicas, until these are
+// restored for them. Machine-controller-manager removes the name of a machine that is being deleted
+// already, and the machine may be gone before the next plan.
+type names struct {
+	// generation is that of the MachineDeployment: a later one decides anew.
+	generation int64
+	all        map[string]bool
+}
+
+// noteNames follows the names in a MachineDeployment from one version to the next. The function
+// reports whether a machine is in reserve.
+func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(machine string) bool) {
+	if was.Generation == is.Generation {
 		return
 	}
-	after, settled := signs.Named(is), returned(is)
+	before, settled := signs.Named(was), returned(is)
 	s.locked(keyOf(is), func(one *state) {
-		for name := range before {
-			if _, still := after[name]; !still && !settled[name] {
-				put(&one.named, name, true)
+		all := one.named.of(was)
+		if is.Spec.Replicas > was.Spec.Replicas {
+			all = nil
+		}
+		for name := range signs.Named(is) {
+			if _, known := before[name]; !known && is.Spec.Replicas < was.Spec.Replicas && !settled[name] && inReserve(is.Namespace+"/"+name) {
+				put(&all, name, true)
 			}
 		}
+		one.named = names{is.Generation, all}
 	})
 }
 
-// completeNames reports machines that are being deleted as named if they were, and forgets the names
-// of machines that are gone, or that replicas were restored for.
-func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Machine) {
+// of returns the names that hold for a version of a MachineDeployment.
+func (n names) of(d *v1alpha1.MachineDeployment) map[string]bool {
+	if n.generation != d.Generation {
+		return nil
+	}
+	return n.all
+}
+
+// completeNames reports machines that are being deleted as named if they were, and returns how many
+// of those that were are gone.
+func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Machine) (gone int) {
 	s.locked(keyOf(d), func(one *state) {
-		if len(one.named) == 0 {
-			return
-		}
-		left, settled := map[string]bool{}, returned(d)
+		all, settled := maps.Clone(one.named.of(d)), returned(d)
 		for i, m := range machines {
-			if name := m.Object.Name; one.named[name] && !settled[name] {
-				left[name] = true
-				machines[i].Named = m.Named || pool.BeingDeleted(m.Object)
-			}
+			name := m.Object.Name
+			machines[i].Named = m.Named || all[name] && !settled[name] && pool.BeingDeleted(m.Object)
+			delete(all, name)
 		}
-		one.named = left
+		gone = len(all)
 	})
+	return gone
 }
 
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
 // MachineSets and Machines that are in progress end by themselves.
 func (s *states) forgetDeployment(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.reduction = nil, time.Time{}, nil, nil })
+	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.reduction = nil, time.Time{}, names{}, nil })
 }
 
 // listen reports changes of a MachineDeployment until done is called. The queue cannot, because the

@@ -41,6 +41,9 @@ type View struct {
 	// Accounting is where the reserve is counted unless the MachineDeployment defines it; empty to
 	// leave it where it is.
 	Accounting pool.Accounting
+	// NamedGone is how many reserve machines that a client named are gone before replicas were
+	// restored for them.
+	NamedGone int
 	// AllLeaving reports whether the cluster hibernates or is being deleted; see
 	// [Controller.allLeaving].
 	AllLeaving bool

@@ -30,8 +30,8 @@ func (c *Controller) ResyncAll() {
 func (c *Controller) deploymentChanged(was, is any) {
 	before, _ := was.(*v1alpha1.MachineDeployment)
 	after, _ := is.(*v1alpha1.MachineDeployment)
-	if before != nil && after != nil {
-		c.states.noteNames(before, after)
+	if before != nil && after != nil && before.UID == after.UID {
+		c.states.noteNames(before, after, c.latest.inReserve)
 	}
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
