@@ -53,7 +53,7 @@ func releases(t *together, machines *stores.Informers, nodes *target.Informers) 
 func besideFork(w *storm.World) (*cluster, *fork) {
 	c, f := inhabit(w), &fork{least: 1, most: most}
 	c.reports = true
-	c.process = w.Start(evenkeel, programWith(machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: time.Hour, Accounting: func(*api.MachineDeployment) api.Accounting {
+	c.process = w.Start(evenkeel, programWith(machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		return api.AccountingInclusive
 	}}}, releases))
 	c.start()

@@ -33,6 +33,9 @@ const most = 7
 // longestAbsence is how long a process of a storm may be away, with a minute to act on what it finds then.
 const longestAbsence = 7 * time.Minute
 
+// surplusPatience is that of storms.
+const surplusPatience = time.Hour
+
 // guard watches what must never happen, write by write. It knows of the cluster what the writes tell.
 type guard struct {
 	c *cluster
@@ -51,6 +54,8 @@ type guard struct {
 	// leader is the instance that has the lease, if there are several, and late are machines that another one created.
 	leader string
 	late   map[string]bool
+	// surplus is since when more machines serve than workload is to have; zero while that is not so.
+	surplus time.Time
 	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
 	reduced time.Time
 
@@ -114,7 +119,19 @@ func (g *guard) follow(w sim.Write) error {
 		g.served[w.Name] = !g.places.reserve[w.Name]
 		g.spared(w)
 	}
+	g.noteSurplus(w.Time)
 	return nil
+}
+
+// noteSurplus follows whether more machines serve than workload is to have.
+func (g *guard) noteSurplus(now time.Time) {
+	all := g.places.workloads
+	switch {
+	case len(all) == 0 || g.serving()-1 <= all[len(all)-1].machines:
+		g.surplus = time.Time{}
+	case g.surplus.IsZero():
+		g.surplus = now
+	}
 }
 
 // tell adds a write to the story, until an invariant is broken.
@@ -170,13 +187,17 @@ func (g *guard) rolling() bool {
 // spared is I3: a machine of the current class that pods run on is not deleted, unless it was named or is sick. In a rollout that is so
 // while others are in reserve: where replicas are lowered then, machine-controller-manager takes machines of each MachineSet. A client
 // that wrote the MachineDeployment without what is recorded there, while the process was away, ends the patience with a surplus: nothing
-// else tells how many machines there were to be.
+// else tells how many machines there were to be. And a surplus ends when it has lasted as long as its patience.
 func (g *guard) spared(w sim.Write) {
 	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() || g.isStock(w.Time) {
 		return
 	}
 	if w.Time.Sub(g.unbounded) < longestAbsence && g.serving() > g.places.least(w.Time) {
 		g.looked["surplus without a record"]++
+		return
+	}
+	if !g.surplus.IsZero() && w.Time.Sub(g.surplus) >= surplusPatience {
+		g.looked["surplus whose patience has ended"]++
 		return
 	}
 	g.looked["I3"]++
@@ -291,7 +312,7 @@ var _ = Describe("Storms", func() {
 
 // counted are the settings of a storm: in every other one replicas include the reserve, unless the MachineDeployment says otherwise.
 func counted(seed uint64) machinetaint.Settings {
-	return machinetaint.Settings{SurplusPatience: time.Hour, Accounting: func(*api.MachineDeployment) api.Accounting {
+	return machinetaint.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		if seed%2 == 0 {
 			return api.AccountingInclusive
 		}
