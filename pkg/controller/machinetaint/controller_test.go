@@ -667,6 +667,11 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			_, err = a.taint.Reduce(d, 2, 3)
 			Expect(err).To(Satisfy(apierrors.IsConflict), "four may be asked for")
 			ended(nil, apierrors.NewConflict(mcmapi.Resource("machinesets"), "pool-1", nil))
+			above, err := a.taint.Reduce(d, 5, 9)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = grow("4")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "three are shown by now")
+			above(apierrors.NewConflict(mcmapi.Resource("machinedeployments"), "pool", nil))
 			reduced, err := a.taint.Reduce(d, 2, 3)
 			Expect(err).NotTo(HaveOccurred())
 			_, err = grow("3")
@@ -679,6 +684,30 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			time.Sleep(3 * time.Minute)
 			_, err = grow("4")
 			Expect(err).NotTo(HaveOccurred())
+		})
+	})
+
+	It("a MachineSet grows for replicas that so far only machine-controller-manager has been shown, also after the excess fell", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			grow := func() error {
+				after := set.DeepCopy()
+				after.Spec.Replicas, after.Annotations = 6, map[string]string{"deployment.kubernetes.io/desired-replicas": "6"}
+				_, err := a.taint.Guards().Shrink(after)
+				return err
+			}
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			reduced, err := a.taint.Reduce(d, 3, 3)
+			Expect(err).NotTo(HaveOccurred())
+			reduced(nil)
+			Expect(grow()).To(Satisfy(apierrors.IsConflict))
+			a.Hold("machinedeployments", controllerUser)
+			a.patch(`{"spec":{"replicas":5}}`)
+			time.Sleep(time.Second)
+			Expect(grow()).To(Succeed())
 		})
 	})
 

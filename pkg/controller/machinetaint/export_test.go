@@ -19,7 +19,7 @@ func (c *Controller) Remembered() map[string]int {
 	c.states.mu.Lock()
 	defer c.states.mu.Unlock()
 	n := map[string]int{
-		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "listening": 0, "freed": 0, "states": len(c.states.all),
+		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "listening": 0, "names": 0, "freed": 0, "states": len(c.states.all),
 		"written": c.latest.deployments.Len(), "machines": c.latest.machines.Len(), "nodes": c.latest.nodes.Len(), "told": c.latest.external.Len(),
 	}
 	count := func(what string, there bool) {
@@ -31,6 +31,7 @@ func (c *Controller) Remembered() map[string]int {
 		count("memories", s.memory != nil)
 		count("reductions", s.reduction != nil)
 		count("listening", s.listener != nil)
+		count("names", len(s.named.all) > 0)
 		count("freed", !s.freedAt.IsZero())
 		n["resizes"] += len(s.resizes)
 		n["removals"] += len(s.removals)

@@ -6,13 +6,19 @@ package machinetaint_test
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // stockStatus is what machine-controller-manager's users read, Gardener among them: replicas, updated, available and unavailable
@@ -105,6 +111,28 @@ var _ = Describe("The stock status (V12)", func() {
 			Expect(c.stockStatus()).To(HavePrefix("2: 2 updated, 0 available"))
 			c.settle()
 			Expect(c.stockStatus()).To(Equal("2: 2 updated, 2 available, 0 not, 0 failed, True"))
+		})
+	})
+
+	It("leaves out nothing of a MachineDeployment that replaced one of the same name", func() {
+		storm.Bubble(suite, func() {
+			var taint *machinetaint.Controller
+			c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+			defer c.End()
+			c.process = c.Start(evenkeel, programWith(machinetaint.Options{}, func(t *together, _ *stores.Informers, _ *target.Informers) error {
+				taint = t.taint
+				return nil
+			}))
+			c.start()
+			c.pool(3, excess(2))
+			time.Sleep(bootTime / 2)
+			stored := &mcmapi.MachineDeployment{ObjectMeta: c.deployment().ObjectMeta}
+			spares, _ := taint.Spares(stored)
+			Expect(spares).To(HaveLen(2))
+			stored.UID = "another"
+			spares, ready := taint.Spares(stored)
+			Expect(spares).To(BeEmpty())
+			Expect(ready).To(Equal(int32(math.MaxInt32)))
 		})
 	})
 })
