@@ -837,6 +837,33 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		})
 	})
 
+	It("a machine is not put in reserve where replicas grow before the one that takes its place has left it", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			booting := a.machine(set, false)
+			_, err = machines.Patch(ctx, booting, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(a.core.CoreV1().Nodes().Delete(ctx, booting, metav1.DeleteOptions{})).To(Succeed())
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
+					return time.Second, 0
+				}
+				return 0, 0
+			})
+			since := len(a.Writes())
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(500 * time.Millisecond)
+			a.patch(`{"spec":{"replicas":4}}`)
+			Expect(a.wrote(since)).NotTo(ContainElement(ContainSubstring("machines " + booting)))
+			m, err := machines.Get(ctx, "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Annotations).NotTo(HaveKey(api.ReserveAnnotation), "the one that takes its place")
+		})
+	})
+
 	It("a machine that serves goes only at the version that was seen, after a reduction of the excess that may be the reason (I3)", func() {
 		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
