@@ -210,20 +210,20 @@ var _ = DescribeTable("Growth (8) waits",
 	},
 	Entry("for nothing at rest", func(*world) {}, 2, Growing),
 	Entry("for a rollout", func(w *world) { w.view.Rollout = true }, 0, RollingOut),
-	Entry("for a surplus to go", func(w *world) { w.add(running(false)).Pods = 1 }, 0, Overstaying),
-	Entry("for what leaves, within max", func(w *world) { w.add(running(false)).Deleted = true; w.add(running(false)).Deleted = true }, 1, Crowded),
+	Entry("for a surplus to go", func(w *world) { w.add(running(false)).Pods = 1 }, 0, SurplusServing),
+	Entry("for what leaves, within max", func(w *world) { w.add(running(false)).Deleted = true; w.add(running(false)).Deleted = true }, 1, AwaitingDeletion),
 	Entry("for what leaves, with no room at all", func(w *world) {
 		w.view.FreezeMargin = 0
 		for range 3 {
 			w.add(running(false)).Phase = mcm.MachineTerminating
 		}
-	}, 0, Crowded),
+	}, 0, AwaitingDeletion),
 	Entry("for what leaves, lest MCM freezes", func(w *world) {
 		w.view.Max = Unbounded
 		for range 3 {
 			w.add(running(false)).Phase = mcm.MachineTerminating
 		}
-	}, 0, Crowded),
+	}, 0, AwaitingDeletion),
 )
 
 var _ = Describe("Patience (5)", func() {
@@ -268,7 +268,7 @@ var _ = Describe("Patience (5)", func() {
 			w.view.Machines[i].Pinned = !w.view.Machines[i].Reserve
 		}
 		plan := NewPlan(w.view)
-		Expect(plan.Summary.Reason).To(Equal(Overstaying))
+		Expect(plan.Summary.Reason).To(Equal(SurplusServing))
 		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"))
 		w.machine("a").Preserved, w.machine("a").Pinned = true, false
 		Expect(NewPlan(w.view).Summary.Message).To(Equal(plan.Summary.Message), "a machine that must stay anyway changes nothing")
@@ -286,7 +286,7 @@ var _ = Describe("Patience (5)", func() {
 		plan := NewPlan(w.view)
 		Expect(plan.Victims).To(BeEmpty())
 		Expect(plan.Again).To(Equal(time.Minute))
-		Expect(plan.Summary.Reason).To(Equal(Overstaying))
+		Expect(plan.Summary.Reason).To(Equal(SurplusServing))
 		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"))
 		w.carryOut(plan)
 		w.view.Unhealthy = false
@@ -315,7 +315,7 @@ var _ = Describe("R is given back (12)", func() {
 		plan := lowered(settled(3, 2, Unbounded))
 		Expect(plan.Replicas).To(Equal(3))
 		Expect(plan.Returned).To(Equal([]string{"e"}))
-		Expect(plan.Summary.Reason).To(Equal(Named))
+		Expect(plan.Summary.Reason).To(Equal(RestoringReplicas))
 	})
 	It("also for a machine that is gone by then, as often as one was named", func() {
 		w := settled(3, 2, Unbounded)

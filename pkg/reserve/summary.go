@@ -43,28 +43,28 @@ const (
 	// Shrinking: machines are about to be deleted, or the lens' store does not show yet that they
 	// are deleted first.
 	Shrinking Reason = reason.Shrinking
-	// Outranked: the reserve cannot shrink, because a serving machine would be deleted before those
+	// ServingDeletedFirst: the reserve cannot shrink, because a serving machine would be deleted before those
 	// in reserve.
-	Outranked Reason = reason.Outranked
-	// Kept: the reserve is larger than desired, because machines are preserved or have a priority
+	ServingDeletedFirst Reason = reason.ServingDeletedFirst
+	// Protected: the reserve is larger than desired, because machines are preserved or have a priority
 	// of another client.
-	Kept Reason = reason.Kept
+	Protected Reason = reason.Protected
 	// Refilling: fewer than R machines serve. They take precedence.
 	Refilling Reason = reason.Refilling
 	// Unhealthy: unhealthy machines that have neither recovered nor been replaced take places of
 	// the reserve.
 	Unhealthy Reason = reason.Unhealthy
-	// Overstaying: more than R machines serve, and none of them is empty.
-	Overstaying Reason = reason.Overstaying
-	// Crowded: leaving machines take the room below max, or one more would freeze the
+	// SurplusServing: more than R machines serve, and none of them is empty.
+	SurplusServing Reason = reason.SurplusServing
+	// AwaitingDeletion: leaving machines take the room below max, or one more would freeze the
 	// MachineDeployment.
-	Crowded Reason = reason.Crowded
+	AwaitingDeletion Reason = reason.AwaitingDeletion
 	// RollingOut: the excess changes after the rollout.
 	RollingOut Reason = reason.RollingOut
 	// CannotBeMade: reserve machines could not be created. They are tried again.
 	CannotBeMade Reason = reason.CannotBeMade
-	// Named: R is being restored, because a client named a reserve machine for deletion.
-	Named Reason = reason.NamedInReserve
+	// RestoringReplicas: R is being restored, because a client named a reserve machine for deletion.
+	RestoringReplicas Reason = reason.RestoringReplicas
 )
 
 func (r *round) summarize() {
@@ -81,13 +81,13 @@ func (r *round) summarize() {
 func (r *round) reason(t counts) Reason {
 	switch {
 	case len(r.plan.Returned) > 0 && !r.counting:
-		return Named
+		return RestoringReplicas
 	case r.Wish > 0 && r.Replicas > r.Max:
 		return AboveMax
 	case r.stuck > 0 || r.plan.Retry.Failures > 0:
 		return CannotBeMade
 	case t.serving > r.Replicas:
-		return Overstaying
+		return SurplusServing
 	case t.serving < r.Replicas:
 		return Refilling
 	case t.reserve != r.Excess || t.present != r.visible || r.plan.Applied.Excess != r.Applied.Excess:
@@ -111,15 +111,15 @@ func (r *round) obstacle(t counts) Reason {
 	case r.Rollout:
 		return RollingOut
 	case t.reserve > r.Excess && r.target > r.Excess && applied <= r.target:
-		return Kept
+		return Protected
 	case t.reserve > r.Excess && r.outranked():
-		return Outranked
+		return ServingDeletedFirst
 	case t.reserve > r.Excess:
 		return Shrinking
 	case t.reserve < r.Excess && t.sick > 0:
 		return Unhealthy
 	case applied < r.target && t.reserve < r.Excess:
-		return Crowded
+		return AwaitingDeletion
 	case t.reserve < r.Excess:
 		return Growing
 	case t.sick > 0:
@@ -162,17 +162,17 @@ func (r *round) message(t counts, reason Reason) string {
 		}
 		return fmt.Sprintf("%s; replicas include the reserve, and a client reduced them to %d: next try to reach %d after %s",
 			text, r.Replicas+r.plan.Applied.Counted, r.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
-	case Overstaying:
+	case SurplusServing:
 		return text + "; " + r.surplusMessage()
 	}
 	return text + "; " + map[Reason]string{
-		Shrinking:  "waiting for surplus machines to be deleted",
-		Outranked:  "a serving machine would be deleted before those in reserve: check its priority and its phase",
-		Kept:       "some are preserved, or have a deletion priority that Evenkeel did not set",
-		Unhealthy:  "machines that are Unknown or Failed take the other places",
-		Crowded:    "waiting for deletions to finish",
-		RollingOut: "the excess changes after the rollout",
-		Named:      "a client named a reserve machine for deletion, so replicas are being restored",
+		Shrinking:           "waiting for surplus machines to be deleted",
+		ServingDeletedFirst: "a serving machine would be deleted before those in reserve: check its priority and its phase",
+		Protected:           "some are preserved, or have a deletion priority that Evenkeel did not set",
+		Unhealthy:           "machines that are Unknown or Failed take the other places",
+		AwaitingDeletion:    "waiting for deletions to finish",
+		RollingOut:          "the excess changes after the rollout",
+		RestoringReplicas:   "a client named a reserve machine for deletion, so replicas are being restored",
 	}[reason]
 }
 

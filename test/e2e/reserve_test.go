@@ -116,7 +116,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		p.rests(ctx, 3, 1, "Complete")
 		apply(`{"minReadySeconds":0}`)
 		p.rests(ctx, 3, 0, "")
-		Eventually(func() ([]string, error) { return p.events(ctx) }).Should(ContainElements("ExcessRestored", "ExcessLetGo"))
+		Eventually(func() ([]string, error) { return p.events(ctx) }).Should(ContainElements("ExcessRestored", "ExcessRemoved"))
 		apply(`{"excessReplicas":1,"minReadySeconds":0}`)
 		p.rests(ctx, 3, 1, "Complete")
 		apply(`{"minReadySeconds":0}`)

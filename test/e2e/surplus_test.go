@@ -83,7 +83,7 @@ func (p pool) surplus(ctx context.Context, first, others func()) {
 	others()
 	Eventually(func() []corev1.Pod { return must(p.podsOn(ctx, spare)) }).WithContext(ctx).Should(HaveLen(1))
 	setFault(ctx, "machines", sick, "")
-	Eventually(p.saying(ctx)).WithContext(ctx).Should(Equal("Overstaying, 0 in reserve"))
+	Eventually(p.saying(ctx)).WithContext(ctx).Should(Equal("SurplusServing, 0 in reserve"))
 }
 
 // undisturbed expects for longer than the patience with a surplus that all machines and pods stay.

@@ -141,7 +141,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		}
 		setFault(ctx, "zones", z[at].name, "outage: true")
 		z[at].dropReserve(ctx)
-		Eventually(func() string { return z.condition(ctx, (at+1)%3, "PoolExcessSpread") }).Should(Equal("True StandingIn"))
+		Eventually(func() string { return z.condition(ctx, (at+1)%3, "PoolExcessSpread") }).Should(Equal("True FailedOver"))
 		begun := time.Now()
 		Eventually(func() string { return must(z.readyReserves(ctx)) }).Should(Or(Equal("2/2/0"), Equal("0/2/2")))
 		AddReportEntry("stood in after", time.Since(begun))

@@ -22,7 +22,7 @@ var Federation = Conditions{
 			Remedy: "add such a metric, or use another `minPolicy`"},
 	},
 	"Balanced": {
-		{Name: "AtAim", Status: True, Meaning: "All clusters have their desired bounds."},
+		{Name: "AtGoal", Status: True, Meaning: "All clusters have their desired bounds."},
 		{Name: "Moving", Status: False, Passing: true, Meaning: "Bounds are being changed in the clusters that the message names."},
 	},
 	"Limited": {

@@ -4,28 +4,28 @@ package reason
 
 // Reasons of the condition ReserveReady.
 const (
-	Complete           = "Complete"
-	AtMax              = "AtMax"
-	ReplicasLowered    = "ReplicasLowered"
-	AboveMax           = "AboveMax"
-	Growing            = "Growing"
-	NotReady           = "NotReady"
-	Refilling          = "Refilling"
-	Shrinking          = "Shrinking"
-	RollingOut         = "RollingOut"
-	Crowded            = "Crowded"
-	Overstaying        = "Overstaying"
-	Unhealthy          = "Unhealthy"
-	CannotBeMade       = "CannotBeMade"
-	Outranked          = "Outranked"
-	Kept               = "Kept"
-	NamedInReserve     = "NamedInReserve"
-	BoundsInvalid      = "BoundsInvalid"
-	AnnotationInvalid  = "AnnotationInvalid"
-	CapacityUnknown    = "CapacityUnknown"
-	ClusterUnreachable = "ClusterUnreachable"
-	NotWanted          = "NotWanted"
-	Draining           = "Draining"
+	Complete            = "Complete"
+	AtMax               = "AtMax"
+	ReplicasLowered     = "ReplicasLowered"
+	AboveMax            = "AboveMax"
+	Growing             = "Growing"
+	NotReady            = "NotReady"
+	Refilling           = "Refilling"
+	Shrinking           = "Shrinking"
+	RollingOut          = "RollingOut"
+	AwaitingDeletion    = "AwaitingDeletion"
+	SurplusServing      = "SurplusServing"
+	Unhealthy           = "Unhealthy"
+	CannotBeMade        = "CannotBeMade"
+	ServingDeletedFirst = "ServingDeletedFirst"
+	Protected           = "Protected"
+	RestoringReplicas   = "RestoringReplicas"
+	BoundsInvalid       = "BoundsInvalid"
+	AnnotationInvalid   = "AnnotationInvalid"
+	CapacityUnknown     = "CapacityUnknown"
+	ClusterUnreachable  = "ClusterUnreachable"
+	NotWanted           = "NotWanted"
+	Draining            = "Draining"
 )
 
 const (
@@ -50,8 +50,8 @@ var ReserveReady = Table{
 	{Name: Shrinking, Status: False, Passing: true, Meaning: "Some machines are being deleted (law 6).", Remedy: seeWhatHangs},
 	{Name: RollingOut, Status: False, Passing: true, Meaning: "The excess changes after the rollout.",
 		Remedy: "check what holds up the rollout: kubectl -n NAMESPACE describe machinedeployment NAME"},
-	{Name: Crowded, Status: False, Passing: true, Meaning: "Machines that are being deleted still take up the room below max (law 8).", Remedy: seeWhatHangs},
-	{Name: Overstaying, Status: False, Passing: true,
+	{Name: AwaitingDeletion, Status: False, Passing: true, Meaning: "Machines that are being deleted still take up the room below max (law 8).", Remedy: seeWhatHangs},
+	{Name: SurplusServing, Status: False, Passing: true,
 		Meaning: "More machines than replicas serve, and none of them is empty, for example after a machine has recovered (law 5). The first one that becomes empty enters the reserve. After `--surplus-patience`, the emptiest machine whose pods may all be evicted is drained. If there is no such machine, the message says so.",
 		Remedy:  "raise replicas to keep all machines; if the message names pods that prevent a drain, end or annotate them"},
 	{Name: Unhealthy, Status: False, Meaning: "Machines that are Unknown or Failed take up places in the reserve. A preserved machine keeps its place until the preservation expires.",
@@ -59,12 +59,12 @@ var ReserveReady = Table{
 	{Name: CannotBeMade, Status: False, Event: "ReserveIncomplete",
 		Meaning: "Machines could not be created, or did not become ready in time. The reserve continues without them, and the message shows the time of the next try: after 1, 2, 4 ... 60 minutes (law 10).",
 		Remedy:  "check quota, capacity and the MachineClass, and the events of the provider: kubectl -n NAMESPACE describe machine"},
-	{Name: Outranked, Status: False, Event: "ReserveIncomplete",
+	{Name: ServingDeletedFirst, Status: False, Event: "ReserveIncomplete",
 		Meaning: "The reserve cannot shrink, because a serving machine would be deleted first (law 6).",
 		Remedy:  "remove the annotation `machinepriority.machine.sapcloud.io: \"1\"` from the serving machine, or lower replicas so that it is deleted"},
-	{Name: Kept, Status: False, Meaning: "There are more machines than desired, because some are preserved or have a priority that Evenkeel did not set (law 7).",
+	{Name: Protected, Status: False, Meaning: "There are more machines than desired, because some are preserved or have a priority that Evenkeel did not set (law 7).",
 		Remedy: "end the preservation, or remove the priority"},
-	{Name: NamedInReserve, Status: False, Passing: true,
+	{Name: RestoringReplicas, Status: False, Passing: true,
 		Meaning: "A client named a reserve machine for deletion and lowered replicas for it. Replicas are restored, once (law 12).",
 		Remedy:  "find the autoscaler that does not know the reserve: docs/autoscaler.md"},
 	{Name: BoundsInvalid, Status: False, Event: "BoundsInvalid", Meaning: "The bounds or the share are invalid, so the reserve stays as it is.",

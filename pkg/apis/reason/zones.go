@@ -18,7 +18,7 @@ var ZonesBalanced = Table{
 		Remedy: "see the log of machine-controller-manager: too many machines, or an API server that does not answer"},
 	{Name: "Paused", Status: False, Meaning: "The MachineDeployment is paused, and has no MachineSet or is in the middle of a rollout, so replicas stay where they are requested.", Remedy: "set `spec.paused` to false"},
 	{Name: "Invalid", Status: False, Meaning: "The annotation `balance` is invalid. Replicas are not changed.", Remedy: "use a value from the message"},
-	{Name: "NoMachineMayGo", Status: False, Meaning: "All machines are preserved, or not ready.", Remedy: "end the preservation, or repair the machines: kubectl -n NAMESPACE get machines"},
+	{Name: "NoMachineEligible", Status: False, Meaning: "All machines are preserved, or not ready.", Remedy: "end the preservation, or repair the machines: kubectl -n NAMESPACE get machines"},
 }
 
 // RightsGranted explains the condition of that name.
@@ -30,7 +30,7 @@ var RightsGranted = Table{
 // PoolExcessSpread explains the condition of that name.
 var PoolExcessSpread = Table{
 	{Name: "Spread", Status: True, Meaning: "The shares add up to the excess."},
-	{Name: "StandingIn", Status: True, Meaning: "The shares add up to the excess, but a zone fails, and other zones hold its share in the meantime."},
+	{Name: "FailedOver", Status: True, Meaning: "The shares add up to the excess, but a zone fails, and other zones hold its share in the meantime."},
 	{Name: "Hibernated", Status: True, Meaning: "The cluster is hibernated and has no reserve."},
 	{Name: "NoRoom", Status: False, Meaning: "The bounds leave no room for the whole excess.", Remedy: "raise max in the bounds, or lower the excess"},
 	{Name: "MaximumUnknown", Status: False, Meaning: "Gardener created this MachineDeployment, and Evenkeel cannot read its maximum, so it has no reserve.",

@@ -225,7 +225,7 @@ var _ = Describe("The controller", func() {
 					Expect(c.ours.MachineV1alpha1().Machines(ns).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{})).To(Succeed())
 				}
 			}
-			for c.condition("a", ConditionShare) != "True StandingIn" {
+			for c.condition("a", ConditionShare) != "True FailedOver" {
 				time.Sleep(time.Second)
 			}
 			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("2/2/0"))

@@ -247,7 +247,7 @@ func (r *round) whyNotEvictable(m Machine) string {
 func reasonOf(why string) string {
 	reason, _, found := strings.Cut(why, ":")
 	if !found || strings.Contains(reason, " ") {
-		return "NoMachineMayGo"
+		return "NoMachineEligible"
 	}
 	return reason
 }

@@ -196,7 +196,7 @@ func spreadVerdict(pool []*zone, total int, short int64) verdict {
 	case short > 0:
 		return falseVerdict("NoRoom", fmt.Sprintf("there is no room for %d machines of the pool's excess of %d: raise max in the bounds, or lower the excess%s", short, total, ill))
 	case ill != "":
-		return verdict{status: true, reason: "StandingIn", message: fmt.Sprintf("the pool's excess of %d is complete, partly in other zones%s", total, ill)}
+		return verdict{status: true, reason: "FailedOver", message: fmt.Sprintf("the pool's excess of %d is complete, partly in other zones%s", total, ill)}
 	}
 	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
 }

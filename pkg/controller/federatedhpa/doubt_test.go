@@ -82,7 +82,7 @@ var _ = Describe("Two controllers at once", func() {
 				c.FailWrites(0, sim.Either, "federatedhpa")
 			}
 			f.settle()
-			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
 		})
 	})
 })

@@ -122,7 +122,7 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 			f.restore(f.clusters[1], old)
 			f.settle()
 			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
-			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
 		}, "c1", "c2", "c3")
 	})
 })
@@ -160,7 +160,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 			restored(f, func(*cluster) {})
 			f.settle()
 			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
-			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
 		}, "c1", "c2", "c3")
 	})
 
@@ -212,7 +212,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 				f.change("shop", func(s *spec) { s.MaxReplicas = 5 })
 				f.settle()
 				Expect(f.sum("shop")).To(BeEquivalentTo(5), f.maxima("shop"))
-				Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+				Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
 			}, "c1", "c2", "c3")
 		},
 		Entry("another version", true),

@@ -194,7 +194,7 @@ func unreachable(p Plan) metav1.Condition {
 
 func balanced(p Plan) metav1.Condition {
 	moving := p.clustersWhere(func(s *ClusterPlan) bool { return !s.Lent && (s.Aim != s.Confirmed || s.entry.Outstanding != nil) })
-	return condition(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtAim", "all clusters have their desired bounds"},
+	return condition(v1alpha1.ConditionBalanced, len(moving) == 0, Hold{"AtGoal", "all clusters have their desired bounds"},
 		Hold{"Moving", "bounds are being changed in " + listed(moving)})
 }
 

@@ -39,7 +39,7 @@ var _ = Describe("Storms", func() {
 			Expect(f.clusters[0].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 20), f.bounds("shop"))
 			Expect(f.object("shop").Status.MaxReplicas).To(BeEquivalentTo(30))
 			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
-			Expect(f.condition("shop", "Balanced")).To(Equal("True AtAim"))
+			Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
 			before := len(f.ours())
 			time.Sleep(2 * time.Hour)
 			Expect(f.ours()[before:]).To(BeEmpty())

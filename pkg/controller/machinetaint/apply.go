@@ -196,7 +196,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRestored",
 			"spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", *change.Field)
 	case change.AbandonedBy != "":
-		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessLetGo",
+		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRemoved",
 			"%s owned spec.excessReplicas and removed it, so there is no reserve", change.AbandonedBy)
 	}
 	return answer, nil

@@ -296,7 +296,7 @@ var _ = Describe("A machine that pods run on", func() {
 			Expect(held).NotTo(ContainElement(BeElementOf(c.busy())))
 			c.Release("pods", evenkeel)
 			time.Sleep(time.Minute)
-			Expect(c.numbers()).To(ContainSubstring("Overstaying"))
+			Expect(c.numbers()).To(ContainSubstring("SurplusServing"))
 		})
 	})
 

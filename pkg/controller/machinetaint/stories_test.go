@@ -58,7 +58,7 @@ func (c *cluster) overstay() []string {
 	c.cloud.poke(c)
 	time.Sleep(3 * time.Second)
 	Expect(c.busy()).To(HaveLen(4))
-	Expect(c.reason()).To(HaveSuffix("False Overstaying"))
+	Expect(c.reason()).To(HaveSuffix("False SurplusServing"))
 	return serving
 }
 
@@ -277,7 +277,7 @@ var _ = Describe("A reserve", func() {
 			serving := c.overstay()
 			c.safeToEvict("false", c.busy()...)
 			c.settle()
-			Expect(c.numbers()).To(Equal("4+1 status 1/1 False Overstaying"))
+			Expect(c.numbers()).To(Equal("4+1 status 1/1 False SurplusServing"))
 			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("runs a pod that must not be evicted"))))
 			Expect(c.deleted()).To(BeEmpty())
 			c.safeToEvict("true", serving[1])
@@ -292,7 +292,7 @@ var _ = Describe("A reserve", func() {
 			c.overstay()
 			c.strangers(8, corev1.ConditionUnknown)
 			time.Sleep(time.Hour)
-			Expect(c.numbers()).To(Equal("4+1 status 1/1 False Overstaying"))
+			Expect(c.numbers()).To(Equal("4+1 status 1/1 False SurplusServing"))
 			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("so many Nodes of the cluster are not ready"))))
 			Expect(c.deleted()).To(BeEmpty())
 			c.strangers(8, corev1.ConditionTrue)

@@ -33,7 +33,7 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 		s.load(2, 2, 20)
 		Eventually(s.replicas(ctx)).Should(Equal("2/2/20"))
 		Eventually(s.condition(ctx, "Limited")).Should(Equal("False Enough"))
-		Eventually(s.condition(ctx, "Balanced")).Should(Equal("True AtAim"))
+		Eventually(s.condition(ctx, "Balanced")).Should(Equal("True AtGoal"))
 		s.guard.held()
 	})
 

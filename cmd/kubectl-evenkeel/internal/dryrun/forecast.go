@@ -184,8 +184,8 @@ func (r reservePlan) Machines() []machinetaint.Machine { return r.View.Machines 
 // stopped reports whether a reserve does not reach its desired size by itself, or not soon.
 func stopped(r machinetaint.Report) bool {
 	switch r.Reason {
-	case reserve.AboveMax, reserve.CannotBeMade, reserve.Kept, reserve.Outranked, reserve.Unhealthy, reserve.Crowded,
-		reserve.Overstaying, reserve.RollingOut, machinetaint.BoundsInvalid, machinetaint.AnnotationInvalid, machinetaint.CapacityUnknown,
+	case reserve.AboveMax, reserve.CannotBeMade, reserve.Protected, reserve.ServingDeletedFirst, reserve.Unhealthy, reserve.AwaitingDeletion,
+		reserve.SurplusServing, reserve.RollingOut, machinetaint.BoundsInvalid, machinetaint.AnnotationInvalid, machinetaint.CapacityUnknown,
 		machinetaint.ClusterUnreachable:
 		return true
 	}
