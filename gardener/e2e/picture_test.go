@@ -13,13 +13,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // picture is what must not change when another binary takes over: each Machine with its class, each MachineSet with its replicas,
-// each Node with its taints.
+// each Node with its taints, each pod with its Node.
 type picture map[string]string
 
 func (s *shoot) picture(ctx context.Context) picture {
@@ -42,22 +43,39 @@ func (s *shoot) picture(ctx context.Context) picture {
 		}
 		p["Node "+node.Name] = fmt.Sprintf("%s with taints %v", node.UID, taints)
 	}
+	maps.Copy(p, s.pods(ctx))
+	return p
+}
+
+// pods are those of the Shoot's users, each with its Node.
+func (s *shoot) pods(ctx context.Context) picture {
+	GinkgoHelper()
+	p := picture{}
+	var pods corev1.PodList
+	Expect(target.List(ctx, &pods, client.InNamespace(metav1.NamespaceDefault))).To(Succeed())
+	for _, pod := range pods.Items {
+		p["Pod "+pod.Name] = fmt.Sprintf("%s on %s", pod.UID, pod.Spec.NodeName)
+	}
 	return p
 }
 
 // changed is an error that names what differs from before.
 func (s *shoot) changed(ctx context.Context, before picture) error {
 	GinkgoHelper()
-	now := s.picture(ctx)
+	return differing(before, s.picture(ctx))
+}
+
+func differing(before, now picture) error {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if now[name] != before[name] {
 			lines = append(lines, fmt.Sprintf("%s: %q became %q", name, before[name], now[name]))
 		}
-		delete(now, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		lines = append(lines, name+" is new")
+		if _, was := before[name]; !was {
+			lines = append(lines, name+" is new")
+		}
 	}
 	return joined(lines)
 }

@@ -131,14 +131,17 @@ var scaling = []story{
 		if t.row.image == stock {
 			there, back = stockAgain, stock
 		}
+		t.occupy(ctx, 12)
 		t.swap(ctx, there)
 		pause(ctx, handover)
 		t.addReserveOf(ctx, 4)
-		before := t.names(ctx)
+		before, pods := t.names(ctx), t.pods(ctx)
 		t.swap(ctx, back)
 		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
 		t.expect("no machine goes", t.gone(ctx, before))
+		t.expect("no pod moves", differing(pods, t.pods(ctx)))
 		t.expect("no Node keeps the reserve's taint", t.eventually(ctx, func() error { return t.tainted(ctx) }))
+		t.clear(ctx)
 	}},
 }
 
@@ -154,8 +157,21 @@ func waiting(name string, pods int, cpu string, missing int) story {
 		t.expect("all pods have a Node", t.eventually(ctx, func() error { return unbound(ctx) }))
 		t.note("the last pod had a Node after at most %.1fs", time.Since(created).Seconds())
 		t.expect("the reserve is refilled", t.settling(ctx, t.n))
-		Expect(target.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))).To(Succeed())
+		t.clear(ctx)
 	}}
+}
+
+// occupy has pods run that each take most of a machine.
+func (t *told) occupy(ctx context.Context, pods int) {
+	GinkgoHelper()
+	createPods(ctx, pods, "3")
+	t.expect("all pods have a Node", t.eventually(ctx, func() error { return unbound(ctx) }))
+}
+
+// clear deletes all pods.
+func (t *told) clear(ctx context.Context) {
+	GinkgoHelper()
+	Expect(target.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))).To(Succeed())
 }
 
 // createPods creates pods without an owner in the Shoot, and returns when the first one was.

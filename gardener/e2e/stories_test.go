@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -124,6 +125,7 @@ var stories = []story{
 		}
 	}},
 	{name: "the image is swapped under thirty machines and swapped back", from: stock, size: 30, act: func(ctx context.Context, t *told) {
+		t.occupy(ctx, 12)
 		before := t.picture(ctx)
 		t.swap(ctx, t.row.image)
 		t.expect("there are as many machines after the swap", t.settling(ctx, t.n))
@@ -131,6 +133,7 @@ var stories = []story{
 		t.swap(ctx, stock)
 		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
 		t.expect("the swap back changes nothing", t.changed(ctx, before))
+		t.clear(ctx)
 	}},
 	{name: "the image is swapped back beside a reserve of two", act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)
@@ -209,7 +212,9 @@ func tell(ctx context.Context, name, image string, story story) *row {
 	t.row.nodes, t.row.worker, t.row.most = w.seen()
 	t.expect("there are never more machines than the maximum and a rollout's surge", w.beyondMaximum())
 	t.judge(ctx)
+	begin := time.Now()
 	s.remove(ctx)
+	t.note("deleted, with all machines, in %.1fs", time.Since(begin).Seconds())
 	slowest, err := s.kubelet.overdue(image)
 	t.note("ended at most %.1fs after SIGTERM", slowest.Seconds())
 	t.expect("its processes end within the grace period of their pods", err)
