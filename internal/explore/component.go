@@ -22,7 +22,7 @@ func (c *component) has(i int32) bool {
 // one that was found first in front. It is Tarjan's algorithm without recursion.
 func (g *graph[S]) components(left func(int32) bool) (all []*component) {
 	t := &tarjan[S]{graph: g, left: left, order: map[int32]int32{}, low: map[int32]int32{}, open: map[int32]bool{}}
-	for i := range g.states {
+	for i := range g.states.n {
 		if n := int32(i); left(n) && t.order[n] == 0 {
 			t.visit(n)
 		}

@@ -33,7 +33,7 @@ func (g *graph[S]) endless() *Story[S] {
 
 // countNext returns how many steps each state has, without faults.
 func (g *graph[S]) countNext() []int32 {
-	n := make([]int32, len(g.states))
+	n := make([]int32, g.states.n)
 	for i := range n {
 		n[i] = int32(len(g.nextOf(int32(i))))
 	}
@@ -42,15 +42,15 @@ func (g *graph[S]) countNext() []int32 {
 
 // previous returns a function that returns the states from which steps lead to a state.
 func (g *graph[S]) previous() func(int32) []int32 {
-	ends := make([]int, len(g.states)+1)
+	ends := make([]int, g.states.n+1)
 	for _, m := range g.next {
 		ends[m.to+1]++
 	}
-	for i := range g.states {
+	for i := range g.states.n {
 		ends[i+1] += ends[i]
 	}
 	all, free := make([]int32, len(g.next)), slices.Clone(ends)
-	for i := range g.states {
+	for i := range g.states.n {
 		for _, m := range g.nextOf(int32(i)) {
 			all[free[m.to]] = int32(i)
 			free[m.to]++

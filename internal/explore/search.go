@@ -77,10 +77,10 @@ func (s *Story[S]) String() string {
 func Search[S comparable](m Model[S], most int) Result[S] {
 	g := newGraph(m)
 	for _, s := range m.Begin() {
-		g.addState(s, -1)
+		g.addState(s, g.index.hash(s), -1)
 	}
 	story := g.visit(most)
-	r := Result[S]{States: len(g.states), Edges: g.edges, Exhausted: len(g.states) <= most, Story: story}
+	r := Result[S]{States: g.states.n, Edges: g.edges, Exhausted: g.states.n <= most, Story: story}
 	if r.Exhausted && story == nil {
 		r.Story = g.endless()
 	}
@@ -93,7 +93,7 @@ func Search[S comparable](m Model[S], most int) Result[S] {
 // graph contains what has been visited. States have numbers, in the order in which they were found.
 type graph[S comparable] struct {
 	model  Model[S]
-	states []S
+	states list[S]
 	parent []int32
 	index  table[S]
 	// next contains the steps of each state, without faults; those of state i end at ends[i].
@@ -112,12 +112,12 @@ func newGraph[S comparable](m Model[S]) *graph[S] {
 	return &graph[S]{model: m, index: newTable[S]()}
 }
 
-func (g *graph[S]) addState(s S, parent int32) int32 {
-	i, known := g.index.find(s, g.states)
-	if known {
-		return i
+func (g *graph[S]) addState(s S, hash uint32, parent int32) int32 {
+	i, known := g.index.find(s, hash, &g.states)
+	if !known {
+		g.states.add(s)
+		g.parent = append(g.parent, parent)
 	}
-	g.states, g.parent = append(g.states, s), append(g.parent, parent)
 	return i
 }
 
@@ -134,10 +134,10 @@ func (g *graph[S]) nextOf(i int32) []move {
 func (g *graph[S]) visit(most int) *Story[S] {
 	var ahead []<-chan []expansion[S]
 	begun, done := 0, 0
-	for done < len(g.states) && len(g.states) <= most {
-		for len(ahead) < workers && begun < len(g.states) {
-			block := g.states[begun:min(begun+blockSize, len(g.states))]
-			ahead, begun = append(ahead, expandBlock(g.model, block)), begun+len(block)
+	for done < g.states.n && g.states.n <= most {
+		for len(ahead) < workers && begun < g.states.n {
+			block := g.states.block(begun)
+			ahead, begun = append(ahead, expandBlock(g.model, block, g.index.hash)), begun+len(block)
 		}
 		for _, e := range <-ahead[0] {
 			if story := g.add(int32(done), e); story != nil {
@@ -152,14 +152,14 @@ func (g *graph[S]) visit(most int) *Story[S] {
 
 // add adds the steps of a state, and returns a story if one of them breaks a law.
 func (g *graph[S]) add(i int32, e expansion[S]) *Story[S] {
-	for _, step := range e.steps {
+	for k, step := range e.steps {
 		if step.Broken != "" {
 			story := g.storyOf(i, step.Broken)
 			story.Steps = append(story.Steps, step)
 			return story
 		}
 		g.edges++
-		if j := g.addState(step.To, i); !step.Fault {
+		if j := g.addState(step.To, e.hashes[k], i); !step.Fault {
 			g.next = append(g.next, move{to: j, actor: step.Actor})
 		}
 	}
@@ -177,7 +177,7 @@ func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 		way = append(way, i)
 	}
 	slices.Reverse(way)
-	story := &Story[S]{Wrong: wrong, Begin: g.states[way[0]]}
+	story := &Story[S]{Wrong: wrong, Begin: *g.states.at(way[0])}
 	for k := range len(way) - 1 {
 		story.Steps = append(story.Steps, g.stepTo(way[k], way[k+1]))
 	}
@@ -185,6 +185,6 @@ func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 }
 
 func (g *graph[S]) stepTo(from, to int32) Step[S] {
-	steps := g.model.Steps(g.states[from])
-	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == g.states[to] })]
+	steps, end := g.model.Steps(*g.states.at(from)), *g.states.at(to)
+	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == end })]
 }
