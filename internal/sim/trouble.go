@@ -41,7 +41,7 @@ const (
 // Trouble defines how often requests get other answers, and which ones.
 type Trouble struct {
 	// Reads and Writes are the probabilities, from 0 to 1. Discovery counts as reads. Until each
-	// answer was given once, a probability above 0 counts as one half.
+	// answer was given once, a probability above 0 counts as 0.8.
 	Reads, Writes float64
 	// Only are the answers to give; none means all. Each is given before any is repeated.
 	Only []Answer
@@ -84,7 +84,7 @@ type deck struct {
 }
 
 // eager is the minimum probability until each answer has been given once.
-const eager = 0.5
+const eager = 0.8
 
 // drawCard takes the next card. The first deck is only cut, so that different seeds begin with
 // different cards; later ones are shuffled.

@@ -87,7 +87,7 @@ var _ = Describe("While a cluster does not answer", func() {
 var _ = Describe("Storms over two clusters", func() {
 	It("leave no pod behind that could be helped, whichever cluster is cut off", func() {
 		storm.Seeds(suite, 20, func(seed uint64) {
-			helped(rand.New(rand.NewPCG(seed, 3)), seed, aware(usual), 20, 20)
+			helped(rand.New(rand.NewPCG(seed, 3)), seed, aware(usual), 26, 20)
 		})
 	})
 })

@@ -35,7 +35,7 @@ var _ = Describe("Storms", func() {
 			c.settle()
 			c.Storm(random, p)
 			total := 0
-			for burst := range 3 + random.IntN(4) {
+			for burst := range 6 + random.IntN(4) {
 				if burst == 2 {
 					c.account(counts.then)
 				}
@@ -69,7 +69,7 @@ var _ = Describe("Storms", func() {
 
 	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
 		storm.Seeds(suite, everyAnswer, func(seed uint64) {
-			helped(rand.New(rand.NewPCG(seed, 2)), seed, controller(usual), 14, 80)
+			helped(rand.New(rand.NewPCG(seed, 2)), seed, controller(usual), 24, 80)
 		})
 	})
 
