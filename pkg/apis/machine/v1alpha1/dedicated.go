@@ -12,19 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// DedicatedAnnotation, on a MachineDeployment, is how many of its spare machines are kept for the
-	// pods of one owner; see [ParseDedications]. The reserves controller writes it, from the
-	// annotation of the same name on Reserves. On a Machine in reserve, it is the [Owner] whose pods
-	// may use it. The machine-taint controller writes that one.
-	DedicatedAnnotation = AnnotationPrefix + "dedicated"
-
-	// ClaimedAnnotation, on a MachineDeployment, names dedicated machines that pods of their owner
-	// need; see [ParseClaims]. The release controller writes it, together with replicas, and the machine-taint
-	// controller removes it when no machine in reserve is claimed.
-	ClaimedAnnotation = AnnotationPrefix + "claimed"
-)
-
 // Owner is who may use a dedicated machine: namespaces ("shop") and workloads ("shop/Deployment/web"),
 // separated by commas. Pods of any of them may use it.
 type Owner string

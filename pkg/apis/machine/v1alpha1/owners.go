@@ -11,12 +11,6 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// ExcessOwnersAnnotation, on a MachineDeployment, lists the field managers that own
-// spec.excessReplicas; see [ExcessOwner]. It distinguishes an owner that gives the field up, which
-// means 0, from a client that does not know the field and drops it. The machine-taint controller
-// writes it, together with [WantedExcessAnnotation].
-const ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
-
 // ExcessOwner is a field manager of spec.excessReplicas, as recorded in metadata.managedFields
 // while the field was set.
 //

@@ -10,11 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 )
 
-// RequestedExcessAnnotation, on a MachineDeployment, is how many spare machines a Reserve requests there; see
-// [ParseRequestedExcess]. Of several Reserves it names the one that requests most. It counts if it is more than what the share,
-// bounds or spec.excessReplicas come to. The reserves controller writes it.
-const RequestedExcessAnnotation = AnnotationPrefix + "requested-excess"
-
 // RequestedExcess is what a Reserve requests of a MachineDeployment.
 //
 // +k8s:deepcopy-gen=false

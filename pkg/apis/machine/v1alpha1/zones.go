@@ -10,40 +10,6 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Annotations that keep MachineDeployments of different zones even.
-const (
-	// PoolExcessAnnotation, on the node template of a MachineDeployment, is the excess of its whole
-	// pool, in any form that [ParseExcess] reads; a percentage refers to the pool's replicas.
-	// Annotations of a Gardener Shoot's worker are copied there. The user writes it.
-	PoolExcessAnnotation = AnnotationPrefix + "excess"
-
-	// ShareAnnotation, on a MachineDeployment, is the number of machines to keep in reserve there:
-	// its share of its pool's excess, and while replicas are being moved to it, the machine that is
-	// created for them; see [ParseShare]. It takes precedence over bounds and over
-	// spec.excessReplicas. "0" means no reserve; without the annotation there is no share. The
-	// balance controller writes it.
-	ShareAnnotation = AnnotationPrefix + "share"
-
-	// BalanceAnnotation, on a MachineDeployment, defines how it is kept even with similar ones; see
-	// [ParseBalanceMode]. On its node template, it does so for all MachineDeployments of a pool that
-	// do not have it themselves. The user writes it.
-	BalanceAnnotation = AnnotationPrefix + "balance"
-
-	// MoveAnnotation, on the MachineDeployments of a move, is a move of replicas in progress; see
-	// [Move]. The balance controller writes it.
-	MoveAnnotation = AnnotationPrefix + "move"
-
-	// GivenBoundsAnnotation, on a MachineDeployment, repeats bounds that the balance controller
-	// wrote because no user did. If the bounds differ from it, or if it is absent, a user wrote the
-	// bounds. The balance controller writes it.
-	GivenBoundsAnnotation = AnnotationPrefix + "given-bounds"
-
-	// OwnExcessAnnotation, on a MachineDeployment, is the former value of spec.excessReplicas while
-	// a share or given bounds take precedence over it; it is restored afterwards. The balance
-	// controller writes it.
-	OwnExcessAnnotation = AnnotationPrefix + "own-excess"
-)
-
 // BalanceMode defines how a MachineDeployment is kept even with similar ones.
 type BalanceMode string
 
