@@ -91,7 +91,7 @@ func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
 // purePackages only decide.
 var purePackages = []string{
-	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/signs", "pkg/similar", "internal/overview", "internal/sizing",
+	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/similar", "internal/overview", "internal/sizing",
 }
 
 // pureFiles are the files of a controller that decide, in addition to its plan.go and status.go.
@@ -177,7 +177,7 @@ func pureImports(s source) []string {
 var floors = [][]string{
 	{"pkg/apis"},
 	{"pkg/client"},
-	{"pkg/distribute", "pkg/fit", "pkg/schedule", "pkg/similar", "pkg/reserve", "pkg/signs", "pkg/pool", "pkg/written"},
+	{"pkg/distribute", "pkg/fit", "pkg/schedule", "pkg/similar", "pkg/reserve", "pkg/pool", "pkg/written"},
 	{"pkg/lens", "pkg/provider", "pkg/controller", "internal"},
 	{"cmd", "hack", "test"},
 }

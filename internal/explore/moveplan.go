@@ -20,7 +20,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -67,8 +66,8 @@ func (r *rebalances) of(known knownZones) *rebalance {
 
 // Times in objects of this model: when machines were named that are due, and that are not.
 var (
-	longAgo, recently = now.Add(-time.Hour), now.Add(-signs.Overdue / 2)
-	overdueSince      = now.Add(-2 * signs.Overdue)
+	longAgo, recently = now.Add(-time.Hour), now.Add(-pool.Overdue / 2)
+	overdueSince      = now.Add(-2 * pool.Overdue)
 )
 
 const poolLabel = "pool"
@@ -152,7 +151,7 @@ func zoneOf(d *machineapi.MachineDeployment) zone {
 		z.move = halfOf(m)
 	}
 	last, _ := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])
-	for text, at := range signs.Named(d) {
+	for text, at := range pool.Named(d) {
 		z.names[unitIndex(text)] = due
 		if at.After(last) {
 			z.names[unitIndex(text)] = named
@@ -199,7 +198,7 @@ func (u *unit) object(i, k int) *mcm.Machine {
 func (u *unit) member(i, k int, n naming) balance.Machine {
 	m := balance.Machine{Machine: pool.Machine{Object: u.object(i, k), Set: name(i), Named: n != unnamed}}
 	if u.pinned {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned", Namespace: namespace, Annotations: map[string]string{signs.SafeToEvict: "false"}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned", Namespace: namespace, Annotations: map[string]string{pool.SafeToEvict: "false"}}}
 		m.Workload = []*fit.Pod{fit.NewPod(pod, nil)}
 	}
 	return m

@@ -13,11 +13,10 @@ import (
 
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // overdueSeconds is how long a named machine may still exist before its deletion is repeated.
-const overdueSeconds = uint8(signs.Overdue / time.Second)
+const overdueSeconds = uint8(pool.Overdue / time.Second)
 
 // sized is a MachineDeployment with bounds. Times are seconds, of which only the order counts, and
 // whether they are far apart; 0 is never.
@@ -223,7 +222,7 @@ func sizedOf(d *machineapi.MachineDeployment) sized {
 	s := sized{replicas: uint8(d.Spec.Replicas)}
 	n, _ := pool.AppliedReplicas(d)
 	s.applied = uint8(n)
-	for text, t := range signs.Named(d) {
+	for text, t := range pool.Named(d) {
 		s.named[unitIndex(text)] = secondsOf(t)
 	}
 	if t, err := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]); err == nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // attendance is how long an object may be without any answer of its controller.
@@ -32,7 +32,7 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 	if z.Bounds != nil && z.Replicas > z.Bounds.Max && z.ReserveReady.Reason != "AboveMax" {
 		r.addProblem(noted, object, fmt.Sprintf("replicas %d are above max %d", z.Replicas, z.Bounds.Max), "raise max in the bounds, or lower replicas")
 	}
-	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || signs.Frozen(d) {
+	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || pool.Frozen(d) {
 		r.addProblem(broken, object, "frozen by machine-controller-manager, which creates no machines for it", "check its log: there are too many machines, or an API server does not respond")
 	}
 	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {

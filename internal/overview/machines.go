@@ -13,7 +13,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // machines returns the machines of a MachineDeployment as they are shown.
@@ -43,7 +42,7 @@ func (r *reading) machine(m pool.Machine) Machine {
 }
 
 func stateOf(m pool.Machine) State {
-	_, failing := signs.Failure(m.Object)
+	_, failing := pool.Failure(m.Object)
 	switch {
 	case m.Leaving():
 		return Leaving

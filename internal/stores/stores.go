@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // The indexes.
 const (
 	ByOwner    = "owner"    // the UID of the controlling owner
 	ByNode     = "node"     // the name of a Machine's or a pod's Node
-	ByInstance = "instance" // a Machine's instance: see [signs.InstanceID]
+	ByInstance = "instance" // a Machine's instance: see [pool.InstanceID]
 )
 
 // OwnerIndex returns the index of the objects that another object controls.
@@ -54,7 +54,7 @@ func nodeOfMachine(item any) ([]string, error) {
 
 func instance(item any) ([]string, error) {
 	if m, ok := item.(*mcm.Machine); ok {
-		return oneOrNone(signs.InstanceID(m.Spec.ProviderID)), nil
+		return oneOrNone(pool.InstanceID(m.Spec.ProviderID)), nil
 	}
 	return nil, nil
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Indexes of Nodes and of pods. Pods also have [stores.ByNode].
@@ -132,7 +131,7 @@ func providerID(item any) ([]string, error) {
 
 func readiness(item any) ([]string, error) {
 	node, ok := item.(*corev1.Node)
-	if !ok || !signs.Unready(node) {
+	if !ok || !pool.Unready(node) {
 		return nil, nil
 	}
 	return []string{Unready}, nil

@@ -14,7 +14,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -47,7 +46,7 @@ func Strip(item any) (any, error) {
 // Without values, presence counts.
 var podAnnotations = map[string][]string{
 	corev1.MirrorPodAnnotationKey: nil,
-	signs.SafeToEvict:             {"true", "false"},
+	pool.SafeToEvict:              {"true", "false"},
 	similar.DaemonSetPod:          {"true"},
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -64,7 +63,7 @@ var podReaders = map[string]func(*corev1.Pod) any{
 		return nil
 	},
 	"workload": func(p *corev1.Pod) any { return pool.IsWorkload(p) },
-	"pin":      func(p *corev1.Pod) any { return signs.PinOf(p) },
+	"pin":      func(p *corev1.Pod) any { return pool.PinOf(p) },
 	"free": func(p *corev1.Pod) any {
 		return similar.Free(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}, []*corev1.Pod{p})
 	},
@@ -90,7 +89,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		p.UID, p.ResourceVersion, p.CreationTimestamp = "uid", "7", now
 		p.Labels = map[string]string{"app": pick("app", "a", "b")}
 		p.Annotations = map[string]string{"note": "x"}
-		for _, key := range []string{corev1.MirrorPodAnnotationKey, signs.SafeToEvict, similar.DaemonSetPod} {
+		for _, key := range []string{corev1.MirrorPodAnnotationKey, pool.SafeToEvict, similar.DaemonSetPod} {
 			if value := pick(key, "none", "true", "false", "falsehood", ""); value != "none" {
 				p.Annotations[key] = value
 			}
@@ -140,7 +139,7 @@ var _ = Describe("A stripped pod", func() {
 		Expect(slim.Spec.NodeName).To(Equal(node))
 	},
 		Entry("in annotations", "", func(p *corev1.Pod) {
-			p.Annotations = map[string]string{"a": huge, signs.SafeToEvict: huge, corev1.MirrorPodAnnotationKey: huge, similar.DaemonSetPod: huge}
+			p.Annotations = map[string]string{"a": huge, pool.SafeToEvict: huge, corev1.MirrorPodAnnotationKey: huge, similar.DaemonSetPod: huge}
 		}),
 		Entry("in labels, where it runs", "n", func(p *corev1.Pod) {
 			p.Labels = map[string]string{}

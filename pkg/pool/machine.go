@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Machine is one machine of a MachineDeployment with its Node and pods.
@@ -27,7 +26,7 @@ type Machine struct {
 
 	// Pods are the pods on it that make it busy; see [IsWorkload]. NonTolerating is how many of
 	// them do not tolerate the reserve taint. Pinned reports whether one of them must not be
-	// evicted; see [signs.PinOf].
+	// evicted; see [PinOf].
 	Pods, NonTolerating int
 	Pinned              bool
 	// Unseen reports whether it may have pods that cannot be seen, because its Node cannot.
@@ -89,7 +88,7 @@ func Unhealthy(phase mcm.MachinePhase) bool {
 // whether it is ready. Pods are not asked: the mark goes when one runs on it.
 func Spare(m *mcm.Machine) (exists, ready bool) {
 	phase := m.Status.CurrentStatus.Phase
-	exists = Marked(m) && !BeingDeleted(m) && !signs.Condemned(m) && !Unhealthy(phase)
+	exists = Marked(m) && !BeingDeleted(m) && !Condemned(m) && !Unhealthy(phase)
 	return exists, exists && Ready(phase)
 }
 
@@ -97,7 +96,7 @@ func Spare(m *mcm.Machine) (exists, ready bool) {
 // ready. Its status shows the same, unless its CustomResourceDefinition does not have the fields, as
 // in Gardener.
 func CountSpares(d *machine.MachineDeployment, source Source) (exist, ready int) {
-	named := signs.Named(d)
+	named := Named(d)
 	for _, set := range source.Sets(d.UID) {
 		for _, m := range source.Machines(set.UID) {
 			if _, leaves := named[m.Name]; leaves {
@@ -129,7 +128,7 @@ func (m *Machine) countPods(source Source) {
 			effects = ReserveEffects(m.Object)
 		}
 		m.Pods++
-		m.Pinned = m.Pinned || signs.PinOf(pod) != signs.Unpinned
+		m.Pinned = m.Pinned || PinOf(pod) != Unpinned
 		if !ToleratesReserve(pod, effects) {
 			m.NonTolerating++
 		}

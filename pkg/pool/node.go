@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // WorkerPoolLabel is Gardener's label of MachineDeployments with the name of their worker pool.
@@ -22,13 +21,13 @@ func WorkerPoolOf(d *machine.MachineDeployment) string {
 	return cmp.Or(d.Labels[WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[WorkerPoolLabel])
 }
 
-// NodeOf returns the Node of a Machine, nil until it has registered; see [signs.IsNodeOf].
+// NodeOf returns the Node of a Machine, nil until it has registered; see [IsNodeOf].
 func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
 	name := m.Labels[mcm.NodeLabelKey]
 	if name == "" {
 		return nil
 	}
-	if node := source.Node(name); node != nil && signs.IsNodeOf(m, node) {
+	if node := source.Node(name); node != nil && IsNodeOf(m, node) {
 		return node
 	}
 	return nil

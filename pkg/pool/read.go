@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Snapshot is a MachineDeployment at one instant. Nothing in it is changed.
@@ -67,7 +66,7 @@ func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapsho
 	}
 	s.Wishes, s.WishesErr = WishesOf(d)
 	slices.SortFunc(s.Sets, func(a, b *mcm.MachineSet) int { return cmp.Compare(a.Name, b.Name) })
-	named := signs.Named(d)
+	named := Named(d)
 	for _, set := range s.Sets {
 		machines := source.Machines(set.UID)
 		s.Machines = slices.Grow(s.Machines, len(machines))
@@ -82,7 +81,7 @@ func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapsho
 
 func outline(m *mcm.Machine, set string, named bool, source Source, now time.Time) Machine {
 	phase := m.Status.CurrentStatus.Phase
-	one := Machine{Object: m, Set: set, Node: NodeOf(m, source), Named: named || signs.Condemned(m), Preserved: Preserved(m, now)}
+	one := Machine{Object: m, Set: set, Node: NodeOf(m, source), Named: named || Condemned(m), Preserved: Preserved(m, now)}
 	one.Unseen = one.Node == nil && (phase == mcm.MachineRunning || phase == mcm.MachineUnknown)
 	return one
 }

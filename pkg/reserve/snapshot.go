@@ -5,7 +5,6 @@ package reserve
 import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // ViewOf returns a MachineDeployment as the rule sees it, as far as the snapshot shows it. It
@@ -32,8 +31,8 @@ func ViewOf(s pool.Snapshot) View {
 
 // MachineOf returns one machine as the rule sees it.
 func MachineOf(m pool.Machine) Machine {
-	o, priority := m.Object, signs.Priority(m.Object)
-	_, failing := signs.Failure(o)
+	o, priority := m.Object, pool.Priority(m.Object)
+	_, failing := pool.Failure(o)
 	one := Machine{
 		Name: o.Name, Created: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), HasProviderID: o.Spec.ProviderID != "",
 		Failing: failing, Priority: priority, SeenPriority: priority, Named: m.Named, Deleted: o.DeletionTimestamp != nil,

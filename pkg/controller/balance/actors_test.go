@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -167,7 +167,7 @@ func named(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
 
 // dated says that a machine is to go at once, however many are wanted: it was named no later than replicas were changed.
 func dated(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
-	at, there := signs.Named(d)[m.Name]
+	at, there := pool.Named(d)[m.Name]
 	changed, err := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])
 	return there && (err != nil || !at.After(changed))
 }

@@ -36,28 +36,28 @@ var _ = Describe("Bounds", func() {
 		Expect(after(v, NewPlan(v), v1alpha1.BoundsAnnotation)).To(Equal(want))
 		Expect(after(v, NewPlan(v), v1alpha1.GivenBoundsAnnotation)).To(Equal(want))
 	},
-		Entry("3 to 9 over three zones", "1:3:2/1:3:1/1:3:1", worker(view(pool("4", 1, 1, 1)...), three(between(1, 3))...)),
-		Entry("unequal zones", "2:4:1/1:3:1/1:3:1", worker(view(pool("3", 2, 1, 1)...), between(2, 4), between(1, 3), between(1, 3))),
-		Entry("zones without room for their share", "2:2:0/1:3:2/1:3:1", worker(view(pool("3", 2, 1, 2)...), between(2, 2), between(1, 3), between(1, 3))),
-		Entry("after a change", "1:5:2/1:5:2/1:5:2", worker(view(with(pool("6", 1, 1, 1), 0, given("1:3:2"))...), three(between(1, 5))...)),
+		Entry("3 to 9 over three zones", "1:3:2/1:3:1/1:3:1", worker(view(poolOf("4", 1, 1, 1)...), three(between(1, 3))...)),
+		Entry("unequal zones", "2:4:1/1:3:1/1:3:1", worker(view(poolOf("3", 2, 1, 1)...), between(2, 4), between(1, 3), between(1, 3))),
+		Entry("zones without room for their share", "2:2:0/1:3:2/1:3:1", worker(view(poolOf("3", 2, 1, 2)...), between(2, 2), between(1, 3), between(1, 3))),
+		Entry("after a change", "1:5:2/1:5:2/1:5:2", worker(view(with(poolOf("6", 1, 1, 1), 0, given("1:3:2"))...), three(between(1, 5))...)),
 		Entry("none that a pool has", "1:3/1:3/1:3", worker(view(member("a", 1), member("b", 1), member("c", 1)), three(between(1, 3))...)),
-		Entry("a pool that is shut", "0:0:0/0:0:0/0:0:0", worker(view(pool("4", 0, 0, 0)...), three(between(0, 0))...)),
-		Entry("one that the Worker does not know", "1:3:1/-", worker(view(pool("2", 1, 1)...), between(1, 3))),
+		Entry("a pool that is shut", "0:0:0/0:0:0/0:0:0", worker(view(poolOf("4", 0, 0, 0)...), three(between(0, 0))...)),
+		Entry("one that the Worker does not know", "1:3:1/-", worker(view(poolOf("2", 1, 1)...), between(1, 3))),
 	)
 
 	It("count before they are written", func() {
-		v := worker(view(pool("4", 1, 3, 3)...), between(1, 9), between(1, 4), between(1, 3))
+		v := worker(view(poolOf("4", 1, 3, 3)...), between(1, 9), between(1, 4), between(1, 3))
 		Expect(shares(v, NewPlan(v))).To(Equal("3/1/0"))
 	})
 
 	It("are the user's where a user wrote them", func() {
-		v := worker(view(with(pool("3", 1, 1, 1), 0, bounds("1:7"))...), three(between(1, 3))...)
+		v := worker(view(with(poolOf("3", 1, 1, 1), 0, bounds("1:7"))...), three(between(1, 3))...)
 		Expect(after(v, NewPlan(v), v1alpha1.BoundsAnnotation)).To(Equal("1:7/1:3:1/1:3:1"))
 		Expect(after(v, NewPlan(v), v1alpha1.GivenBoundsAnnotation)).To(Equal("-/1:3:1/1:3:1"))
 	})
 
 	It("are the user's where a user changed ours, and ours again where he took them away", func() {
-		v := worker(view(with(pool("3", 1, 1, 1), 0, given("1:3:1"), bounds("2:8"))...), three(between(1, 3))...)
+		v := worker(view(with(poolOf("3", 1, 1, 1), 0, given("1:3:1"), bounds("2:8"))...), three(between(1, 3))...)
 		p := NewPlan(v)
 		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("2:8/1:3:1/1:3:1"))
 		Expect(of(p, "a").Write.Annotations).To(HaveKeyWithValue(v1alpha1.GivenBoundsAnnotation, ""))
@@ -102,7 +102,7 @@ var _ = Describe("Bounds", func() {
 	})
 
 	It("that cannot be understood concern the member that has them", func() {
-		v := worker(view(with(pool("3", 1, 1, 1), 0, bounds("many"))...), three(between(1, 3))...)
+		v := worker(view(with(poolOf("3", 1, 1, 1), 0, bounds("many"))...), three(between(1, 3))...)
 		p := NewPlan(v)
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
 		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("many/1:3:1/1:3:1"))

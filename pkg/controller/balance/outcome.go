@@ -11,7 +11,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // outcome returns the difference between a member and its desired state.
@@ -64,7 +63,7 @@ func (r *round) namingAnnotations(z *zone) map[string]string {
 	}
 	excess := pool.AppliedOf(z.Object, z.Object.Spec.Replicas)
 	fewer := pool.VisibleReplicas(z.next.applied, excess) < pool.VisibleReplicas(z.applied, excess)
-	return signs.Name(z.Object, []string{z.next.gone}, fewer, r.Now)
+	return pool.NameForDeletion(z.Object, []string{z.next.gone}, fewer, r.Now)
 }
 
 // setReminder finds machines that were named for deletion and still exist.
@@ -73,7 +72,7 @@ func (r *round) setReminder(z *zone) {
 		return slices.ContainsFunc(z.Machines, func(m Machine) bool { return m.Object.Name == name && m.Object.DeletionTimestamp == nil })
 	}
 	if z.balanced() {
-		z.reminder, z.overdue = signs.Remind(z.Object, there, r.Now)
+		z.reminder, z.overdue = pool.Remind(z.Object, there, r.Now)
 	}
 }
 

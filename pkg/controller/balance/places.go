@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Bounds of one decision, since users of the target cluster create pods and budgets.
@@ -126,7 +126,7 @@ func obstacleText(o fit.Obstacle) string {
 // have run longest, so that no pod moves twice. If there is none, why describes the obstacle.
 func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
-		ranked := signs.Priority(m.Object) > 3
+		ranked := pool.Priority(m.Object) > 3
 		return !m.Ready() || m.Reserve() || m.Leaving() || m.Unseen || m.Preserved || ranked
 	})
 	slices.SortFunc(candidates, func(a, b Machine) int {
@@ -154,11 +154,11 @@ const unhealthy = "too many Nodes of the cluster are not ready"
 func (r *round) unhealthy() bool {
 	unready := 0
 	for _, n := range r.Nodes {
-		if signs.Unready(n.Object) {
+		if pool.Unready(n.Object) {
 			unready++
 		}
 	}
-	return signs.Unhealthy(unready, len(r.Nodes))
+	return pool.TooManyUnready(unready, len(r.Nodes))
 }
 
 // compareTrueFirst orders true before false.
@@ -220,10 +220,10 @@ func (r *round) whyNotMovable(m Machine, to *zone) string {
 func (r *round) whyNotEvictable(m Machine) string {
 	evicted := map[string]int{}
 	for _, pod := range m.Workload {
-		switch pin := signs.PinOf(pod.Object); pin {
-		case signs.NotSafeToEvict:
+		switch pin := pool.PinOf(pod.Object); pin {
+		case pool.NotSafeToEvict:
 			return fmt.Sprintf("%s: pod %s must not be evicted", pin, pod.Name())
-		case signs.NotReplicated:
+		case pool.NotReplicated:
 			return fmt.Sprintf("%s: pod %s has no controller and would not be recreated", pin, pod.Name())
 		}
 		budgets := r.budgets[pod.Object.Namespace]

@@ -14,7 +14,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // zone is a member with its settings, and with the decisions about it.
@@ -212,7 +211,7 @@ func (z *zone) halted() verdict {
 }
 
 func frozen(d *v1alpha1.MachineDeployment) bool {
-	return signs.Frozen(d) || slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+	return pool.Frozen(d) || slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
 		return c.Type == mcm.MachineDeploymentFrozen && c.Status == mcm.ConditionTrue
 	})
 }

@@ -15,8 +15,8 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 )
 
-// pool is three zones of replicas with an excess.
-func pool(text string, replicas ...int) []Member {
+// poolOf is three zones of replicas with an excess.
+func poolOf(text string, replicas ...int) []Member {
 	var all []Member
 	for i, r := range replicas {
 		all = append(all, member(string(rune('a'+i)), r, labelled("p"), excess(text)))
@@ -37,23 +37,23 @@ var _ = Describe("A pool's excess", func() {
 		p := NewPlan(v)
 		Expect(shares(v, p)).To(Equal(want))
 	},
-		Entry("evenly", "2/2/2", pool("6", 3, 3, 3)),
-		Entry("with the odd one where least is", "1/1/2", pool("4", 3, 3, 2)),
-		Entry("not with the first by accident", "0/1/0", pool("1", 3, 2, 3)),
-		Entry("with the first by name where all are the same", "2/1/1", pool("4", 3, 3, 3)),
-		Entry("in percent of the pool's replicas, once", "1/0/0", pool("10%", 3, 3, 3)),
-		Entry("in resources, by what a machine has for pods", "1/1/1", pool("cpu=9", 1, 1, 1)),
-		Entry("in the percentage of a resource", "1/1/1", pool("cpu=25%", 3, 3, 4)),
-		Entry("none", "0/0/0", pool("0", 3, 3, 3)),
-		Entry("within bounds", "0/2/2", with(pool("4", 3, 3, 3), 0, bounds("1:3"))),
-		Entry("as far as there is room", "0/1/2", with(with(with(pool("9", 3, 3, 3), 0, bounds("1:2")), 1, bounds("0:4")), 2, bounds("0:5"))),
-		Entry("over all members, though one says nothing", "1/1/1", append(pool("3", 3, 3), member("c", 3, labelled("p")))),
-		Entry("the largest that they name", "2/1/1", append(pool("1", 3, 3), member("c", 3, labelled("p"), excess("4")))),
-		Entry("that stays where one is frozen", "2/1/1", with(pool("4", 9, 3, 3), 0, frozen, share(2), ready(2))),
-		Entry("over one that is paused, since it scales", "2/1/1", with(pool("4", 3, 3, 3), 0, paused)),
+		Entry("evenly", "2/2/2", poolOf("6", 3, 3, 3)),
+		Entry("with the odd one where least is", "1/1/2", poolOf("4", 3, 3, 2)),
+		Entry("not with the first by accident", "0/1/0", poolOf("1", 3, 2, 3)),
+		Entry("with the first by name where all are the same", "2/1/1", poolOf("4", 3, 3, 3)),
+		Entry("in percent of the pool's replicas, once", "1/0/0", poolOf("10%", 3, 3, 3)),
+		Entry("in resources, by what a machine has for pods", "1/1/1", poolOf("cpu=9", 1, 1, 1)),
+		Entry("in the percentage of a resource", "1/1/1", poolOf("cpu=25%", 3, 3, 4)),
+		Entry("none", "0/0/0", poolOf("0", 3, 3, 3)),
+		Entry("within bounds", "0/2/2", with(poolOf("4", 3, 3, 3), 0, bounds("1:3"))),
+		Entry("as far as there is room", "0/1/2", with(with(with(poolOf("9", 3, 3, 3), 0, bounds("1:2")), 1, bounds("0:4")), 2, bounds("0:5"))),
+		Entry("over all members, though one says nothing", "1/1/1", append(poolOf("3", 3, 3), member("c", 3, labelled("p")))),
+		Entry("the largest that they name", "2/1/1", append(poolOf("1", 3, 3), member("c", 3, labelled("p"), excess("4")))),
+		Entry("that stays where one is frozen", "2/1/1", with(poolOf("4", 9, 3, 3), 0, frozen, share(2), ready(2))),
+		Entry("over one that is paused, since it scales", "2/1/1", with(poolOf("4", 3, 3, 3), 0, paused)),
 		Entry("of similar ones, without a pool's label", "2/1/1", []Member{member("a", 1, excess("4")), member("b", 1, excess("4")), member("c", 1)}),
 		Entry("not over others", "3/-", []Member{member("a", 1, excess("3")), member("b", 1, nodeLabel("x", "y"))}),
-		Entry("of one alone", "5", pool("5", 3)),
+		Entry("of one alone", "5", poolOf("5", 3)),
 		Entry("of one of which nothing is known", "2", []Member{member("a", 1, excess("2"), unknownTemplate)}),
 		Entry("of nobody", "-/-/-", []Member{member("a", 1), member("b", 1), member("c", 0)}),
 	)
@@ -61,7 +61,7 @@ var _ = Describe("A pool's excess", func() {
 	It("is right in percent at every number of replicas", func() {
 		for r := range 51 {
 			for _, replicas := range [][]int{{r, 0, 0}, {r / 3, r / 3, r - 2*(r/3)}, {0, r / 2, r - r/2}} {
-				v := view(pool("10%", replicas...)...)
+				v := view(poolOf("10%", replicas...)...)
 				p := NewPlan(v)
 				Expect(sum(shares(v, p))).To(Equal((r+9)/10), "%v", replicas)
 			}
@@ -73,15 +73,15 @@ var _ = Describe("A pool's excess", func() {
 		p := NewPlan(v)
 		Expect(shares(v, p)).To(Equal(want))
 	},
-		Entry("at once", "2/2/0", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, exhausted)))),
-		Entry("but for what it has", "2/2/1", with(with(with(pool("5", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(2), ready(1), machines(machine("c-r", inReserve, exhausted)))),
-		Entry("also where it is workload that is stuck", "2/2/0", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), stuck(1))),
-		Entry("also where a machine takes too long", "2/2/0", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"))))),
-		Entry("not where it only boots", "2/1/1", with(with(with(pool("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"), bornAt(noon.Add(-time.Minute)))))),
+		Entry("at once", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, exhausted)))),
+		Entry("but for what it has", "2/2/1", with(with(with(poolOf("5", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(2), ready(1), machines(machine("c-r", inReserve, exhausted)))),
+		Entry("also where it is workload that is stuck", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), stuck(1))),
+		Entry("also where a machine takes too long", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"))))),
+		Entry("not where it only boots", "2/1/1", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"), bornAt(noon.Add(-time.Minute)))))),
 	)
 
 	It("comes back step by step, and is never less than was asked", func() {
-		w := newWorld(pool("4", 2, 2, 2)...)
+		w := newWorld(poolOf("4", 2, 2, 2)...)
 		w.rest()
 		Expect(w.shares()).To(Equal("2/1/1"))
 		w.out["c"] = true
@@ -97,12 +97,12 @@ var _ = Describe("A pool's excess", func() {
 	})
 
 	It("is no excuse to give up what is ready, if what stands in has no room any more", func() {
-		v := view(with(with(pool("2", 3, 3, 3), 1, share(2), ready(2)), 2, share(1), ready(1), bounds("1:3"))...)
+		v := view(with(with(poolOf("2", 3, 3, 3), 1, share(2), ready(2)), 2, share(1), ready(1), bounds("1:3"))...)
 		Expect(shares(v, NewPlan(v))).To(Equal("1/2/0"), "the one in c serves, so it stands in for none")
 	})
 
 	It("survives a restart during an outage without giving up what stands in", func() {
-		w := newWorld(pool("4", 2, 2, 2)...)
+		w := newWorld(poolOf("4", 2, 2, 2)...)
 		w.rest()
 		w.out["c"] = true
 		w.kill("c", true)
@@ -116,7 +116,7 @@ var _ = Describe("A pool's excess", func() {
 	})
 
 	It("asks a zone that fails for one machine now and then, later each time", func() {
-		w := newWorld(pool("4", 2, 2, 2)...)
+		w := newWorld(poolOf("4", 2, 2, 2)...)
 		w.rest()
 		w.out["c"] = true
 		w.kill("c", true)
@@ -135,7 +135,7 @@ var _ = Describe("A pool's excess", func() {
 	})
 
 	It("is 0 while the cluster is hibernated, and back after that", func() {
-		w := newWorld(append(pool("3", 1, 1, 1), member("d", 1, nodeLabel("x", "y"), field(2)))...)
+		w := newWorld(append(poolOf("3", 1, 1, 1), member("d", 1, nodeLabel("x", "y"), field(2)))...)
 		w.rest()
 		Expect(w.shares()).To(Equal("1/1/1/-"))
 		w.Garden.Hibernated = true
@@ -149,11 +149,11 @@ var _ = Describe("A pool's excess", func() {
 	})
 
 	It("tells how it is", func() {
-		p := NewPlan(view(with(pool("4", 3, 3, 3), 0, share(2))...))
+		p := NewPlan(view(with(poolOf("4", 3, 3, 3), 0, share(2))...))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("True Spread"))
-		p = NewPlan(view(with(with(pool("4", 3), 0, bounds("1:5")), 0)...))
+		p = NewPlan(view(with(with(poolOf("4", 3), 0, bounds("1:5")), 0)...))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False NoRoom"))
-		p = NewPlan(view(pool("two", 3, 3, 3)...))
+		p = NewPlan(view(poolOf("two", 3, 3, 3)...))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
 		p = NewPlan(view(member("a", 3, excess("cpu=3"), unknownTemplate, share(2))))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False ExcessUnknown"))
@@ -256,7 +256,7 @@ func sum(text string) int {
 }
 
 var _ = It("asks for as many machines as a quantity needs of the smallest kind", func() {
-	members := pool("cpu=8", 1, 1)
+	members := poolOf("cpu=8", 1, 1)
 	members[1].Template.Allocatable = members[1].Template.Allocatable.DeepCopy()
 	members[1].Template.Allocatable["cpu"] = resource.MustParse("3900m")
 	v := view(members...)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -113,7 +112,7 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	if c.clients.Target == nil || node == "" {
 		return nil
 	}
-	if n := c.latest.Node(node); n != nil && !signs.IsNodeOf(m, n) {
+	if n := c.latest.Node(node); n != nil && !pool.IsNodeOf(m, n) {
 		return nil // they are another machine's pods
 	}
 	pods, err := c.clients.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
@@ -148,7 +147,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 			return written.IgnoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
 		}
 		again, differs := n.rebase(node, c.settings, c.clock.Now())
-		if !differs || !signs.IsNodeOf(n.Machine.Object, node) {
+		if !differs || !pool.IsNodeOf(n.Machine.Object, node) {
 			return nil
 		}
 		n = again

@@ -10,7 +10,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // ReserveMark returns what holds a Machine in reserve that machine-controller-manager is about to
@@ -113,14 +112,14 @@ func countForCreation(machines []pool.Machine, late map[types.UID]*mcm.Machine) 
 		case pool.BeingDeleted(m.Object):
 			n.addLeaving(marked)
 		case seen != nil:
-			n.addLeaving(marked || signs.Priority(seen) == reserve.PriorityVictim)
+			n.addLeaving(marked || pool.Priority(seen) == reserve.PriorityVictim)
 		default:
 			n.addStaying(m.Set, marked)
 		}
 		delete(late, m.Object.UID)
 	}
 	for _, seen := range late {
-		n.addLeaving(signs.Priority(seen) == reserve.PriorityVictim)
+		n.addLeaving(pool.Priority(seen) == reserve.PriorityVictim)
 	}
 	return n
 }

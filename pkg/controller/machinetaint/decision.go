@@ -16,7 +16,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // decision is about one write. It is made under the lock of states.
@@ -101,7 +100,7 @@ func surge(d *v1alpha1.MachineDeployment, machines int) int {
 // it has lost machines.
 func (d decision) setOutdated(set *mcm.MachineSet) bool {
 	total, known := stock.GetDesiredReplicasAnnotation(set)
-	return known && set.Spec.Replicas > 0 && !signs.Frozen(set) &&
+	return known && set.Spec.Replicas > 0 && !pool.Frozen(set) &&
 		d.applied().Excess > 0 && int(total) < d.visible() && !d.isBehind()
 }
 
@@ -113,7 +112,7 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 		return false, nil
 	case d.isUnsettled(set, m):
 		return false, conflictError("machines", m.Name, "it is in reserve, and replicas are still to be restored for it")
-	case deletedAnyway(m, signs.Named(d.deployment)):
+	case deletedAnyway(m, pool.Named(d.deployment)):
 		return false, nil
 	case d.state.releases[m.UID]:
 		return false, conflictError("machines", m.Name, "it is leaving the reserve")
@@ -141,10 +140,10 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 // for example after a client removed the record of the excess. Without a reserve, that is left to
 // machine-controller-manager, and a frozen MachineSet must lose machines, whatever runs on them.
 func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
-	if d.isMarked(m) || signs.Frozen(set) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
+	if d.isMarked(m) || pool.Frozen(set) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
 		return false
 	}
-	serving, reserve, named := 0, 0, signs.Named(d.deployment)
+	serving, reserve, named := 0, 0, pool.Named(d.deployment)
 	for _, other := range d.seenMachines(d.deployment) {
 		switch {
 		case d.isMarked(other):
@@ -161,10 +160,10 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 // Once the machine is gone, nothing shows for what they were lowered, and a machine that serves would
 // be deleted as well.
 func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
-	named := signs.Named(d.deployment)
+	named := pool.Named(d.deployment)
 	_, isNamed := named[m.Name]
 	switch {
-	case !isNamed && !signs.Condemned(m), !d.isMarked(m), returned(d.deployment)[m.Name], signs.Frozen(set), set.Spec.Replicas == 0:
+	case !isNamed && !pool.Condemned(m), !d.isMarked(m), returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
 		return false
 	case d.isBehind():
 		return true
@@ -204,7 +203,7 @@ func (d decision) countStaying(set *mcm.MachineSet, asked types.UID) (present, r
 // was named.
 func deletedAnyway(m *mcm.Machine, named map[string]time.Time) bool {
 	_, isNamed := named[m.Name]
-	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.BeingDeleted(m) || signs.Priority(m) == 1
+	return isNamed || m.Status.CurrentStatus.Phase == mcm.MachineFailed || pool.BeingDeleted(m) || pool.Priority(m) == 1
 }
 
 func conflictError(resource, name, format string, args ...any) error {

@@ -57,5 +57,5 @@
 //  11. An annotation of the Machine, and one event, show since when it is in reserve or when it
 //     left, and whether its Node has the taint: see [v1alpha1.ReserveStateAnnotation].
 //  12. A Node that has the provider id of another machine is not the Machine's, whatever its name:
-//     see [signs.IsNodeOf].
+//     see [pool.IsNodeOf].
 package machinetaint

@@ -15,7 +15,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // guards refuse what machine-controller-manager decided before the applied excess grew: it would
@@ -130,7 +129,7 @@ func (g *guards) release(key string, machine types.UID) (ended func()) {
 // earlier process.
 func (g *guards) mayBeRemoved(key string, m *mcm.Machine) (may bool) {
 	g.states.locked(key, func(s *state) {
-		may = signs.Priority(m) <= reserve.PriorityVictim || s.isRemoved(m.UID, g.clock.Now())
+		may = pool.Priority(m) <= reserve.PriorityVictim || s.isRemoved(m.UID, g.clock.Now())
 	})
 	return may
 }

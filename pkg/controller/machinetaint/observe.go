@@ -12,7 +12,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // observe builds the view of a MachineDeployment. It is false if there is nothing to decide: the
@@ -65,7 +64,7 @@ func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
 		if seen := stores.Find[mcm.Machine](c.stores.seenMachines, shown.Namespace+"/"+shown.Name); seen != nil {
 			shown = seen
 		}
-		all[i].SeenPriority = signs.Priority(shown)
+		all[i].SeenPriority = pool.Priority(shown)
 	}
 	return all
 }
@@ -89,7 +88,7 @@ func (c *Controller) unhealthy() bool {
 		return false
 	}
 	unready, _ := c.stores.nodes.IndexKeys(target.ByReadiness, target.Unready) // the index is there
-	return signs.Unhealthy(len(unready), len(c.stores.nodes.ListKeys()))
+	return pool.TooManyUnready(len(unready), len(c.stores.nodes.ListKeys()))
 }
 
 // compareSeen compares with what machine-controller-manager has seen.

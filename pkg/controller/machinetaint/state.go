@@ -12,7 +12,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -129,13 +128,13 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 	if was.Generation == is.Generation {
 		return
 	}
-	before, settled := signs.Named(was), returned(is)
+	before, settled := pool.Named(was), returned(is)
 	s.locked(keyOf(is), func(one *state) {
 		all := one.named.of(was)
 		if is.Spec.Replicas > was.Spec.Replicas {
 			all = nil
 		}
-		for name := range signs.Named(is) {
+		for name := range pool.Named(is) {
 			if _, known := before[name]; !known && is.Spec.Replicas < was.Spec.Replicas && !settled[name] && inReserve(is.Namespace+"/"+name) {
 				put(&all, name, true)
 			}

@@ -125,7 +125,7 @@ func keyOfSet(set *mcm.MachineSet) (string, bool) {
 }
 
 // deploymentsOfNode finds the keys of the MachineDeployments whose Machines have this Node name.
-// There may be more than one: see [signs.IsNodeOf].
+// There may be more than one: see [pool.IsNodeOf].
 func (s caches) deploymentsOfNode(name string) (keys []string) {
 	for _, m := range stores.Indexed[*mcm.Machine](s.machines, stores.ByNode, name) {
 		if key, found := s.deploymentOf(m); found {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // gatherTime is how long changes of pods are gathered: when many pods are bound at once, other
@@ -94,7 +93,7 @@ func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
 	from, to := busyNode(before), busyNode(after)
-	if from == to && (to == "" || signs.PinOf(before) == signs.PinOf(after)) {
+	if from == to && (to == "" || pool.PinOf(before) == pool.PinOf(after)) {
 		return
 	}
 	for _, node := range []string{from, to} {

@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 func controlledBy(kind, name string) []metav1.OwnerReference {
@@ -90,7 +90,7 @@ var _ = Describe("An event", func() {
 		Entry("a pod is bound", podOn(""), podOn("of-a"), a),
 		Entry("a pod that waits changes", podOn(""), podOn("", func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} })),
 		Entry("a pod on a machine changes", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} })),
-		Entry("a pod on a machine may not be evicted any more", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Annotations = map[string]string{signs.SafeToEvict: "false"} }), a),
+		Entry("a pod on a machine may not be evicted any more", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Annotations = map[string]string{pool.SafeToEvict: "false"} }), a),
 		Entry("a pod goes", podOn("of-a"), nil, a),
 		Entry("a pod ends", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), a),
 		Entry("a pod of the same name is on another machine", podOn("of-a"), podOn("of-b"), a, b),

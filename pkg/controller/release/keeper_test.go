@@ -21,7 +21,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // keeper plays the machine-taint controller beside machine-controller-manager and a machine-controller. It makes that controller's own
@@ -133,7 +132,7 @@ func (k *keeper) follow(ctx context.Context, name string) {
 		_, _ = machines.Create(ctx, k.taint.Created(ns, name, k.machine(name, false)), metav1.CreateOptions{})
 	}
 	slices.SortStableFunc(staying, func(a, b mcm.Machine) int {
-		return cmp.Or(cmp.Compare(signs.Priority(&a), signs.Priority(&b)), cmp.Compare(b.Name, a.Name))
+		return cmp.Or(cmp.Compare(pool.Priority(&a), pool.Priority(&b)), cmp.Compare(b.Name, a.Name))
 	})
 	for _, m := range staying[:max(0, len(staying)-shown)] {
 		k.harm(m.Name)

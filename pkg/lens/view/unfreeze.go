@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // unfreezeAnnotation has machine-controller-manager remove the label by which an object is frozen.
@@ -77,7 +77,7 @@ func (u *unfreezer[V, T]) onlyUnfreezes(after T, unfreeze func(T)) bool {
 
 // showsFreeze reports whether an object has anything that the functions below remove.
 func showsFreeze(o metav1.Object) bool {
-	_, labeled := o.GetLabels()[signs.FreezeLabel]
+	_, labeled := o.GetLabels()[pool.FreezeLabel]
 	_, annotated := o.GetAnnotations()[unfreezeAnnotation]
 	if labeled || annotated {
 		return true
@@ -98,7 +98,7 @@ func unfrozen[V any, T object[V]](o T, unfreeze func(T)) T {
 }
 
 func unfreezeLabels[T metav1.Object](o T) {
-	delete(o.GetLabels(), signs.FreezeLabel)
+	delete(o.GetLabels(), pool.FreezeLabel)
 	delete(o.GetAnnotations(), unfreezeAnnotation)
 }
 

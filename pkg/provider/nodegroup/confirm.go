@@ -19,7 +19,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -86,7 +85,7 @@ func (s *Server) confirm(ctx context.Context, member *Member) error {
 	case err != nil:
 		return status.Errorf(codes.Unavailable, "read machine %s: %v", member.Name(), err)
 	default:
-		member.Object, member.Named = live, member.Named || signs.Condemned(live)
+		member.Object, member.Named = live, member.Named || pool.Condemned(live)
 		member.Preserved = pool.Preserved(live, s.options.Clock.Now())
 	}
 	return nil
@@ -110,7 +109,7 @@ func (s *Server) withUnseen(ctx context.Context, g Group, members []Member) ([]M
 		m := &list.Items[i]
 		known := slices.ContainsFunc(members, func(one Member) bool { return one.Name() == m.Name })
 		if !known && s.memory.mayOwn(g, m) {
-			members = append(members, Member{Machine: pool.Machine{Object: m, Named: signs.Condemned(m)}})
+			members = append(members, Member{Machine: pool.Machine{Object: m, Named: pool.Condemned(m)}})
 		}
 	}
 	return members, nil

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // remindEvery is how often the server checks for named machines that still exist.
@@ -36,7 +36,7 @@ func (s *Server) runReminders(ctx context.Context) {
 // repeatDeletions asks again for the deletion of named machines that still exist.
 func (s *Server) repeatDeletions() {
 	for _, g := range s.memory.allGroups() {
-		if len(signs.Named(g.Deployment)) == 0 {
+		if len(pool.Named(g.Deployment)) == 0 {
 			continue
 		}
 		err := s.change(s.life, g.Deployment.Name, func(_ context.Context, g Group) (Change, error) {

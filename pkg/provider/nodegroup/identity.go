@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // findMachine returns the Machine of a Node in a request, or of a placeholder, and nil if there is
@@ -58,7 +58,7 @@ func (m *memory) withID(id string) []*v1alpha1.Machine {
 	if name, ok := strings.CutPrefix(id, placeholder); ok {
 		return m.machineNamed(name)
 	}
-	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByInstance, signs.InstanceID(id)); len(found) > 0 {
+	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByInstance, pool.InstanceID(id)); len(found) > 0 {
 		return found
 	}
 	var all []*v1alpha1.Machine
@@ -76,7 +76,7 @@ func (m *memory) withName(name string) []*v1alpha1.Machine {
 	}
 	all := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByNode, name)
 	if node := m.source.Node(name); node != nil {
-		all = slices.DeleteFunc(all, func(o *v1alpha1.Machine) bool { return !signs.IsNodeOf(o, node) })
+		all = slices.DeleteFunc(all, func(o *v1alpha1.Machine) bool { return !pool.IsNodeOf(o, node) })
 	}
 	return all
 }

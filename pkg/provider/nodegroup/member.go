@@ -10,7 +10,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // placeholder is the prefix of the id of an instance whose Node has not registered. The name of its
@@ -80,7 +79,7 @@ func (m Member) instance() *pb.Instance {
 // failure returns why the machine cannot be created. It is nil if machine-controller-manager tries
 // again within seconds, because the caller would give up the group.
 func (m Member) failure() *pb.InstanceErrorInfo {
-	code, failed := signs.Failure(m.Object)
+	code, failed := pool.Failure(m.Object)
 	if !failed {
 		return nil
 	}

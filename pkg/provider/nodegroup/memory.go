@@ -16,7 +16,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -78,7 +77,7 @@ func (m *memory) members(s pool.Snapshot) []Member {
 // recordWrite remembers an object that the API server returned.
 func (m *memory) recordWrite(d *v1alpha1.MachineDeployment) {
 	m.written.Record(d)
-	m.recentNames.addNames(signs.Named(d), m.clock.Now())
+	m.recentNames.addNames(pool.Named(d), m.clock.Now())
 }
 
 // forget removes what is known about objects that no longer exist. It runs repeatedly, so the next

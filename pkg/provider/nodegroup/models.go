@@ -11,7 +11,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -78,7 +77,7 @@ func (m *memory) addHandlers(deployments, nodes cache.SharedIndexInformer) error
 	if _, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, _ any) {
 			if d, ok := before.(*v1alpha1.MachineDeployment); ok {
-				m.recentNames.addNames(signs.Named(d), m.clock.Now()) // those that it no longer names
+				m.recentNames.addNames(pool.Named(d), m.clock.Now()) // those that it no longer names
 			}
 		},
 	}); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // changedAt is the annotation with the time when an autoscaler last changed replicas.
@@ -76,7 +75,7 @@ func (c Change) arrived(base, live *v1alpha1.MachineDeployment) bool {
 	if len(c.Names) == 0 {
 		return pool.Requested(live) == c.To
 	}
-	there := signs.Named(live)
+	there := pool.Named(live)
 	missing := slices.ContainsFunc(c.Names, func(name string) bool { _, is := there[name]; return !is })
 	return !missing || c.identifiable(base) && live.Annotations[changedAt] == c.Annotations[changedAt]
 }

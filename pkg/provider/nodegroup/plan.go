@@ -12,7 +12,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // Change is one patch of a MachineDeployment. The functions that return one return errors with gRPC
@@ -84,7 +83,7 @@ func NewRemoval(g Group, members []Member, spread bool, going map[string]bool, n
 	c := newChange(g, after)
 	fewer := pool.Visible(after) < pool.Visible(g.Deployment)
 	c.Names = slices.Sorted(slices.Values(leave))
-	maps.Copy(c.Annotations, signs.Name(g.Deployment, c.Names, fewer, now))
+	maps.Copy(c.Annotations, pool.NameForDeletion(g.Deployment, c.Names, fewer, now))
 	return c, nil
 }
 
@@ -137,6 +136,6 @@ func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
 // replicas have been raised since, so that none are in excess.
 func NewReminder(g Group, machines map[string]bool, now time.Time) Change {
 	c := Change{From: g.Replicas(), To: g.Replicas()}
-	c.Annotations, _ = signs.Remind(g.Deployment, func(name string) bool { return machines[name] }, now)
+	c.Annotations, _ = pool.Remind(g.Deployment, func(name string) bool { return machines[name] }, now)
 	return c
 }

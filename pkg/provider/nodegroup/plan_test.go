@@ -15,7 +15,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 var _ = Describe("A raise", func() {
@@ -228,7 +227,7 @@ var _ = Describe("Laws of changes", func() {
 			}
 			d := carriedOut(g.Deployment, c)
 			for name := range leave {
-				if _, there := signs.Named(d)[name]; !there && strings.Contains(c.String(), name+"~") {
+				if _, there := pool.Named(d)[name]; !there && strings.Contains(c.String(), name+"~") {
 					t.Fatalf("%s is not named by %v", name, c)
 				}
 			}

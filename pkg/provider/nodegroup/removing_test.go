@@ -24,12 +24,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // named is the annotation that names machines for deletion, without times.
-func (c *cluster) named(pool string) []string {
-	return slices.Sorted(maps.Keys(signs.Named(c.deployment(pool))))
+func (c *cluster) named(deployment string) []string {
+	return slices.Sorted(maps.Keys(pool.Named(c.deployment(deployment))))
 }
 
 // due are the machines that machine-controller-manager deletes whatever the number is. Without a time of the last change it takes the present.
@@ -42,7 +41,7 @@ func due(d *v1alpha1.MachineDeployment) []string {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	var all []string
-	for name, since := range signs.Named(d) {
+	for name, since := range pool.Named(d) {
 		if !since.After(changed) {
 			all = append(all, name)
 		}

@@ -26,7 +26,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // undertaker does what machine-controller-manager does about names: their machines terminate, and it takes the names out.
@@ -54,7 +53,7 @@ func bury(ctx context.Context, machines interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }, d *v1alpha1.MachineDeployment) {
 	var left []string
-	for name := range signs.Named(d) {
+	for name := range pool.Named(d) {
 		if machines.Delete(ctx, name, metav1.DeleteOptions{}) != nil {
 			left = append(left, name)
 		}

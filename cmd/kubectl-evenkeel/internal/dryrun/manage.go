@@ -20,7 +20,6 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // manage runs one pass of machine-controller-manager's controllers for each MachineDeployment.
@@ -69,7 +68,7 @@ func (w *world) setPriorities(d *machine.MachineDeployment) (moved bool) {
 			continue
 		}
 		left = append(left, item)
-		if signs.Condemned(m) {
+		if pool.Condemned(m) {
 			continue
 		}
 		m, moved = m.DeepCopy(), true

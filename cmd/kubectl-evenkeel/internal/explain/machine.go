@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
-	"github.com/evenkeel/evenkeel/pkg/signs"
 )
 
 // machine is everything that an explanation of one machine is based on.
@@ -84,7 +84,7 @@ func (m machine) account() (Account, error) {
 	a.addFact("Phase", "%s, %s", orNone(string(m.object.Status.CurrentStatus.Phase)), "created "+formatPast(m.object.CreationTimestamp.Time, m.objects.At))
 	a.addFact("Node", "%s", orNone(m.Node))
 	a.addFact("Pods", "%s", podsText(m.Pods))
-	a.addFact("Priority", "%d: %s", signs.Priority(m.object), priorities(signs.Priority(m.object)))
+	a.addFact("Priority", "%d: %s", pool.Priority(m.object), priorities(pool.Priority(m.object)))
 	if m.Dedicated != "" {
 		a.addFact("Dedicated to", "%s", m.Dedicated)
 	}

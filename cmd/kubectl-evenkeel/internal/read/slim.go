@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // lastApplied contains the whole object once more.
@@ -89,5 +89,5 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 // isReadAnnotation reports whether an annotation of a pod is read: the mark of a mirror pod, and
 // whether the pod may be evicted.
 func isReadAnnotation(key string) bool {
-	return key == corev1.MirrorPodAnnotationKey || key == signs.SafeToEvict
+	return key == corev1.MirrorPodAnnotationKey || key == pool.SafeToEvict
 }

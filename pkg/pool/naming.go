@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signs
+package pool
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ import (
 // replicas.
 const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 
-// Name returns the annotations that name further machines for deletion. Write them together with
+// NameForDeletion returns the annotations that name further machines for deletion. Write them together with
 // the number of replicas.
 //
 // When machine-controller-manager has to run fewer machines, it deletes named machines first. If
@@ -25,7 +25,7 @@ const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 // machines in place of those it deleted, and delete them again. A missing time counts as the
 // present, so a past time is written. The time never goes back, whatever clock the previous writer
 // had.
-func Name(deployment metav1.Object, machines []string, fewer bool, now time.Time) map[string]string {
+func NameForDeletion(deployment metav1.Object, machines []string, fewer bool, now time.Time) map[string]string {
 	is := deployment.GetAnnotations()
 	to := map[string]string{}
 	at, last := present(deployment, now)

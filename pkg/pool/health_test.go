@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signs_test
+package pool_test
 
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var _ = DescribeTable("A cluster is unhealthy", func(unready, nodes int, want bool) {
-	Expect(signs.Unhealthy(unready, nodes)).To(Equal(want))
+	Expect(pool.TooManyUnready(unready, nodes)).To(Equal(want))
 },
 	Entry("not without Nodes", 0, 0, false),
 	Entry("not with all ready", 0, 100, false),
@@ -26,7 +26,7 @@ var _ = DescribeTable("A cluster is unhealthy", func(unready, nodes int, want bo
 )
 
 var _ = DescribeTable("A Node counts as unready", func(want bool, conditions ...corev1.NodeCondition) {
-	Expect(signs.Unready(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})).To(Equal(want))
+	Expect(pool.Unready(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})).To(Equal(want))
 },
 	Entry("when it says so", true, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse}),
 	Entry("when it has ceased to say anything", true, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}),

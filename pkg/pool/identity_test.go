@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signs_test
+package pool_test
 
 import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var _ = DescribeTable("A Node is that of a Machine",
@@ -19,7 +19,7 @@ var _ = DescribeTable("A Node is that of a Machine",
 			m.Spec.ProviderID = machineID
 		})
 		n := fixture.Node("ip-10-0-0-1", func(n *corev1.Node) { n.Spec.ProviderID = nodeID })
-		Expect(signs.IsNodeOf(m, n)).To(Equal(is))
+		Expect(pool.IsNodeOf(m, n)).To(Equal(is))
 	},
 	Entry("that names it and has its id", "ip-10-0-0-1", "aws:///eu-west-1/i-1", "aws:///eu-west-1/i-1", true),
 	Entry("that has the region in its id where the Node has the zone", "ip-10-0-0-1", "aws:///eu-west-1/i-1", "aws:///eu-west-1a/i-1", true),

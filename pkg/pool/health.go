@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signs
+package pool
 
 import (
 	"slices"
@@ -15,9 +15,9 @@ const (
 	toleratedUnreadyPercent = 33
 )
 
-// Unhealthy reports whether so many of a cluster's Nodes are not ready that no pod should be
+// TooManyUnready reports whether so many of a cluster's Nodes are not ready that no pod should be
 // evicted: its replacement may find no place, and new Nodes may have the same problem.
-func Unhealthy(unready, nodes int) bool {
+func TooManyUnready(unready, nodes int) bool {
 	return unready > toleratedUnready && unready*100 > nodes*toleratedUnreadyPercent
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signs_test
+package pool_test
 
 import (
 	"time"
@@ -11,13 +11,13 @@ import (
 	. "github.com/onsi/gomega"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const changed = machineutils.LastDeploymentReplicaChangeByScalerTime
 
 var _ = DescribeTable("Naming a machine writes", func(fewer bool, before []string, want map[string]string) {
-	Expect(signs.Name(&mcm.MachineDeployment{ObjectMeta: annotated(before...)}, []string{"m"}, fewer, noon)).To(Equal(want))
+	Expect(pool.NameForDeletion(&mcm.MachineDeployment{ObjectMeta: annotated(before...)}, []string{"m"}, fewer, noon)).To(Equal(want))
 },
 	Entry("the name alone where fewer machines run", true, []string{changed, "2026-03-01T11:00:00Z"}, map[string]string{trigger: "m~2026-03-01T12:00:00Z"}),
 	Entry("a name that is later than the last change, whoever's clock that was", true, []string{changed, "2026-03-01T13:00:00Z"}, map[string]string{trigger: "m~2026-03-01T13:00:01Z"}),
@@ -29,7 +29,7 @@ var _ = DescribeTable("Naming a machine writes", func(fewer bool, before []strin
 
 var _ = DescribeTable("A machine that is named and stays", func(named, last string, after time.Duration, want map[string]string, soon time.Duration) {
 	d := &mcm.MachineDeployment{ObjectMeta: annotated(trigger, "m~"+named, changed, last)}
-	to, due := signs.Remind(d, func(name string) bool { return name == "m" }, noon.Add(after))
+	to, due := pool.Remind(d, func(name string) bool { return name == "m" }, noon.Add(after))
 	Expect(to).To(Equal(want))
 	if soon == 0 {
 		Expect(due).To(BeZero())
@@ -50,14 +50,14 @@ var _ = It("The time of a change never goes back, and what is named where fewer 
 		for range rapid.IntRange(1, 6).Draw(t, "writes") {
 			now := noon.Add(time.Duration(rapid.IntRange(-100, 100).Draw(t, "clock")) * time.Second)
 			fewer := rapid.Bool().Draw(t, "fewer")
-			for key, value := range signs.Name(d, []string{"m"}, fewer, now) {
+			for key, value := range pool.NameForDeletion(d, []string{"m"}, fewer, now) {
 				d.Annotations[key] = value
 			}
 			at, err := time.Parse(time.RFC3339, d.Annotations[changed])
 			if err != nil || at.Before(last) {
 				t.Fatalf("%s after %s", d.Annotations[changed], last)
 			}
-			if named := signs.Named(d)["m"]; named.After(at) != fewer {
+			if named := pool.Named(d)["m"]; named.After(at) != fewer {
 				t.Fatalf("named at %s, changed at %s, fewer %t", named, at, fewer)
 			}
 			last = at

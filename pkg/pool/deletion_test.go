@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signs_test
+package pool_test
 
 import (
-	"testing"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -13,13 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/pkg/signs"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
-
-func TestSigns(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Signs")
-}
 
 func annotated(pairs ...string) metav1.ObjectMeta {
 	o := metav1.ObjectMeta{Annotations: map[string]string{}}
@@ -30,15 +24,13 @@ func annotated(pairs ...string) metav1.ObjectMeta {
 }
 
 const (
-	trigger  = machineutils.TriggerDeletionByMCM
-	priority = machineutils.MachinePriority
-	marked   = machineutils.MarkedForDeletionTime
+	trigger   = machineutils.TriggerDeletionByMCM
+	priority  = machineutils.MachinePriority
+	condemned = machineutils.MarkedForDeletionTime
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
 var _ = DescribeTable("A MachineDeployment names", func(text string, want map[string]time.Time) {
-	Expect(signs.Named(&mcm.MachineDeployment{ObjectMeta: annotated(trigger, text)})).To(Equal(want))
+	Expect(pool.Named(&mcm.MachineDeployment{ObjectMeta: annotated(trigger, text)})).To(Equal(want))
 },
 	Entry("nobody", "", map[string]time.Time{}),
 	Entry("with and without a time", "a~2026-03-01T12:00:00Z,b", map[string]time.Time{"a": noon, "b": {}}),
@@ -47,19 +39,19 @@ var _ = DescribeTable("A MachineDeployment names", func(text string, want map[st
 
 var _ = DescribeTable("A machine", func(o metav1.ObjectMeta, ranked int, condemned bool) {
 	m := &mcm.Machine{ObjectMeta: o}
-	Expect(signs.Priority(m)).To(Equal(ranked))
-	Expect(signs.Condemned(m)).To(Equal(condemned))
+	Expect(pool.Priority(m)).To(Equal(ranked))
+	Expect(pool.Condemned(m)).To(Equal(condemned))
 },
 	Entry("that nobody ranked goes with the others", annotated(), 3, false),
 	Entry("goes early", annotated(priority, "1"), 1, false),
-	Entry("goes early and is condemned", annotated(priority, "1", marked, "2026-03-01T12:00:00Z"), 1, true),
-	Entry("was condemned and is ranked otherwise since", annotated(priority, "2", marked, "2026-03-01T12:00:00Z"), 2, false),
+	Entry("goes early and is condemned", annotated(priority, "1", condemned, "2026-03-01T12:00:00Z"), 1, true),
+	Entry("was condemned and is ranked otherwise since", annotated(priority, "2", condemned, "2026-03-01T12:00:00Z"), 2, false),
 	Entry("has a rank that cannot be read", annotated(priority, "first"), 3, false),
 )
 
 var _ = DescribeTable("A machine whose last operation is", func(last mcm.LastOperation, code codes.Code, failed bool) {
 	m := &mcm.Machine{Status: mcm.MachineStatus{LastOperation: last}}
-	gotCode, gotFailed := signs.Failure(m)
+	gotCode, gotFailed := pool.Failure(m)
 	Expect(gotFailed).To(Equal(failed))
 	Expect(gotCode).To(Equal(code))
 },

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signs reads what machine-controller-manager and its clients write on MachineDeployments
-// and Machines, in the same way as machine-controller-manager: which machines are named for
-// deletion, how early a machine is deleted, and whether it can be created. It also reads from pods
-// and Nodes what may be evicted, and when. It is pure.
-package signs
+package pool
 
 import (
 	"strconv"
