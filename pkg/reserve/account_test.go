@@ -242,6 +242,60 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("the hundredth", 99, time.Hour),
 	)
 
+	It("is recorded with what was asked for then", func() {
+		v := reduced()
+		v.Lowered = Lowered{}
+		v.Applied.Counted, v.Applied.Absorbed = 1, 1
+		Expect(NewPlan(v).Lowered).To(Equal(Lowered{Times: 1, Until: start.Add(time.Minute), Replicas: 6, Wish: 3, Max: 9}))
+	})
+
+	DescribeTable("is forgotten an hour after it may be tried to grow again", func(forgotten bool, change func(*View)) {
+		v := reduced()
+		change(&v)
+		Expect(NewPlan(v).Lowered == Lowered{}).To(Equal(forgotten))
+	},
+		Entry("then", true, func(v *View) { v.Lowered.Until = start.Add(-time.Hour) }),
+		Entry("not before", false, func(v *View) { v.Lowered.Until = start.Add(1 - time.Hour) }),
+		Entry("not if it lasts", false, func(v *View) { v.Lowered.Until, v.Lowered.Lasting = start.Add(-time.Hour), true }),
+	)
+
+	It("is over when it was, whatever somebody wants since", func() {
+		v := reduced()
+		v.Lowered.Until, v.Wish = start.Add(-time.Minute), 4
+		Expect(NewPlan(v).Lowered.Until).To(Equal(start.Add(-time.Minute)))
+	})
+
+	DescribeTable("limits the reserve", func(limits bool, change func(*View)) {
+		v := reduced()
+		change(&v)
+		Expect(NewPlan(v).Applied.Excess == 2).To(Equal(limits))
+	},
+		Entry("until it may be tried to grow again", true, func(*View) {}),
+		Entry("not from then on", false, func(v *View) { v.Lowered.Until = start }),
+		Entry("but in a rollout", true, func(v *View) { v.Lowered.Until, v.Rollout = start, true }),
+		Entry("but in a rollout, once", true, func(v *View) { v.Lowered.Times, v.Lowered.Until, v.Rollout = 1, start, true }),
+		Entry("not if there was none", false, func(v *View) { v.Lowered.Times = 0 }),
+	)
+
+	It("settles no machine that serves", func() {
+		v := reduced()
+		v.Applied.Counted, v.Applied.Absorbed = 1, 1
+		v.Machines[0].Named = true
+		Expect(NewPlan(v).Returned).To(BeEmpty())
+	})
+
+	DescribeTable("has machines of the reserve serve below min", func(accounting pool.Accounting, min int, want Applied, replicas int) {
+		v := reduced()
+		v.Lowered, v.Accounting, v.Min, v.Wish, v.Excess, v.Max = Lowered{}, accounting, min, 2, 2, 7
+		p := NewPlan(v)
+		Expect(p.Applied).To(Equal(want))
+		Expect(p.Replicas).To(Equal(replicas))
+	},
+		Entry("not above it", pool.Inclusive, 7, Applied{Excess: 2, Max: 7, Counted: 2}, 5),
+		Entry("not with those that it needs", pool.Additive, 5, Applied{Excess: 2, Max: 7}, 5),
+		Entry("as many as are missing", pool.Additive, 6, Applied{Excess: 1, Max: 7}, 6),
+	)
+
 	It("settles each machine in reserve that was named with it once", func() {
 		v := reduced()
 		v.Applied.Counted, v.Applied.Absorbed = 1, 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -59,6 +60,15 @@ var _ = DescribeTable("Machines are dedicated (19)",
 	Entry("not as before where the machine is sick", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").Phase = "shop", mcm.MachineUnknown }), "e=shop"),
 	Entry("not as before where the owner has enough", all(dedicated("shop", 1), func(w *world) { w.machine("e").Owner, w.machine("f").Owner = "shop", "shop" }), "e=shop"),
 	Entry("not as before where the machine is a victim", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").Priority = "shop", PriorityVictim }), "e=shop"),
+	Entry("as before, whatever priority it has that is no victim's", all(dedicated("shop", 1), func(w *world) { w.machine("f").Owner, w.machine("f").Priority = "shop", PriorityServing }), "f=shop"),
+	Entry("a victim last", all(dedicated("shop", 1), func(w *world) { w.machine("d").Priority = PriorityVictim }), "e=shop"),
+	Entry("one whose priority is not written yet in its turn", all(dedicated("shop", 1), func(w *world) { w.machine("d").Priority = PriorityServing }), "d=shop"),
+	Entry("the first by name of one age", all(dedicated("shop", 1), func(w *world) {
+		w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
+		for i := range w.view.Machines {
+			w.view.Machines[i].Created = start
+		}
+	}), "d=shop"),
 	Entry("none that serves, and none that leaves", all(dedicated("shop", 1), func(w *world) { w.machine("a").Owner, w.machine("d").Deleted = "shop", true }), "e=shop"),
 )
 
@@ -170,3 +180,21 @@ var _ = Describe("A dedicated reserve", func() {
 		}
 	})
 })
+
+var _ = DescribeTable("A plan writes owners (19)",
+	func(do func(*world), want ...Ownership) {
+		w := settled(3, 3, Unbounded)
+		dedicated("shop", 3)(w)
+		do(w)
+		Expect(NewPlan(w.view).Owners).To(HaveExactElements(want))
+	},
+	Entry("by name", func(w *world) {
+		for i := range w.view.Machines[3:] {
+			w.view.Machines[3+i].Created = start.Add(-time.Duration(i) * time.Hour)
+		}
+	}, Ownership{"d", "shop"}, Ownership{"e", "shop"}, Ownership{"f", "shop"}),
+	Entry("where they are new", func(w *world) { w.machine("d").Owner, w.machine("f").Owner = "shop", "ci" }, Ownership{"e", "shop"}, Ownership{"f", "shop"}),
+	Entry("not while Nodes are not known", func(w *world) { w.view.NodesUnknown = true }),
+	Entry("not to a machine without a provider id", func(w *world) { w.machine("d").HasProviderID = false }, Ownership{"e", "shop"}, Ownership{"f", "shop"}),
+	Entry("not to a machine that leaves", func(w *world) { w.machine("d").Deleted, w.machine("d").Owner = true, "ci" }, Ownership{"e", "shop"}, Ownership{"f", "shop"}),
+)

@@ -53,6 +53,20 @@ var _ = Describe("A view of a snapshot", func() {
 		Expect(reserve.ViewOf(s).Machines[0].Claimed).To(BeFalse())
 	})
 
+	It("has the age, the failure, the deletion and the owner of a machine", func() {
+		noon := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+		m := pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
+			m.CreationTimestamp, m.DeletionTimestamp = noon, &noon
+			m.Annotations = map[string]string{machine.DedicatedAnnotation: "shop"}
+			m.Status.CurrentStatus.Phase = mcm.MachineCrashLoopBackOff
+			m.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: "ResourceExhausted"}
+		})}
+		one := reserve.MachineOf(m)
+		Expect(one.Created).To(Equal(noon.Time))
+		Expect([]bool{one.Deleted, one.Failing}).To(Equal([]bool{true, true}))
+		Expect(one.Owner).To(BeEquivalentTo("shop"))
+	})
+
 	It("counts a machine as serving where a pod does not tolerate the taint", func() {
 		occupied := read
 		occupied.NonTolerating = 1
@@ -63,6 +77,7 @@ var _ = Describe("A view of a snapshot", func() {
 		unseen := read
 		unseen.Pods, unseen.Unseen = 0, true
 		Expect(reserve.MachineOf(unseen).Busy()).To(BeTrue())
+		Expect(reserve.MachineOf(unseen).Pods).To(Equal(1))
 	})
 })
 
@@ -83,4 +98,17 @@ var _ = It("The order of release is that of the plan", func() {
 			t.Fatalf("plan releases %v, order is %v", want, got)
 		}
 	})
+})
+
+var _ = It("The order of release is for the replicas that are asked about, and prefers what is not about to be deleted", func() {
+	w := settled(3, 2, reserve.Unbounded)
+	Expect(reserve.ReleaseOrder(w.view, 3)).To(BeEmpty())
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
+	Expect(reserve.ReleaseOrder(w.view, 5)).To(Equal([]string{"d", "e"}))
+	w.machine("d").Priority = reserve.PriorityServing
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
+	w.machine("d").Priority = reserve.PriorityVictim
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}))
+	w.machine("e").Priority = reserve.PriorityVictim
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
 })

@@ -22,6 +22,12 @@ var _ = DescribeTable("A summary says",
 	func(view View, want string) {
 		Expect(NewPlan(view).Summary.Message).To(Equal(want))
 	},
+	Entry("how many are there, and no more, of a reserve at rest", settled(3, 1, Unbounded).view, "3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready"),
+	Entry("how many serve while some are to come", func() View {
+		w := settled(3, 0, Unbounded)
+		w.setReplicas(5)
+		return w.view
+	}(), "3 of 5 machines serve, 0 of 0 in reserve, 0 of these ready"),
 	Entry("what max leaves room for", func() View {
 		w := settled(3, 1, 4)
 		w.setWish(3)
@@ -63,6 +69,51 @@ var _ = DescribeTable("The reason of a reserve of one of three that serve is",
 		m.Named, m.Priority, m.SeenPriority = true, 1, 1
 		w.view.Applied.Excess, w.view.SetReplicas = 2, 5
 	}),
+	Entry("that none is wanted", NotWanted, func(w *world) {
+		w.view.Machines = w.view.Machines[:3]
+		w.view.Applied.Excess, w.view.SetReplicas = 0, 3
+		w.setWish(0)
+	}),
+	Entry("that none is wanted, whatever max is", NotWanted, func(w *world) {
+		w.view.Machines = w.view.Machines[:3]
+		w.view.Applied, w.view.SetReplicas, w.view.Max = Applied{Max: 2}, 3, 2
+		w.setWish(0)
+	}),
+	Entry("replicas above max", AboveMax, func(w *world) {
+		w.view.Machines = w.view.Machines[:3]
+		w.view.Applied, w.view.SetReplicas, w.view.Max = Applied{Max: 2}, 3, 2
+		w.setWish(1)
+	}),
+	Entry("one that is preserved", Protected, func(w *world) { w.machine("d").Preserved = true; w.setWish(0) }),
+	Entry("that it shrinks, though it will not shrink by one that is preserved", Shrinking, func(w *world) {
+		w.add(running(true)).Preserved = true
+		w.view.Applied.Excess, w.view.SetReplicas, w.view.Behind = 2, 5, true
+		w.setWish(0)
+	}),
+	Entry("that it shrinks, though a machine is unhealthy", Shrinking, func(w *world) {
+		w.add(running(true))
+		w.add(running(false)).Phase = mcm.MachineUnknown
+		w.view.Applied.Excess, w.view.SetReplicas, w.view.Behind = 2, 5, true
+	}),
+	Entry("a serving machine that is deleted first", ServingDeletedFirst, func(w *world) {
+		w.machine("a").Priority, w.machine("a").SeenPriority = 1, 1
+		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
+		w.setWish(0)
+	}),
+	Entry("that it shrinks, while it is not known what is deleted first", Shrinking, func(w *world) {
+		w.machine("a").Priority, w.machine("a").SeenPriority = 1, 1
+		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
+		w.view.Behind = true
+		w.setWish(0)
+	}),
+	Entry("that it shrinks, while priorities are written", Shrinking, func(w *world) {
+		w.machine("a").Priority, w.machine("a").SeenPriority = 1, 1
+		w.setWish(0)
+	}),
+	Entry("a machine in reserve that is not applied yet", Shrinking, func(w *world) {
+		w.view.Applied.Excess, w.view.SetReplicas, w.view.Behind = 0, 3, true
+	}),
+	Entry("an unhealthy machine beside a reserve of the right size", Unhealthy, func(w *world) { w.add(running(false)).Phase = mcm.MachineUnknown }),
 	Entry("an unhealthy machine in the place of another", Unhealthy, func(w *world) { w.setWish(2); w.add(running(false)).Phase = mcm.MachineUnknown }),
 	Entry("a machine that is not needed yet", Shrinking, func(w *world) { w.view.SetReplicas = 5; w.add(running(true)) }),
 )
@@ -83,6 +134,27 @@ var _ = DescribeTable("A plan is made again (10)",
 		w.setWish(2)
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Minute)}
 	}),
+	Entry("at the very next moment, too", time.Nanosecond, func(w *world) {
+		w.setWish(2)
+		w.view.Retry = Retry{Failures: 1, Until: start.Add(1)}
+	}),
+	Entry("for the first of several reasons", time.Minute, func(w *world) {
+		phase("d", mcm.MachinePending)(w)
+		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Minute)}
+	}),
+	Entry("for the first of several reasons, whichever that is", 20*time.Minute, func(w *world) {
+		phase("d", mcm.MachinePending)(w)
+		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Hour)}
+	}),
+	Entry("not for what is due now", time.Hour, func(w *world) {
+		phase("d", mcm.MachinePending)(w)
+		w.machine("d").Created = start.Add(-20 * time.Minute)
+		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Hour)}
+	}),
+	Entry("not for a machine that seems to be of a later time while booting has no limit", time.Duration(0), func(w *world) {
+		phase("d", mcm.MachinePending)(w)
+		w.view.BootPatience, w.machine("d").Created = 0, start.Add(time.Minute)
+	}),
 )
 
 var _ = It("A reserve machine that boots is given up only where that has a limit, and then at the limit (10)", func() {
@@ -102,15 +174,17 @@ var _ = It("No excess is applied where all machines are to be deleted", func() {
 
 var _ = It("Only changes that a plan has no more of leave it at rest", func() {
 	w := settled(3, 1, Unbounded)
-	for _, p := range []Plan{{Returned: []string{"d"}}, {Moves: []Move{{Name: "d"}}}, {Priorities: []Priority{{Name: "d"}}}, {Owners: []Ownership{{Name: "d"}}}, {Returned: []string{"d"}, Moves: []Move{{Name: "d"}}}} {
+	for _, p := range []Plan{{Returned: []string{"d"}}, {Moves: []Move{{Name: "d"}}}, {Priorities: []Priority{{Name: "d"}}}, {Owners: []Ownership{{Name: "d"}}}, {Returned: []string{"d"}, Moves: []Move{{Name: "d"}}},
+		{Moves: []Move{{Name: "d"}}, Priorities: []Priority{{Name: "d"}}}, {Priorities: []Priority{{Name: "d"}}, Owners: []Ownership{{Name: "d"}}}} {
 		p.Applied, p.Replicas = w.view.Applied, w.view.Replicas
 		Expect(p.AtRest(w.view)).To(BeFalse())
 	}
+	Expect(Plan{Applied: w.view.Applied, Replicas: 4}.AtRest(w.view)).To(BeFalse())
+	Expect(Plan{Applied: w.view.Applied, Replicas: 3}.AtRest(w.view)).To(BeTrue())
 })
 
 var _ = It("A plan lists priorities by name", func() {
 	w := settled(3, 3, Unbounded)
-	w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
 	for i := range w.view.Machines[3:] {
 		w.view.Machines[3+i].Created = start.Add(-time.Duration(i) * time.Hour)
 		w.view.Machines[3+i].Priority = PriorityServing
