@@ -62,6 +62,7 @@ var _ = DescribeTable("The reason of a reserve of one of three that serve is",
 	},
 	Entry("that it is complete", Complete, func(*world) {}),
 	Entry("that it is complete while a new max is recorded", Complete, func(w *world) { w.view.Max = 5 }),
+	Entry("that it is complete with a machine that is available and joins no cluster", Complete, phase("d", mcm.MachineAvailable)),
 	Entry("that it is not ready", NotReady, phase("d", mcm.MachinePending)),
 	Entry("a rollout", RollingOut, func(w *world) { w.setWish(2); w.view.Rollout = true }),
 	Entry("that it shrinks, in the moment in which the excess falls for a machine that leaves", Shrinking, func(w *world) {
@@ -194,4 +195,17 @@ var _ = It("A plan lists priorities by name", func() {
 		names = append(names, p.Name)
 	}
 	Expect(names).To(Equal([]string{"d", "e", "f"}))
+})
+
+var _ = It("What cannot be created is given up although Nodes are not known, unless it was created (10, 15)", func() {
+	for _, created := range []bool{false, true} {
+		w := settled(3, 1, Unbounded)
+		cannotBeMade(w)
+		w.view.NodesUnknown, w.machine("d").HasProviderID = true, created
+		if created {
+			Expect(NewPlan(w.view).Victims).To(BeEmpty())
+		} else {
+			Expect(NewPlan(w.view).Victims).To(Equal([]Victim{{Name: "d", Why: Unmakeable}}))
+		}
+	}
 })
