@@ -3,15 +3,12 @@
 package machinetaint
 
 import (
-	"maps"
 	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -111,59 +108,6 @@ func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
 // forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.
 func (s *states) forgetPlans(key string) {
 	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named = nil, time.Time{}, names{} })
-}
-
-// names are the reserve machines that a client named when it lowered replicas, until these are
-// restored for them. Machine-controller-manager removes the name of a machine that is being deleted
-// already, and the machine may be gone before the next plan.
-type names struct {
-	// generation is that of the MachineDeployment: a later one decides anew.
-	generation int64
-	all        map[string]bool
-}
-
-// noteNames follows the names in a MachineDeployment from one version to the next. The function
-// reports whether a machine is in reserve.
-func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(machine string) bool) {
-	if was.Generation == is.Generation {
-		return
-	}
-	before, settled := pool.Named(was), returned(is)
-	s.locked(keyOf(is), func(one *state) {
-		all := one.named.of(was)
-		if is.Spec.Replicas > was.Spec.Replicas {
-			all = nil
-		}
-		for name := range pool.Named(is) {
-			if _, known := before[name]; !known && is.Spec.Replicas < was.Spec.Replicas && !settled[name] && inReserve(is.Namespace+"/"+name) {
-				put(&all, name, true)
-			}
-		}
-		one.named = names{is.Generation, all}
-	})
-}
-
-// of returns the names that hold for a version of a MachineDeployment.
-func (n names) of(d *v1alpha1.MachineDeployment) map[string]bool {
-	if n.generation != d.Generation {
-		return nil
-	}
-	return n.all
-}
-
-// completeNames reports machines that are being deleted as named if they were, and returns how many
-// of those that were are gone.
-func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Machine) (gone int) {
-	s.locked(keyOf(d), func(one *state) {
-		all, settled := maps.Clone(one.named.of(d)), returned(d)
-		for i, m := range machines {
-			name := m.Object.Name
-			machines[i].Named = m.Named || all[name] && !settled[name] && pool.BeingDeleted(m.Object)
-			delete(all, name)
-		}
-		gone = len(all)
-	})
-	return gone
 }
 
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its

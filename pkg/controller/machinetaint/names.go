@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint
+
+import (
+	"maps"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// names are the reserve machines that a client named when it lowered replicas, until these are
+// restored for them. Machine-controller-manager removes the name of a machine that is being deleted
+// already, and the machine may be gone before the next plan.
+type names struct {
+	// generation is that of the MachineDeployment: a later one decides anew.
+	generation int64
+	all        map[string]bool
+}
+
+// validFor returns the names that hold for a version of a MachineDeployment.
+func (n names) validFor(d *v1alpha1.MachineDeployment) map[string]bool {
+	if n.generation != d.Generation {
+		return nil
+	}
+	return n.all
+}
+
+// noteNames follows the names in a MachineDeployment from one version to the next. The function
+// reports whether a machine is in reserve.
+func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(machine string) bool) {
+	if was.Generation == is.Generation {
+		return
+	}
+	s.locked(keyOf(is), func(one *state) {
+		all := one.named.validFor(was)
+		switch {
+		case is.Spec.Replicas > was.Spec.Replicas:
+			all = nil
+		case is.Spec.Replicas < was.Spec.Replicas:
+			before, settled := pool.Named(was), returned(is)
+			for name := range pool.Named(is) {
+				if _, known := before[name]; !known && !settled[name] && inReserve(is.Namespace+"/"+name) {
+					put(&all, name, true)
+				}
+			}
+		}
+		one.named = names{is.Generation, all}
+	})
+}
+
+// completeNames reports machines that are being deleted as named if they were, and returns how many
+// of those that were are gone.
+func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Machine) (gone int) {
+	s.locked(keyOf(d), func(one *state) {
+		all := maps.Clone(one.named.validFor(d))
+		if len(all) == 0 {
+			return // as for most MachineDeployments
+		}
+		settled := returned(d)
+		for i, m := range machines {
+			name := m.Object.Name
+			machines[i].Named = m.Named || all[name] && !settled[name] && pool.BeingDeleted(m.Object)
+			delete(all, name)
+		}
+		gone = len(all)
+	})
+	return gone
+}
