@@ -141,7 +141,7 @@ var scaling = []story{
 		t.expect("no machine goes", t.gone(ctx, before))
 		t.expect("no pod moves", differing(pods, t.pods(ctx)))
 		t.expect("no Node keeps the reserve's taint", t.eventually(ctx, func() error { return t.tainted(ctx) }))
-		t.clear(ctx)
+		t.deletePods(ctx)
 	}},
 }
 
@@ -157,7 +157,7 @@ func waiting(name string, pods int, cpu string, missing int) story {
 		t.expect("all pods have a Node", t.eventually(ctx, func() error { return unbound(ctx) }))
 		t.note("the last pod had a Node after at most %.1fs", time.Since(created).Seconds())
 		t.expect("the reserve is refilled", t.settling(ctx, t.n))
-		t.clear(ctx)
+		t.deletePods(ctx)
 	}}
 }
 
@@ -168,8 +168,8 @@ func (t *told) occupy(ctx context.Context, pods int) {
 	t.expect("all pods have a Node", t.eventually(ctx, func() error { return unbound(ctx) }))
 }
 
-// clear deletes all pods.
-func (t *told) clear(ctx context.Context) {
+// deletePods deletes the pods of users.
+func (t *told) deletePods(ctx context.Context) {
 	GinkgoHelper()
 	Expect(target.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0))).To(Succeed())
 }

@@ -133,7 +133,7 @@ var stories = []story{
 		t.swap(ctx, stock)
 		t.expect("there are as many machines after the swap back", t.settling(ctx, t.n))
 		t.expect("the swap back changes nothing", t.changed(ctx, before))
-		t.clear(ctx)
+		t.deletePods(ctx)
 	}},
 	{name: "the image is swapped back beside a reserve of two", act: func(ctx context.Context, t *told) {
 		t.addReserve(ctx)

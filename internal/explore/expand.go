@@ -61,7 +61,7 @@ type list[T any] struct {
 // chunkSize is the number of elements that are allocated together.
 const chunkSize = 1 << 14
 
-func (l *list[T]) add(x T) {
+func (l *list[T]) push(x T) {
 	if l.n%chunkSize == 0 {
 		l.chunks = append(l.chunks, make([]T, 0, chunkSize))
 	}
@@ -70,10 +70,10 @@ func (l *list[T]) add(x T) {
 	l.n++
 }
 
-func (l *list[T]) at(i int32) *T { return &l.chunks[i/chunkSize][i%chunkSize] }
+func (l *list[T]) element(i int32) *T { return &l.chunks[i/chunkSize][i%chunkSize] }
 
-// block returns elements from one on, at most [blockSize].
-func (l *list[T]) block(from int) []T {
+// blockFrom returns elements from one on, at most [blockSize].
+func (l *list[T]) blockFrom(from int) []T {
 	rest := l.chunks[from/chunkSize][from%chunkSize:]
 	return rest[:min(blockSize, len(rest))]
 }
@@ -96,14 +96,14 @@ func newTable[S comparable]() table[S] {
 	return table[S]{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10)}
 }
 
-func (x *table[S]) hash(s S) uint32 { return uint32(maphash.Comparable(x.seed, s)) }
+func (x *table[S]) hashOf(s S) uint32 { return uint32(maphash.Comparable(x.seed, s)) }
 
-// find returns the number of a state, and whether it was known. A new state gets the next number.
-func (x *table[S]) find(s S, hash uint32, states *list[S]) (number int32, known bool) {
+// numberOf returns the number of a state, and whether it was known. A new state gets the next number.
+func (x *table[S]) numberOf(s S, hash uint32, states *list[S]) (number int32, known bool) {
 	if 4*x.used > 3*len(x.slots) {
-		x.grow()
+		x.doubleSize()
 	}
-	at := x.place(hash, func(number int32) bool { return *states.at(number) == s })
+	at := x.slotFor(hash, func(number int32) bool { return *states.element(number) == s })
 	if x.slots[at].number > 0 {
 		return x.slots[at].number - 1, true
 	}
@@ -112,9 +112,9 @@ func (x *table[S]) find(s S, hash uint32, states *list[S]) (number int32, known 
 	return int32(states.n), false
 }
 
-// place returns the slot of a state, or the free one where it belongs. The function reports whether
+// slotFor returns the slot of a state, or the free one where it belongs. The function reports whether
 // the state of a number is the same.
-func (x *table[S]) place(hash uint32, same func(number int32) bool) uint32 {
+func (x *table[S]) slotFor(hash uint32, same func(number int32) bool) uint32 {
 	mask := uint32(len(x.slots) - 1)
 	at := hash & mask
 	for s := x.slots[at]; s.number > 0 && (s.hash != hash || !same(s.number-1)); s = x.slots[at] {
@@ -123,12 +123,12 @@ func (x *table[S]) place(hash uint32, same func(number int32) bool) uint32 {
 	return at
 }
 
-func (x *table[S]) grow() {
+func (x *table[S]) doubleSize() {
 	old := x.slots
 	x.slots = make([]slot, 2*len(old))
 	for _, s := range old {
 		if s.number > 0 {
-			x.slots[x.place(s.hash, func(int32) bool { return false })] = s
+			x.slots[x.slotFor(s.hash, func(int32) bool { return false })] = s
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (s *Story[S]) String() string {
 func Search[S comparable](m Model[S], most int) Result[S] {
 	g := newGraph(m)
 	for _, s := range m.Begin() {
-		g.addState(s, g.index.hash(s), -1)
+		g.addState(s, g.index.hashOf(s), -1)
 	}
 	story := g.visit(most)
 	r := Result[S]{States: g.states.n, Edges: g.edges, Exhausted: g.states.n <= most, Story: story}
@@ -113,9 +113,9 @@ func newGraph[S comparable](m Model[S]) *graph[S] {
 }
 
 func (g *graph[S]) addState(s S, hash uint32, parent int32) int32 {
-	i, known := g.index.find(s, hash, &g.states)
+	i, known := g.index.numberOf(s, hash, &g.states)
 	if !known {
-		g.states.add(s)
+		g.states.push(s)
 		g.parent = append(g.parent, parent)
 	}
 	return i
@@ -136,8 +136,8 @@ func (g *graph[S]) visit(most int) *Story[S] {
 	begun, done := 0, 0
 	for done < g.states.n && g.states.n <= most {
 		for len(ahead) < workers && begun < g.states.n {
-			block := g.states.block(begun)
-			ahead, begun = append(ahead, expandBlock(g.model, block, g.index.hash)), begun+len(block)
+			block := g.states.blockFrom(begun)
+			ahead, begun = append(ahead, expandBlock(g.model, block, g.index.hashOf)), begun+len(block)
 		}
 		for _, e := range <-ahead[0] {
 			if story := g.add(int32(done), e); story != nil {
@@ -177,7 +177,7 @@ func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 		way = append(way, i)
 	}
 	slices.Reverse(way)
-	story := &Story[S]{Wrong: wrong, Begin: *g.states.at(way[0])}
+	story := &Story[S]{Wrong: wrong, Begin: *g.states.element(way[0])}
 	for k := range len(way) - 1 {
 		story.Steps = append(story.Steps, g.stepTo(way[k], way[k+1]))
 	}
@@ -185,6 +185,6 @@ func (g *graph[S]) storyOf(i int32, wrong string) *Story[S] {
 }
 
 func (g *graph[S]) stepTo(from, to int32) Step[S] {
-	steps, end := g.model.Steps(*g.states.at(from)), *g.states.at(to)
+	steps, end := g.model.Steps(*g.states.element(from)), *g.states.element(to)
 	return steps[slices.IndexFunc(steps, func(s Step[S]) bool { return s.To == end })]
 }

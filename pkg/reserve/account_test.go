@@ -259,7 +259,7 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("not if it lasts", false, func(v *View) { v.Lowered.Until, v.Lowered.Lasting = start.Add(-time.Hour), true }),
 	)
 
-	It("is over when it was, whatever somebody wants since", func() {
+	It("keeps the time at which it ended, even if another excess is requested later", func() {
 		v := reduced()
 		v.Lowered.Until, v.Wish = start.Add(-time.Minute), 4
 		Expect(NewPlan(v).Lowered.Until).To(Equal(start.Add(-time.Minute)))

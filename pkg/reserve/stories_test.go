@@ -291,7 +291,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 			Expect(w.view.Machines).To(HaveLen(replicas + wish))
 		},
 		Entry("where one of the reserve cannot be made", 2, 1, CannotBeMade, "c"),
-		Entry("where it has been replaced, and no reserve is wanted any more", 1, 0, SurplusServing),
+		Entry("where it has been replaced, and a reserve is no longer desired", 1, 0, SurplusServing),
 	)
 
 	It("stays while more than R serve: it may be made a moment later, and one that serves would go in its place (6)", func() {

@@ -70,12 +70,12 @@ var _ = DescribeTable("The reason of a reserve of one of three that serve is",
 		m.Named, m.Priority, m.SeenPriority = true, 1, 1
 		w.view.Applied.Excess, w.view.SetReplicas = 2, 5
 	}),
-	Entry("that none is wanted", NotWanted, func(w *world) {
+	Entry("that none is desired", NotWanted, func(w *world) {
 		w.view.Machines = w.view.Machines[:3]
 		w.view.Applied.Excess, w.view.SetReplicas = 0, 3
 		w.setWish(0)
 	}),
-	Entry("that none is wanted, whatever max is", NotWanted, func(w *world) {
+	Entry("that none is desired, even if replicas exceed max", NotWanted, func(w *world) {
 		w.view.Machines = w.view.Machines[:3]
 		w.view.Applied, w.view.SetReplicas, w.view.Max = Applied{Max: 2}, 3, 2
 		w.setWish(0)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	reader "github.com/evenkeel/evenkeel/pkg/pool"
+	poolpkg "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var _ = Describe("In the long run, more machines that serve than replicas", Label("long", "ours"), Ordered, Serial, func() {
@@ -135,12 +135,12 @@ func (p pool) bare(ctx context.Context, number int) {
 }
 
 func notSafeToEvict(t *corev1.PodTemplateSpec) {
-	t.Annotations = map[string]string{reader.SafeToEvict: "false"}
+	t.Annotations = map[string]string{poolpkg.SafeToEvict: "false"}
 }
 
 func annotate(ctx context.Context, pod, safeToEvict string) {
 	GinkgoHelper()
-	_, err := kube.CoreV1().Pods(namespace).Patch(ctx, pod, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, reader.SafeToEvict, safeToEvict), metav1.PatchOptions{})
+	_, err := kube.CoreV1().Pods(namespace).Patch(ctx, pod, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, poolpkg.SafeToEvict, safeToEvict), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
