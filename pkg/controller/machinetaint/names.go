@@ -34,10 +34,10 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 	}
 	s.locked(keyOf(is), func(one *state) {
 		all := one.named.validFor(was)
-		switch {
-		case is.Spec.Replicas > was.Spec.Replicas:
-			all = nil
-		case is.Spec.Replicas < was.Spec.Replicas:
+		if raised := int(pool.Workload(is, is.Spec.Replicas) - pool.Workload(was, was.Spec.Replicas)); raised > 0 {
+			settleNames(all, was, is, raised, inReserve)
+		}
+		if is.Spec.Replicas < was.Spec.Replicas {
 			before, settled := pool.Named(was), returned(is)
 			for name := range pool.Named(is) {
 				if _, known := before[name]; !known && !settled[name] && inReserve(is.Namespace+"/"+name) {
@@ -47,6 +47,25 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 		}
 		one.named = names{is.Generation, all}
 	})
+}
+
+// settleNames removes the names that a raise of R accounts for: those that the MachineDeployment
+// lists as returned, and as many as are left of the raise among machines that are gone. Names of
+// other machines stay, since replicas are restored for one machine after the other.
+func settleNames(all map[string]bool, was, is *v1alpha1.MachineDeployment, raised int, inReserve func(machine string) bool) {
+	before := returned(was)
+	for name := range returned(is) {
+		delete(all, name)
+		if !before[name] {
+			raised--
+		}
+	}
+	for name := range all {
+		if raised > 0 && !inReserve(is.Namespace+"/"+name) {
+			delete(all, name)
+			raised--
+		}
+	}
 }
 
 // completeNames reports machines that are being deleted as named if they were, and returns how many
