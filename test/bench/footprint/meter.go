@@ -25,7 +25,18 @@ const (
 )
 
 // requests are the manager's, and what the API server sends to all who watch.
-type requests struct{ reads, watches, writes, events float64 }
+type requests struct {
+	reads, watches, events float64
+	// writes by resource.
+	writes map[string]float64
+}
+
+func (r requests) allWrites() (sum float64) {
+	for _, n := range r.writes {
+		sum += n
+	}
+	return sum
+}
 
 // meter measures one manager.
 type meter struct {
@@ -127,6 +138,7 @@ func (m *meter) count(ctx context.Context, p *phase) error {
 	}
 	p.cpu, p.events = usage.CPU-m.cpu, events-m.events
 	m.cpu, m.events = usage.CPU, events
+	p.writes = map[string]float64{}
 	_, err = m.log.Read(func(r audit.Request) bool {
 		switch {
 		case r.User != identity:
@@ -135,7 +147,7 @@ func (m *meter) count(ctx context.Context, p *phase) error {
 		case r.Verb == "get" || r.Verb == "list":
 			p.reads++
 		default:
-			p.writes++
+			p.writes[r.Resource]++
 		}
 		return false
 	})
@@ -208,4 +220,16 @@ func (m *meter) keep(ctx context.Context, profiles map[string]string, folder str
 		}
 	}
 	return nil
+}
+
+// keepRequests copies the audit log into a folder; none if it has no name.
+func (m *meter) keepRequests(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	text, err := os.ReadFile(m.lab.cluster.AuditLog())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, m.lab.name+".audit.log"), text, 0o644)
 }

@@ -24,7 +24,8 @@ type phase struct {
 	requests
 }
 
-// live takes a contestant through the story. Its profiles go into a folder; none if it has no name.
+// live takes a contestant through the story. Its profiles and its audit log go into a folder; none if
+// it has no name.
 func (l *lab) live(ctx context.Context, s size, folder string) (f figures, err error) {
 	m, err := l.newMeter()
 	if err != nil {
@@ -51,7 +52,7 @@ func (l *lab) live(ctx context.Context, s size, folder string) (f figures, err e
 	if err == nil {
 		f.rollout, err = m.measure(ctx, func() error { return l.become(ctx, l.fleet(s, s.machines, 1)) })
 	}
-	return f, errors.Join(err, <-profiled)
+	return f, errors.Join(err, <-profiled, m.keepRequests(folder))
 }
 
 // begin makes the fleet with its pods, and lets what follows happen.

@@ -30,8 +30,14 @@ var rows = []struct {
 	{"time of a rollout, s", "%.0f", func(f figures) float64 { return f.rollout.took.Seconds() }},
 	{"reads (get, list)", "%.0f", func(f figures) float64 { return f.total(func(p phase) float64 { return p.reads }) }},
 	{"watches begun and ended", "%.0f", func(f figures) float64 { return f.total(func(p phase) float64 { return p.watches }) }},
-	{"writes", "%.0f", func(f figures) float64 { return f.total(func(p phase) float64 { return p.writes }) }},
-	{"reads and writes at rest", "%.0f", func(f figures) float64 { return f.rest.reads + f.rest.writes }},
+	{"writes", "%.0f", func(f figures) float64 { return f.total(phase.allWrites) }},
+	{"of Machines", "%.0f", writesOf("machines")},
+	{"of Nodes", "%.0f", writesOf("nodes")},
+	{"of MachineSets", "%.0f", writesOf("machinesets")},
+	{"of MachineDeployments", "%.0f", writesOf("machinedeployments")},
+	{"of Events", "%.0f", writesOf("events")},
+	{"of Leases", "%.0f", writesOf("leases")},
+	{"reads and writes at rest", "%.0f", func(f figures) float64 { return f.rest.reads + f.rest.allWrites() }},
 	{"watch events to all clients", "%.0f", func(f figures) float64 { return f.total(func(p phase) float64 { return p.events }) }},
 }
 
@@ -49,6 +55,10 @@ func (f figures) total(of func(phase) float64) (total float64) {
 		total += of(p)
 	}
 	return total
+}
+
+func writesOf(resource string) func(figures) float64 {
+	return func(f figures) float64 { return f.total(func(p phase) float64 { return p.writes[resource] }) }
 }
 
 // report prints the medians of all turns, and their ratios to the first contestant's.
