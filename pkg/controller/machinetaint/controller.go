@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -65,6 +66,11 @@ const (
 // deferDelay is how long other writes are deferred after machines were released: more of them may
 // be needed meanwhile.
 const deferDelay = 300 * time.Millisecond
+
+// reportDelay is how long a status stays before it is written again. While machines boot and leave,
+// it would otherwise change several times a second, and machine-controller-manager reads the
+// MachineDeployment anew each time.
+const reportDelay = time.Second
 
 // Controller keeps reserves.
 type Controller struct {
@@ -153,7 +159,8 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		c.states.noteFreed(key, c.clock.Now())
 		return deferDelay, nil
 	}
-	return c.nextCheck(v, p), c.report(ctx, d, p)
+	wait, err := c.report(ctx, d, p)
+	return requeue.Sooner(c.nextCheck(v, p), wait), err
 }
 
 // rememberPlan keeps the memory of a plan that was carried out. The memory belongs to the applied

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,43 @@ var _ = Describe("The controller", func() {
 			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c"))
 			Expect(state()).To(Equal(held))
 			Expect(a.heard()).To(ContainElement(MatchRegexp("^Normal ReserveHeld " + held + " " + aboutMachine)))
+		})
+	})
+
+	It("writes a Machine that becomes ready in reserve once", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			ctx := context.Background()
+			Expect(a.core.CoreV1().Nodes().Delete(ctx, "c", metav1.DeleteOptions{})).To(Succeed())
+			a.reports("c", `{"currentStatus":{"phase":"Pending"}}`)
+			a.wrote(0)
+			since := len(a.Writes())
+			_, err := a.core.CoreV1().Nodes().Create(ctx, fixture.Node("c", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///c" }), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(a.wrote(since)).To(And(ContainElement("nodes c"), Not(ContainElement("machines c"))))
+			since = len(a.Writes())
+			a.reports("c", `{"currentStatus":{"phase":"Running"}}`)
+			Expect(a.wrote(since)).To(ConsistOf("machines c", "machinedeployments pool status"))
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(ctx, "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Annotations).To(And(
+				HaveKeyWithValue("machinepriority.machine.sapcloud.io", "5"),
+				HaveKeyWithValue(api.ReserveStateAnnotation, HaveSuffix("node c carries the reserve taint"))))
+		})
+	})
+
+	It("writes the status once a second at most while machines change, and then as it is", func() {
+		onItsOwn(2, 4, none, func(a *alone) {
+			a.wrote(0)
+			since, machines := len(a.Writes()), []string{"c", "d", "e", "f"}
+			for _, phase := range []string{"Pending", "Running", "Pending"} {
+				for _, name := range machines {
+					a.reports(name, fmt.Sprintf(`{"currentStatus":{"phase":%q}}`, phase))
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+			isOther := func(write string) bool { return write != "machinedeployments pool status" }
+			Expect(slices.DeleteFunc(a.wrote(since), isOther)).To(HaveLen(3), "at once, after a second, and at the end")
+			Expect(a.deployment().Status.ReadyExcessReplicas).To(BeZero())
 		})
 	})
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -20,6 +21,9 @@ import (
 func (m Machine) writable() bool {
 	return m.Object.Spec.ProviderID != "" && m.Object.DeletionTimestamp == nil && m.Object.Status.CurrentStatus.Phase != mcm.MachineTerminating
 }
+
+// booting reports whether the machine is still becoming ready.
+func (m Machine) booting() bool { return !m.Ready() && !pool.Unhealthy(m.Phase()) }
 
 // markDiffers reports whether the mark holds the machine with other taints than the settings
 // define.

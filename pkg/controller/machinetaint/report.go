@@ -5,6 +5,7 @@ package machinetaint
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,17 +18,23 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// report writes the status if it has changed, and records an event if the reason has changed.
-func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p Plan) error {
-	s := NewStatus(d, p.Report, metav1.NewTime(c.clock.Now()))
+// report writes the status if it has changed, and records an event if the reason has changed. If the
+// last one is too recent, it returns how long to wait.
+func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p Plan) (wait time.Duration, err error) {
+	now := c.clock.Now()
+	s := NewStatus(d, p.Report, metav1.NewTime(now))
 	if equality.Semantic.DeepEqual(d.Status, s) || c.numbersPruned.Load() && equality.Semantic.DeepEqual(d.Status, withNumbersOf(d, s)) {
-		return nil
+		return 0, nil
+	}
+	if wait := c.states.reportIn(keyOf(d), now); wait > 0 {
+		return wait, nil
 	}
 	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, statusPatch(d, s), metav1.PatchOptions{}, "status")
 	c.metrics.countWrite("status", err)
 	if err != nil {
-		return written.IgnoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
+		return 0, written.IgnoreNotFound(fmt.Errorf("write status of machine deployment %s: %w", d.Name, err))
 	}
+	c.states.noteReported(keyOf(d), now)
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
 	c.latest.deployments.Record(answer)
 	if s.ExcessReplicas > 0 {
@@ -39,7 +46,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if kind, event := eventFor(condition(d), p.Report); event != "" {
 		c.recorder.Event(v1alpha1.ReferenceTo(d), kind, event, p.Report.Message)
 	}
-	return nil
+	return 0, nil
 }
 
 // withNumbersOf returns a status with the numbers of machines that a MachineDeployment shows.

@@ -26,7 +26,9 @@ type state struct {
 	memory *Memory
 	// freedAt is when the last machine was released, until the deferred writes are done.
 	freedAt time.Time
-	named   names
+	// reportedAt is when the status was last written.
+	reportedAt time.Time
+	named      names
 	// listener wants to know of changes; nil if no batch is written.
 	listener chan struct{}
 
@@ -103,6 +105,22 @@ func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
 		}
 	})
 	return left
+}
+
+// noteReported records that the status was written.
+func (s *states) noteReported(key string, now time.Time) {
+	s.locked(key, func(one *state) { one.reportedAt = now })
+}
+
+// reportIn returns how long the status has to wait until it may be written again: not at all if the
+// clock was set back meanwhile.
+func (s *states) reportIn(key string, now time.Time) (wait time.Duration) {
+	s.locked(key, func(one *state) {
+		if since := now.Sub(one.reportedAt); since >= 0 && since < reportDelay {
+			wait = reportDelay - since
+		}
+	})
+	return wait
 }
 
 // forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.

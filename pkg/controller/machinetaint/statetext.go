@@ -54,14 +54,15 @@ func withStates(v View, changes []MachineChange, nodes []NodeChange) []MachineCh
 }
 
 // stateText returns the state of a Machine after a change, with these taints on its Node. A machine
-// that boots in reserve has none yet: its mark contains the time. For a machine that serves, it
-// contains when it left the reserve, if it ever did.
+// that boots in reserve has none yet, since its mark contains the time: once it is ready, its
+// priority changes, and both are one write. For a machine that serves, it contains when it left the
+// reserve, if it ever did.
 func (m Machine) stateText(c MachineChange, taints []corev1.Taint, v View) string {
 	now, before := v.Now.UTC().Format(time.RFC3339), m.Object.Annotations[v1alpha1.ReserveStateAnnotation]
 	switch {
 	case c.Mark == Hold && m.Node != nil:
 		return heldState + now + m.nodeState(taints)
-	case c.Mark == Hold || c.Mark == Keep && m.Reserve() && m.Node == nil:
+	case c.Mark == Hold || c.Mark == Keep && m.Reserve() && (m.Node == nil || before == "" && m.booting()):
 		return ""
 	case c.Mark == Keep && m.Reserve():
 		return heldState + m.heldSince(v.Settings, v.Now) + m.nodeState(taints)

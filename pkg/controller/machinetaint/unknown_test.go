@@ -23,8 +23,13 @@ import (
 // cannotBeMade has a reserve machine fail in its creation.
 func (a *alone) cannotBeMade(name string) {
 	GinkgoHelper()
-	patch := `{"status":{"currentStatus":{"phase":"CrashLoopBackOff"},"lastOperation":{"type":"Create","state":"Failed","errorCode":"ResourceExhausted"}}}`
-	_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	a.reports(name, `{"currentStatus":{"phase":"CrashLoopBackOff"},"lastOperation":{"type":"Create","state":"Failed","errorCode":"ResourceExhausted"}}`)
+}
+
+// reports writes into the status of a Machine, as the machine controller does.
+func (a *alone) reports(name, status string) {
+	GinkgoHelper()
+	_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), name, types.MergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status")
 	Expect(err).NotTo(HaveOccurred())
 }
 
