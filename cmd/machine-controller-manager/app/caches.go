@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -41,9 +42,18 @@ func (p *process) newCaches() (*caches, error) {
 	return all, nil
 }
 
+// together is how long informers wait for other controllers that start at the same time, so that
+// these share listeners; see [stores.Sharing].
+const together = 100 * time.Millisecond
+
 // startInformers starts the informers that controllers asked for; of the target cluster only Nodes,
 // until more is needed. They run until ctx ends.
 func (c *caches) startInformers(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(together):
+	}
 	c.machines.Start(ctx)
 	if c.target == nil {
 		return
