@@ -113,7 +113,7 @@ func (p *process) runBalance(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.startInformers(ctx)
+	p.caches.startInformers(ctx, balanceName)
 	c.Run(ctx)
 	return nil
 }

@@ -78,7 +78,7 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
-	p.caches.startInformers(ctx)
+	p.caches.startInformers(ctx, mcmName)
 	if keeper != nil && !keeper.filled(ctx) || !p.filled(ctx, machines) {
 		return nil
 	}

@@ -76,7 +76,7 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.startInformers(ctx)
+	p.caches.startInformers(ctx, releaseName)
 	c.Run(ctx)
 	return nil
 }

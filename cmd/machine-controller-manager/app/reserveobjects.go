@@ -62,7 +62,7 @@ func (p *process) runReserves(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.startInformers(ctx)
+	p.caches.startInformers(ctx, reservesName)
 	c.Run(ctx)
 	return nil
 }
