@@ -39,6 +39,13 @@ var _ = It("A machine is born serving though some cannot: sick, leaving or victi
 	}
 })
 
+var _ = It("A machine is born in reserve where one could serve that is not a victim, though its priority is not that of the reserve yet (1)", func() {
+	w := settled(2, 1, Unbounded)
+	w.machine("c").Priority = PriorityServing
+	w.view.Replicas = 3
+	Expect(ServesOnCreation(w.view, 0)).To(BeFalse())
+})
+
 var _ = It("A machine is born in reserve where one that serves will be drained only (1)", func() {
 	w := settled(2, 0, Unbounded)
 	w.machine("b").Priority = PriorityVictim

@@ -81,8 +81,8 @@ func machinesFor(amount machine.ResourceExcess, replicas int, allocatable corev1
 	if isZero(amount) {
 		return 0, nil
 	}
-	each, ok := allocatable[amount.Name]
-	if !ok || each.Sign() <= 0 {
+	each := allocatable[amount.Name]
+	if each.Sign() <= 0 {
 		return 0, fmt.Errorf("turn %s into machines: %w", amount, ErrUnknownCapacity)
 	}
 	if amount.Percent != nil {

@@ -33,6 +33,7 @@ var _ = DescribeTable("An excess in machines (13)",
 	Entry("a percentage that comes out even", "25%", 8, 2),
 	Entry("just above", "25%", 9, 3),
 	Entry("of nothing", "50%", 0, 0),
+	Entry("all of many", "100%", 200, 200),
 	Entry("none of many", "0%", 1000, 0),
 	Entry("the largest of the most", "1000%", math.MaxInt32, math.MaxInt32),
 	Entry("cpu, rounded up", "cpu=16", 7, 5),
@@ -59,6 +60,27 @@ var _ = It("An excess in resources that machines do not have is an error that na
 		Expect(err).To(MatchError(ErrUnknownCapacity))
 		Expect(err.Error()).To(MatchRegexp("gpu|fpga"))
 	}
+})
+
+var _ = It("An excess of more machines than a number of machines can be is the largest number (13)", func() {
+	for _, text := range []string{"2147483648", "18446744073709551617"} {
+		amount := resource.MustParse(text)
+		Expect(MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "x", Quantity: &amount}}}, 1, corev1.ResourceList{"x": resource.MustParse("1")})).To(Equal(math.MaxInt32))
+	}
+})
+
+var _ = It("Amounts of different scales are compared as they are (13)", func() {
+	for want, each := range map[string]string{"1.5": "1", "15": "7.5"} {
+		amount := resource.MustParse(want)
+		Expect(MachineCount(machine.Excess{Resources: []machine.ResourceExcess{{Name: "x", Quantity: &amount}}}, 1, corev1.ResourceList{"x": resource.MustParse(each)})).To(Equal(2))
+	}
+})
+
+var _ = It("An excess that cannot be converted is an error, whatever else is known of it (13)", func() {
+	bounds, err := machine.ParseBounds("1:9:example.com/fpga=1")
+	Expect(err).NotTo(HaveOccurred())
+	_, err = Effective(Wishes{Bounds: &bounds}, 3, large)
+	Expect(err).To(MatchError(ErrUnknownCapacity))
 })
 
 var _ = It("No amount needs no capacity, and a resource that no machine has is not one that all machines have (13)", func() {

@@ -102,9 +102,6 @@ func (r *round) setApplied() {
 	// If the whole change does not pass, the excess may still fall under the old max.
 	next.Counted = min(next.Counted, next.Excess)
 	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.Applied.Max, Counted: next.Counted}} {
-		if a == r.Applied {
-			return
-		}
 		if r.passesGate(pool.VisibleReplicas(r.Replicas, a)) {
 			r.plan.Applied = a
 			break

@@ -136,7 +136,7 @@ func newRound(v View) *round {
 	}
 	r.dedicate()
 	r.victim = make([]bool, len(r.machines))
-	r.plan = Plan{Replicas: v.Replicas, Applied: v.Applied, Retry: v.Retry}
+	r.plan.Retry = v.Retry
 	r.present = r.countMachines().present
 	return r
 }

@@ -112,20 +112,18 @@ func (r *round) obstacle(t counts) Reason {
 		return RollingOut
 	case t.reserve > r.Excess && r.target > r.Excess && applied <= r.target:
 		return Protected
-	case t.reserve > r.Excess && r.outranked():
+	case r.outranked():
 		return ServingDeletedFirst
 	case t.reserve > r.Excess:
 		return Shrinking
-	case t.reserve < r.Excess && t.sick > 0:
-		return Unhealthy
-	case applied < r.target && t.reserve < r.Excess:
-		return AwaitingDeletion
-	case t.reserve < r.Excess:
-		return Growing
 	case t.sick > 0:
 		return Unhealthy
+	case t.reserve == r.Excess:
+		return Shrinking
+	case applied < r.target:
+		return AwaitingDeletion
 	}
-	return Shrinking
+	return Growing
 }
 
 // outranked reports whether the victims should be deleted first, and are not.

@@ -130,6 +130,7 @@ var _ = DescribeTable("A plan is made again (10)",
 	Entry("when a machine has booted for too long", 20*time.Minute, phase("d", mcm.MachinePending)),
 	Entry("not for one that goes", time.Duration(0), phase("d", mcm.MachineTerminating)),
 	Entry("not for one that fails for good", time.Duration(0), phase("d", mcm.MachineFailed)),
+	Entry("when a machine has booted for the shortest limit", time.Nanosecond, func(w *world) { phase("d", mcm.MachinePending)(w); w.view.BootPatience = 1 }),
 	Entry("not while booting has no limit", time.Duration(0), func(w *world) { phase("d", mcm.MachinePending)(w); w.view.BootPatience = 0 }),
 	Entry("when a machine that could not be made is tried again", time.Minute, func(w *world) {
 		w.setWish(2)
@@ -165,6 +166,31 @@ var _ = It("A reserve machine that boots is given up only where that has a limit
 		w.view.BootPatience = patience
 		Expect(NewPlan(w.view).Victims).To(HaveLen(want), "%s", patience)
 	}
+})
+
+var _ = It("A machine that has no provider id is not released, in whatever phase (14)", func() {
+	w := settled(3, 1, Unbounded)
+	w.machine("d").HasProviderID = false
+	w.setReplicas(4)
+	Expect(NewPlan(w.view).Moves).To(BeEmpty())
+})
+
+var _ = It("No more machines that run are retired than run beyond R (4)", func() {
+	w := settled(4, 0, Unbounded)
+	w.setReplicas(2)
+	for _, name := range []string{"a", "b", "c"} {
+		w.machine(name).Pods = 0
+	}
+	w.machine("d").Phase, w.machine("d").HasProviderID = mcm.MachinePending, false
+	w.view.Applied.Excess = 2
+	Expect(NewPlan(w.view).Moves).To(Equal([]Move{{Name: "c", Reserve: true, Why: Retired}}))
+})
+
+var _ = It("A machine in reserve that is no victim gets the priority of the reserve, though machine-controller-manager still sees another (9, 11)", func() {
+	w := settled(3, 2, Unbounded)
+	w.machine("e").Priority, w.machine("e").SeenPriority = PriorityServing, PriorityVictim
+	w.view.SetReplicas = 4
+	Expect(NewPlan(w.view).Priorities).To(ContainElement(Priority{Name: "e", Priority: PriorityReserve}))
 })
 
 var _ = It("No excess is applied where all machines are to be deleted", func() {
