@@ -23,7 +23,8 @@ var _ = Describe("Informers that several controllers listen to", func() {
 			defer cancel()
 			ended := false
 			go func() {
-				c.attached(ctx, "first")
+				c.attached("first")
+				c.awaitExpected(ctx)
 				ended = true
 			}()
 			do(c, func() bool { synctest.Wait(); return ended }, cancel)
@@ -34,9 +35,9 @@ var _ = Describe("Informers that several controllers listen to", func() {
 	It("wait until all of these have added their handlers", func() {
 		attaching(func(c *caches, ended func() bool, _ func()) {
 			Expect(ended()).To(BeFalse())
-			c.attached(context.Background(), "second")
+			c.attached("second")
 			Expect(ended()).To(BeTrue())
-			c.attached(context.Background(), "one that comes later")
+			c.awaitExpected(context.Background())
 		})
 	})
 

@@ -74,18 +74,25 @@ func (c *caches) expect(controllers ...string) {
 	}
 }
 
-// attached records that a controller has added its handlers, and waits for the others.
-func (c *caches) attached(ctx context.Context, controller string) {
+// attached records that a controller has added its handlers.
+func (c *caches) attached(controller string) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	delete(c.expected, controller)
 	if len(c.expected) == 0 {
 		close(c.complete)
 		c.complete = make(chan struct{})
-		c.mu.Unlock()
+	}
+}
+
+// awaitExpected waits until all controllers that are expected have added their handlers.
+func (c *caches) awaitExpected(ctx context.Context) {
+	c.mu.Lock()
+	missing, complete := len(c.expected), c.complete
+	c.mu.Unlock()
+	if missing == 0 {
 		return
 	}
-	complete := c.complete
-	c.mu.Unlock()
 	select {
 	case <-ctx.Done():
 	case <-complete:
@@ -93,10 +100,10 @@ func (c *caches) attached(ctx context.Context, controller string) {
 	}
 }
 
-// startInformers starts the informers that controllers asked for, once all of those that are
-// expected have; of the target cluster only Nodes, until more is needed. They run until ctx ends.
-func (c *caches) startInformers(ctx context.Context, controller string) {
-	c.attached(ctx, controller)
+// startInformers starts the informers that controllers asked for; of the target cluster only Nodes,
+// until more is needed. They run until ctx ends.
+func (c *caches) startInformers(ctx context.Context) {
+	c.awaitExpected(ctx)
 	c.machines.Start(ctx)
 	if c.target == nil {
 		return

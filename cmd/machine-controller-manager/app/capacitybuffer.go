@@ -98,7 +98,7 @@ func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interf
 	shapes.StartWithContext(ctx)
 	defer shapes.Shutdown()
 	p.caches.startAll() // DaemonSets
-	p.caches.startInformers(ctx, buffersName)
+	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
 }

@@ -104,7 +104,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.caches.startInformers(ctx, nodeGroupsName)
+	p.caches.startInformers(ctx)
 	return o.serveNodeGroups(ctx, server)
 }
 

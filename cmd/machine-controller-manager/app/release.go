@@ -76,7 +76,8 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.startInformers(ctx, releaseName)
+	p.caches.attached(releaseName)
+	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
 }

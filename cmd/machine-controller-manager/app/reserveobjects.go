@@ -62,7 +62,7 @@ func (p *process) runReserves(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.startInformers(ctx, reservesName)
+	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
 }
