@@ -34,7 +34,7 @@ const (
 // unprovided are the reasons for which chunks have no machine.
 var unprovided = Table{
 	{Name: NoRoom, Status: False, Meaning: "Bounds leave no room for the machines of all chunks.", Remedy: "raise max in the bounds of a MachineDeployment, or ask for fewer chunks"},
-	{Name: CannotBeMade, Status: False, Meaning: "Machines cannot be created in a MachineDeployment, and others do not have the room to stand in.",
+	{Name: CannotBeMade, Status: False, Meaning: "Machines cannot be created in a MachineDeployment, and the others have no room to replace them.",
 		Remedy: "see the condition ReserveReady of the MachineDeployments that the message names"},
 	{Name: NoPools, Status: False, Meaning: "No MachineDeployment can hold chunks: one needs bounds with a maximum, and a MachineClass with a nodeTemplate or a ready Node.",
 		Remedy: "set the annotation `evenkeel.machine.sapcloud.io/bounds` on a MachineDeployment"},

@@ -147,7 +147,7 @@ func (b *Buffer) count(chunk *corev1.Pod) (int, *Problem) {
 		}
 	}
 	if !known {
-		return 0, problem(reason.NumberMissing, "nothing says how many chunks there are: set replicas, percentage or limits")
+		return 0, problem(reason.NumberMissing, "the number of chunks is missing: set replicas, percentage or limits")
 	}
 	return int(min(max(0, most), math.MaxInt32)), nil
 }

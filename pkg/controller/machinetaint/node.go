@@ -72,7 +72,7 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 	differs := false
 	for _, taint := range s.Taints() {
 		if taint.Effect == corev1.TaintEffectNoExecute && (m.Busy() || !m.Marked()) {
-			continue // it would evict them, or such as have come since: they are looked for before the Machine is marked
+			continue // it would evict pods, also those that came since: they are listed again before the Machine is marked
 		}
 		if !slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			c.Taints = append(c.Taints, taint)

@@ -47,7 +47,7 @@ func (d *Decision) judge(sites []site, short int) {
 	case ready >= d.Desired:
 		say(reason.Complete, "%s%s", where, d.because())
 	case len(blocked(d.Parts)) > 0:
-		say(reason.CannotBeMade, "%s; machines cannot be created in %s, so others stand in where they can%s", where, strings.Join(blocked(d.Parts), ", "), d.because())
+		say(reason.CannotBeMade, "%s; machines cannot be created in %s, so others replace them where they can%s", where, strings.Join(blocked(d.Parts), ", "), d.because())
 	default:
 		say(reason.Growing, "%s%s", where, d.because())
 	}
