@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	. "github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// fullPod has something of all that a pod may have, whether package fit reads it or not.
+func fullPod() *corev1.Pod {
+	created := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	term := corev1.PodAffinityTerm{LabelSelector: selector, TopologyKey: zone, Namespaces: []string{"other"}}
+	request := func(text string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(text), "memory": resource.MustParse("1Gi")}}
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "full", UID: "1", ResourceVersion: "7", CreationTimestamp: created, DeletionTimestamp: &created, Generation: 3,
+		Labels: map[string]string{"app": "x"}, Annotations: map[string]string{"any": "thing"}, Finalizers: []string{"example.com/f"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Other", Name: "o", UID: "2"}, {Kind: "ReplicaSet", Name: "r", UID: "3", Controller: ptr.To(true)}},
+	}}
+	p.Spec = corev1.PodSpec{
+		SchedulerName: "scheduler", Priority: ptr.To[int32](7), ServiceAccountName: "any", NodeSelector: map[string]string{zone: "a"},
+		Tolerations:     []corev1.Toleration{{Key: "colour", Operator: corev1.TolerationOpExists}},
+		SchedulingGates: []corev1.PodSchedulingGate{{Name: "one"}, {Name: "two"}},
+		ResourceClaims:  []corev1.PodResourceClaim{{Name: "claim"}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("group")},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
+			{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector},
+			{MaxSkew: 1, TopologyKey: hostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector},
+		},
+		Affinity: &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: zone, Operator: corev1.NodeSelectorOpExists}}},
+				}},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}},
+			},
+			PodAffinity: &corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{term},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}},
+			},
+			PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{term},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}},
+			},
+		},
+		InitContainers: []corev1.Container{{Name: "init", Resources: request("3")}},
+		Containers: []corev1.Container{
+			{Name: "a", Image: "any", Resources: request("1"), Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "10.0.0.1", Protocol: corev1.ProtocolUDP}, {ContainerPort: 90}}},
+			{Name: "b", Resources: request("500m"), Ports: []corev1.ContainerPort{{HostPort: 1, Protocol: corev1.ProtocolTCP}}},
+		},
+		Volumes: []corev1.Volume{
+			{Name: "claimed", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}}},
+			{Name: "own", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+			{Name: "disk", VolumeSource: corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "d"}}},
+			{Name: "empty", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
+	}
+	p.Status = corev1.PodStatus{
+		Phase: corev1.PodPending, NominatedNodeName: "n", PodIP: "10.1.1.1",
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "any"},
+		},
+	}
+	return p
+}
+
+// The files are what is kept of a full pod. With -update they are written anew: read what differs.
+var _ = DescribeTable("What is kept of a pod",
+	func(file string, slim func(*corev1.Pod) *corev1.Pod, changes ...func(*corev1.Pod)) {
+		p := fullPod()
+		for _, change := range changes {
+			change(p)
+		}
+		text, err := json.MarshalIndent(slim(p), "", "  ")
+		Expect(err).NotTo(HaveOccurred())
+		path := filepath.Join("testdata", file)
+		if *update {
+			Expect(os.WriteFile(path, append(text, '\n'), 0o644)).To(Succeed())
+		}
+		want, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(text).To(MatchJSON(want))
+	},
+	Entry("that waits", "waits.json", Slim),
+	Entry("that waits and may be moved", "waits.json", SlimMovable),
+	Entry("that runs", "runs.json", Slim, runs),
+	Entry("that runs and may be moved", "movable.json", SlimMovable, runs),
+	Entry("that exceeds a limit", "large.json", Slim, tooLarge),
+	Entry("that runs and exceeds a limit that matters to it alone", "unmovable.json", SlimMovable, runs, tooLarge),
+)
+
+func runs(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunning }
+
+// tooLarge has a pod tolerate more than is read of it.
+func tooLarge(p *corev1.Pod) {
+	p.Spec.Tolerations = make([]corev1.Toleration, MaxTolerations+1)
+}
