@@ -123,6 +123,12 @@ var _ = DescribeTable("A pod with a claim runs in",
 		v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
 	}))),
 	Entry("who knows: no class named", "its claim data is not bound and has no storage class", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }))),
+	Entry("who knows: the class of no name", "its claim data is not bound and has no storage class", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("") }))),
+	Entry("who knows: a class that does not say when it binds", "its claim data is not bound", storage(unbound, class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = nil }))),
+	Entry("any zone, for a volume whose affinity requires nothing", "ab", storage(volume(func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity.Required = nil }))),
+	Entry("any zone, where the driver has room without end", "ab", storage(unbound, func(c cluster) {
+		c.drivers["csi.example"] = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(false)}}
+	})),
 	Entry("who knows: no class", "its claim data is of a storage class that does not exist", storage(unbound, func(c cluster) { delete(c.classes, "late") })),
 	Entry("who knows: bound at once", "its claim data is not bound", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("early") }))),
 	Entry("who knows: static volumes", "its claim data needs one of the volumes that there are", storage(unbound, class(func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/no-provisioner" }))),
@@ -174,3 +180,28 @@ var _ = Describe("Other volumes", func() {
 		Expect(On(p, node("n"))).To(Equal(Fits))
 	})
 })
+
+var _ = It("Pods of different volumes are not alike, and neither are those whose volumes are to be made of different classes", func() {
+	shapes := map[string]bool{}
+	for _, name := range []string{"disk", "other"} {
+		c := storage(claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = name }))
+		c.volumes["other"] = c.volumes["disk"]
+		shapes[NewPod(pod("db", "cpu=1", claiming("data")), c.lookups()).Shape()] = true
+	}
+	topologies := class(func(c *storagev1.StorageClass) {
+		c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"b"}}}}}
+	})
+	shapes[NewPod(pod("db", "cpu=1", claiming("data")), storage(unbound, topologies).lookups()).Shape()] = true
+	renamed := storage(unbound, topologies, class(func(c *storagev1.StorageClass) { c.Name = "slow" }))
+	shapes[NewPod(pod("db", "cpu=1", claiming("data")), renamed.lookups()).Shape()] = true
+	Expect(shapes).To(HaveLen(4))
+})
+
+// claiming has a pod use a claim.
+func claiming(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}}}
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fit_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	. "github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+var _ = DescribeTable("Of rules about other pods that cannot be decided here it is said",
+	func(want string, change func(*corev1.PodSpec)) {
+		for _, waits := range []bool{true, false} {
+			p := pod("p", "cpu=1", func(p *corev1.Pod) { change(&p.Spec) })
+			Expect(Read(p, waits).Unclear).To(Equal(want))
+		}
+	},
+	Entry("nothing, if all can", "", spreading(func(*corev1.TopologySpreadConstraint) {})),
+	Entry("that a spread depends on taints", "its topology spread over "+zone+" depends on taints",
+		spreading(func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor) })),
+	Entry("nothing of a spread that does not", "",
+		spreading(func(c *corev1.TopologySpreadConstraint) {
+			c.NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
+		})),
+	Entry("that a spread is malformed", "its topology spread over "+zone+" is malformed",
+		spreading(func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = malformed })),
+	Entry("that affinity is malformed", "the selector of its pod affinity is malformed", affine(corev1.PodAffinityTerm{LabelSelector: malformed})),
+	Entry("that anti-affinity is malformed", "the selector of its pod affinity is malformed", averse(corev1.PodAffinityTerm{LabelSelector: malformed})),
+	Entry("that labels of namespaces count", "its pod affinity selects namespaces by their labels",
+		affine(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}})),
+	Entry("that expressions on labels of namespaces count", "its pod affinity selects namespaces by their labels",
+		averse(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}}})),
+	Entry("that both labels and expressions count", "its pod affinity selects namespaces by their labels",
+		averse(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"a": "b"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}},
+		}})),
+	Entry("nothing, if all namespaces do", "", affine(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}})),
+)
+
+var malformed = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+
+func spreading(change func(*corev1.TopologySpreadConstraint)) func(*corev1.PodSpec) {
+	return func(s *corev1.PodSpec) {
+		s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.DoNotSchedule}}
+		change(&s.TopologySpreadConstraints[0])
+	}
+}
+
+func affine(term corev1.PodAffinityTerm) func(*corev1.PodSpec) {
+	return func(s *corev1.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+	}
+}
+
+func averse(term corev1.PodAffinityTerm) func(*corev1.PodSpec) {
+	return func(s *corev1.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+	}
+}
