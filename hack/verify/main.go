@@ -65,9 +65,15 @@ func main() {
 // output runs a command that prints what is wrong, and nothing where all is well.
 func output(name string, args ...string) ([]string, error) {
 	out, err := exec.Command(name, args...).CombinedOutput()
-	text := strings.TrimSpace(string(out))
-	if text != "" {
-		return strings.Split(text, "\n"), nil
+	var lines []string
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimRight(line, "\r\n")
+		if line != "" && !strings.HasPrefix(line, "go: downloading ") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > 0 {
+		return lines, nil
 	}
 	return nil, err
 }
