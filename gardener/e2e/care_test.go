@@ -28,9 +28,8 @@ type watch struct {
 	done  chan struct{}
 
 	mu sync.Mutex
-	// longest unhealthy spells of the condition EveryNodeReady and of the Worker's health check; current are those that last.
-	longest [2]spells
-	current [2]spell
+	// longest unhealthy spells of the condition EveryNodeReady and of the Worker's health check; last are the last ones.
+	longest, last [2]spells
 	// living is how many machines there were at the last look, and beyond is what was wrong when they became more than there may be.
 	living int
 	beyond []string
@@ -141,14 +140,17 @@ func (w *watch) beyondMaximum() error {
 	return joined(w.beyond)
 }
 
-// note extends the spell that lasts, or begins another one where there is another reason.
+// note extends the last spell of this reason, or begins another one. No reason means that all is well.
 func (w *watch) note(check int, reason, message string) {
-	now := time.Now()
-	if s := &w.current[check]; s.reason != reason {
-		*s = spell{from: now, reason: reason}
+	if reason == "" {
+		return
 	}
-	w.current[check].to, w.current[check].message = now, message
-	w.longest[check] = w.longest[check].with(w.current[check])
+	s := w.last[check].extended(reason, message, time.Now())
+	if w.last[check] == nil {
+		w.last[check] = spells{}
+	}
+	w.last[check][reason] = s
+	w.longest[check] = w.longest[check].with(s)
 }
 
 // seen are the longest spells so far of each check, and how many machines there were at most.

@@ -13,7 +13,11 @@ import (
 // slack is by how much a spell may be longer than stock's: two rounds of machine-controller-manager, which looks every five seconds.
 const slack = 10 * time.Second
 
-// spell is a time for which Gardener found the Shoot unhealthy for one reason without a break. The message is the last one.
+// blink is a break that does not end a spell. Nodes that are updated one after the other are all ready for a moment
+// between two updates, and whether that moment is seen is a matter of luck.
+const blink = 3 * time.Second
+
+// spell is a time for which Gardener found the Shoot unhealthy for one reason. The message is the last one.
 type spell struct {
 	from, to        time.Time
 	reason, message string
@@ -21,12 +25,22 @@ type spell struct {
 
 func (s spell) length() time.Duration { return s.to.Sub(s.from) }
 
-// spells are the longest spell of each reason.
+// spells are one of each reason.
 type spells map[string]spell
 
-// with takes a spell in. No reason means that all was well.
+// extended is the spell of a reason, up to now: a new one if the last one is over.
+func (all spells) extended(reason, message string, now time.Time) spell {
+	s, known := all[reason]
+	if !known || now.Sub(s.to) > blink {
+		s = spell{from: now, reason: reason}
+	}
+	s.to, s.message = now, message
+	return s
+}
+
+// with takes a spell in.
 func (all spells) with(s spell) spells {
-	if s.reason == "" || s.length() < all[s.reason].length() {
+	if s.length() < all[s.reason].length() {
 		return all
 	}
 	if all == nil {
