@@ -17,7 +17,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-var update = flag.Bool("update", false, "write testdata/packings.txt anew")
+var update = flag.Bool("update", false, "write testdata anew")
 
 // problem is pods that need places.
 type problem struct {
@@ -26,7 +26,7 @@ type problem struct {
 	demand Demand
 }
 
-// problems are small ones in which every rule comes up often, or loads of which two or three fill a machine.
+// problems draws small clusters in which every rule is common, or pods of which two or three fill a machine.
 var problems = rapid.Custom(func(t *rapid.T) (p problem) {
 	if rapid.IntRange(0, 3).Draw(t, "loads") == 0 {
 		nodes, group := reserve("g", rapid.IntRange(1, 10).Draw(t, "machines"), has("cpu=2 memory=2000Mi pods=100"))

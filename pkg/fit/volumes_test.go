@@ -80,11 +80,7 @@ func tied(labels map[string]string) func(cluster) {
 
 var _ = DescribeTable("A pod with a claim runs in",
 	func(want string, c cluster) {
-		p := NewPod(pod("db", "cpu=1", func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
-			}}}
-		}), c.lookups())
+		p := NewPod(pod("db", "cpu=1", claiming("data")), c.lookups())
 		got := ""
 		for _, name := range []string{"a", "b"} {
 			switch o := On(p, node(name, in(name))); o {

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Informers that several controllers listen to", func() {
-	// attaching runs do with two controllers that are expected, the first of which has attached.
+	// attaching expects two controllers, attaches the first, and runs do.
 	attaching := func(do func(c *caches, ended func() bool, cancel func())) {
 		GinkgoHelper()
 		synctest.Test(suite, func(*testing.T) {

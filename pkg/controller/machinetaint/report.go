@@ -66,3 +66,19 @@ func eventFor(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, event s
 	}
 	return corev1.EventTypeWarning, now.Event
 }
+
+// noteReported records that the status was written.
+func (s *states) noteReported(key string, now time.Time) {
+	s.locked(key, func(one *state) { one.reportedAt = now })
+}
+
+// reportIn returns how long the status has to wait until it may be written again: not at all if the
+// clock was set back meanwhile.
+func (s *states) reportIn(key string, now time.Time) (wait time.Duration) {
+	s.locked(key, func(one *state) {
+		if since := now.Sub(one.reportedAt); since >= 0 && since < reportDelay {
+			wait = reportDelay - since
+		}
+	})
+	return wait
+}

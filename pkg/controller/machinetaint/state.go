@@ -107,22 +107,6 @@ func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
 	return left
 }
 
-// noteReported records that the status was written.
-func (s *states) noteReported(key string, now time.Time) {
-	s.locked(key, func(one *state) { one.reportedAt = now })
-}
-
-// reportIn returns how long the status has to wait until it may be written again: not at all if the
-// clock was set back meanwhile.
-func (s *states) reportIn(key string, now time.Time) (wait time.Duration) {
-	s.locked(key, func(one *state) {
-		if since := now.Sub(one.reportedAt); since >= 0 && since < reportDelay {
-			wait = reportDelay - since
-		}
-	})
-	return wait
-}
-
 // forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.
 func (s *states) forgetPlans(key string) {
 	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named = nil, time.Time{}, names{} })
