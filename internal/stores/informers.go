@@ -22,7 +22,6 @@ import (
 type Informers struct {
 	factory   externalversions.SharedInformerFactory
 	namespace string
-	sharing   Sharing
 }
 
 // New returns informers that read a namespace through client. None is started; client may be nil if
@@ -30,41 +29,38 @@ type Informers struct {
 func New(client versioned.Interface, namespace string) *Informers {
 	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0,
 		externalversions.WithNamespace(namespace), externalversions.WithTransform(stripManagedFields))
-	return &Informers{factory: factory, namespace: namespace}
+	return &Informers{factory, namespace}
 }
 
 // Start starts the informers that were requested and have not been started yet. They run until ctx
 // ends.
-func (i *Informers) Start(ctx context.Context) {
-	i.sharing.Starting()
-	i.factory.StartWithContext(ctx)
-}
+func (i *Informers) Start(ctx context.Context) { i.factory.StartWithContext(ctx) }
 
 // Shutdown waits until all informers have ended. None can be started afterwards.
 func (i *Informers) Shutdown() { i.factory.Shutdown() }
 
 // Deployments returns the informer of MachineDeployments.
 func (i *Informers) Deployments() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Machine().V1alpha1().MachineDeployments().Informer())
+	return i.factory.Machine().V1alpha1().MachineDeployments().Informer()
 }
 
 // Sets returns the informer of MachineSets, with the index of [Owned].
 func (i *Informers) Sets() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.InformerFor(&mcm.MachineSet{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return i.factory.InformerFor(&mcm.MachineSet{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return machineinformers.NewMachineSetInformer(client, i.namespace, resync, OwnerIndex())
-	}))
+	})
 }
 
 // Machines informs about Machines, with the indexes of [Machines].
 func (i *Informers) Machines() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.InformerFor(&mcm.Machine{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return i.factory.InformerFor(&mcm.Machine{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return machineinformers.NewMachineInformer(client, i.namespace, resync, Machines())
-	}))
+	})
 }
 
 // Classes returns the informer of MachineClasses.
 func (i *Informers) Classes() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Machine().V1alpha1().MachineClasses().Informer())
+	return i.factory.Machine().V1alpha1().MachineClasses().Informer()
 }
 
 // stripManagedFields drops metadata.managedFields, which is used only for the history of

@@ -45,9 +45,8 @@ const (
 // Informers of the target cluster. Methods can be called at any time, also concurrently.
 type Informers struct {
 	// nodes contains the informer of Nodes, factory all others.
-	nodes, factory       informers.SharedInformerFactory
-	nodeSharing, sharing stores.Sharing
-	rights               *access.Rights
+	nodes, factory informers.SharedInformerFactory
+	rights         *access.Rights
 }
 
 // New returns informers that read through client. None is started; client may be nil if none ever
@@ -67,16 +66,12 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 // ends.
 func (i *Informers) Start(ctx context.Context) {
 	i.StartNodes(ctx)
-	i.sharing.Starting()
 	i.factory.StartWithContext(ctx)
 }
 
 // StartNodes starts only the informer of Nodes, if it was requested. A cluster has far fewer Nodes
 // than pods, and they change less.
-func (i *Informers) StartNodes(ctx context.Context) {
-	i.nodeSharing.Starting()
-	i.nodes.StartWithContext(ctx)
-}
+func (i *Informers) StartNodes(ctx context.Context) { i.nodes.StartWithContext(ctx) }
 
 // Shutdown waits until all informers have ended. None can be started afterwards.
 func (i *Informers) Shutdown() {
@@ -86,33 +81,33 @@ func (i *Informers) Shutdown() {
 
 // Pods returns the informer of pods, with the indexes [stores.ByNode] and [ByPlacement].
 func (i *Informers) Pods() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return i.factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		indexers := stores.PodIndex()
 		indexers[ByPlacement] = placement
 		return coreinformers.NewPodInformer(client, corev1.NamespaceAll, resync, indexers)
-	}))
+	})
 }
 
 // Nodes returns the informer of Nodes, with the indexes [ByProviderID] and [ByReadiness].
 func (i *Informers) Nodes() cache.SharedIndexInformer {
-	return i.nodeSharing.Of(i.nodes.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return i.nodes.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewNodeInformer(client, resync, cache.Indexers{ByProviderID: providerID, ByReadiness: readiness})
-	}))
+	})
 }
 
 // Budgets returns the informer of PodDisruptionBudgets.
 func (i *Informers) Budgets() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Policy().V1().PodDisruptionBudgets().Informer())
+	return i.factory.Policy().V1().PodDisruptionBudgets().Informer()
 }
 
 // DaemonSets returns the informer of DaemonSets.
 func (i *Informers) DaemonSets() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Apps().V1().DaemonSets().Informer())
+	return i.factory.Apps().V1().DaemonSets().Informer()
 }
 
 // ReplicaSets returns the informer of ReplicaSets.
 func (i *Informers) ReplicaSets() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Apps().V1().ReplicaSets().Informer())
+	return i.factory.Apps().V1().ReplicaSets().Informer()
 }
 
 func placement(item any) ([]string, error) {

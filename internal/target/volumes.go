@@ -16,12 +16,12 @@ import (
 
 // Claims returns the informer of PersistentVolumeClaims.
 func (i *Informers) Claims() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Core().V1().PersistentVolumeClaims().Informer())
+	return i.factory.Core().V1().PersistentVolumeClaims().Informer()
 }
 
 // Volumes returns the informer of PersistentVolumes.
 func (i *Informers) Volumes() cache.SharedIndexInformer {
-	return i.sharing.Of(i.factory.Core().V1().PersistentVolumes().Informer())
+	return i.factory.Core().V1().PersistentVolumes().Informer()
 }
 
 // Storage finds volumes, and the classes and drivers that create them.

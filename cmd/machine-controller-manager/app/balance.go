@@ -113,7 +113,6 @@ func (p *process) runBalance(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.attached(balanceName)
 	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil

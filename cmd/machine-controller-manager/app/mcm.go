@@ -78,7 +78,6 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
-	p.caches.attached(mcmName)
 	p.caches.startInformers(ctx)
 	if keeper != nil && !keeper.filled(ctx) || !p.filled(ctx, machines) {
 		return nil

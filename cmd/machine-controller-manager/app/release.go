@@ -76,7 +76,6 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
-	p.caches.attached(releaseName)
 	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil

@@ -34,7 +34,7 @@ func (p *process) awaitReserves(ctx context.Context) error {
 	}
 	select {
 	case <-p.caches.needed:
-		p.caches.startInformers(ctx)
+		p.caches.target.Start(ctx)
 	case <-ctx.Done():
 	}
 	stop()
