@@ -53,7 +53,7 @@ func Suits(p *Pod, node *corev1.Node, without ...string) Obstacle {
 
 // obstacleOn returns the obstacle that the node itself is for the pod, whatever runs there.
 func (p *Pod) obstacleOn(node *corev1.Node, taints []corev1.Taint) Obstacle {
-	if ok, err := p.required.Match(node); !ok || err != nil {
+	if ok, _ := p.required.Match(node); !ok { // an error comes with false
 		return Elsewhere
 	}
 	if repels(taints, p.Object) {

@@ -103,6 +103,7 @@ var _ = DescribeTable("A pod on an empty node",
 	Entry("another value", Tainted, node("n", with(blue)), pod("p", "", tolerating(corev1.Toleration{Key: "colour", Value: "red"}))),
 	Entry("another key", Tainted, node("n", with(blue)), pod("p", "", tolerant("shape"))),
 	Entry("another effect", Tainted, node("n", with(evicting)), pod("p", "", tolerating(corev1.Toleration{Key: "colour", Value: "blue", Effect: corev1.TaintEffectNoSchedule}))),
+	Entry("another effect, that evicts", Tainted, node("n", with(blue)), pod("p", "", tolerating(corev1.Toleration{Key: "colour", Value: "blue", Effect: corev1.TaintEffectNoExecute}))),
 	Entry("one of two tolerated", Tainted, node("n", with(blue, corev1.Taint{Key: "size", Effect: corev1.TaintEffectNoSchedule})), pod("p", "", tolerant("colour"))),
 	Entry("an operator that nobody knows", Undecided, node("n", with(blue)), pod("p", "", tolerating(corev1.Toleration{Key: "colour", Operator: "Near"}))),
 	Entry("a number tolerated", Undecided, node("n"), pod("p", "", tolerating(corev1.Toleration{Key: "risk", Operator: corev1.TolerationOpLt, Value: "5"}))),
@@ -120,6 +121,11 @@ var _ = Describe("On", func() {
 		Expect(On(read(pod("p", "")), n, reserved)).To(Equal(Tainted))
 		Expect(On(read(pod("p", "")), n, reserved, "other")).To(Equal(Fits))
 		Expect(n.Spec.Taints).To(HaveLen(2), "the node is not changed")
+	})
+
+	It("does not take a comparison of numbers for toleration, where the pod does not wait", func() {
+		p := pod("p", "", tolerating(corev1.Toleration{Key: "colour", Operator: corev1.TolerationOpLt, Value: "blue"}))
+		Expect(On(Read(p, false), node("n", with(blue)))).To(Equal(Tainted))
 	})
 
 	It("cares for what the node is, not for others", func() {

@@ -4,6 +4,7 @@ package fit
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -18,7 +19,7 @@ func (k *packer) release() {
 	least := k.leastMachines()
 	var best []put
 	var score []int
-	for i, way := range k.orders() {
+	for _, way := range k.orders() {
 		slices.SortStableFunc(k.shapes, way.order)
 		k.aligned = way.aligned
 		k.greedy()
@@ -27,7 +28,7 @@ func (k *packer) release() {
 		}
 		done := !k.waiting() && sumCounts(k.opened) <= least
 		k.undoTo(settled)
-		if done || i == 0 && len(best) == 0 || k.budget.isLow() {
+		if done || len(best) == 0 || k.budget.isLow() {
 			break
 		}
 	}
@@ -66,17 +67,11 @@ func (k *packer) orders() []way {
 // the number of opened machines.
 func (k *packer) costs() []int {
 	left := map[int32]int{}
-	var priorities []int32
 	for _, s := range k.shapes {
-		p := s.like.Priority()
-		if _, ok := left[p]; !ok {
-			priorities = append(priorities, p)
-		}
-		left[p] += s.podCount() - s.placed
+		left[s.like.Priority()] += s.podCount() - s.placed
 	}
-	slices.Sort(priorities)
 	var score []int
-	for _, p := range slices.Backward(priorities) {
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(left))) {
 		score = append(score, left[p])
 	}
 	return append(score, sumCounts(k.opened))
@@ -116,7 +111,7 @@ func (k *packer) measure() {
 
 // largest returns, for each resource, the most that any machine has.
 func (k *packer) largest() stock {
-	most := stock{pods: 1}
+	most := stock{pods: 1, other: map[corev1.ResourceName]int64{}}
 	for g := range k.groups {
 		if !k.canOpen(g) {
 			continue
@@ -124,9 +119,6 @@ func (k *packer) largest() stock {
 		free := &k.room.slots[k.room.number[k.groups[g].Nodes[0]]].free
 		most.cpu, most.memory, most.pods = max(most.cpu, free.cpu), max(most.memory, free.memory), max(most.pods, free.pods)
 		for name, amount := range free.other {
-			if most.other == nil {
-				most.other = map[corev1.ResourceName]int64{}
-			}
 			most.other[name] = max(most.other[name], amount)
 		}
 	}

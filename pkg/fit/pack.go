@@ -209,7 +209,8 @@ func (k *packer) greedy() {
 // bestGroup returns the group whose next machine holds most, or -1 if none holds anything. Among
 // equals, it returns the one whose machine is better used, then the one with more machines left.
 func (k *packer) bestGroup() int {
-	best, bestAmount, bestUsed := -1, 0.0, 0.0
+	best := -1
+	var bestAmount, bestUsed float64
 	for g := range k.groups {
 		if !k.canOpen(g) {
 			continue

@@ -112,3 +112,64 @@ var _ = Describe("Packing", func() {
 		Expect(where(p)).To(Equal("a-0: big-0 friend-0"))
 	})
 })
+
+var _ = DescribeTable("The work of a packing counts what is compared",
+	func(work int, p *corev1.Pod) {
+		r := NewRoom(open(node("n", in("a"))))
+		r.Ask(read(pod("before", "")), "n")
+		Expect(pack(r, []*Pod{NewPod(p, storage().lookups())}, nil).Work).To(Equal(work))
+	},
+	Entry("a pod", 6, pod("p", "")),
+	Entry("a selected label", 7, pod("p", "", selecting(hostname, "n"))),
+	Entry("three tolerations", 9, pod("p", "", tolerant("a"), tolerant("b"), tolerant("c"))),
+	Entry("three values of node affinity", 11, pod("p", "", requiring(hostname, corev1.NodeSelectorOpIn, "n", "m", "o"))),
+	Entry("two fields of node affinity", 9, pod("p", "", func(p *corev1.Pod) {
+		byName := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}
+		affinity(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{byName, byName}}},
+		}}
+	})),
+	Entry("a volume", 7, pod("p", "", claiming("data"))),
+	Entry("rules about others", 20, pod("p", "", apart(hostname, "q"), apart(hostname, "r"), spread(hostname, 1, "p"))),
+	Entry("nothing, for one that is not looked at", 0, pod("p", "", claiming("none"))),
+)
+
+var _ = It("A pod that cannot be decided takes no work, and neither do those that will be created like it", func() {
+	unclear := read(pod("p", "", claiming("none")))
+	nodes, g := reserve("g", 2)
+	p := Pack(NewRoom(nodes), Demand{Pods: []*Pod{unclear}, Uncreated: []Uncreated{{Like: unclear, Count: 3}}}, []Group{g})
+	Expect(p).To(And(HaveField("Work", 0), HaveField("Left", HaveLen(1)), HaveField("Uncreated", BeEmpty()), HaveField("Unfinished", BeEmpty())))
+})
+
+var _ = It("A group opens none of its machines that are open, or that the room does not have", func() {
+	nodes, g := reserve("g", 2)
+	nodes[0].Closed = false
+	p := pack(NewRoom(nodes[:1]), many(9, "p", "cpu=4"), []Group{g})
+	Expect(p.Opened).To(Equal([]int{0}))
+	g.Nodes = g.Nodes[1:]
+	Expect(pack(NewRoom(nodes[:1]), many(9, "p", "cpu=4"), []Group{g}).Opened).To(Equal([]int{0}))
+})
+
+var _ = It("Pods are interchangeable in whichever order they name what they request, and if they request none of something", func() {
+	shapes := map[string]bool{}
+	for range 20 {
+		shapes[read(pod("p", "cpu=1 a.io/a=1 a.io/b=2 a.io/c=3 a.io/d=4 a.io/e=5")).Shape()] = true
+		shapes[read(pod("p", "cpu=1 memory=0 a.io/a=1 a.io/b=2 a.io/c=3 a.io/d=4 a.io/e=5 a.io/f=0")).Shape()] = true
+	}
+	Expect(shapes).To(HaveLen(1))
+})
+
+var _ = It("A pod is named by its namespace and name", func() {
+	Expect(read(pod("p", "", namespaced("shop"))).Name()).To(Equal("shop/p"))
+})
+
+var _ = It("Whether to stop is asked once in 256 steps", func() {
+	nodes, g := reserve("g", 1, has("pods=2000"))
+	asked := 0
+	d := Demand{Interrupted: func() bool { asked++; return false }}
+	for i := range 300 {
+		d.Pods = append(d.Pods, read(pod(fmt.Sprint("p", i), fmt.Sprintf("cpu=%dm", i+1000000))))
+	}
+	Pack(NewRoom(nodes), d, []Group{g})
+	Expect(asked).To(Equal(5))
+})

@@ -138,7 +138,7 @@ func (p *Pod) Shape() string {
 
 func (p *Pod) describe() string {
 	s := &p.Object.Spec
-	text, err := json.Marshal(struct {
+	text, _ := json.Marshal(struct { // nothing in it cannot be encoded
 		Unclear, Namespace string
 		Priority           int32
 		Labels, Selector   map[string]string
@@ -151,9 +151,6 @@ func (p *Pod) describe() string {
 		p.Unclear, p.Object.Namespace, p.Priority(), p.Object.Labels, s.NodeSelector, required(s), s.Tolerations,
 		hardConstraints(s.TopologySpreadConstraints), p.needs, p.ports,
 	})
-	if err != nil {
-		return string(p.Object.UID) + "/" + p.Object.Namespace + "/" + p.Object.Name // like no other
-	}
 	sum := sha256.Sum256(text) // short, because it is compared often
 	return string(sum[:])
 }

@@ -102,11 +102,9 @@ func (r *Room) obstacleAt(p *Pod, i int) Obstacle {
 	if o := r.nodeObstacle(s, p, kind); o != Fits {
 		return o
 	}
-	if len(p.ports) > 0 {
-		r.work += len(p.ports) * len(s.ports)
-		if clashes(p.ports, s.ports) {
-			return PortTaken
-		}
+	r.work += len(p.ports) * len(s.ports)
+	if clashes(p.ports, s.ports) {
+		return PortTaken
 	}
 	r.work += p.ruleCount()
 	return r.tallyFor(p, kind).obstacle(p, i, s)

@@ -81,6 +81,9 @@ var _ = DescribeTable("A pod on node n",
 	Entry("no CPU is left", Full, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=1"), pod("r", "cpu=1001m"))),
 	Entry("what leaves still counts", Full, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=3", leaving))),
 	Entry("more runs than there is, and nothing is asked", Fits, pod("p", ""), on(node("n"), pod("q", "cpu=9"))),
+	Entry("more CPU is used than there is, and a thousandth is requested", Full, pod("p", "cpu=1m"), on(node("n"), pod("q", "cpu=9"))),
+	Entry("more memory is used than there is, and a byte is requested", Full, pod("p", "memory=1"), on(node("n"), pod("q", "memory=9Gi"))),
+	Entry("more memory is used than there is, and only CPU is requested", Fits, pod("p", "cpu=1"), on(node("n"), pod("q", "memory=9Gi"))),
 	Entry("as many pods as may be", Full, pod("p", ""), on(node("n", has("pods=1")), pod("q", ""))),
 	Entry("no device is left", Full, pod("p", "example.com/gpu=1"), on(node("n", has("example.com/gpu=2")), pod("q", "example.com/gpu=2"))),
 	Entry("what a pod is still to give back counts", Full, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=1", running("cpu=3")))),
@@ -98,10 +101,17 @@ var _ = DescribeTable("A pod on node n",
 	Entry("a sidecar has its port", PortTaken, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80), inSidecar(true)))),
 	Entry("an init container that ends keeps no port", Fits, pod("p", "", listening(80)), on(node("n"), pod("q", "", listening(80), inSidecar(false)))),
 
+	Entry("an init container that fails for good keeps no port", Fits, pod("p", "", listening(80)),
+		on(node("n"), pod("q", "", listening(80), inSidecar(false), func(p *corev1.Pod) {
+			p.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+		}))),
+
 	Entry("away from its like", Repelled, pod("p", "", apart(hostname, "p")), on(node("n"), pod("p-1", ""))),
 	Entry("away from its like, on another node", Fits, pod("p", "", apart(hostname, "p")), on(node("n")), on(node("m"), pod("p-1", ""))),
 	Entry("away from its like, in one zone", Repelled, pod("p", "", apart(zone, "p")), on(node("n", in("a"))), on(node("m", in("a")), pod("p-1", ""))),
 	Entry("away from its like, where there is no zone", Fits, pod("p", "", apart(zone, "p")), on(node("n")), on(node("m", in("a")), pod("p-1", ""))),
+	Entry("away from its like, where the zone has no name and another node has no zone", Fits, pod("p", "", apart(zone, "p")), on(node("n", in(""))), on(node("m"), pod("p-1", ""))),
+	Entry("away from its like, where there is no zone and the zone of another node has no name", Fits, pod("p", "", apart(zone, "p")), on(node("n")), on(node("m", in("")), pod("p-1", ""))),
 	Entry("away from others of the name in its namespace only", Fits, pod("p", "", apart(hostname, "q")), on(node("n"), pod("q", "", namespaced("other")))),
 	Entry("away from those of a namespace", Repelled, pod("p", "", apart(hostname, "q", inNamespaces("other"))), on(node("n"), pod("q", "", namespaced("other")))),
 	Entry("away from those of any namespace", Repelled, pod("p", "", apart(hostname, "q", anyNamespace)), on(node("n"), pod("q", "", namespaced("other")))),
@@ -120,6 +130,8 @@ var _ = DescribeTable("A pod on node n",
 	Entry("the second of its kind", Lonely, pod("p", "", together(zone, "p")), on(node("n", in("a"))), on(node("m", in("b")), pod("p-1", ""))),
 	Entry("friends must be all in one", Lonely, pod("p", "", together(zone, "q"), together(zone, "r")), on(node("n", in("a")), pod("q", ""), pod("r", ""))),
 
+	Entry("friends must be near by the first rule, too", Lonely, pod("p", "", together(hostname, "q"), together(zone, "q")), on(node("n", in("a"))), on(node("m", in("a")), pod("q", ""))),
+
 	Entry("even", Fits, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a"))), on(node("m", in("b")))),
 	Entry("uneven", Uneven, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
 	Entry("not too uneven", Fits, pod("p", "", spread(zone, 2, "p")), on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
@@ -132,6 +144,12 @@ var _ = DescribeTable("A pod on node n",
 	Entry("what leaves does not count", Fits, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a")), pod("p-1", "", leaving)), on(node("m", in("b")))),
 	Entry("what is of another namespace does not count", Fits, pod("p", "", spread(zone, 1, "p")), on(node("n", in("a")), pod("p-1", "", namespaced("other"))), on(node("m", in("b")))),
 	Entry("zones that it does not select do not count", Fits, pod("p", "", spread(zone, 1, "p"), selecting(zone, "a")), on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
+	Entry("nodes that it does not select do not count, even in a zone that does", Fits, pod("p", "", spread(zone, 1, "p"), selecting("disk", "ssd")),
+		on(node("n", in("a"), labelled("disk", "ssd"))), on(node("m", in("a")), pod("p-1", "")), on(node("o", in("b"), labelled("disk", "ssd")))),
+	Entry("nor if that is said", Fits, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) {
+		c.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyHonor)
+	}), selecting(zone, "a")),
+		on(node("n", in("a")), pod("p-1", "")), on(node("m", in("b")))),
 	Entry("unless they are to", Uneven, pod("p", "", spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) {
 		c.NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
 	}), selecting(zone, "a")),
@@ -174,6 +192,14 @@ var _ = Describe("A room", func() {
 			r.Remove(p, "n") // there is no more of it
 		}
 		Expect(ask()).To(HaveEach(Fits))
+	})
+
+	It("keeps the ports of others when a pod goes", func() {
+		r, passing := NewRoom([]Node{on(node("n"), pod("q", "", listening(80)), pod("r", "", listening(81)))}), read(pod("p", "", listening(82)))
+		r.Put(passing, "n")
+		r.Remove(passing, "n")
+		Expect([]Obstacle{r.Ask(read(pod("s", "", listening(80))), "n"), r.Ask(read(pod("t", "", listening(81))), "n"), r.Ask(passing, "n")}).
+			To(Equal([]Obstacle{PortTaken, PortTaken, Fits}))
 	})
 
 	It("measures how even pods are by what is left when one goes", func() {

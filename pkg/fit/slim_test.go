@@ -4,8 +4,11 @@ package fit_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sort"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -73,6 +76,7 @@ func fullPod() *corev1.Pod {
 		Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionFalse},
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "any"},
+			{Type: corev1.ContainersReady, Status: corev1.ConditionFalse},
 		},
 	}
 	return p
@@ -102,6 +106,106 @@ var _ = DescribeTable("What is kept of a pod",
 	Entry("that exceeds a limit", "large.json", Slim, tooLarge),
 	Entry("that runs and exceeds a limit that matters to it alone", "unmovable.json", SlimMovable, runs, tooLarge),
 )
+
+var _ = It("Of a pod that is being resized, what it still has is kept", func() {
+	p := pod("p", "cpu=1", running("cpu=3"))
+	for _, slim := range []*corev1.Pod{Slim(p), SlimMovable(p)} {
+		Expect(slim.Spec.Containers[0].Resources.Requests.Cpu().Value()).To(BeEquivalentTo(3))
+	}
+})
+
+var _ = It("Of a pod with one scheduling gate, the gate is kept", func() {
+	p := pod("p", "", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "one"}} })
+	Expect(Slim(p).Spec.SchedulingGates).To(HaveLen(1))
+})
+
+var _ = It("Affinity that requires nothing is not kept", func() {
+	p := pod("p", "", func(p *corev1.Pod) {
+		preferred := []corev1.WeightedPodAffinityTerm{{Weight: 1}}
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAffinity:     &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred},
+			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred},
+		}
+	})
+	Expect(Slim(p).Spec.Affinity).To(BeNil())
+	Expect(read(p).Shape()).To(Equal(read(pod("p", "")).Shape()))
+})
+
+var _ = It("An owner is kept, unless the reference to it is absurdly long", func() {
+	owned := func(n int) *corev1.Pod {
+		return Slim(pod("p", "", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: strings.Repeat("x", n), Name: "r", UID: "3", Controller: ptr.To(true)}}
+		}))
+	}
+	Expect(owned(MaxBytes / 8).OwnerReferences).To(BeEmpty())
+	Expect(owned(MaxBytes / 16).OwnerReferences).To(HaveLen(1))
+})
+
+// numerous has a pod say n times the same, or nearly.
+var numerous = map[string]struct {
+	limit int
+	pod   func(n int) *corev1.Pod
+}{
+	"containers": {MaxContainers, func(n int) *corev1.Pod {
+		return pod("p", "", func(p *corev1.Pod) {
+			p.Spec.Containers, p.Spec.InitContainers = make([]corev1.Container, n-2), make([]corev1.Container, 2)
+		})
+	}},
+	"requests": {MaxRequests, func(n int) *corev1.Pod {
+		p := pod("p", "cpu=1", initially("memory=1", false))
+		for i := range n - 2 {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/", i))] = resource.MustParse("1")
+		}
+		return p
+	}},
+	"pod affinity terms and topology spread constraints": {MaxRules, func(n int) *corev1.Pod {
+		p := pod("p", "", apart(zone, "a"), apart(zone, "b"), together(zone, "c"), together(zone, "d"), together(zone, "e"))
+		for range n - 5 {
+			spread(zone, 1, "p")(p)
+		}
+		return p
+	}},
+	"tolerations": {MaxTolerations, func(n int) *corev1.Pod {
+		return pod("p", "", func(p *corev1.Pod) { p.Spec.Tolerations = make([]corev1.Toleration, n) })
+	}},
+	"claims": {MaxClaims, func(n int) *corev1.Pod {
+		return pod("p", "", func(p *corev1.Pod) {
+			for range n {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}})
+			}
+		})
+	}},
+	"host ports": {MaxHostPorts, func(n int) *corev1.Pod {
+		p := pod("p", "")
+		for i := range n {
+			listening(int32(i + 1))(p)
+		}
+		return p
+	}},
+}
+
+var _ = It("A pod may say as much as the limit of each thing, and no more", func() {
+	for what, of := range numerous {
+		Expect(Slim(of.pod(of.limit)).Annotations).To(BeEmpty(), what)
+		Expect(Slim(of.pod(of.limit + 1)).Annotations).To(HaveKeyWithValue("fit/unread", fmt.Sprintf("has more than %d %s", of.limit, what)))
+	}
+})
+
+var _ = It("A slim pod takes as many bytes as the limit, and no more, including the names of what it requests", func() {
+	size := func(slim *corev1.Pod) int {
+		n := 0
+		for name := range slim.Spec.Containers[0].Resources.Requests {
+			n += len(name)
+		}
+		slim.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+		return n + slim.Size()
+	}
+	sized := func(label int) *corev1.Pod {
+		return Slim(pod("p", "cpu=1 memory=1 example.com/long-name=1", func(p *corev1.Pod) { p.Labels["text"] = strings.Repeat("x", label) }))
+	}
+	most := sort.Search(MaxBytes, func(n int) bool { return sized(n).Annotations != nil }) - 1
+	Expect(size(sized(most))).To(Equal(MaxBytes))
+})
 
 func runs(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunning }
 

@@ -34,7 +34,7 @@ type tally struct {
 type places struct {
 	counts map[place]int
 	// keys are the labels that define the places.
-	keys map[string]int
+	keys map[string]bool
 }
 
 // domains are the places over which one constraint spreads pods, and how many pods count in each.
@@ -149,18 +149,15 @@ func (c *places) addPods(s *slot, key string, by int) {
 		return
 	}
 	if c.counts == nil {
-		c.counts, c.keys = map[place]int{}, map[string]int{}
+		c.counts, c.keys = map[place]int{}, map[string]bool{}
 	}
 	c.counts[place{key, value}] += by
-	c.keys[key] += by
+	c.keys[key] = true
 }
 
 // hasPod reports whether a pod is counted in a topology domain of the node.
 func (c *places) hasPod(s *slot) bool {
-	for key, n := range c.keys {
-		if n <= 0 {
-			continue
-		}
+	for key := range c.keys {
 		if value, ok := s.node.Labels[key]; ok && c.counts[place{key, value}] > 0 {
 			return true
 		}
@@ -173,7 +170,7 @@ func (t *tally) obstacle(p *Pod, i int, s *slot) Obstacle {
 	switch {
 	case t.unread > 0 || t.unsure.hasPod(s):
 		return Undecided
-	case len(p.together) > 0 && !t.company(p, s):
+	case !t.company(p, s):
 		return Lonely
 	case t.avoided.hasPod(s) || t.hostile.hasPod(s):
 		return Repelled

@@ -32,14 +32,14 @@ func (t term) reaches(namespace string) bool {
 	return t.everywhere || t.somewhere || slices.Contains(t.namespaces, namespace)
 }
 
-// allMatch reports whether every term selects the pod. It returns false if there is no term.
+// allMatch reports whether every term selects the pod.
 func allMatch(terms []term, p *Pod) bool {
 	for _, t := range terms {
 		if !t.matches(p) {
 			return false
 		}
 	}
-	return len(terms) > 0
+	return true
 }
 
 // termsOf returns the required affinity and anti-affinity terms of a pod.
@@ -67,7 +67,7 @@ func parsed(pod *corev1.Pod, list []corev1.PodAffinityTerm) ([]term, error) {
 	for i := range list {
 		selector, err := metav1.LabelSelectorAsSelector(list[i].LabelSelector)
 		if err != nil {
-			return terms, errors.New("the selector of its pod affinity is malformed")
+			return nil, errors.New("the selector of its pod affinity is malformed")
 		}
 		t := term{key: list[i].TopologyKey, selector: selector, namespaces: list[i].Namespaces}
 		switch n := list[i].NamespaceSelector; {
@@ -108,11 +108,11 @@ func spreadOf(pod *corev1.Pod) ([]spread, error) {
 			continue
 		}
 		if c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
-			return all, fmt.Errorf("its topology spread over %s depends on taints", c.TopologyKey)
+			return nil, fmt.Errorf("its topology spread over %s depends on taints", c.TopologyKey)
 		}
 		selector, err := spreadSelector(pod, c)
 		if err != nil {
-			return all, fmt.Errorf("its topology spread over %s is malformed", c.TopologyKey)
+			return nil, fmt.Errorf("its topology spread over %s is malformed", c.TopologyKey)
 		}
 		s := spread{key: c.TopologyKey, selector: selector, namespace: pod.Namespace, maxSkew: int(c.MaxSkew), minDomains: 1}
 		if c.MinDomains != nil {

@@ -41,6 +41,24 @@ var _ = DescribeTable("Of rules about other pods that cannot be decided here it 
 	Entry("nothing, if all namespaces do", "", affine(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}})),
 )
 
+var _ = It("Of a pod that runs, it is not said where else it could not go", func() {
+	p := pod("p", "", func(p *corev1.Pod) {
+		p.Spec.ResourceClaims, p.Spec.NodeName = []corev1.PodResourceClaim{{Name: "gpu"}}, "n"
+	})
+	Expect(Read(p, false).Unclear).To(BeEmpty())
+	Expect(Read(p, true).Unclear).To(Equal("it claims devices"))
+})
+
+var _ = It("Of several things that cannot be decided, one is said: the volumes last", func() {
+	p := pod("p", "", claiming("none"), func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
+		spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = malformed }))
+	Expect(read(p).Unclear).To(Equal("its topology spread over " + zone + " is malformed"))
+	p.Spec.TopologySpreadConstraints = nil
+	Expect(read(p).Unclear).To(Equal("it claims devices"))
+	p.Spec.ResourceClaims = nil
+	Expect(read(p).Unclear).To(Equal("its claim none does not exist"))
+})
+
 var malformed = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 
 func spreading(change func(*corev1.TopologySpreadConstraint)) func(*corev1.PodSpec) {

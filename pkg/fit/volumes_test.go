@@ -169,12 +169,31 @@ var _ = Describe("Other volumes", func() {
 		Expect([]Obstacle{On(p, node("n", in("a"))), On(p, node("n", in("b")))}).To(Equal([]Obstacle{Fits, VolumeElsewhere}))
 	})
 
+	It("with a label of old are where nodes have that label, or the present one", func() {
+		p := NewPod(pod("db", "", claiming("data")), storage(tied(map[string]string{corev1.LabelFailureDomainBetaZone: "b"})).lookups())
+		old := func(value string) *corev1.Node { return node("n", labelled(corev1.LabelFailureDomainBetaZone, value)) }
+		Expect([]Obstacle{On(p, old("b")), On(p, old("a")), On(p, node("n", in("b"))), On(p, node("n", in("a")))}).
+			To(Equal([]Obstacle{Fits, VolumeElsewhere, Fits, VolumeElsewhere}))
+	})
+
+	It("are not read where there are no lookups, as of a pod that runs", func() {
+		p := pod("db", "", claiming("data"))
+		Expect(NewPod(p, nil).Unclear).To(BeEmpty())
+	})
+
 	It("have no zones where nodes have none", func() {
 		c := storage(tied(map[string]string{zone: "b"}))
 		c.claims["default/web-v"] = c.claims["default/data"]
 		p := with(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, c)
 		Expect(On(p, node("n"))).To(Equal(Fits))
 	})
+})
+
+var _ = It("The labels and annotations that are read are named", func() {
+	Expect(VolumeLabels()).To(Equal([]string{
+		corev1.LabelFailureDomainBetaRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyRegion, corev1.LabelTopologyZone,
+	}))
+	Expect(ClaimAnnotations()).To(ConsistOf("pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node"))
 })
 
 var _ = It("Pods of different volumes are not alike, and neither are those whose volumes are to be made of different classes", func() {
