@@ -23,7 +23,6 @@ var ErrReplicas = errors.New("replicas are shown with the excess and cannot be w
 // share parts with d, which is not changed.
 func ShowDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	shown := *d
-	shown.TypeMeta = v1alpha1.MachineDeployment{}.TypeMeta
 	shown.Spec.Replicas = visibleReplicas(d)
 	shown.Annotations = withoutOurs(d.Annotations)
 	return &shown
@@ -31,12 +30,9 @@ func ShowDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 
 // RestoreDeployment applies a changed view to the stored object.
 func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte, error) {
-	live, d := tree(nil), &v1alpha1.MachineDeployment{}
-	live, err := parseTree(stored)
+	d := &v1alpha1.MachineDeployment{}
+	live, err := parse(stored, d)
 	if err != nil {
-		return nil, err
-	}
-	if err := decode(stored, d); err != nil {
 		return nil, err
 	}
 	before := ShowDeployment(d)
@@ -45,15 +41,11 @@ func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte
 	}
 	written := *after
 	written.Annotations = withoutOurs(after.Annotations)
-	same, err := applyChange(live, before, &written)
-	if err != nil {
-		return nil, err
-	}
-	if same {
+	if !applyChange(live, before, &written) {
 		return stored, nil
 	}
 	keepOurs(live, d.Annotations)
-	return encode(live)
+	return json.Marshal(live)
 }
 
 // visibleReplicas returns the replicas that the controllers see (V5).
@@ -91,29 +83,14 @@ func keepOurs(live tree, stored map[string]string) {
 }
 
 // applyChange applies the change from one view to another to live, and reports whether there is
-// none. The version does not count.
-func applyChange[T any](live tree, before, after *T) (same bool, err error) {
-	was, err := treeOf(before)
-	if err != nil {
-		return false, err
-	}
-	is, err := treeOf(after)
-	if err != nil {
-		return false, err
-	}
+// any. The version does not count.
+func applyChange[T any](live tree, before, after *T) bool {
+	was, is := treeOf(before), treeOf(after)
 	delete(branch(was, "metadata"), "resourceVersion")
 	delete(branch(is, "metadata"), "resourceVersion")
 	if reflect.DeepEqual(was, is) {
-		return true, nil
+		return false
 	}
 	overlayTree(live, was, is)
-	return false, nil
-}
-
-func encode(live tree) ([]byte, error) {
-	raw, err := json.Marshal(live)
-	if err != nil {
-		return nil, fmt.Errorf("encode object: %w", err)
-	}
-	return raw, nil
+	return true
 }

@@ -14,6 +14,12 @@ func Remembered(c *Clientset) int {
 	return len(c.creations.all)
 }
 
+// MayRetry reports whether another attempt may succeed after an error.
+var MayRetry = mayRetry
+
+// RecentlyRead is the number of frozen MachineSets that are remembered, and the largest one.
+func RecentlyRead(c *Clientset) (is, most int) { return len(c.frozenSets.recent), recentlyRead }
+
 // Beginner decides only on creations.
 func Beginner(b CreationOptions, c clock.PassiveClock) func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error) {
 	return newCreationTracker(b, c).startCreation

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -28,7 +29,6 @@ func ShowMachine(m *v1alpha1.Machine) *v1alpha1.Machine {
 
 func showWithout(m *v1alpha1.Machine, a addedParts) *v1alpha1.Machine {
 	shown := *m
-	shown.TypeMeta = v1alpha1.Machine{}.TypeMeta
 	shown.Annotations = withoutOurs(m.Annotations)
 	template := &shown.Spec.NodeTemplateSpec
 	if len(a.taints) > 0 {
@@ -48,30 +48,23 @@ func showWithout(m *v1alpha1.Machine, a addedParts) *v1alpha1.Machine {
 
 // RestoreMachine applies a changed view to the stored object.
 func RestoreMachine(stored []byte, after *v1alpha1.Machine) ([]byte, error) {
-	live, m := tree(nil), &v1alpha1.Machine{}
-	live, err := parseTree(stored)
+	m := &v1alpha1.Machine{}
+	live, err := parse(stored, m)
 	if err != nil {
-		return nil, err
-	}
-	if err := decode(stored, m); err != nil {
 		return nil, err
 	}
 	a := findAdded(m)
 	written := *after
 	written.Annotations = withoutOurs(after.Annotations)
 	hidden := a.removeTaints(live)
-	same, err := applyChange(live, showWithout(m, a), &written)
-	if err != nil {
-		return nil, err
-	}
-	if same {
+	if !applyChange(live, showWithout(m, a), &written) {
 		return stored, nil
 	}
 	keepOurs(live, m.Annotations)
 	if a.restoreTaints(live, hidden, &written) {
 		branch(live, "metadata", "annotations")[machine.ReserveAnnotation] = a.mark.String()
 	}
-	return encode(live)
+	return json.Marshal(live)
 }
 
 // findAdded finds what the mark records. If a taint is there twice, the last one is ours, because
@@ -81,10 +74,7 @@ func findAdded(m *v1alpha1.Machine) addedParts {
 	if !marked {
 		return addedParts{}
 	}
-	mark, err := machine.ParseReserve(text)
-	if err != nil {
-		return addedParts{}
-	}
+	mark, _ := machine.ParseReserve(text)
 	a := addedParts{mark: mark, annotations: map[string]string{}}
 	template := m.Spec.NodeTemplateSpec
 	for _, taint := range mark.Taints {

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -125,6 +126,77 @@ var _ = Describe("A Machine in reserve", func() {
 			m.Labels["changed"] = "too"
 		})
 		Expect(is.Annotations).To(BeEmpty())
+	})
+
+	It("keeps its mark when its last annotation is taken away", func() {
+		annotated := plain.DeepCopy()
+		annotated.Annotations = map[string]string{"their": "own"}
+		is := restored(view.Mark(annotated, reserve), func(m *v1alpha1.Machine) { m.Annotations = nil })
+		Expect(markOf(is)).To(Equal(reserve))
+		Expect(is.Annotations).To(HaveLen(1))
+	})
+
+	It("keeps the annotations of others, and has none where there were none", func() {
+		annotated := plain.DeepCopy()
+		annotated.Annotations = map[string]string{"their": "own"}
+		Expect(view.Mark(annotated, reserve).Annotations).To(HaveKeyWithValue("their", "own"))
+		Expect(view.Unmark(view.Mark(annotated, reserve))).To(Equal(annotated))
+		bare := fixture.Machine("m")
+		bare.Annotations, template(bare).Annotations = nil, nil
+		Expect(view.Unmark(view.Mark(bare, reserve))).To(Equal(bare))
+		Expect(view.ShowMachine(view.Mark(bare, reserve))).To(Equal(view.ShowMachine(bare)))
+	})
+
+	It("does not store when a taint was added, which is different on each Node", func() {
+		want := reserve
+		want.Taints = []corev1.Taint{{Key: taintKey, Effect: corev1.TaintEffectNoSchedule, TimeAdded: ptr.To(metav1.Now())}}
+		marked := view.Mark(plain, want)
+		Expect(template(marked).Spec.Taints).To(Equal([]corev1.Taint{foreignTaint, taint}))
+		Expect(markOf(marked)).To(Equal(reserve))
+	})
+
+	It("gives up one of two taints of a key, and keeps the other and its time (V4)", func() {
+		both := reserve
+		evicting := corev1.Taint{Key: taintKey, Effect: corev1.TaintEffectNoExecute}
+		both.Taints = []corev1.Taint{taint, evicting}
+		theirs := corev1.Taint{Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}
+		is := restored(view.Mark(plain, both), func(m *v1alpha1.Machine) { template(m).Spec.Taints = []corev1.Taint{theirs} })
+		Expect(template(is).Spec.Taints).To(ConsistOf(theirs, evicting))
+		Expect(markOf(is).Taints).To(Equal([]corev1.Taint{evicting}))
+		Expect(markOf(is).Since).To(Equal(since))
+	})
+
+	It("is not changed by a mark that cannot be read", func() {
+		marked := view.Mark(plain, reserve)
+		marked.Annotations[machine.ReserveAnnotation] = `{"since":"today"}`
+		Expect(template(view.ShowMachine(marked))).To(Equal(template(marked)))
+		is := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
+		Expect(template(is)).To(Equal(template(marked)))
+		Expect(is.Annotations).To(Equal(marked.Annotations))
+	})
+
+	It("keeps what is not known of elements that have no name, by what they are (V3)", func() {
+		address := func(address, later string) tree {
+			return tree{"type": "InternalIP", "address": address, "later": later}
+		}
+		stored := encoded(tree{"status": tree{"addresses": []any{address("10.0.0.1", "one"), address("10.0.0.2", "two")}}})
+		after := view.ShowMachine(decoded[v1alpha1.Machine](stored)).DeepCopy()
+		after.Status.Addresses = after.Status.Addresses[1:]
+		raw, err := view.RestoreMachine(stored, after)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(decoded[tree](raw)).To(HaveValue(HaveKeyWithValue("status", HaveKeyWithValue("addresses", []any{address("10.0.0.2", "two")}))))
+	})
+
+	It("can be written where null is stored", func() {
+		stored := []byte(`{"metadata":{"labels":null},"spec":{"nodeTemplate":{"spec":null}}}`)
+		after := view.ShowMachine(decoded[v1alpha1.Machine](stored)).DeepCopy()
+		after.Labels = map[string]string{"a": "b"}
+		template(after).Spec.Taints = []corev1.Taint{foreignTaint}
+		raw, err := view.RestoreMachine(stored, after)
+		Expect(err).NotTo(HaveOccurred())
+		is := decoded[v1alpha1.Machine](raw)
+		Expect(is.Labels).To(Equal(after.Labels))
+		Expect(template(is).Spec.Taints).To(Equal(template(after).Spec.Taints))
 	})
 
 	It("gives up what the template comes to carry, and shows it from then on (V4)", func() {

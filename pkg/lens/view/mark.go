@@ -3,7 +3,6 @@
 package view
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -51,7 +50,6 @@ func Unmark(m *v1alpha1.Machine) *v1alpha1.Machine {
 }
 
 func withEntry(all map[string]string, key, value string) map[string]string {
-	all = maps.Clone(all)
 	if all == nil {
 		all = map[string]string{}
 	}

@@ -25,17 +25,23 @@ func parseTree(raw []byte) (tree, error) {
 	return t, nil
 }
 
-// treeOf returns an object of machine-controller-manager's types as JSON, without its kind, which
-// views omit.
-func treeOf(object any) (tree, error) {
-	raw, err := json.Marshal(object)
+// parse decodes an object as it is stored and as its type.
+func parse(stored []byte, object any) (tree, error) {
+	live, err := parseTree(stored)
 	if err != nil {
-		return nil, fmt.Errorf("encode object: %w", err)
+		return nil, err
 	}
-	t, err := parseTree(raw)
+	return live, decode(stored, object)
+}
+
+// treeOf returns an object of machine-controller-manager's types as JSON, without its kind, which
+// views omit. Such objects can always be encoded.
+func treeOf(object any) tree {
+	raw, _ := json.Marshal(object)
+	t, _ := parseTree(raw)
 	delete(t, "kind")
 	delete(t, "apiVersion")
-	return t, err
+	return t
 }
 
 // decode reads an object as machine-controller-manager's clients do.

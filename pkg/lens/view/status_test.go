@@ -68,6 +68,17 @@ func timeless(s v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStat
 	return s
 }
 
+// withCondition sets the status and the message of a condition.
+func withCondition(all []v1alpha1.MachineDeploymentCondition, kind v1alpha1.MachineDeploymentConditionType, is v1alpha1.ConditionStatus, message string) []v1alpha1.MachineDeploymentCondition {
+	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Type == kind {
+			all[i].Status, all[i].Message = is, message
+		}
+	}
+	return all
+}
+
 // rolls sets a strategy that tolerates so many missing machines.
 func rolls(d *v1alpha1.MachineDeployment, unavailable int32) {
 	d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{
@@ -140,6 +151,58 @@ var _ = Describe("A status (V12)", func() {
 		raw, err := restore(encoded(d), after)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(encoded(decoded[v1alpha1.MachineDeployment](raw).Status)).To(MatchJSON(encoded(after.Status)))
+	})
+
+	It("counts the whole reserve as missing where there are no machines for workload", func() {
+		show, _ := view.Viewing(nil, 0)
+		Expect(show(withExcess(0, "2")).Status.UnavailableReplicas).To(BeEquivalentTo(2))
+		show, _ = view.Viewing(nil, 1)
+		Expect(show(withExcess(0, "2")).Status.UnavailableReplicas).To(BeEquivalentTo(1))
+	})
+
+	It("names only spares that failed, and changes no list of others", func() {
+		booting := view.Spare{}
+		booting.Name = "boots"
+		show, _ := view.Viewing([]view.Spare{booting, *starting(true, 0)}, 0)
+		d := withExcess(3, "2")
+		theirs := &v1alpha1.MachineSummary{Name: "theirs"}
+		list := append(make([]*v1alpha1.MachineSummary, 0, 8), theirs)
+		d.Status.FailedMachines = list
+		failed := show(d).Status.FailedMachines
+		Expect(failed).To(HaveExactElements(theirs, HaveField("Name", "f0")))
+		Expect(list[:2][1]).To(BeNil(), "the list is shared with the store")
+	})
+
+	It("leaves a condition as it is that says what it should, and all others", func() {
+		show, restore := view.Viewing([]view.Spare{*starting(true, 0)}, 1)
+		d := withExcess(3, "2")
+		rolls(d, 0)
+		d.Status = statusOf(numbers{3, 3, 3, 0, 0, yes}, earlier, 0)
+		d.Status.Conditions[1].Message = "enough"
+		progress := v1alpha1.MachineDeploymentCondition{Type: v1alpha1.MachineDeploymentProgressing, Status: yes, Message: "old"}
+		d.Status.Conditions = append(d.Status.Conditions, progress)
+		after := show(d).DeepCopy()
+		after.Status.AvailableReplicas = 5
+		after.Status.Conditions = withCondition(after.Status.Conditions, progress.Type, yes, "new")
+		after.Status.Conditions = withCondition(after.Status.Conditions, v1alpha1.MachineDeploymentAvailable, yes, "as written")
+		raw, err := restore(encoded(d), after)
+		Expect(err).NotTo(HaveOccurred())
+		stored := decoded[v1alpha1.MachineDeployment](raw).Status.Conditions
+		Expect(stored).To(ContainElement(And(HaveField("Type", progress.Type), HaveField("Message", "new"))))
+		Expect(stored).To(ContainElement(And(HaveField("Type", v1alpha1.MachineDeploymentAvailable), HaveField("Message", "enough"), HaveField("Status", yes))))
+	})
+
+	It("is available where the strategy is invalid, as machine-controller-manager has it", func() {
+		show, _ := view.Viewing([]view.Spare{*starting(true, 0)}, 0)
+		d := withExcess(3, "2")
+		d.Status = statusOf(numbers{0, 0, 0, 0, 0, yes}, earlier, 0)
+		for strategy, is := range map[v1alpha1.MachineDeploymentStrategyType]v1alpha1.ConditionStatus{"RollingUpdate": yes, "InPlaceUpdate": yes, "other": no} {
+			d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: strategy}
+			Expect(show(d).Status.Conditions[1].Status).To(Equal(is), string(strategy))
+		}
+		rolls(d, 0)
+		d.Spec.Strategy.InPlaceUpdate = nil
+		Expect(show(d).Status.Conditions[1].Status).To(Equal(no))
 	})
 
 	It("bears a strategy that is invalid", func() {

@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/sim"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
 // kindClient is what the clients of both kinds have in common.
@@ -167,6 +169,44 @@ var _ = Describe("An object that is unfrozen (V6)", func() {
 			failed = w.failing(w.server.OnWrite, 1000, conflict)
 			Expect(apierrors.IsConflict(f.freeze()(func(int) {}))).To(BeTrue())
 			Expect(*failed).To(BeNumerically("<", 20))
+		})
+	})
+
+	It("is written once where nothing comes between, and ten times at most where something always does", func() {
+		inWorld(func(w world) {
+			f := w.frozenSet()
+			thaw := f.freeze()
+			before := len(w.server.Writes())
+			Expect(thaw(func(int) {})).To(Succeed())
+			Expect(len(w.server.Writes())-before).To(Equal(2), "the status, and the labels")
+			failed := w.failing(w.server.OnWrite, 1000, apierrors.NewConflict(v1alpha1.Resource("machinesets"), "set", errors.New("written meanwhile")))
+			Expect(apierrors.IsConflict(f.freeze()(func(int) {}))).To(BeTrue())
+			Expect(*failed).To(Equal(10))
+		})
+	})
+
+	It("is not asked for again when it cannot be read", func() {
+		inWorld(func(w world) {
+			f := w.frozenSet()
+			thaw := f.freeze()
+			Expect(thaw(func(write int) {
+				if write == 1 {
+					f.patch(label, "")
+					w.server.Trouble("machinesets", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
+				}
+			})).To(Satisfy(apierrors.IsConflict), "the answer to the write")
+		})
+	})
+
+	It("is remembered among few", func() {
+		inWorld(func(w world) {
+			f := w.frozenSet()
+			f.freeze()
+			for range 100 {
+				Expect(second(f.seen.Get(w, "set", metav1.GetOptions{}))).To(Succeed())
+			}
+			is, most := view.RecentlyRead(w.clientset)
+			Expect(is).To(Equal(most))
 		})
 	})
 

@@ -109,14 +109,7 @@ func (w writer[V, T]) readStored(ctx context.Context, name string) ([]byte, T, e
 // tookEffect reports whether an earlier attempt has taken effect although its response was lost:
 // whether the view of the stored object is what was to be written.
 func (w writer[V, T]) tookEffect(live, after T, status bool) bool {
-	is, err := treeOf(w.show(live))
-	if err != nil {
-		return false
-	}
-	wanted, err := treeOf(after)
-	if err != nil {
-		return false
-	}
+	is, wanted := treeOf(w.show(live)), treeOf(after)
 	if status {
 		return reflect.DeepEqual(is["status"], wanted["status"])
 	}
