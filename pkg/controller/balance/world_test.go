@@ -166,7 +166,7 @@ func (w *world) mcm(m *Member) {
 	if n, err := v1alpha1.ParseShare(m.Object.Annotations[v1alpha1.ShareAnnotation]); err == nil {
 		excess = int(n)
 	}
-	replicas, excess = min(max(0, replicas), 20), min(max(0, excess), 20) // what is asked for may make no sense
+	replicas, excess = min(max(0, replicas), 100), min(max(0, excess), 100) // more is requested only where that makes no sense
 	m.Machines = slices.DeleteFunc(m.Machines, func(x Machine) bool { return x.Object.DeletionTimestamp != nil })
 	for i := range m.Machines {
 		w.grow(m, m.Machines[i].Object)
