@@ -49,7 +49,7 @@ func busy(ctx context.Context, config *rest.Config) error {
 
 var _ = Describe("A storm", func() {
 	It("brings every fault to a world of two clusters within a quarter of an hour, and ends with all of them", func() {
-		storm.Seeds(suite, 2, func(seed uint64) { // which fails where one never strikes
+		storm.Seeds(suite, 4, func(seed uint64) { // which fails where one never strikes
 			w := storm.NewApart(sim.Options{Seed: seed})
 			defer w.End()
 			random := rand.New(rand.NewPCG(seed, 0))

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -362,6 +363,18 @@ var _ = Describe("A reserve within replicas", func() {
 			c.scale(3)
 			c.settle()
 			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+		})
+	})
+
+	It("goes at once when the cluster hibernates, whatever MachineDeployments of other namespaces do", func() {
+		inclusiveStory(func(c *cluster) {
+			other := &api.MachineDeployment{ObjectMeta: fixture.MachineDeployment("theirs", 0).ObjectMeta}
+			other.Namespace, other.Spec.Replicas = "other", 3
+			_, err := c.user.MachineV1alpha1().MachineDeployments("other").Create(context.Background(), other, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.scale(0)
+			time.Sleep(30 * time.Second)
+			Expect(c.machines()).NotTo(ContainElement(HaveField("Namespace", ns)))
 		})
 	})
 

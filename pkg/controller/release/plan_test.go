@@ -76,6 +76,7 @@ var _ = DescribeTable("A plan",
 	Entry("no room on what leaves", "a+1(a-2)", "Released:1",
 		tell().pool("a", 2, 2, 10, machine("a-1", leaves), replicas(1)).runs("a-0", pod("f", 4000)).waits(pod("p", 1000))),
 	Entry("a DaemonSet will take its part", "a+2(a-1 a-2)", "Released:4", tell().pool("a", 1, 2, 10).full().waits(pods(4, "p", 1000)...).daemon(500)),
+	Entry("of two DaemonSets only one has room", "a+2(a-1 a-2)", "Released:2", tell().pool("a", 1, 2, 10).full().waits(pods(2, "p", 1000)...).daemon(2500).daemon(2500)),
 	Entry("a DaemonSet has taken its part", "a+1(a-1)", "Released:3", tell().pool("a", 1, 1, 10).full().waits(pods(3, "p", 1000)...).daemon(500).
 		runs("a-1", pod("d", 500, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: "daemon"}} }))),
 

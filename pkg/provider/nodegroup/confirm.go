@@ -85,7 +85,7 @@ func (s *Server) confirm(ctx context.Context, member *Member) error {
 	case err != nil:
 		return status.Errorf(codes.Unavailable, "read machine %s: %v", member.Name(), err)
 	default:
-		member.Object, member.Named = live, member.Named || pool.Condemned(live)
+		member.Object, member.Named = live, pool.Condemned(live) // it was not named, or it would be leaving
 		member.Preserved = pool.Preserved(live, s.options.Clock.Now())
 	}
 	return nil
