@@ -50,8 +50,7 @@ func (r *recentNames) addNames(all map[string]time.Time, now time.Time) {
 func (r *recentNames) contains(name string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, ok := r.last[name]
-	return ok && now.Sub(at) < namedFor
+	return now.Sub(r.last[name]) < namedFor
 }
 
 // staleMarks remembers since when Machines have had no reserve mark although their Nodes still
@@ -113,7 +112,7 @@ func (s *lastNodes) remember(group string, m templateNode) {
 func (s *lastNodes) nodeOf(group, class string) *corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m, ok := s.last[group]; ok && m.class == class {
+	if m := s.last[group]; m.class == class {
 		return m.node
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
 )
 
 var _ = Describe("A name that has left the annotation", func() {
@@ -23,6 +24,42 @@ var _ = Describe("A name that has left the annotation", func() {
 		Expect(r.contains("a", after(110))).To(BeFalse())
 		r.addNames(nil, after(110))
 		Expect(r.last).To(BeEmpty())
+	})
+})
+
+var _ = Describe("What is remembered", func() {
+	gone := func(name string) bool { return name == "a" }
+
+	It("of Nodes is forgotten group by group", func() {
+		s, node := &lastNodes{}, &corev1.Node{}
+		s.remember("a", templateNode{node, "class"})
+		s.remember("b", templateNode{node, "class"})
+		Expect([]*corev1.Node{s.nodeOf("a", "class"), s.nodeOf("b", "class")}).To(HaveEach(BeIdenticalTo(node)))
+		Expect(s.nodeOf("a", "another")).To(BeNil())
+		Expect(s.nodeOf("c", "")).To(BeNil())
+		s.forgetIf(gone)
+		Expect(s.last).To(And(HaveLen(1), HaveKey("b")))
+	})
+
+	It("of marks is forgotten machine by machine", func() {
+		f := &staleMarks{}
+		f.overdue("a", noon)
+		f.overdue("b", noon)
+		f.forgetIf(gone)
+		Expect(f.since).To(Equal(map[string]time.Time{"b": noon}))
+	})
+
+	It("of the caller's loop is forgotten group by group", func() {
+		s := &callerView{}
+		a, b := group("1:5", 3), group("1:5", 4)
+		a.Deployment.Name, b.Deployment.Name = "a", "b"
+		s.startLoop([]Group{a, b})
+		s.forgetIf(gone)
+		Expect(s.replicas).To(Equal(map[string]int32{"b": 4}))
+	})
+
+	It("of names does not hold one that was never there", func() {
+		Expect((&recentNames{}).contains("a", noon)).To(BeFalse())
 	})
 })
 

@@ -69,6 +69,14 @@ var _ = Describe("A raise of a group that others have raised since the caller's 
 		Entry("lowered instead: it counts from there", 2, 3, 1, "2>3"),
 	)
 
+	It("changes what the caller has in mind by all that it asked for", func() {
+		for seen, replicas := range map[int32]int32{3: 3, 2: 3, 1: 3} {
+			c, err := NewRaise(group("1:5", replicas), seen, 2)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.callerDelta).To(BeEquivalentTo(2))
+		}
+	})
+
 	It("is refused where that is more than max", func() {
 		_, err := NewRaise(group("1:5", 4), 3, 3)
 		Expect(code(err)).To(Equal(codes.OutOfRange))
@@ -101,6 +109,7 @@ var _ = Describe("A removal", func() {
 		Entry("twice for the same: the second half only", group("1:5", 3), "SSSL", "cd", "3>2 c~"+noonText+passed),
 		Entry("of one in reserve: it goes, replicas stay", group("1:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
 		Entry("of one in reserve at min", group("3:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
+		Entry("of one in reserve below min", group("4:5", 3), "SSSR", "d", "3>3 d~"+noonText+" "+noonText),
 		Entry("of both kinds", group("1:5", 3), "SSSR", "cd", "3>2 c~"+noonText+",d~"+noonText+passed),
 		Entry("where growth is split", group("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+noonText+passed+" 4"),
 		Entry("while growth is being split", group("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+noonText+passed+" 4"),
@@ -123,6 +132,33 @@ var _ = Describe("A removal", func() {
 		Entry("of a preserved machine", group("1:5", 3), "SSP", "ac"),
 		Entry("during a rollout", group("1:5", 3), "SSO", "a"),
 	)
+})
+
+var _ = It("A removal below min says how many there are, and how many there must be", func() {
+	_, err := NewRemoval(group("2:5", 3), members("SSS"), false, going("ab"), noon)
+	Expect(err).To(MatchError(ContainSubstring("remove 2 of the 3 machines of pool: min is 2")))
+})
+
+var _ = Describe("A change of the target size", func() {
+	It("is by as much for the caller", func() {
+		c, err := NewRemoval(group("1:5", 3), members("SSS"), false, going("ab"), noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.callerDelta).To(BeEquivalentTo(-2))
+		Expect(NewWithdrawal(group("1:9", 5), members("SSS"), -2).callerDelta).To(BeEquivalentTo(-2))
+	})
+
+	It("of nothing writes nothing, also where growth is split", func() {
+		c := NewWithdrawal(group("1:9", 3, unsplit+"3"), members("SSS"), -1)
+		Expect(c.IsEmpty()).To(BeTrue())
+		Expect(c.Annotations).To(BeEmpty())
+	})
+
+	It("removes an annotation that is to be empty", func() {
+		c := Change{Annotations: map[string]string{"a": "", "b": "c"}}
+		d := group("1:9", 3).Deployment
+		d.ResourceVersion, d.UID = "7", "u"
+		Expect(c.mergePatch(d)).To(MatchJSON(`{"metadata":{"resourceVersion":"7","uid":"u","annotations":{"a":null,"b":"c"}}}`))
+	})
 })
 
 var _ = Describe("A reminder", func() {
@@ -155,6 +191,7 @@ var _ = Describe("A withdrawal", func() {
 		Entry("nothing while the reserve has not given way yet: a machine that serves would go", group("1:9:2", 5, excess+"2,max=9"), "SSSSRRR", -1, "5>5"),
 		Entry("what the reserve leaves over", group("1:9:2", 5, excess+"2,max=9"), "SSSRR", -2, "5>3"),
 		Entry("not what leaves", group("1:9", 3), "SSSL", -1, "3>3"),
+		Entry("beside one that terminates, which machine-controller-manager does not count", group("1:9", 4), "SSST", -2, "4>3"),
 		Entry("not below min", group("3:9", 4), "S", -3, "4>3"),
 		Entry("nothing at min", group("3:9", 3), "S", -3, "3>3"),
 		Entry("nothing for more than nothing", group("1:9", 5), "S", 1, "5>5"),

@@ -188,6 +188,8 @@ var _ = Describe("On a socket", func() {
 		Entry("a name in clear text", "example.org:8086", TLS{}, "reachable from outside"),
 		Entry("everywhere with certificates", "0.0.0.0:8086", TLS{"a", "b", "c"}, ""),
 		Entry("everywhere with a certificate that asks nobody for his", "0.0.0.0:8086", TLS{CertFile: "a", KeyFile: "b"}, "required together"),
+		Entry("everywhere with a certificate without its key", "0.0.0.0:8086", TLS{CertFile: "a", ClientCAFile: "c"}, "required together"),
+		Entry("everywhere with a key without its certificate", "0.0.0.0:8086", TLS{KeyFile: "b", ClientCAFile: "c"}, "required together"),
 		Entry("no port", "127.0.0.1", TLS{}, "host:port"),
 	)
 

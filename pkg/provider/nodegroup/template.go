@@ -70,7 +70,7 @@ func differInZoneOnly(a, b Model) bool {
 func replaceZone(labels map[string]string, from, to string) map[string]string {
 	all := map[string]string{}
 	for label, value := range labels {
-		if from != "" && value == from {
+		if value == from {
 			value = to
 		}
 		all[label] = value
@@ -102,9 +102,8 @@ func withFormerNames(labels map[string]string) map[string]string {
 	return all
 }
 
-// newNode returns a Node that is ready for pods.
+// newNode returns a Node that is ready for pods. It keeps the labels, and adds some.
 func (m Model) newNode(capacity, allocatable corev1.ResourceList, labels map[string]string) *corev1.Node {
-	labels = maps.Clone(labels)
 	maps.Copy(labels, m.Extra.Labels)
 	name := m.Group + "-template"
 	labels[corev1.LabelHostname] = name

@@ -87,6 +87,67 @@ var _ = Describe("A template", func() {
 		Expect(node.Annotations).To(BeEmpty())
 	})
 
+	It("has a name, a provider id and conditions as a healthy Node has them", func() {
+		node, _ := NewTemplate(modelIn("z1", seen("z1")), nil, nil)
+		Expect(node.Name).To(Equal("pool-z1-template"))
+		Expect(node.Spec.ProviderID).To(Equal("requested://pool-z1-template"))
+		conditions := map[corev1.NodeConditionType]corev1.ConditionStatus{}
+		for _, c := range node.Status.Conditions {
+			conditions[c.Type] = c.Status
+		}
+		Expect(conditions).To(Equal(map[corev1.NodeConditionType]corev1.ConditionStatus{
+			"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "NetworkUnavailable": "False",
+		}))
+	})
+
+	It("is like a Node of the group where there is no class, without what identifies the machine", func() {
+		m := modelIn("z1", seen("z1"))
+		m.Class = nil
+		m.Node.Labels["alpha.eksctl.io/instance-id"], m.Node.Labels["node-role.kubernetes.io/worker"] = "i-1", ""
+		before := m.Node.DeepCopy()
+		node, ok := NewTemplate(m, nil, nil)
+		Expect(ok).To(BeTrue())
+		Expect(node.Labels).To(And(
+			HaveKeyWithValue("topology.kubernetes.io/zone", "z1"), HaveKeyWithValue("node-role.kubernetes.io/worker", ""),
+			Not(HaveKey("alpha.eksctl.io/instance-id"))))
+		Expect(m.Node).To(Equal(before), "the Node is of the store")
+	})
+
+	It("needs a Node or a class", func() {
+		m := modelIn("z2", nil)
+		m.Class = nil
+		_, ok := NewTemplate(m, []Model{modelIn("z1", seen("z1"))}, nil)
+		Expect(ok).To(BeFalse())
+	})
+
+	It("is not like a Node of a group where only one of the two classes tells its zone", func() {
+		without := func(m Model) Model {
+			m.Class.Zone, m.Extra.Labels = "", map[string]string{"worker": "a"}
+			return m
+		}
+		with := func(m Model) Model {
+			m.Extra.Labels = map[string]string{"worker": "a"}
+			return m
+		}
+		for _, models := range [][2]Model{
+			{with(modelIn("z2", nil)), without(modelIn("z1", seen("z1")))}, {without(modelIn("z2", nil)), with(modelIn("z1", seen("z1")))},
+			{without(modelIn("z2", nil)), without(modelIn("z1", seen("z1")))},
+		} {
+			node, ok := NewTemplate(models[0], models[1:], nil)
+			Expect(ok).To(BeTrue())
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "it comes from the class")
+		}
+	})
+
+	It("has the huge pages of its class, and writes what is all reserved in the way of the capacity", func() {
+		m := modelIn("z1", nil)
+		m.Class.VirtualCapacity = amounts("hugepages-2Mi", "4Mi")
+		node, _ := NewTemplate(m, nil, amounts("memory", "99Gi"))
+		Expect(quantities(node.Status.Capacity)).To(HaveKeyWithValue("hugepages-2Mi", "4Mi"))
+		Expect(node.Status.Allocatable["memory"].Format).To(Equal(resource.BinarySI))
+		Expect(node.Status.Allocatable.Memory().IsZero()).To(BeTrue())
+	})
+
 	It("is like a Node of a group that differs in nothing but the zone, so that the two compare similar", func() {
 		empty, ok := NewTemplate(modelIn("z2", nil), []Model{modelIn("z1", seen("z1"))}, nil)
 		Expect(ok).To(BeTrue())
