@@ -77,3 +77,6 @@ func (p *Preview) WokenBy(was, is any) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// SettleNames removes the names that a raise of R accounts for.
+var SettleNames = settleNames

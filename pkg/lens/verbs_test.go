@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/lens"
+)
+
+// deployment makes a MachineDeployment with three replicas.
+func (w world) deployment() *v1alpha1.MachineDeployment {
+	GinkgoHelper()
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: ns}, Spec: v1alpha1.MachineDeploymentSpec{Replicas: 3}}
+	d, err := w.client.MachineV1alpha1().MachineDeployments(ns).Create(w, d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return d
+}
+
+func (w world) scale(d *v1alpha1.MachineDeployment, replicas int32) (*autoscalingv1.Scale, error) {
+	return w.client.MachineV1alpha1().MachineDeployments(ns).UpdateScale(w, d.Name, &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: ns, ResourceVersion: d.ResourceVersion}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
+	}, metav1.UpdateOptions{})
+}
+
+// held are the replicas that the store shows.
+func (w world) held() int32 {
+	GinkgoHelper()
+	d, err := w.informers.MachineDeployments().Lister().MachineDeployments(ns).Get("pool")
+	Expect(err).NotTo(HaveOccurred())
+	return d.Spec.Replicas
+}
+
+var _ = Describe("A scale", func() {
+	It("returns when the store shows it (L4.2)", func() {
+		inWorld(1, func(w world) {
+			d := w.deployment()
+			w.server.Lag("machinedeployments", sim.Constantly(time.Second))
+			scale, err := w.scale(d, 5)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(scale.Spec.Replicas).To(BeEquivalentTo(5))
+			Expect(w.held()).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("of unknown outcome is reported, and what it has done is awaited (L4.3)", func() {
+		inWorld(1, func(w world) {
+			d := w.deployment()
+			w.server.Lag("machinedeployments", sim.Constantly(time.Second))
+			w.server.AfterWrite(firstly(1, tooLate))
+			_, err := w.scale(d, 5)
+			Expect(apierrors.IsTimeout(err)).To(BeTrue())
+			Expect(w.held()).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("that is refused is not waited for", func() {
+		inWorld(1, func(w world) {
+			d := w.deployment()
+			d.ResourceVersion = "1"
+			Expect(took(func() {
+				scale, err := w.scale(d, 5)
+				Expect(apierrors.IsConflict(err)).To(BeTrue())
+				Expect(scale).NotTo(BeNil())
+			})).To(BeZero())
+		})
+	})
+})
+
+var _ = Describe("A clientset that has stopped", func() {
+	It("says so for each verb, with an object to read", func() {
+		inWorld(1, func(w world) {
+			made, d := w.create(machine("a")), w.deployment()
+			before := len(w.server.Writes())
+			w.stop()
+			machines := w.machines()
+			named := func(m *v1alpha1.Machine, err error) error {
+				Expect(m.Name).To(BeEmpty())
+				return err
+			}
+			ctx := context.Background()
+			for verb, err := range map[string]error{
+				"create":          named(machines.Create(ctx, machine("b"), metav1.CreateOptions{})),
+				"create unnamed":  named(machines.Create(ctx, unnamed(), metav1.CreateOptions{})),
+				"update":          named(machines.Update(ctx, made, metav1.UpdateOptions{})),
+				"update a status": named(machines.UpdateStatus(ctx, made, metav1.UpdateOptions{})),
+				"patch":           named(machines.Patch(ctx, "a", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})),
+				"get":             named(machines.Get(ctx, "a", metav1.GetOptions{})),
+				"delete":          machines.Delete(ctx, "a", metav1.DeleteOptions{}),
+			} {
+				Expect(err).To(MatchError(lens.ErrStopped), verb)
+			}
+			w.Context = ctx
+			scale, err := w.scale(d, 5)
+			Expect(err).To(MatchError(lens.ErrStopped))
+			Expect(scale.Name).To(BeEmpty())
+			d, err = w.client.MachineV1alpha1().MachineDeployments(ns).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).To(MatchError(lens.ErrStopped))
+			Expect(d.Name).To(BeEmpty())
+			set, err := w.client.MachineV1alpha1().MachineSets(ns).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).To(MatchError(lens.ErrStopped))
+			Expect(set.Name).To(BeEmpty())
+			Expect(w.server.Writes()).To(HaveLen(before))
+		})
+	})
+
+	It("ends a list that waits, and a write of which nobody knows whether it took effect", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(time.Hour))
+			w.create(machine("a"))
+			go func() {
+				time.Sleep(time.Minute)
+				w.stop()
+			}()
+			_, err := w.informers.Machines().Lister().List(labels.Everything())
+			Expect(err).To(MatchError(lens.ErrStopped))
+		})
+	})
+})
+
+var _ = Describe("A deletion", func() {
+	It("that is a dry run deletes nothing, and is not waited for", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			w.server.Lag("machines", sim.Constantly(lag))
+			Expect(took(func() {
+				Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})).To(Succeed())
+				Expect(w.machines().Delete(w, "none", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})).To(Satisfy(apierrors.IsNotFound))
+			})).To(BeZero())
+			Expect(w.stored()).To(HaveLen(1))
+		})
+	})
+
+	It("of another client's machine, which the store has yet to show, is awaited", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(time.Second))
+			_, err := w.others.Machines(ns).Create(w, machine("theirs", finalizer), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.machines().Delete(w, "theirs", metav1.DeleteOptions{})).To(Succeed())
+			m, err := w.informers.Machines().Lister().Machines(ns).Get("theirs")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.DeletionTimestamp).NotTo(BeNil())
+		})
+	})
+
+	It("is repeated five times where the server goes on failing", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizer))
+			requests := 0
+			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
+			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsInternalError))
+			Expect(requests).To(Equal(5))
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("ends with its context, and returns what the server said", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizer))
+			w.server.OnWrite(firstly(1000, serverError))
+			ctx, cancel := context.WithTimeout(w, 10*time.Millisecond)
+			defer cancel()
+			Expect(w.machines().Delete(ctx, "a", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsInternalError))
+		})
+	})
+})
+
+var _ = Describe("A creation", func() {
+	It("ends with its context, and returns what the server said", func() {
+		inWorld(1, func(w world) {
+			w.server.OnWrite(firstly(1000, serverError))
+			ctx, cancel := context.WithTimeout(w, 10*time.Millisecond)
+			defer cancel()
+			made, err := w.machines().Create(ctx, unnamed(), metav1.CreateOptions{})
+			Expect(err).To(Satisfy(apierrors.IsInternalError))
+			Expect(made).NotTo(BeNil())
+		})
+	})
+
+	It("of a machine without any name is refused by the server, once", func() {
+		inWorld(1, func(w world) {
+			Expect(second(w.machines().Create(w, machine(""), metav1.CreateOptions{}))).To(HaveOccurred())
+			Expect(w.stored()).To(BeEmpty())
+		})
+	})
+
+	It("by a name is that name's, whatever generateName says", func() {
+		inWorld(1, func(w world) {
+			m := machine("a")
+			m.GenerateName = "pool-"
+			made, err := w.machines().Create(w, m, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(made.Name).To(Equal("a"))
+		})
+	})
+
+	DescribeTable("of unknown outcome is not settled by a machine without an owner", func(change func(*v1alpha1.Machine)) {
+		inWorld(1, func(w world) {
+			m := unnamed()
+			change(m)
+			w.server.AfterWrite(firstly(1, errors.New("connection reset")))
+			_, err := w.machines().Create(w, m, metav1.CreateOptions{})
+			Expect(err).To(HaveOccurred(), "whose it is cannot be told")
+			Expect(w.stored()).To(HaveLen(1))
+		})
+	},
+		Entry("that has none", func(m *v1alpha1.Machine) { m.OwnerReferences = nil }),
+		Entry("that none controls", func(m *v1alpha1.Machine) { m.OwnerReferences[0].Controller = nil }),
+	)
+})
+
+var _ = Describe("A list", func() {
+	It("at version 0 is asked of the server itself, unless it says how the version counts", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			var asked []string
+			w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Verb == "list" {
+					asked = append(asked, r.User)
+				}
+				return 0, 0
+			})
+			for _, o := range []metav1.ListOptions{{ResourceVersion: "0"}, {ResourceVersion: "0", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}, {}} {
+				list, err := w.machines().List(w, o)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(list.Items).To(HaveLen(1))
+			}
+			Expect(asked).To(HaveLen(3))
+		})
+	})
+
+	It("has first what is to come first, and the rest after it, where a selector chooses", func() {
+		synctest.Test(suite, func(t *testing.T) {
+			defer GinkgoRecover()
+			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
+			defer server.Close()
+			first := func(m *v1alpha1.Machine) bool { return m.Labels["first"] != "" }
+			client := lens.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), lens.Options{First: first})
+			factory := machinefactory.NewFilteredSharedInformerFactory(client, 0, ns, nil)
+			bound, err := client.Bind(factory.Machine().V1alpha1())
+			Expect(err).NotTo(HaveOccurred())
+			life, end := context.WithCancel(t.Context())
+			informer := bound.Machines().Informer()
+			factory.Start(life.Done())
+			defer factory.Shutdown()
+			defer end()
+			Expect(cache.WaitFor(t.Context(), "", informer.HasSyncedChecker())).To(BeTrue())
+			for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+				m := machine(name)
+				m.Labels = map[string]string{"pool": "x"}
+				if name > "c" {
+					m.Labels["first"] = "yes"
+				}
+				Expect(second(client.MachineV1alpha1().Machines(ns).Create(t.Context(), m, metav1.CreateOptions{}))).To(Succeed())
+			}
+			for range 20 {
+				list, err := bound.Machines().Lister().List(labels.SelectorFromSet(labels.Set{"pool": "x"}))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(list).To(HaveLen(6))
+				Expect(list[:3]).To(HaveEach(Satisfy(first)))
+				Expect(list[3:]).NotTo(ContainElement(Satisfy(first)))
+				Expect(bound.Machines().Lister().List(labels.Everything())).To(HaveLen(6))
+			}
+		})
+	})
+})
+
+var _ = It("The metrics of each kind are there before anything happens", func() {
+	inWorld(1, func(w world) {
+		families, err := w.metrics.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		series := map[string][]string{}
+		for _, family := range families {
+			for _, m := range family.Metric {
+				series[family.GetName()] = append(series[family.GetName()], m.Label[0].GetValue())
+			}
+		}
+		kinds := []string{"machinedeployments", "machines", "machinesets"}
+		Expect(series).To(Equal(map[string][]string{
+			"evenkeel_lens_write_wait_seconds": kinds, "evenkeel_lens_write_wait_timeouts_total": kinds,
+			"evenkeel_lens_decision_wait_seconds": kinds, "evenkeel_lens_unknown_outcomes_total": kinds,
+		}))
+	})
+})
+
+func second[T any](_ T, err error) error { return err }
