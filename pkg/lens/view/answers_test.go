@@ -20,9 +20,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
@@ -43,7 +45,7 @@ var _ = Describe("An error", func() {
 	It("of the server is passed on by each verb, with an object to read", func() {
 		inWorld(func(w world) {
 			forbidden := sim.Trouble{Reads: 1, Writes: 1, Only: []sim.Answer{sim.Forbidden}}
-			machine, deployment := w.machine(), w.deployment()
+			one, deployment := w.machine(), w.deployment()
 			set, err := w.raw.MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: named("set")}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			for _, kind := range []string{"machines", "machinesets", "machinedeployments"} {
@@ -54,8 +56,8 @@ var _ = Describe("An error", func() {
 			defer stop()
 			for verb, is := range map[string]answer{
 				"create a machine":              answered(machines.Create(w, fixture.Machine("x"), metav1.CreateOptions{})),
-				"update a machine":              answered(machines.Update(ctx, machine, update)),
-				"update a machine's status":     answered(machines.UpdateStatus(ctx, machine, update)),
+				"update a machine":              answered(machines.Update(ctx, one, update)),
+				"update a machine's status":     answered(machines.UpdateStatus(ctx, one, update)),
 				"get a machine":                 answered(machines.Get(w, "m", get)),
 				"list machines":                 answered(machines.List(w, list)),
 				"patch a machine":               answered(machines.Patch(w, "m", types.MergePatchType, []byte(adoption), metav1.PatchOptions{})),
@@ -276,5 +278,50 @@ var _ = It("A clientset with spares shows them in each status", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(d.Status.Replicas).To(BeEquivalentTo(1))
 		Expect(d.Status.UnavailableReplicas).To(BeEquivalentTo(1))
+	})
+})
+
+var _ = Describe("Creations under way", func() {
+	var (
+		asked []view.Creation
+		clock *clocktesting.FakePassiveClock
+		begin func(string, *v1alpha1.Machine) (*v1alpha1.Machine, func(*v1alpha1.Machine, error), error)
+		mark  *machine.Reserve
+	)
+	start := func(name string) func(*v1alpha1.Machine, error) {
+		GinkgoHelper()
+		_, done, err := begin(ns, fixture.Machine(name))
+		Expect(err).NotTo(HaveOccurred())
+		return done
+	}
+	BeforeEach(func() {
+		asked, mark, clock = nil, &reserve, clocktesting.NewFakePassiveClock(since)
+		begin = view.Beginner(view.CreationOptions{
+			ReserveMark: func(c view.Creation) *machine.Reserve { asked = append(asked, c); return mark },
+			DeploymentOf: func(string, *v1alpha1.Machine) (types.NamespacedName, bool) {
+				return types.NamespacedName{Name: "pool"}, true
+			},
+			Seen: func(string) bool { return false },
+		}, clock)
+	})
+
+	It("are told by name, and whether they are for the reserve", func() {
+		start("a")
+		mark = nil
+		start("b")
+		start("c")
+		Expect(asked[2].InProgress).To(Equal([]view.InProgress{{Name: "a", Reserve: true}, {Name: "b"}}))
+		start("b")
+		Expect(asked).To(HaveLen(3), "it was decided")
+	})
+
+	It("are told for two minutes if nobody knows how they ended", func() {
+		start("a")(nil, errSilent)
+		clock.SetTime(since.Add(2 * time.Minute))
+		start("b")
+		Expect(asked[1].InProgress).To(HaveLen(1))
+		clock.SetTime(since.Add(2*time.Minute + 1))
+		start("c")
+		Expect(asked[2].InProgress).To(Equal([]view.InProgress{{Name: "b", Reserve: true}}))
 	})
 })

@@ -125,7 +125,13 @@ var _ = Describe("Guards (V11)", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(adopted.OwnerReferences).To(HaveLen(1))
 			adopted.Spec.Replicas = 5
-			Expect(second(sets.Update(suite.Context(), adopted, metav1.UpdateOptions{}))).To(Succeed())
+			grown, err := sets.Update(suite.Context(), adopted, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(grown.Spec.Replicas).To(Equal(int32(5)))
+			adopted.Spec.Replicas = 1
+			refused, err := sets.Update(suite.Context(), adopted, metav1.UpdateOptions{})
+			Expect(apierrors.IsConflict(err)).To(BeTrue())
+			Expect(refused.Name).To(BeEmpty())
 			Expect(replicas()).To(Equal(int32(5)))
 		})
 	})

@@ -166,6 +166,15 @@ var _ = Describe("A Machine in reserve", func() {
 		Expect(markOf(is).Since).To(Equal(since))
 	})
 
+	It("does not put back what it had lost, though that was empty", func() {
+		empty := reserve
+		empty.Annotations = map[string]string{"empty": ""}
+		marked := view.Mark(plain, empty)
+		delete(template(marked).Annotations, "empty")
+		is := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
+		Expect(template(is).Annotations).NotTo(HaveKey("empty"))
+	})
+
 	It("is not changed by a mark that cannot be read", func() {
 		marked := view.Mark(plain, reserve)
 		marked.Annotations[machine.ReserveAnnotation] = `{"since":"today"}`

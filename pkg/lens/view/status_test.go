@@ -192,6 +192,25 @@ var _ = Describe("A status (V12)", func() {
 		Expect(stored).To(ContainElement(And(HaveField("Type", v1alpha1.MachineDeploymentAvailable), HaveField("Message", "enough"), HaveField("Status", yes))))
 	})
 
+	It("says why where a condition changes, and leaves one as it is that does not", func() {
+		show, restore := view.Viewing([]view.Spare{*starting(true, 0)}, 1)
+		d := withExcess(3, "2")
+		rolls(d, 0)
+		d.Status = statusOf(numbers{3, 3, 3, 0, 0, no}, earlier, 0)
+		d.Status.Conditions[1].Message = "not enough"
+		shown := show(d)
+		Expect(shown.Status.Conditions[1].Message).To(Equal("not enough"))
+		after := shown.DeepCopy()
+		after.Status.AvailableReplicas = 4
+		raw, err := restore(encoded(d), after)
+		Expect(err).NotTo(HaveOccurred())
+		c := decoded[v1alpha1.MachineDeployment](raw).Status.Conditions[1]
+		Expect([]string{string(c.Status), c.Reason, c.Message}).To(Equal([]string{"True", "MinimumReplicasAvailable", "Deployment has minimum availability."}))
+		d.Status.Conditions[1] = c
+		c = show(d).Status.Conditions[1]
+		Expect([]string{string(c.Status), c.Reason, c.Message}).To(Equal([]string{"False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."}))
+	})
+
 	It("is available where the strategy is invalid, as machine-controller-manager has it", func() {
 		show, _ := view.Viewing([]view.Spare{*starting(true, 0)}, 0)
 		d := withExcess(3, "2")
