@@ -123,6 +123,13 @@ var _ = Describe("On", func() {
 		Expect(n.Spec.Taints).To(HaveLen(2), "the node is not changed")
 	})
 
+	It("says where else a pod could go that runs", func() {
+		p := pod("p", "", selecting("disk", "ssd"), together(hostname, "q"), func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+		Expect(On(read(p), node("m"))).To(Equal(Elsewhere))
+		Expect(On(read(p), node("m", labelled("disk", "ssd")))).To(Equal(Fits))
+		Expect(NewRoom(open(node("m", labelled("disk", "ssd")))).Ask(read(p), "m")).To(Equal(Lonely))
+	})
+
 	It("does not take a comparison of numbers for toleration, where the pod does not wait", func() {
 		p := pod("p", "", tolerating(corev1.Toleration{Key: "colour", Operator: corev1.TolerationOpLt, Value: "blue"}))
 		Expect(On(Read(p, false), node("n", with(blue)))).To(Equal(Tainted))
