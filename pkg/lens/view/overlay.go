@@ -15,30 +15,24 @@ import (
 // tree is an object as JSON, with numbers as they are written.
 type tree = map[string]any
 
-func parseTree(raw []byte) (tree, error) {
+// parseTree returns what it can decode; [decode] returns an error for the rest.
+func parseTree(raw []byte) (t tree) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
-	var t tree
-	if err := decoder.Decode(&t); err != nil {
-		return nil, fmt.Errorf("decode object: %w", err)
-	}
-	return t, nil
+	_ = decoder.Decode(&t)
+	return t
 }
 
 // parse decodes an object as it is stored and as its type.
 func parse(stored []byte, object any) (tree, error) {
-	live, err := parseTree(stored)
-	if err != nil {
-		return nil, err
-	}
-	return live, decode(stored, object)
+	return parseTree(stored), decode(stored, object)
 }
 
 // treeOf returns an object of machine-controller-manager's types as JSON, without its kind, which
 // views omit. Such objects can always be encoded.
 func treeOf(object any) tree {
 	raw, _ := json.Marshal(object)
-	t, _ := parseTree(raw)
+	t := parseTree(raw)
 	delete(t, "kind")
 	delete(t, "apiVersion")
 	return t
