@@ -138,7 +138,7 @@ func (p *Pod) Shape() string {
 
 func (p *Pod) describe() string {
 	s := &p.Object.Spec
-	text, _ := json.Marshal(struct { // nothing in it cannot be encoded
+	text, _ := json.Marshal(struct { // all of it can be encoded
 		Unclear, Namespace string
 		Priority           int32
 		Labels, Selector   map[string]string

@@ -41,7 +41,7 @@ var _ = DescribeTable("Of rules about other pods that cannot be decided here it 
 	Entry("nothing, if all namespaces do", "", affine(corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}})),
 )
 
-var _ = It("Of a pod that runs, it is not said where else it could not go", func() {
+var _ = It("Reading a running pod does not check whether it could be placed elsewhere", func() {
 	p := pod("p", "", func(p *corev1.Pod) {
 		p.Spec.ResourceClaims, p.Spec.NodeName = []corev1.PodResourceClaim{{Name: "gpu"}}, "n"
 	})
@@ -49,7 +49,7 @@ var _ = It("Of a pod that runs, it is not said where else it could not go", func
 	Expect(Read(p, true).Unclear).To(Equal("it claims devices"))
 })
 
-var _ = It("Of several things that cannot be decided, one is said: the volumes last", func() {
+var _ = It("If several things cannot be decided, the first one is reported, and volumes last", func() {
 	p := pod("p", "", claiming("none"), func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
 		spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = malformed }))
 	Expect(read(p).Unclear).To(Equal("its topology spread over " + zone + " is malformed"))

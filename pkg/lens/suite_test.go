@@ -56,6 +56,11 @@ type world struct {
 
 // inWorld runs a body in virtual time, which is free to stop the clientset. Changes are of the informers that it follows.
 func inWorld(seed uint64, body func(world), changes ...func(machineinformers.Interface) machineinformers.Interface) {
+	inWorldWith(lens.Options{}, seed, body, changes...)
+}
+
+// inWorldWith is inWorld with options of the clientset.
+func inWorldWith(options lens.Options, seed uint64, body func(world), changes ...func(machineinformers.Interface) machineinformers.Interface) {
 	synctest.Test(suite, func(*testing.T) {
 		defer GinkgoRecover()
 		server := sim.New(sim.Options{Seed: seed, Resources: sim.Machine})
@@ -64,7 +69,8 @@ func inWorld(seed uint64, body func(world), changes ...func(machineinformers.Int
 		defer stop()
 		w := world{Context: ctx, server: server, stop: stop, metrics: prometheus.NewRegistry()}
 		w.others = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
-		w.client = lens.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), lens.Options{Registerer: w.metrics})
+		options.Registerer = w.metrics
+		w.client = lens.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), options)
 		factory := machinefactory.NewFilteredSharedInformerFactory(w.client, 0, ns, nil)
 		followed := factory.Machine().V1alpha1()
 		for _, change := range changes {

@@ -86,8 +86,8 @@ func (t *tally) addWorld(w *World) {
 	}
 }
 
-// enough is how many runs are enough for each fault to occur in one of them.
-const enough = 4
+// enoughRuns is how many runs are enough for each fault to occur in one of them.
+const enoughRuns = 4
 
 // report prints how often each fault occurred. If enough worlds had storms, it fails for each kind
 // that never did.
@@ -109,7 +109,7 @@ func (t *tally) report(seeds []uint64) {
 			never = append(never, kind)
 		}
 	}
-	if len(never) > 0 && len(seeds) >= enough && !Repeating() {
+	if len(never) > 0 && len(seeds) >= enoughRuns && !Repeating() {
 		ginkgo.Fail("storms that are no storms: in none of them struck " + strings.Join(never, ", "))
 	}
 }

@@ -7,12 +7,9 @@ import (
 	"errors"
 	"io"
 	"net"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -36,8 +33,6 @@ type answer struct {
 
 func answered(object any, err error) answer { return answer{object, err} }
 
-func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: ns} }
-
 var _ = Describe("An error", func() {
 	const adoption = `{"metadata":{"labels":{"a":"b"}}}`
 	update, get, list := metav1.UpdateOptions{}, metav1.GetOptions{}, metav1.ListOptions{}
@@ -46,13 +41,12 @@ var _ = Describe("An error", func() {
 		inWorld(func(w world) {
 			forbidden := sim.Trouble{Reads: 1, Writes: 1, Only: []sim.Answer{sim.Forbidden}}
 			one, deployment := w.machine(), w.deployment()
-			set, err := w.raw.MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: named("set")}, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			set := w.createSet()
 			for _, kind := range []string{"machines", "machinesets", "machinedeployments"} {
 				w.server.Trouble(kind, forbidden, "ours")
 			}
 			machines, sets, deployments := w.seen.Machines(ns), w.seen.MachineSets(ns), w.seen.MachineDeployments(ns)
-			ctx, stop := context.WithTimeout(w, time.Second) // a write is repeated until it is known whether it may be done
+			ctx, stop := context.WithTimeout(w, time.Second) // a write is retried while the object cannot be read
 			defer stop()
 			for verb, is := range map[string]answer{
 				"create a machine":              answered(machines.Create(w, fixture.Machine("x"), metav1.CreateOptions{})),
@@ -190,29 +184,21 @@ var _ = DescribeTable("What is stored and cannot be read is not restored",
 )
 
 var _ = Describe("A dry run", func() {
-	It("passes the guards, takes part in no count, and changes nothing", func() {
-		synctest.Test(suite, func(t *testing.T) {
-			defer GinkgoRecover()
-			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
-			defer server.Close()
-			guards := view.Guards{
-				Shrink: func(*v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) { panic("asked") },
-				Remove: func(string, string) (string, func(error), error) { panic("asked") },
-			}
-			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
-			set, err := raw.MachineSets(ns).Create(t.Context(), &v1alpha1.MachineSet{ObjectMeta: named("set"), Spec: v1alpha1.MachineSetSpec{Replicas: 3}}, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(second(raw.Machines(ns).Create(t.Context(), &v1alpha1.Machine{ObjectMeta: named("m")}, metav1.CreateOptions{}))).To(Succeed())
-			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: guards}).MachineV1alpha1()
-			all := []string{metav1.DryRunAll}
+	It("asks no guard and changes nothing", func() {
+		guards := view.Guards{
+			Shrink: func(*v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) { panic("asked") },
+			Remove: func(string, string) (string, func(error), error) { panic("asked") },
+		}
+		inWorldWith(view.Options{Guards: guards}, func(w world) {
+			set, all := w.createSet(), []string{metav1.DryRunAll}
 			set.Spec.Replicas = 1
-			dry, err := seen.MachineSets(ns).Update(t.Context(), set, metav1.UpdateOptions{DryRun: all})
+			dry, err := w.seen.MachineSets(ns).Update(w, set, metav1.UpdateOptions{DryRun: all})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(dry.Spec.Replicas).To(BeEquivalentTo(1))
-			Expect(seen.Machines(ns).Delete(t.Context(), "m", metav1.DeleteOptions{DryRun: all})).To(Succeed())
-			Expect(seen.Machines(ns).Delete(t.Context(), "none", metav1.DeleteOptions{DryRun: all})).To(Satisfy(apierrors.IsNotFound))
-			Expect(second(seen.Machines(ns).Get(t.Context(), "m", metav1.GetOptions{}))).To(Succeed())
-			now, err := raw.MachineSets(ns).Get(t.Context(), "set", metav1.GetOptions{})
+			Expect(w.seen.Machines(ns).Delete(w, "m", metav1.DeleteOptions{DryRun: all})).To(Succeed())
+			Expect(w.seen.Machines(ns).Delete(w, "none", metav1.DeleteOptions{DryRun: all})).To(Satisfy(apierrors.IsNotFound))
+			Expect(second(w.seen.Machines(ns).Get(w, "m", metav1.GetOptions{}))).To(Succeed())
+			now, err := w.raw.MachineSets(ns).Get(w, "set", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(now.Spec.Replicas).To(BeEquivalentTo(3))
 		})
@@ -220,31 +206,23 @@ var _ = Describe("A dry run", func() {
 })
 
 var _ = Describe("The guard of deletions", func() {
-	deleting := func(version string, refusal error) (asked []string, err error) {
-		synctest.Test(suite, func(t *testing.T) {
-			defer GinkgoRecover()
-			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
-			defer server.Close()
-			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().Machines(ns)
-			Expect(second(raw.Create(t.Context(), &v1alpha1.Machine{ObjectMeta: named("m")}, metav1.CreateOptions{}))).To(Succeed())
-			guards := view.Guards{Remove: func(namespace, name string) (string, func(error), error) {
-				asked = append(asked, namespace+"/"+name)
-				return version, func(error) {}, refusal
-			}}
-			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: guards}).MachineV1alpha1()
-			err = seen.Machines(ns).Delete(t.Context(), "m", metav1.DeleteOptions{})
-		})
+	deleting := func(refusal error) (asked []string, err error) {
+		guards := view.Guards{Remove: func(namespace, name string) (string, func(error), error) {
+			asked = append(asked, namespace+"/"+name)
+			return "", func(error) {}, refusal
+		}}
+		inWorldWith(view.Options{Guards: guards}, func(w world) { err = w.seen.Machines(ns).Delete(w, "m", metav1.DeleteOptions{}) })
 		return asked, err
 	}
 
-	It("is asked for the namespace and the name, and any version goes where it names none", func() {
-		asked, err := deleting("", nil)
+	It("is told the namespace and the name, and without a version any version is deleted", func() {
+		asked, err := deleting(nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(asked).To(Equal([]string{ns + "/m"}))
 	})
 
 	It("has its refusal passed on", func() {
-		_, err := deleting("", errServer)
+		_, err := deleting(errServer)
 		Expect(err).To(Equal(errServer))
 	})
 })
@@ -266,18 +244,11 @@ var _ = Describe("A clientset without options", func() {
 })
 
 var _ = It("A clientset with spares shows them in each status", func() {
-	synctest.Test(suite, func(t *testing.T) {
-		defer GinkgoRecover()
-		server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
-		defer server.Close()
-		raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().MachineDeployments(ns)
-		Expect(second(raw.Create(t.Context(), withExcess(3, "2"), metav1.CreateOptions{}))).To(Succeed())
-		o := view.Options{Spares: func(*v1alpha1.MachineDeployment) ([]view.Spare, int32) { return []view.Spare{*starting(true, 0)}, 1 }}
-		seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), o).MachineV1alpha1().MachineDeployments(ns)
-		d, err := seen.Get(t.Context(), "pool", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(d.Status.Replicas).To(BeEquivalentTo(1))
-		Expect(d.Status.UnavailableReplicas).To(BeEquivalentTo(1))
+	spares := func(*v1alpha1.MachineDeployment) ([]view.Spare, int32) { return []view.Spare{*starting(true, 0)}, 1 }
+	inWorldWith(view.Options{Spares: spares}, func(w world) {
+		status := w.deployment().Status
+		Expect(status.Replicas).To(BeEquivalentTo(1))
+		Expect(status.UnavailableReplicas).To(BeEquivalentTo(1))
 	})
 })
 
@@ -305,17 +276,17 @@ var _ = Describe("Creations under way", func() {
 		}, clock)
 	})
 
-	It("are told by name, and whether they are for the reserve", func() {
+	It("are passed on with their names, and whether they are for the reserve", func() {
 		start("a")
 		mark = nil
 		start("b")
 		start("c")
 		Expect(asked[2].InProgress).To(Equal([]view.InProgress{{Name: "a", Reserve: true}, {Name: "b"}}))
 		start("b")
-		Expect(asked).To(HaveLen(3), "it was decided")
+		Expect(asked).To(HaveLen(3), "it has been decided already")
 	})
 
-	It("are told for two minutes if nobody knows how they ended", func() {
+	It("count for two minutes if their outcome is unknown", func() {
 		start("a")(nil, errSilent)
 		clock.SetTime(since.Add(2 * time.Minute))
 		start("b")

@@ -47,6 +47,11 @@ type world struct {
 func inWorld(body func(world)) { bornInWorld(view.CreationOptions{}, body) }
 
 func bornInWorld(births view.CreationOptions, body func(world)) {
+	inWorldWith(view.Options{CreationOptions: births}, body)
+}
+
+// inWorldWith is inWorld with options of the clientset.
+func inWorldWith(options view.Options, body func(world)) {
 	synctest.Test(suite, func(*testing.T) {
 		defer GinkgoRecover()
 		server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
@@ -55,7 +60,7 @@ func bornInWorld(births view.CreationOptions, body func(world)) {
 		defer stop()
 		w := world{Context: ctx, server: server, stop: stop}
 		w.raw = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
-		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{CreationOptions: births})
+		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), options)
 		w.seen = w.clientset.MachineV1alpha1()
 		_, err := w.raw.Machines(ns).Create(ctx, view.Mark(fixture.Machine("m"), reserve), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())

@@ -31,7 +31,7 @@ func ShowDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 // RestoreDeployment applies a changed view to the stored object.
 func RestoreDeployment(stored []byte, after *v1alpha1.MachineDeployment) ([]byte, error) {
 	d := &v1alpha1.MachineDeployment{}
-	live, err := parse(stored, d)
+	live, err := decodeStored(stored, d)
 	if err != nil {
 		return nil, err
 	}

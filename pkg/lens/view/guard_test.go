@@ -3,11 +3,7 @@
 package view_test
 
 import (
-	"testing"
-	"testing/synctest"
-
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,30 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
+
+// createSet creates a MachineSet with 3 replicas.
+func (w world) createSet() *v1alpha1.MachineSet {
+	GinkgoHelper()
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
+	set, err := w.raw.MachineSets(ns).Create(w, set, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return set
+}
 
 var _ = Describe("Guards (V11)", func() {
 	// guarded runs a body on a MachineSet with 3 replicas behind a guard that lets no MachineSet shrink.
 	guarded := func(body func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32)) {
-		synctest.Test(suite, func(t *testing.T) {
-			defer GinkgoRecover()
-			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
-			defer server.Close()
-			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().MachineSets(ns)
-			set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
-			set, err := raw.Create(t.Context(), set, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			none := view.Guards{Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
-				if after.Spec.Replicas < 3 {
-					return nil, apierrors.NewConflict(v1alpha1.Resource("machinesets"), after.Name, nil)
-				}
-				return func(*v1alpha1.MachineSet, error) {}, nil
-			}}
-			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: none}).MachineV1alpha1()
-			body(seen.MachineSets(ns), set, func() int32 {
-				now, err := raw.Get(t.Context(), "set", metav1.GetOptions{})
+		none := view.Guards{Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
+			if after.Spec.Replicas < 3 {
+				return nil, apierrors.NewConflict(v1alpha1.Resource("machinesets"), after.Name, nil)
+			}
+			return func(*v1alpha1.MachineSet, error) {}, nil
+		}}
+		inWorldWith(view.Options{Guards: none}, func(w world) {
+			body(w.seen.MachineSets(ns), w.createSet(), func() int32 {
+				now, err := w.raw.MachineSets(ns).Get(w, "set", metav1.GetOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				return now.Spec.Replicas
 			})
@@ -72,46 +68,35 @@ var _ = Describe("Guards (V11)", func() {
 	)
 
 	It("have a Machine deleted at the version that they looked at, and at no later one", func() {
-		synctest.Test(suite, func(t *testing.T) {
-			defer GinkgoRecover()
-			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
-			defer server.Close()
-			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().Machines(ns)
-			looked, err := raw.Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+		var outcomes []error
+		var version string
+		guards := view.Guards{Remove: func(string, string) (string, func(error), error) {
+			return version, func(err error) { outcomes = append(outcomes, err) }, nil
+		}}
+		inWorldWith(view.Options{Guards: guards}, func(w world) {
+			version = w.machine().ResourceVersion
+			seen := w.seen.Machines(ns)
+			released, err := w.raw.Machines(ns).Patch(w, "m", types.MergePatchType, []byte(`{"metadata":{"labels":{"serves":"now"}}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			var outcomes []error
-			version := looked.ResourceVersion
-			guards := view.Guards{Remove: func(string, string) (string, func(error), error) {
-				return version, func(err error) { outcomes = append(outcomes, err) }, nil
-			}}
-			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: guards}).MachineV1alpha1().Machines(ns)
-			released, err := raw.Patch(t.Context(), "m", types.MergePatchType, []byte(`{"metadata":{"labels":{"serves":"now"}}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(apierrors.IsConflict(seen.Delete(t.Context(), "m", metav1.DeleteOptions{}))).To(BeTrue())
+			Expect(apierrors.IsConflict(seen.Delete(w, "m", metav1.DeleteOptions{}))).To(BeTrue())
 			version = released.ResourceVersion
-			Expect(seen.Delete(t.Context(), "m", metav1.DeleteOptions{})).To(Succeed())
+			Expect(seen.Delete(w, "m", metav1.DeleteOptions{})).To(Succeed())
 			Expect(outcomes).To(HaveExactElements(MatchError(apierrors.IsConflict, "is a conflict"), Succeed()))
 		})
 	})
 
 	It("are told how the write of a MachineSet ended, also where it was refused", func() {
-		synctest.Test(suite, func(t *testing.T) {
-			defer GinkgoRecover()
-			server := sim.New(sim.Options{Seed: 1, Resources: sim.Machine})
-			defer server.Close()
-			raw := versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1().MachineSets(ns)
-			old, err := raw.Create(t.Context(), &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			var outcomes []error
-			guards := view.Guards{Shrink: func(*v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
-				return func(_ *v1alpha1.MachineSet, err error) { outcomes = append(outcomes, err) }, nil
-			}}
-			seen := view.New(t.Context(), versioned.NewForConfigOrDie(server.ConfigFor("ours")), view.Options{Guards: guards}).MachineV1alpha1().MachineSets(ns)
-			set, err := raw.Patch(t.Context(), "set", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"since"}}}`), metav1.PatchOptions{})
+		var outcomes []error
+		guards := view.Guards{Shrink: func(*v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
+			return func(_ *v1alpha1.MachineSet, err error) { outcomes = append(outcomes, err) }, nil
+		}}
+		inWorldWith(view.Options{Guards: guards}, func(w world) {
+			old, seen := w.createSet(), w.seen.MachineSets(ns)
+			set, err := w.raw.MachineSets(ns).Patch(w, "set", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"since"}}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			old.Spec.Replicas, set.Spec.Replicas = 2, 2
-			Expect(second(seen.Update(t.Context(), old, metav1.UpdateOptions{}))).To(Satisfy(apierrors.IsConflict))
-			Expect(second(seen.Update(t.Context(), set, metav1.UpdateOptions{}))).To(Succeed())
+			Expect(second(seen.Update(w, old, metav1.UpdateOptions{}))).To(Satisfy(apierrors.IsConflict))
+			Expect(second(seen.Update(w, set, metav1.UpdateOptions{}))).To(Succeed())
 			Expect(outcomes).To(HaveExactElements(MatchError(apierrors.IsConflict, "is a conflict"), Succeed()))
 		})
 	})

@@ -49,7 +49,7 @@ func showWithout(m *v1alpha1.Machine, a addedParts) *v1alpha1.Machine {
 // RestoreMachine applies a changed view to the stored object.
 func RestoreMachine(stored []byte, after *v1alpha1.Machine) ([]byte, error) {
 	m := &v1alpha1.Machine{}
-	live, err := parse(stored, m)
+	live, err := decodeStored(stored, m)
 	if err != nil {
 		return nil, err
 	}

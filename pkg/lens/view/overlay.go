@@ -23,8 +23,8 @@ func parseTree(raw []byte) (t tree) {
 	return t
 }
 
-// parse decodes an object as it is stored and as its type.
-func parse(stored []byte, object any) (tree, error) {
+// decodeStored decodes an object as it is stored and as its type.
+func decodeStored(stored []byte, object any) (tree, error) {
 	return parseTree(stored), decode(stored, object)
 }
 

@@ -173,7 +173,7 @@ var _ = Describe("A status (V12)", func() {
 		Expect(list[:2][1]).To(BeNil(), "the list is shared with the store")
 	})
 
-	It("leaves a condition as it is that says what it should, and all others", func() {
+	It("keeps a condition that is already correct, and does not touch the others", func() {
 		show, restore := view.Viewing([]view.Spare{*starting(true, 0)}, 1)
 		d := withExcess(3, "2")
 		rolls(d, 0)
@@ -192,7 +192,7 @@ var _ = Describe("A status (V12)", func() {
 		Expect(stored).To(ContainElement(And(HaveField("Type", v1alpha1.MachineDeploymentAvailable), HaveField("Message", "enough"), HaveField("Status", yes))))
 	})
 
-	It("says why where a condition changes, and leaves one as it is that does not", func() {
+	It("sets reason and message of a condition that changes, and keeps those of one that does not", func() {
 		show, restore := view.Viewing([]view.Spare{*starting(true, 0)}, 1)
 		d := withExcess(3, "2")
 		rolls(d, 0)

@@ -79,8 +79,7 @@ func (w world) frozenDeployment() frozen[*v1alpha1.MachineDeployment] {
 
 func (w world) frozenSet() frozen[*v1alpha1.MachineSet] {
 	GinkgoHelper()
-	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
-	Expect(second(w.raw.MachineSets(ns).Create(w, set, metav1.CreateOptions{}))).To(Succeed())
+	w.createSet()
 	return frozen[*v1alpha1.MachineSet]{raw: w.raw.MachineSets(ns), seen: w.seen.MachineSets(ns), name: "set", conditions: "machineSetCondition", thaw: func(s *v1alpha1.MachineSet) {
 		s.Status.Conditions = s.Status.Conditions[:1]
 	}}

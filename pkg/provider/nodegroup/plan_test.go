@@ -134,7 +134,7 @@ var _ = Describe("A removal", func() {
 	)
 })
 
-var _ = It("A removal below min says how many there are, and how many there must be", func() {
+var _ = It("The error for a removal below min contains the number of machines and the min", func() {
 	_, err := NewRemoval(group("2:5", 3), members("SSS"), false, going("ab"), noon)
 	Expect(err).To(MatchError(ContainSubstring("remove 2 of the 3 machines of pool: min is 2")))
 })
