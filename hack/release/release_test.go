@@ -105,7 +105,7 @@ func started(ctx context.Context) (*release, string) {
 	return r, host
 }
 
-// files of a gzipped archive, or of one layer.
+// unpacked returns the files of a gzipped archive, or of one layer.
 func unpacked(from io.Reader) map[string][]byte {
 	GinkgoHelper()
 	found, archive := map[string][]byte{}, tar.NewReader(from)

@@ -34,7 +34,8 @@ func with(taints ...corev1.Taint) func(*corev1.Node) {
 
 func cordon(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// sidecar runs beside the containers, from before the init containers that come after it.
+// initially adds an init container. A sidecar starts before the init containers that follow it, and
+// runs beside the containers.
 func initially(requests string, sidecar bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		c := corev1.Container{Name: "init", Resources: corev1.ResourceRequirements{Requests: amounts(requests)}}

@@ -73,7 +73,7 @@ var unbound = claim(func(c *corev1.PersistentVolumeClaim) {
 	c.Spec.VolumeName, c.Status.Phase = "", corev1.ClaimPending
 })
 
-// labels in the place of node affinity, as old volumes have it.
+// tied returns a change of the volume: labels instead of a node affinity, as old volumes have them.
 func tied(labels map[string]string) func(cluster) {
 	return volume(func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity, v.Labels = nil, labels })
 }

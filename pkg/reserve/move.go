@@ -59,8 +59,9 @@ func (r *round) releasable(m Machine) bool {
 	return m.Reserve && m.Ready() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
 }
 
-// releaseOrder prefers machines that are claimed, then those that are not about to be deleted, then the current revision, then
-// those that are not stuck, then the oldest, which is the order of r.machines.
+// releaseOrder prefers machines that are claimed, then those that are not about to be deleted, then
+// the current revision, then those that are not stuck, then the oldest, which is the order of
+// r.machines.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(!a.Claimed, !b.Claimed),

@@ -268,7 +268,7 @@ func throughType(object map[string]any, into any) string {
 	return asJSON(into)
 }
 
-// types of each kind: ours, and machine-controller-manager's.
+// typesOf returns the types of a kind: ours, and machine-controller-manager's.
 func typesOf(kind string) (ours, stock any) {
 	switch kind {
 	case "Machine":

@@ -57,7 +57,7 @@ type zone struct {
 	overdue  time.Time
 	// stalled reports whether its part of a move waits until a machine can be deleted.
 	stalled bool
-	// troubles are errors in its bounds and its pool's excess; verdict is the state of its replicas,
+	// errors are those in its bounds and its pool's excess; verdict is the state of its replicas,
 	// and spread that of its pool's excess.
 	errors  []string
 	verdict verdict

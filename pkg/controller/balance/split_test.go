@@ -19,7 +19,7 @@ import (
 	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// ng1 and the others are the groups of cluster-autoscaler's own tests, by replicas and max.
+// ng returns a group like those of cluster-autoscaler's own tests, which are named ng1 and so on.
 func ng(number, replicas, limit int) Group {
 	return Group{Name: fmt.Sprint("ng", number), Replicas: replicas, Max: limit}
 }

@@ -90,7 +90,7 @@ func machineSelector(object *unstructured.Unstructured) (labels.Selector, error)
 	return structuredSelector(object)
 }
 
-// observerOf chooses how to observe a target. A workload without a pod selector cannot be observed
+// observer returns how to observe a target. A workload without a pod selector cannot be observed
 // through its pods: an empty selector would match all of them.
 func observer(t Target, s scale) v1alpha1.Observer {
 	switch {

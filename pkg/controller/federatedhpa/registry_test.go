@@ -106,7 +106,7 @@ func registered(registry func(s *sim.Server) Registry, body func(s *sim.Server, 
 	})
 }
 
-// listed are the names of members, with the reasons of their faults.
+// listedBy returns the names of members, with the reasons of their faults.
 func listedBy(r Registry) string {
 	var words []string
 	for _, m := range r.Members() {

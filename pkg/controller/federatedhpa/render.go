@@ -134,7 +134,7 @@ func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, orde
 	}}
 }
 
-// workload returns the template of the workload without replicas, and its identity; nil if there is
+// workloadOf returns the template of the workload without replicas, and its identity; nil if there is
 // no template.
 func workloadOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (*unstructured.Unstructured, string, error) {
 	if o.Spec.Placement == nil || o.Spec.Placement.Template == nil {

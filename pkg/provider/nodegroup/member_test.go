@@ -48,7 +48,7 @@ func preserved(until time.Duration) func(*v1alpha1.Machine) {
 	}
 }
 
-// told of an instance, as in "Creating ResourceExhausted/1".
+// wording describes an instance, as in "Creating ResourceExhausted/1".
 func wording(i *pb.Instance) string {
 	text := map[pb.InstanceStatus_InstanceState]string{1: "Running", 2: "Creating", 3: "Deleting"}[i.Status.InstanceState]
 	if e := i.Status.ErrorInfo; e != nil {

@@ -24,7 +24,7 @@ type Change struct {
 	Names []string
 	// Annotations are set.
 	Annotations map[string]string
-	// meant is by how many replicas the caller believes the group to differ then from what it was.
+	// callerDelta is by how many replicas the caller expects the group to have changed afterwards.
 	callerDelta int32
 }
 

@@ -36,7 +36,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const noonText = "2026-03-01T12:00:00Z"
 
-// pool is a MachineDeployment of so many replicas.
+// deployment returns a MachineDeployment with this many replicas.
 func deployment(bounds string, replicas int32, annotations ...string) *v1alpha1.MachineDeployment {
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 		Name: "pool", Namespace: ns, UID: "uid-pool", ResourceVersion: "7", Generation: 3, Annotations: map[string]string{v1alpha1.BoundsAnnotation: bounds},
@@ -111,7 +111,7 @@ func going(list string) map[string]bool {
 	return all
 }
 
-// written is a change in a few words: replicas, and what the annotations say.
+// String describes a change in a few words: replicas, and what the annotations contain.
 func (c Change) String() string {
 	words := []string{fmt.Sprintf("%d>%d", c.From, c.To)}
 	if c.From != c.To && c.To != c.Replicas {
@@ -127,7 +127,7 @@ func (c Change) String() string {
 
 func code(err error) codes.Code { return status.Code(err) }
 
-// phase is a Machine in that phase.
+// machineIn returns a Machine in this phase.
 func machineIn(phase mcm.MachinePhase, change ...func(*v1alpha1.Machine)) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: ns}}
 	m.Status.CurrentStatus.Phase = phase

@@ -40,7 +40,7 @@ func bounded(z overview.Zone, low, high int) overview.Zone {
 	return z
 }
 
-// three zones with five machines each, and what one wants to see beside them.
+// small returns three zones with five machines each, and what a user wants to see beside them.
 func small() overview.Overview {
 	pool := overview.Pool{Namespace: "default", Name: "pool"}
 	for i, place := range []string{"a", "b", "c"} {
