@@ -9,6 +9,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -80,3 +81,36 @@ func (p *Preview) WokenBy(was, is any) []string {
 
 // SettleNames removes the names that a raise of R accounts for.
 var SettleNames = settleNames
+
+// Resizes are the writes of the replicas of one MachineSet.
+type Resizes struct{ state state }
+
+// Begin begins a write.
+func (r *Resizes) Begin(replicas int) { r.state.beginResize("ns/set", replicas) }
+
+// End ends the last write: with the version that it has led to, or an error.
+func (r *Resizes) End(version string, err error, now time.Time) {
+	r.state.endResize("ns/set", &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}, err, now)
+}
+
+// Range returns the fewest and the most machines that the MachineSet may be asking for, where it is
+// shown with these replicas.
+func (r *Resizes) Range(version string, replicas int32, now time.Time) [2]int {
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", ResourceVersion: version}, Spec: mcm.MachineSetSpec{Replicas: replicas}}
+	least, most := r.state.replicasOf(set, now)
+	return [2]int{least, most}
+}
+
+// Reduced returns how many machines a MachineDeployment that shows 5 is to show, and whether that was
+// reduced recently: after so long, if a reduction to 2 has ended with an error or without one.
+func Reduced(err error, later time.Duration) (visible int, reduced bool) {
+	s, now := state{reduction: &reduction{shown: 2}}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.endReduction(err, now)
+	return s.visible(5, now.Add(later))
+}
+
+// Reducing is Reduced while the reduction is in progress.
+func Reducing() (visible int, reduced bool) {
+	s := state{reduction: &reduction{shown: 2}}
+	return s.visible(5, time.Now())
+}
