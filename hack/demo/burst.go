@@ -27,11 +27,12 @@ func (s *stage) burst(ctx context.Context) error {
 	}
 	s.report("six pods start, with a reserve: median, last", waits)
 	fmt.Println("\nThe reserve fills up again, behind their backs:")
-	_, err = s.until(ctx, s.complete)
+	_, err = s.pollUntil(ctx, s.complete)
 	return err
 }
 
-// plainBurst raises the machines with the pods, as an autoscaler would that needs no time to decide.
+// plainBurst raises the machines with the pods, as an autoscaler would that needs no time to
+// decide.
 func (s *stage) plainBurst(ctx context.Context) error {
 	if err := s.apply(ctx, "examples/demo/plain.yaml"); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (s *stage) started(ctx context.Context, app string, ask func(context.Contex
 		if _, known := waits[pod.Name]; !known && pod.Status.Phase == corev1.PodRunning {
 			waits[pod.Name] = time.Since(created[pod.Name])
 		}
-		s.tell(time.Since(begun), fmt.Sprintf("%d of %d pods run", len(waits), crowd), len(waits) != told, len(waits) == crowd)
+		s.showProgress(time.Since(begun), fmt.Sprintf("%d of %d pods run", len(waits), crowd), len(waits) != told, len(waits) == crowd)
 		told = len(waits)
 		return told == crowd, nil
 	})

@@ -50,7 +50,7 @@ func demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.clear(ctx); err != nil {
+	if err := s.removeLeftovers(ctx); err != nil {
 		return fmt.Errorf("clear away what an earlier demo left: %w", err)
 	}
 	for i, c := range chapters {
@@ -59,11 +59,11 @@ func demo(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err), fmt.Errorf("the cluster is still up: make status says where it logs, make reset forgets it"))
 		}
 	}
-	return s.end(ctx, time.Since(begin))
+	return s.showResults(ctx, time.Since(begin))
 }
 
-// end shows what was measured, and what to do with the cluster.
-func (s *stage) end(ctx context.Context, took time.Duration) error {
+// showResults shows what was measured, and what to do with the cluster.
+func (s *stage) showResults(ctx context.Context, took time.Duration) error {
 	fmt.Printf("\nWhat was measured, in %.0f s:\n\n", took.Seconds())
 	if err := s.measured.print(os.Stdout); err != nil {
 		return err

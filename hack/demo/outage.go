@@ -21,7 +21,7 @@ func (s *stage) outage(ctx context.Context) error {
 		return err
 	}
 	allRun := func(ctx context.Context) (string, bool, error) { return s.running(ctx, "service=shop", shopSize) }
-	if _, err := s.until(ctx, allRun); err != nil {
+	if _, err := s.pollUntil(ctx, allRun); err != nil {
 		return err
 	}
 	fmt.Println("\nZone local-a is cut off: its machines say nothing any more, and no new ones can be had.")
@@ -32,7 +32,7 @@ func (s *stage) outage(ctx context.Context) error {
 	if _, err := s.kube.CoreV1().ConfigMaps(namespace).Create(ctx, faults, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	down, err := s.until(ctx, func(ctx context.Context) (string, bool, error) {
+	down, err := s.pollUntil(ctx, func(ctx context.Context) (string, bool, error) {
 		text, all, err := allRun(ctx)
 		return text, !all, err
 	})
@@ -40,7 +40,7 @@ func (s *stage) outage(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("   noticed by Kubernetes after %.1f s; the Balancer waits 8 s more, in case they come back\n", down.Seconds())
-	up, err := s.until(ctx, allRun)
+	up, err := s.pollUntil(ctx, allRun)
 	if err != nil {
 		return err
 	}
@@ -52,6 +52,6 @@ func (s *stage) outage(ctx context.Context) error {
 	if err := s.kube.CoreV1().ConfigMaps(namespace).Delete(ctx, virtual.FaultsConfigMap, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, err = s.until(ctx, s.complete)
+	_, err = s.pollUntil(ctx, s.complete)
 	return err
 }

@@ -26,8 +26,8 @@ var (
 	balancers = schema.GroupVersionResource{Group: "balancer.x-k8s.io", Version: "v1alpha1", Resource: "balancers"}
 )
 
-// clear takes away what an earlier demo may have left.
-func (s *stage) clear(ctx context.Context) error {
+// removeLeftovers takes away what an earlier demo may have left.
+func (s *stage) removeLeftovers(ctx context.Context) error {
 	present := metav1.DeleteOptions{}
 	errs := []error{
 		s.objects.Resource(balancers).Namespace(namespace).Delete(ctx, "shop", present),
@@ -48,7 +48,7 @@ func (s *stage) pool(ctx context.Context) error {
 	if err := s.apply(ctx, threeZones); err != nil {
 		return err
 	}
-	took, err := s.until(ctx, s.complete)
+	took, err := s.pollUntil(ctx, s.complete)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *stage) reserve(ctx context.Context) error {
 			return err
 		}
 	}
-	took, err := s.until(ctx, s.complete)
+	took, err := s.pollUntil(ctx, s.complete)
 	if err != nil {
 		return err
 	}
@@ -71,15 +71,15 @@ func (s *stage) reserve(ctx context.Context) error {
 	if err := s.apply(ctx, "examples/demo/steady.yaml"); err != nil {
 		return err
 	}
-	if _, err := s.until(ctx, func(ctx context.Context) (string, bool, error) { return s.running(ctx, "app=steady", 9) }); err != nil {
+	if _, err := s.pollUntil(ctx, func(ctx context.Context) (string, bool, error) { return s.running(ctx, "app=steady", 9) }); err != nil {
 		return err
 	}
 	fmt.Println("\nEvery machine that serves has a pod now, and those in reserve have none.")
 	return s.show(ctx, "evenkeel", "status")
 }
 
-// complete returns how many of the pool's machines serve and are in reserve, ready, and whether that
-// is all.
+// complete returns how many of the pool's machines serve and are in reserve, ready, and whether
+// that is all.
 func (s *stage) complete(ctx context.Context) (string, bool, error) {
 	all, err := s.machines.MachineV1alpha1().MachineDeployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofPool})
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *stage) rollout(ctx context.Context) error {
 		return err
 	}
 	seen := map[types.UID]bool{}
-	took, err := s.until(ctx, func(ctx context.Context) (string, bool, error) {
+	took, err := s.pollUntil(ctx, func(ctx context.Context) (string, bool, error) {
 		now, err := s.pods(ctx, "")
 		if err != nil {
 			return "", false, err
@@ -32,7 +32,7 @@ func (s *stage) rollout(ctx context.Context) error {
 			seen[uid] = true
 		}
 		text, done, err := s.complete(ctx)
-		return fmt.Sprintf("%s; pods that had to move so far: %d", text, gone(before, now)), done, err
+		return fmt.Sprintf("%s; pods that had to move so far: %d", text, countGone(before, now)), done, err
 	})
 	if err != nil {
 		return err
@@ -42,8 +42,8 @@ func (s *stage) rollout(ctx context.Context) error {
 		return err
 	}
 	s.measured.took("a rolling update of a zone, reserve included", took)
-	s.measured.add("pods on its machines, and how many of those had to move", fmt.Sprintf("%d, %d", len(before), gone(before, now)))
-	s.measured.add("pods that had to move twice", fmt.Sprint(len(seen)-len(now)-gone(before, now)))
+	s.measured.add("pods on its machines, and how many of those had to move", fmt.Sprintf("%d, %d", len(before), countGone(before, now)))
+	s.measured.add("pods that had to move twice", fmt.Sprint(len(seen)-len(now)-countGone(before, now)))
 	return nil
 }
 
@@ -70,8 +70,8 @@ func (s *stage) pods(ctx context.Context, zone string) (map[types.UID]string, er
 	return pods, nil
 }
 
-// gone is how many of the pods are no longer there.
-func gone(before, now map[types.UID]string) int {
+// countGone is how many of the pods are no longer there.
+func countGone(before, now map[types.UID]string) int {
 	n := 0
 	for uid := range before {
 		if _, there := now[uid]; !there {

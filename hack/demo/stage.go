@@ -84,8 +84,8 @@ func (s *stage) show(ctx context.Context, args ...string) error {
 	return cmd.Run()
 }
 
-// until polls until the condition holds, and shows the progress.
-func (s *stage) until(ctx context.Context, look func(context.Context) (progress string, done bool, err error)) (time.Duration, error) {
+// pollUntil polls until the condition holds, and shows the progress.
+func (s *stage) pollUntil(ctx context.Context, look func(context.Context) (progress string, done bool, err error)) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	begin, last := time.Now(), ""
@@ -97,7 +97,7 @@ func (s *stage) until(ctx context.Context, look func(context.Context) (progress 
 		case err != nil:
 			return 0, err
 		}
-		s.tell(time.Since(begin), text, text != last, done)
+		s.showProgress(time.Since(begin), text, text != last, done)
 		if last = text; done {
 			return time.Since(begin), nil
 		}
@@ -108,8 +108,8 @@ func (s *stage) until(ctx context.Context, look func(context.Context) (progress 
 	}
 }
 
-// tell overwrites its line on a terminal; otherwise, it prints a line for each change.
-func (s *stage) tell(since time.Duration, text string, changed, done bool) {
+// showProgress overwrites its line on a terminal; otherwise, it prints a line for each change.
+func (s *stage) showProgress(since time.Duration, text string, changed, done bool) {
 	line := fmt.Sprintf("%6.1fs  %s", since.Seconds(), text)
 	switch {
 	case s.live && done:

@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, logs string, command func(context.C
 		log := filepath.Join(logs, name+".log")
 		begin := time.Now()
 		verdict := "ok"
-		if err := play(command(ctx, name), log); err != nil {
+		if err := runCommand(command(ctx, name), log); err != nil {
 			failed = append(failed, name)
 			verdict = fmt.Sprintf("FAILED: %v, see %s", err, log)
 		}
@@ -60,8 +60,8 @@ func run(ctx context.Context, out io.Writer, logs string, command func(context.C
 	return nil
 }
 
-// play runs a command to its end, and keeps what it prints.
-func play(cmd *exec.Cmd, log string) error {
+// runCommand runs a command to its end, and keeps what it prints.
+func runCommand(cmd *exec.Cmd, log string) error {
 	file, err := os.Create(log)
 	if err != nil {
 		return fmt.Errorf("keep output: %w", err)

@@ -40,7 +40,7 @@ func run(ctx context.Context, out io.Writer, command func(context.Context, strin
 	ended := make(chan part)
 	for _, name := range names {
 		fmt.Fprintf(out, "%s ...\n", name)
-		go func() { ended <- play(name, command(ctx, name)) }()
+		go func() { ended <- runCommand(name, command(ctx, name)) }()
 	}
 	var all []part
 	for range names {

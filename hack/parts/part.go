@@ -24,8 +24,8 @@ type part struct {
 	worked time.Duration
 }
 
-// play runs a command to its end.
-func play(name string, cmd *exec.Cmd) part {
+// runCommand runs a command to its end.
+func runCommand(name string, cmd *exec.Cmd) part {
 	begin := time.Now()
 	output, err := cmd.CombinedOutput()
 	p := part{name: name, err: err, output: output, took: time.Since(begin)}
@@ -49,7 +49,8 @@ func (p part) closing() []byte {
 	return bytes.Join(lines[max(0, len(lines)-closingLines):], []byte("\n"))
 }
 
-// report prints how each part closed, those that failed last and in full, and which tools were missing.
+// report prints how each part closed, those that failed last and in full, and which tools were
+// missing.
 func report(out io.Writer, all []part, took time.Duration, missing []string) error {
 	var failed []part
 	var worked time.Duration

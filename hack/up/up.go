@@ -25,7 +25,7 @@ func up(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(ctx, cluster); err != nil {
+	if err := installOurs(ctx, cluster); err != nil {
 		if fresh {
 			err = errors.Join(err, cluster.Stop())
 		}
@@ -41,8 +41,8 @@ func up(ctx context.Context, o options) error {
 // ours are the programs of cmd that a cluster runs, in the order of their start.
 var ours = []string{"machine-controller", "machine-controller-manager"}
 
-// fill brings our part into the cluster.
-func fill(ctx context.Context, cluster *localcluster.Cluster) error {
+// installOurs brings our part into the cluster.
+func installOurs(ctx context.Context, cluster *localcluster.Cluster) error {
 	for _, folder := range []string{"kubernetes/crds", "kubernetes/policies"} {
 		begin := time.Now()
 		if err := cluster.Apply(ctx, folder); err != nil {

@@ -84,7 +84,7 @@ func readSource(root, path string) (source, error) {
 	return source{filepath.ToSlash(relative), content, parsed}, err
 }
 
-func (s source) in(folders ...string) bool {
+func (s source) inFolders(folders ...string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(s.path, f+"/") })
 }
 
@@ -111,10 +111,10 @@ func (s source) decides() bool {
 	switch {
 	case s.isTest():
 		return false
-	case s.in(purePackages...), slices.Contains(pureFiles[path.Clean(folder)], name):
+	case s.inFolders(purePackages...), slices.Contains(pureFiles[path.Clean(folder)], name):
 		return true
 	}
-	return name == "plan.go" && s.in("pkg/provider", "pkg/controller") || name == "status.go" && s.in("pkg/controller")
+	return name == "plan.go" && s.inFolders("pkg/provider", "pkg/controller") || name == "status.go" && s.inFolders("pkg/controller")
 }
 
 func (s source) imports() []string {
@@ -127,8 +127,8 @@ func (s source) imports() []string {
 	return paths
 }
 
-// uses returns the functions of other packages that a file names, as package.Function.
-func (s source) uses() []string {
+// usedFunctions returns the functions of other packages that a file names, as package.Function.
+func (s source) usedFunctions() []string {
 	var names []string
 	ast.Inspect(s.parsed, func(n ast.Node) bool {
 		if selector, ok := n.(*ast.SelectorExpr); ok {
@@ -174,7 +174,8 @@ func pureImports(s source) []string {
 	return wrong
 }
 
-// floors are the layers of the code, lowest first. A package imports only from its own layer and from lower ones.
+// floors are the layers of the code, lowest first. A package imports only from its own layer and
+// from lower ones.
 var floors = [][]string{
 	{"pkg/apis"},
 	{"pkg/client"},
@@ -183,7 +184,7 @@ var floors = [][]string{
 	{"cmd", "hack", "test"},
 }
 
-func floor(path string) int {
+func layerOf(path string) int {
 	return slices.IndexFunc(floors, func(folders []string) bool {
 		return slices.ContainsFunc(folders, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
 	})
@@ -199,7 +200,7 @@ func layered(s source) []string {
 		if !ours {
 			continue
 		}
-		if floor(inner) > floor(s.path) {
+		if layerOf(inner) > layerOf(s.path) {
 			wrong = append(wrong, fmt.Sprintf("imports point down, not up to %s", inner))
 		}
 		if a, b := controllerOf(s.path), controllerOf(inner); a != "" && b != "" && a != b && b != "internal" {
@@ -223,7 +224,7 @@ func clockless(s source) []string {
 		return nil
 	}
 	var wrong []string
-	for _, name := range s.uses() {
+	for _, name := range s.usedFunctions() {
 		if slices.Contains(clocks, name) {
 			wrong = append(wrong, "a decision has no clock: "+name)
 		}
@@ -236,7 +237,7 @@ func neverExits(s source) []string {
 		return nil
 	}
 	var wrong []string
-	for _, name := range s.uses() {
+	for _, name := range s.usedFunctions() {
 		if name == "os.Exit" || strings.HasPrefix(name, "klog.Fatal") || strings.HasPrefix(name, "log.Fatal") || strings.HasPrefix(name, "klog.Exit") {
 			wrong = append(wrong, "only main ends the process: "+name)
 		}

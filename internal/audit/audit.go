@@ -62,7 +62,7 @@ func (l *Log) Close() error { return l.file.Close() }
 func (l *Log) Read(keep func(Request) bool) ([]Request, error) {
 	var kept []Request
 	for {
-		r, err := l.next()
+		r, err := l.nextEvent()
 		switch {
 		case errors.Is(err, io.EOF):
 			return kept, nil
@@ -74,9 +74,9 @@ func (l *Log) Read(keep func(Request) bool) ([]Request, error) {
 	}
 }
 
-// next returns nil for an event that is not an answer. An incomplete line is kept for the next
+// nextEvent returns nil for an event that is not an answer. An incomplete line is kept for the next
 // call.
-func (l *Log) next() (*Request, error) {
+func (l *Log) nextEvent() (*Request, error) {
 	part, err := l.lines.ReadBytes('\n')
 	l.begun = append(l.begun, part...)
 	if err != nil {

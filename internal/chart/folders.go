@@ -25,18 +25,18 @@ var Parts = []Part{
 	{"manager", "process", nil, []string{"manager/process.yaml"}},
 	{"gardener", "access", []string{"gardener.enabled=true"}, []string{"manager/gardener.yaml"}},
 	{"target", "access", nil, []string{"target/roles.yaml"}},
-	{"target-account", "access", alone("targetAccess"), []string{"target/account.yaml"}},
+	{"target-account", "access", onlyPart("targetAccess"), []string{"target/account.yaml"}},
 	{"metrics-reader", "access", nil, []string{"metrics-reader.yaml"}},
-	{"balancer", "access", alone("balancer"), []string{"balancer/account.yaml", "balancer/roles.yaml", "balancer/metrics.yaml"}},
-	{"balancer", "process", alone("balancer"), []string{"balancer/process.yaml"}},
-	{"federation-hub", "access", alone("federation.hub"), []string{"federation/hub-account.yaml", "federation/hub-roles.yaml", "federation/hub-metrics.yaml"}},
-	{"federation-hub", "process", alone("federation.hub"), []string{"federation/hub-process.yaml"}},
-	{"federation-hub", "policy", alone("federation.hub"), []string{"federation/hub-policy.yaml"}},
-	{"federation-member", "access", alone("federation.member"), []string{"federation/member.yaml"}},
-	{"federation-placement", "access", append(alone("federation.member"), "federation.member.placement=true", "federation.member.namespaces={default}"), []string{"federation/member-placement.yaml"}},
+	{"balancer", "access", onlyPart("balancer"), []string{"balancer/account.yaml", "balancer/roles.yaml", "balancer/metrics.yaml"}},
+	{"balancer", "process", onlyPart("balancer"), []string{"balancer/process.yaml"}},
+	{"federation-hub", "access", onlyPart("federation.hub"), []string{"federation/hub-account.yaml", "federation/hub-roles.yaml", "federation/hub-metrics.yaml"}},
+	{"federation-hub", "process", onlyPart("federation.hub"), []string{"federation/hub-process.yaml"}},
+	{"federation-hub", "policy", onlyPart("federation.hub"), []string{"federation/hub-policy.yaml"}},
+	{"federation-member", "access", onlyPart("federation.member"), []string{"federation/member.yaml"}},
+	{"federation-placement", "access", append(onlyPart("federation.member"), "federation.member.placement=true", "federation.member.namespaces={default}"), []string{"federation/member-placement.yaml"}},
 }
 
-func alone(part string) []string { return []string{"manager.enabled=false", part + ".enabled=true"} }
+func onlyPart(part string) []string { return []string{"manager.enabled=false", part + ".enabled=true"} }
 
 const heading = `# SPDX-License-Identifier: Apache-2.0
 #
@@ -59,11 +59,11 @@ func (p Part) Render(ctx context.Context, t Tools) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("render %s: %w", p.File(), err)
 	}
-	return append([]byte(heading), tidy(text)...), nil
+	return append([]byte(heading), removeNoise(text)...), nil
 }
 
-// tidy removes blank lines, and helm's lines with the source of an object.
-func tidy(text []byte) []byte {
+// removeNoise removes blank lines, and helm's lines with the source of an object.
+func removeNoise(text []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(text) {
 		if !bytes.HasPrefix(line, []byte("# Source: ")) && len(bytes.TrimSpace(line)) > 0 {

@@ -100,16 +100,16 @@ func parseHead(head []string) (columns, error) {
 			return nil, fmt.Errorf("column %q is missing", name)
 		}
 	}
-	if _, both := at["end"]; both && at.has("duration") {
+	if _, both := at["end"]; both && at.hasColumn("duration") {
 		return nil, errors.New("columns duration and end exclude each other")
 	}
 	return at, nil
 }
 
-func (c columns) has(name string) bool { _, there := c[name]; return there }
+func (c columns) hasColumn(name string) bool { _, there := c[name]; return there }
 
-// text is empty for a column that is not there.
-func (c columns) text(record []string, name string) string {
+// textOf is empty for a column that is not there.
+func (c columns) textOf(record []string, name string) string {
 	if i, there := c[name]; there {
 		return strings.TrimSpace(record[i])
 	}
@@ -118,20 +118,20 @@ func (c columns) text(record []string, name string) string {
 
 // parse reads one line.
 func (c columns) parse(record []string) (p Pods, err error) {
-	if p.Created, err = ParseTime(c.text(record, "time")); err != nil {
+	if p.Created, err = ParseTime(c.textOf(record, "time")); err != nil {
 		return Pods{}, fmt.Errorf("time %w", err)
 	}
-	if p.CPU, err = parseQuantity(c.text(record, "cpu"), resource.Milli); err != nil {
+	if p.CPU, err = parseQuantity(c.textOf(record, "cpu"), resource.Milli); err != nil {
 		return Pods{}, fmt.Errorf("cpu %w", err)
 	}
-	if p.Memory, err = parseQuantity(c.text(record, "memory"), 0); err != nil {
+	if p.Memory, err = parseQuantity(c.textOf(record, "memory"), 0); err != nil {
 		return Pods{}, fmt.Errorf("memory %w", err)
 	}
 	if p.Lasts, err = c.parseLasts(record, p.Created); err != nil {
 		return Pods{}, err
 	}
 	p.Count = 1
-	if text := c.text(record, "count"); text != "" {
+	if text := c.textOf(record, "count"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
 			return Pods{}, fmt.Errorf("count %.40q: write a number from 1 to %d", text, MaxPods)
@@ -146,14 +146,14 @@ func (c columns) parse(record []string) (p Pods, err error) {
 
 // parseLasts reads how long the pods run: 0 if they do not end.
 func (c columns) parseLasts(record []string, created time.Time) (time.Duration, error) {
-	if text := c.text(record, "duration"); text != "" {
+	if text := c.textOf(record, "duration"); text != "" {
 		lasts, err := parseDuration(text)
 		if err != nil || lasts <= 0 {
 			return 0, fmt.Errorf("duration %.40q: write for example 90s or 1h30m, or seconds", text)
 		}
 		return lasts, nil
 	}
-	text := c.text(record, "end")
+	text := c.textOf(record, "end")
 	if text == "" {
 		return 0, nil
 	}

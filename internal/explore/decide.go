@@ -41,8 +41,8 @@ const maxDecisions = 400_000
 
 func newDecisions() *decisions { return &decisions{all: map[World]*decision{}} }
 
-// of returns the plan for a world.
-func (d *decisions) of(w *World) *decision {
+// planFor returns the plan for a world.
+func (d *decisions) planFor(w *World) *decision {
 	key := w.known()
 	d.mu.RLock()
 	made := d.all[key]
@@ -170,8 +170,8 @@ func (w *World) decide() *decision {
 	return made
 }
 
-// retireMore is the same plan, which also puts an empty machine into the reserve if there are none to
-// delete.
+// retireMore is the same plan, which also puts an empty machine into the reserve if there are none
+// to delete.
 func (d *decision) retireMore(w *World) *decision {
 	if len(w.counted()) > int(w.visible()) {
 		return d

@@ -105,11 +105,11 @@ func (g *graph[S]) storyAround(c *component) *Story[S] {
 	cycle := []int32{first}
 	for _, a := range g.actorsIn(c) {
 		if !g.isFairTo(a, cycle) {
-			cycle = append(cycle, g.wayTo(c, cycle[len(cycle)-1], func(m move) bool { return m.actor == a || !g.can(a, m.to) })...)
+			cycle = append(cycle, g.shortestWay(c, cycle[len(cycle)-1], func(m move) bool { return m.actor == a || !g.canStep(a, m.to) })...)
 		}
 	}
 	if last := cycle[len(cycle)-1]; last != first || len(cycle) == 1 {
-		cycle = append(cycle, g.wayTo(c, last, func(m move) bool { return m.to == first })...)
+		cycle = append(cycle, g.shortestWay(c, last, func(m move) bool { return m.to == first })...)
 	}
 	story := g.storyOf(first, endlessText(len(cycle)-1))
 	for k, to := range cycle[1:] {
@@ -123,20 +123,21 @@ func (g *graph[S]) storyAround(c *component) *Story[S] {
 func (g *graph[S]) isFairTo(a Actor, way []int32) bool {
 	for k, i := range way {
 		takes := func(m move) bool { return m.actor == a && k+1 < len(way) && m.to == way[k+1] }
-		if !g.can(a, i) || slices.ContainsFunc(g.nextOf(i), takes) {
+		if !g.canStep(a, i) || slices.ContainsFunc(g.nextOf(i), takes) {
 			return true
 		}
 	}
 	return false
 }
 
-// can reports whether an actor can take a step from a state.
-func (g *graph[S]) can(a Actor, i int32) bool {
+// canStep reports whether an actor can take a step from a state.
+func (g *graph[S]) canStep(a Actor, i int32) bool {
 	return slices.ContainsFunc(g.nextOf(i), func(m move) bool { return m.actor == a })
 }
 
-// wayTo returns the states of a shortest way within a component that ends with a certain step.
-func (g *graph[S]) wayTo(c *component, from int32, ends func(m move) bool) []int32 {
+// shortestWay returns the states of a shortest way within a component that ends with a certain
+// step.
+func (g *graph[S]) shortestWay(c *component, from int32, ends func(m move) bool) []int32 {
 	parent, ahead := map[int32]int32{}, []int32{from}
 	for ; len(ahead) > 0; ahead = ahead[1:] {
 		i := ahead[0]

@@ -24,8 +24,8 @@ func (w *World) crowded() string {
 }
 
 // wronged returns the law that the deletion of a machine breaks: no busy machine is deleted in
-// favor of a reserve machine, and no machine is deleted without a request. A deletion that was right
-// when it was decided may be carried out late.
+// favor of a reserve machine, and no machine is deleted without a request. A deletion that was
+// right when it was decided may be carried out late.
 func (w *World) wronged(i int) string {
 	m := &w.machines[i]
 	if !m.busy || m.unhealthy() || m.excused || m.named || m.condemned || m.priority == 1 || w.sets[0].there && w.sets[1].there {
@@ -53,9 +53,9 @@ func (w *World) wronged(i int) string {
 	return fmt.Sprintf("I7: %s is busy and is deleted, though %d serve of %d.", name(i), serving, workload)
 }
 
-// turn records in which direction a decision moves, and returns the law that it breaks if it takes
-// back an earlier one, though no fact has changed since.
-func (w *World) turn(d *decision) string {
+// recordTurn records in which direction a decision moves, and returns the law that it breaks if it
+// takes back an earlier one, though no fact has changed since.
+func (w *World) recordTurn(d *decision) string {
 	const unchanged = ", though no fact has changed."
 	if was := w.turns.excess; w.turns.excess.turnsBack(directionOf(w.record.excess, d.record.excess)) {
 		return fmt.Sprintf("I4: The applied excess was %s to %d, and is to be %d again%s", was, w.record.excess, d.record.excess, unchanged)
@@ -81,7 +81,7 @@ func (w *World) turn(d *decision) string {
 
 // Rest returns what is wrong with a world at rest.
 func (r *Reserve) Rest(w World) string {
-	p := r.plans.of(&w)
+	p := r.plans.planFor(&w)
 	workload := w.workload()
 	excess := max(0, min(int(w.excess), w.maxReplicas()-workload))
 	if w.unparsed {
@@ -111,15 +111,15 @@ func (r *Reserve) Rest(w World) string {
 	return ""
 }
 
-// isFull reports whether machine-controller-manager is about to create a machine for which the search
-// has no place.
+// isFull reports whether machine-controller-manager is about to create a machine for which the
+// search has no place.
 func (w *World) isFull() bool {
 	return w.machines[slots-1].there && w.sets[0].creating+w.sets[1].creating > 0
 }
 
-// keepsNamed reports whether a client gave a serving machine priority 1 and has another one deleted.
-// No priority of 1 is overwritten, so this machine is deleted before any in reserve, and the
-// reserve cannot shrink. The condition says so.
+// keepsNamed reports whether a client gave a serving machine priority 1 and has another one
+// deleted. No priority of 1 is overwritten, so this machine is deleted before any in reserve, and
+// the reserve cannot shrink. The condition says so.
 func (w *World) keepsNamed() bool {
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there && m.priority == 1 && !m.marked && !m.leaving() {

@@ -37,7 +37,7 @@ func (k *walk) resizeSets() {
 		k.addStep("machine-controller-manager writes "+setName(r.set)+".", func(w *World) string { k.resized(w); return "" })
 		return
 	}
-	list := k.sizes.of(w.seenSets())
+	list := k.sizes.planFor(w.seenSets())
 	if len(list) == 0 || k.refusesResize(w, list[0]) || !list[0].fresh && !w.sets[list[0].set].latest() || list[0].fresh && w.sets[list[0].set].there {
 		return
 	}
@@ -60,7 +60,7 @@ func (k *walk) resized(w *World) {
 
 // settleLowest records that no decision for fewer replicas is in progress any more.
 func (w *World) settleLowest() {
-	if w.resizes[0].pending || !w.sets[0].latest() || !w.sets[1].latest() || w.asks() < w.visible() {
+	if w.resizes[0].pending || !w.sets[0].latest() || !w.sets[1].latest() || w.requestedMachines() < w.visible() {
 		return
 	}
 	for i := range w.machines {
@@ -118,7 +118,7 @@ func (k *walk) create(w *World, set uint8) (broken string) {
 	broken = w.crowded()
 	w.sets[set].creating--
 	m := machine{there: true, priority: 3, set: set}
-	if w.record.excess > 0 && !k.plans.of(w).bornServing {
+	if w.record.excess > 0 && !k.plans.planFor(w).bornServing {
 		m.marked, m.was = true, true
 	}
 	broken = cmp.Or(broken, w.misborn(&m))

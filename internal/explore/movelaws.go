@@ -14,9 +14,9 @@ func (w *MoveWorld) mishanded(i int, one moveWrite) string {
 	return ""
 }
 
-// turn records in which direction a plan moves a replica with its machine, and returns the law that
-// this breaks.
-func (w *MoveWorld) turn(i int, one moveWrite) string {
+// recordTurn records in which direction a plan moves a replica with its machine, and returns the
+// law that this breaks.
+func (w *MoveWorld) recordTurn(i int, one moveWrite) string {
 	taken := one.to.move
 	if taken.gives || taken.machines == 0 || w.shown[i].move != (half{id: taken.id, reserve: w.shown[i].move.reserve}) || w.shown[1-i].move.machine == 0 {
 		return ""
@@ -52,11 +52,11 @@ func (m *Moves) unbalanced(w *MoveWorld) string {
 		z := &w.zones[i]
 		serving, spare := w.count(i, (*unit).serves), w.count(i, func(u *unit) bool { return u.marked && u.phase == running })
 		switch {
-		case z.move.id > 0 && !m.waits(w):
+		case z.move.id > 0 && !m.mayWait(w):
 			return fmt.Sprintf("I5: At rest, %s has %s.", name(i), z.move)
 		case z.move.id == 0 && z.held && z.applied != z.replicas:
 			return fmt.Sprintf("I5: At rest, %s applies %d of %d replicas.", name(i), z.applied, z.replicas)
-		case serving > z.workload() && m.waits(w): // it is not drained
+		case serving > z.workload() && m.mayWait(w): // it is not drained
 		case serving != z.workload() || spare != z.excess() || w.present(i) != serving+spare:
 			return fmt.Sprintf("I5: At rest, %s has %d machines that serve, of %d, and %d in reserve, of %d.", name(i), serving, z.workload(), spare, z.excess())
 		}
@@ -68,15 +68,15 @@ func (m *Moves) unbalanced(w *MoveWorld) string {
 	}
 	for i := range zones {
 		from, to := &w.zones[i], &w.zones[1-i]
-		if m.Continuous && !m.waits(w) && from.replicas > to.replicas+1 && to.replicas < to.limit {
+		if m.Continuous && !m.mayWait(w) && from.replicas > to.replicas+1 && to.replicas < to.limit {
 			return fmt.Sprintf("I5: At rest, %s has %d replicas, and %s has %d.", name(i), from.replicas, name(1-i), to.replicas)
 		}
 	}
 	return ""
 }
 
-// waits reports whether a move may wait, because a machine may not go.
-func (m *Moves) waits(w *MoveWorld) bool {
+// mayWait reports whether a move may wait, because a machine may not go.
+func (m *Moves) mayWait(w *MoveWorld) bool {
 	for i := range zones {
 		for at := range w.units[i] {
 			if w.units[i][at].pinned {

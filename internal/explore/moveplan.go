@@ -49,8 +49,8 @@ type rebalances struct {
 
 func newRebalances() *rebalances { return &rebalances{all: map[knownZones]*rebalance{}} }
 
-// of returns the plan for what is known.
-func (r *rebalances) of(known knownZones) *rebalance {
+// planFor returns the plan for what is known.
+func (r *rebalances) planFor(known knownZones) *rebalance {
 	r.mu.RLock()
 	made := r.all[known]
 	r.mu.RUnlock()

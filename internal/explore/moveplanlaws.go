@@ -20,7 +20,7 @@ func (k *knownZones) misplanned(r *rebalance) string {
 			}
 		}
 		total = max(total, int(z.pool))
-		before, after = before+min(z.ownShare(), ready, z.room()), after+min(next, ready)
+		before, after = before+min(z.ownShare(), ready, z.roomBelowMax()), after+min(next, ready)
 	}
 	if after < min(before, total) {
 		return fmt.Sprintf("B6: %d machines in reserve are ready, and only %d of them stay, of %d.", before, after, total)
@@ -41,7 +41,7 @@ func (k *knownZones) miswritten(i int, one *moveWrite) string {
 		return fmt.Sprintf("B4: %s gives up a machine that serves, and names none.", name(i))
 	case promises && (slices.ContainsFunc(k.units[0][:], leaves) || slices.ContainsFunc(k.units[1][:], leaves)):
 		return fmt.Sprintf("B4: A machine of %s is promised while another one is leaving.", name(i))
-	case promises && k.ready(1-i) < min(int(other.share), other.room()):
+	case promises && k.ready(1-i) < min(int(other.share), other.roomBelowMax()):
 		return fmt.Sprintf("B4: A machine of %s is promised before the one that replaces it is ready.", name(i))
 	case one.to.replicas > max(z.replicas, z.limit):
 		return fmt.Sprintf("B2: %s gets %d replicas, and its max is %d.", name(i), one.to.replicas, z.limit)
@@ -71,8 +71,8 @@ func (k *knownZones) serving(i int) (n int) {
 
 func leaves(u unit) bool { return u.there && u.phase == terminating }
 
-// room is how many replicas more the MachineDeployment may have.
-func (z *zone) room() int { return max(0, int(z.limit)-int(z.replicas)) }
+// roomBelowMax is how many replicas more the MachineDeployment may have.
+func (z *zone) roomBelowMax() int { return max(0, int(z.limit)-int(z.replicas)) }
 
 // ownShare is the share without the machine that is created for a move.
 func (z *zone) ownShare() int { return max(0, int(z.share)-int(z.move.reserve)) }

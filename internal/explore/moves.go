@@ -13,9 +13,9 @@ import (
 type Moves struct {
 	// Continuous reports whether replicas are kept even, and not only growth split.
 	Continuous bool
-	// Max is the max of each MachineDeployment at the beginning, and OtherMax that of the second one
-	// if it differs. Pool is the excess of the pool, and Most how many replicas there are at most in
-	// total.
+	// Max is the max of each MachineDeployment at the beginning, and OtherMax that of the second
+	// one if it differs. Pool is the excess of the pool, and Most how many replicas there are at
+	// most in total.
 	Max, OtherMax, Pool, Most int
 	// Bounds and Pins add faults: users change the max, or pods come that must not be evicted.
 	Bounds, Pins bool
@@ -117,7 +117,7 @@ func (k *moveWalk) addFault(what string, do func(w *MoveWorld) (broken string)) 
 // show what it wrote, and makes the writes of the plan one after the other.
 func (k *moveWalk) controllerSteps() {
 	if i := k.from.nextMoveWrite(); i >= 0 {
-		k.addStep(balancing, "The controller writes "+name(i)+k.refusal(i), func(w *MoveWorld) string { return k.land(w, i, true) })
+		k.addStep(balancing, "The controller writes "+name(i)+k.refusal(i), func(w *MoveWorld) string { return k.landWrite(w, i, true) })
 		return
 	}
 	if k.from.awaited == [zones]bool{} {
@@ -146,7 +146,7 @@ func (w *MoveWorld) nextMoveWrite() int {
 // since is refused in any case, and repeated once the store shows the change.
 func (k *moveWalk) makePlan(w *MoveWorld) string {
 	known := knownZones{zones: w.shown, units: w.shownUnits, troubles: w.troubles, overdue: w.overdue, fresh: w.unused(), continuous: k.Continuous}
-	r := k.plans.of(known.without(k.Unguarded))
+	r := k.plans.planFor(known.without(k.Unguarded))
 	broken := known.misplanned(r)
 	w.troubles = r.troubles
 	for i := range zones {
@@ -156,7 +156,7 @@ func (k *moveWalk) makePlan(w *MoveWorld) string {
 			}
 		}
 		if one := r.writes[i]; one.pending && (w.latest[i] || k.Unguarded == GuardVersion) {
-			broken = cmp.Or(broken, w.turn(i, one))
+			broken = cmp.Or(broken, w.recordTurn(i, one))
 			w.writes[i] = one
 			w.writes[i].outdated = !w.latest[i]
 		}
@@ -164,8 +164,8 @@ func (k *moveWalk) makePlan(w *MoveWorld) string {
 	return broken
 }
 
-// land does a write, unless the MachineDeployment has changed since it was decided.
-func (k *moveWalk) land(w *MoveWorld, i int, answered bool) (broken string) {
+// landWrite does a write, unless the MachineDeployment has changed since it was decided.
+func (k *moveWalk) landWrite(w *MoveWorld, i int, answered bool) (broken string) {
 	one := w.writes[i]
 	w.writes[i] = moveWrite{}
 	switch {
@@ -196,14 +196,14 @@ func (k *moveWalk) storeSteps() {
 	if k.from.shown != k.from.zones || k.from.latest != [zones]bool{true, true} {
 		k.addStep(zonesStore, "The store shows the MachineDeployments.", func(w *MoveWorld) string {
 			w.shown, w.latest, w.awaited = w.zones, [zones]bool{true, true}, [zones]bool{}
-			w.learn()
+			w.noteUpdate()
 			return ""
 		})
 	}
 	if k.from.shownUnits != k.from.units {
 		k.addStep(unitsStore, "The store shows the Machines.", func(w *MoveWorld) string {
 			w.shownUnits = w.units
-			w.learn()
+			w.noteUpdate()
 			return ""
 		})
 	}
@@ -231,7 +231,7 @@ func (k *moveWalk) writeFaults() {
 	if i := k.from.nextMoveWrite(); i >= 0 {
 		k.addFault("The controller writes "+name(i)+", and the write is lost.", func(w *MoveWorld) string { w.writes[i] = moveWrite{}; return "" })
 		if !k.from.writes[i].outdated {
-			k.addFault("The controller writes "+name(i)+", and the answer is lost.", func(w *MoveWorld) string { return k.land(w, i, false) })
+			k.addFault("The controller writes "+name(i)+", and the answer is lost.", func(w *MoveWorld) string { return k.landWrite(w, i, false) })
 		}
 	}
 	k.addFault("The process is killed, and starts again.", func(w *MoveWorld) string { w.restart(); return "" })

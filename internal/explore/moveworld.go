@@ -88,8 +88,8 @@ type MoveWorld struct {
 	zones [zones]zone
 	units [zones][zoneSlots]unit
 	// shown and shownUnits are what the controller's stores show: each of them shows everything as
-	// it was at one time. latest reports whether that is the latest version, and awaited whether the
-	// controller waits until the store shows its own write.
+	// it was at one time. latest reports whether that is the latest version, and awaited whether
+	// the controller waits until the store shows its own write.
 	shown           [zones]zone
 	shownUnits      [zones][zoneSlots]unit
 	latest, awaited [zones]bool
@@ -146,11 +146,11 @@ func (w *MoveWorld) change(i int, to zone) {
 func (w *MoveWorld) restart() {
 	w.shown, w.shownUnits, w.troubles, w.writes = w.zones, w.units, [zones]trouble{}, [zones]moveWrite{}
 	w.latest, w.awaited = [zones]bool{true, true}, [zones]bool{}
-	w.learn()
+	w.noteUpdate()
 }
 
-// learn is called when a store has been updated.
-func (w *MoveWorld) learn() {
+// noteUpdate is called when a store has been updated.
+func (w *MoveWorld) noteUpdate() {
 	if w.news {
 		w.turned, w.news = unturned, w.shown != w.zones || w.shownUnits != w.units
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Raises models who raises replicas for pods that wait: package release, and beside it an autoscaler
-// that asks the node groups' server, and repeats what it asked in vain. Each pod needs a machine of its
-// own. Only pods that end make room, and replicas never fall.
+// Raises models who raises replicas for pods that wait: package release, and beside it an
+// autoscaler that asks the node groups' server, and repeats what it asked in vain. Each pod needs a
+// machine of its own. Only pods that end make room, and replicas never fall.
 type Raises struct {
 	// Spare is the excess, Max the maximum number of machines. One machine serves at the beginning.
 	Spare, Max int
@@ -99,7 +99,7 @@ func (k *raiseWalk) releaseSteps() {
 		k.addStep(raiser, "Release raises replicas.", func(w *RaiseWorld) string { return k.write(w) })
 		return
 	}
-	if by := k.plans.of(k.seenByRelease()); by > 0 {
+	if by := k.plans.planFor(k.seenByRelease()); by > 0 {
 		k.addStep(raiser, fmt.Sprintf("Release decides to raise replicas by %d.", by), func(w *RaiseWorld) string {
 			w.raising = raising{by: by, basis: w.newest(releaser)}
 			return ""
@@ -113,7 +113,7 @@ func (k *raiseWalk) write(w *RaiseWorld) (broken string) {
 	w.raising = raising{}
 	switch changed := w.replicas != next.basis; {
 	case !changed:
-		broken = k.raise(w, next.basis+next.by)
+		broken = k.setReplicas(w, next.basis+next.by)
 	case k.Unguarded == GuardVersion:
 		broken = "I9: Release raises replicas though they have changed since."
 	}
@@ -121,8 +121,8 @@ func (k *raiseWalk) write(w *RaiseWorld) (broken string) {
 	return broken
 }
 
-// raise sets replicas, and returns the law that this breaks.
-func (k *raiseWalk) raise(w *RaiseWorld, to uint8) string {
+// setReplicas sets replicas, and returns the law that this breaks.
+func (k *raiseWalk) setReplicas(w *RaiseWorld, to uint8) string {
 	w.replicas = to
 	switch {
 	case int(to) > k.Max:
@@ -138,7 +138,7 @@ func (k *raiseWalk) raise(w *RaiseWorld, to uint8) string {
 func (k *raiseWalk) scalerSteps() {
 	switch l := k.from.loop; {
 	case l.asks:
-		k.addStep(scaling, fmt.Sprintf("The autoscaler asks for %d machines.", l.need), k.ask)
+		k.addStep(scaling, fmt.Sprintf("The autoscaler asks for %d machines.", l.need), k.askToScale)
 	case l.begun:
 		k.addStep(scaling, "The autoscaler looks at pods and Nodes.", func(w *RaiseWorld) string {
 			if w.loop.asks, w.loop.need = true, w.needed(uint8(k.Max)); w.loop.need == 0 {
@@ -154,8 +154,9 @@ func (k *raiseWalk) scalerSteps() {
 	}
 }
 
-// ask is a request of the autoscaler. A write that is refused is decided again, on the latest version.
-func (k *raiseWalk) ask(w *RaiseWorld) (broken string) {
+// askToScale is a request of the autoscaler. A write that is refused is decided again, on the
+// latest version.
+func (k *raiseWalk) askToScale(w *RaiseWorld) (broken string) {
 	l := w.loop
 	w.loop = loop{}
 	seen := w.replicas
@@ -171,7 +172,7 @@ func (k *raiseWalk) ask(w *RaiseWorld) (broken string) {
 		return "" // the autoscaler sees the size in its next loop
 	}
 	if c.To != c.From {
-		broken = k.raise(w, uint8(c.To))
+		broken = k.setReplicas(w, uint8(c.To))
 	}
 	w.known[grouper] = w.replicas
 	return broken
@@ -199,13 +200,13 @@ func (k *raiseWalk) machineSteps() {
 		case c.there && !c.ready:
 			k.addStep(ofCells+Actor(i), name(i)+" is ready.", func(w *RaiseWorld) string { w.cells[i].ready = true; return "" })
 		case c.ready && !c.marked && !c.busy && w.waiting > 0:
-			k.addStep(ofCells+Actor(i), "A pod is bound to "+name(i)+".", func(w *RaiseWorld) string { w.bind(i); return "" })
+			k.addStep(ofCells+Actor(i), "A pod is bound to "+name(i)+".", func(w *RaiseWorld) string { w.bindPod(i); return "" })
 		}
 	}
 }
 
-// bind binds a waiting pod, one that release knows if there is one.
-func (w *RaiseWorld) bind(i int) {
+// bindPod binds a waiting pod, one that release knows if there is one.
+func (w *RaiseWorld) bindPod(i int) {
 	if w.cells[i].busy = true; w.unseen < w.waiting {
 		w.cells[i].shown.pending = true
 	} else {

@@ -42,7 +42,7 @@ type releases struct {
 
 func newReleases() *releases { return &releases{all: map[seenByRelease]uint8{}} }
 
-func (r *releases) of(in seenByRelease) uint8 {
+func (r *releases) planFor(in seenByRelease) uint8 {
 	r.mu.RLock()
 	by, known := r.all[in]
 	r.mu.RUnlock()

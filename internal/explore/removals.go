@@ -126,9 +126,9 @@ func (k *removeWalk) serverSteps() {
 		k.addStep(serving, "The server writes, and finds another version.", k.resolve)
 	default:
 		k.addStep(serving, "The server writes.", func(w *RemovalWorld) string {
-			broken := k.land(w)
+			broken := k.landWrite(w)
 			w.record()
-			return cmp.Or(broken, w.end(true))
+			return cmp.Or(broken, w.endCall(true))
 		})
 	}
 }
@@ -148,13 +148,13 @@ func (k *removeWalk) decide(w *RemovalWorld) (broken string) {
 	default:
 		in.units[at], in.gone = w.units[at], !w.units[at].there
 	}
-	p := k.plans.of(in, k.Removals)
+	p := k.plans.planFor(in, k.Removals)
 	switch {
 	case p.failed: // the autoscaler gives it up
 		w.unneeded[w.call.machine-1] = false
-		return w.end(false)
+		return w.endCall(false)
 	case p.idle:
-		return w.end(true)
+		return w.endCall(true)
 	}
 	if w.call.kind == removal {
 		broken = w.misdecided(int(w.call.machine)-1, in.is, p.next)
@@ -178,8 +178,8 @@ func (w *RemovalWorld) misdecided(at int, from, to sized) string {
 	return ""
 }
 
-// land does a write of the server, and returns the law that it breaks.
-func (k *removeWalk) land(w *RemovalWorld) (broken string) {
+// landWrite does a write of the server, and returns the law that it breaks.
+func (k *removeWalk) landWrite(w *RemovalWorld) (broken string) {
 	at, from := int(w.call.machine)-1, w.is
 	fell := w.call.next.replicas < from.replicas
 	w.change(w.call.next)
@@ -199,9 +199,9 @@ func (k *removeWalk) land(w *RemovalWorld) (broken string) {
 	return ""
 }
 
-// end answers a call, and returns the law that this breaks. The autoscaler does not repeat what was
-// answered.
-func (w *RemovalWorld) end(answered bool) (broken string) {
+// endCall answers a call, and returns the law that this breaks. The autoscaler does not repeat what
+// was answered.
+func (w *RemovalWorld) endCall(answered bool) (broken string) {
 	if at := int(w.call.machine) - 1; w.call.kind == removal && answered {
 		w.unneeded[at] = false
 		if w.units[at].stays() && w.is.named[at] == 0 {
@@ -225,9 +225,9 @@ func (k *removeWalk) resolve(w *RemovalWorld) string {
 	w.record()
 	switch {
 	case err != nil:
-		return w.end(false)
+		return w.endCall(false)
 	case done || c.lost && k.Unguarded == DecideAgain:
-		return w.end(true)
+		return w.endCall(true)
 	default:
 		w.call = call{kind: c.kind, machine: c.machine, delta: c.delta}
 	}

@@ -9,14 +9,14 @@ func (k *removeWalk) callFaults() {
 	if c := k.from.call; c.decided && !c.outdated {
 		k.addFault("The server writes, and the write is lost.", func(w *RemovalWorld) string { w.call.lost = true; return "" })
 		k.addFault("The server writes, and the answer is lost.", func(w *RemovalWorld) string {
-			broken := k.land(w)
+			broken := k.landWrite(w)
 			w.call.lost = true
 			return broken
 		})
 		k.addFault("The server writes, and the autoscaler gets no answer.", func(w *RemovalWorld) string {
-			broken := k.land(w)
+			broken := k.landWrite(w)
 			w.record()
-			return cmp.Or(broken, w.end(false))
+			return cmp.Or(broken, w.endCall(false))
 		})
 	}
 	k.addFault("The process is killed, and starts again.", func(w *RemovalWorld) string { w.restart(); return "" })

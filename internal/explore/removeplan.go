@@ -42,7 +42,7 @@ type removePlans struct {
 
 func newRemovePlans() *removePlans { return &removePlans{all: map[knownGroup]removePlan{}} }
 
-func (p *removePlans) of(in knownGroup, m *Removals) removePlan {
+func (p *removePlans) planFor(in knownGroup, m *Removals) removePlan {
 	p.mu.RLock()
 	made, known := p.all[in]
 	p.mu.RUnlock()
@@ -208,7 +208,8 @@ func (k *removeWalk) deletedNext(w *RemovalWorld, v reserve.View, tooMany bool) 
 	return unitIndex(all[0].Name)
 }
 
-// delete deletes a machine, and returns the law that this breaks: machines that nobody removed stay.
+// delete deletes a machine, and returns the law that this breaks: machines that nobody removed
+// stay.
 func (k *removeWalk) delete(w *RemovalWorld, at int) (broken string) {
 	if u := &w.units[at]; u.serves() && w.is.named[at] == 0 && !w.excused {
 		broken = fmt.Sprintf("N8: %s serves and is deleted, though nobody removed it.", unitName(0, at))

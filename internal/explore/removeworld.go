@@ -21,10 +21,11 @@ const overdueSeconds = uint8(pool.Overdue / time.Second)
 // sized is a MachineDeployment with bounds. Times are seconds, of which only the order counts, and
 // whether they are far apart; 0 is never.
 type sized struct {
-	// applied are the replicas that machine-controller-manager may act on: growth may still be to be
-	// split over zones.
+	// applied are the replicas that machine-controller-manager may act on: growth may still be to
+	// be split over zones.
 	replicas, applied uint8
-	// named is when each machine was named for deletion, and changed when replicas were changed last.
+	// named is when each machine was named for deletion, and changed when replicas were changed
+	// last.
 	named   [zoneSlots]uint8
 	changed uint8
 }
@@ -53,8 +54,8 @@ type call struct {
 	base, next              sized
 }
 
-// RemovalWorld is a MachineDeployment with its machines, what the node groups' server knows of them,
-// and an autoscaler that asks it.
+// RemovalWorld is a MachineDeployment with its machines, what the node groups' server knows of
+// them, and an autoscaler that asks it.
 type RemovalWorld struct {
 	is    sized
 	units [zoneSlots]unit
@@ -121,7 +122,7 @@ func (w *RemovalWorld) updateStore() {
 // restart forgets all that is only in memory, and lists everything again. The call fails.
 func (w *RemovalWorld) restart() {
 	w.recent = [zoneSlots]bool{}
-	w.end(false)
+	w.endCall(false)
 	w.shownUnits = w.units
 	w.updateStore()
 }

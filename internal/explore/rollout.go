@@ -50,7 +50,7 @@ type resizes struct {
 	all map[seenSets][]resize
 }
 
-func (r *resizes) of(in seenSets) []resize {
+func (r *resizes) planFor(in seenSets) []resize {
 	r.mu.RLock()
 	list, known := r.all[in]
 	r.mu.RUnlock()
@@ -63,8 +63,8 @@ func (r *resizes) of(in seenSets) []resize {
 	return list
 }
 
-// synchronization is one synchronization of a MachineDeployment. The functions that compute numbers are
-// machine-controller-manager's own; those that call them need clients, and are repeated here.
+// synchronization is one synchronization of a MachineDeployment. The functions that compute numbers
+// are machine-controller-manager's own; those that call them need clients, and are repeated here.
 type synchronization struct {
 	d       *mcm.MachineDeployment
 	current *mcm.MachineSet
@@ -98,7 +98,7 @@ func (in seenSets) decide() []resize {
 			y.writes = append(y.writes, resize{pending: true, fresh: true, set: in.template, asks: uint8(n)})
 		}
 	default:
-		y.roll()
+		y.continueRollout()
 	}
 	return y.writes
 }
@@ -181,8 +181,8 @@ func (y *synchronization) scale() {
 	}
 }
 
-// roll continues a rolling update.
-func (y *synchronization) roll() {
+// continueRollout continues a rolling update.
+func (y *synchronization) continueRollout() {
 	n := y.d.Spec.Replicas
 	switch {
 	case y.current.Spec.Replicas > n:

@@ -33,16 +33,17 @@ func (k *walk) scalerFaults() {
 			w.scaler = scaler{lowers: true, to: w.replicas - 1}
 		})
 		next := k.from
-		if next.name(i) {
+		if next.nameMachine(i) {
 			k.changeDeployment("An autoscaler names "+name(i)+" for deletion.", func(w *World) {
-				w.name(i)
+				w.nameMachine(i)
 			})
 		}
 	})
 }
 
-// name names a machine for deletion, as the node group does, and reports whether it accepts that.
-func (w *World) name(i int) bool {
+// nameMachine names a machine for deletion, as the node group does, and reports whether it accepts
+// that.
+func (w *World) nameMachine(i int) bool {
 	s := w.snapshot()
 	g, err := nodegroup.NewGroup(s.Deployment)
 	if err != nil {

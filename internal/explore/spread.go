@@ -37,8 +37,8 @@ type spreads struct {
 	all map[knownWishes]*spread
 }
 
-// of returns the plan for what is known.
-func (s *spreads) of(known knownWishes) *spread {
+// planFor returns the plan for what is known.
+func (s *spreads) planFor(known knownWishes) *spread {
 	s.mu.RLock()
 	made := s.all[known]
 	s.mu.RUnlock()

@@ -58,7 +58,7 @@ func (k *walk) makePlan(w *World) (broken string) {
 	if k.Reductions {
 		next.noteStuck(w)
 	}
-	broken = cmp.Or(w.turn(d), w.misplanned(d))
+	broken = cmp.Or(w.recordTurn(d), w.misplanned(d))
 	w.plan = next
 	return broken
 }
@@ -68,9 +68,9 @@ func (k *walk) decision(w *World) *decision {
 	if k.Unguarded == KeepUnparsed && w.unparsed {
 		without := *w
 		without.unparsed, without.excess = false, 0
-		return k.plans.of(&without)
+		return k.plans.planFor(&without)
 	}
-	d := k.plans.of(w)
+	d := k.plans.planFor(w)
 	if k.Unguarded == RetireSurplus {
 		return d.retireMore(w)
 	}
@@ -175,7 +175,7 @@ func (k *walk) writeDeployment(w *World) (broken string, done bool) {
 		return fmt.Sprintf("I6: The bounds cannot be parsed, and the excess falls to %d.", next.record.excess), true
 	}
 	next.reduced = w.reduced || shrinks
-	broken = next.pay(w.record.excess)
+	broken = next.recordReduction(w.record.excess)
 	*w = next
 	return broken, true
 }
@@ -191,9 +191,9 @@ func (p *plan) noteStuck(w *World) {
 	}
 }
 
-// pay records for which machines the applied excess has been reduced, and returns the law that it
-// breaks: it falls once for each machine that cannot be made.
-func (w *World) pay(before uint8) string {
+// recordReduction records for which machines the applied excess has been reduced, and returns the
+// law that it breaks: it falls once for each machine that cannot be made.
+func (w *World) recordReduction(before uint8) string {
 	owed, all := uint8(0), uint8(0)
 	for i := range w.machines {
 		if m := &w.machines[i]; w.plan.stuck[i] {

@@ -7,9 +7,10 @@ import (
 	"fmt"
 )
 
-// Wishes models how the machines of Reserves reach MachineDeployments: the plan of the controller of
-// Reserves, carried out write by write, with late stores, and users, clouds and API servers that can
-// do anything. The Reserve shop selects the MachineDeployments a and b, and the Reserve queue only a.
+// Wishes models how the machines of Reserves reach MachineDeployments: the plan of the controller
+// of Reserves, carried out write by write, with late stores, and users, clouds and API servers that
+// can do anything. The Reserve shop selects the MachineDeployments a and b, and the Reserve queue
+// only a.
 type Wishes struct {
 	// Faults is the maximum number of faults in one story.
 	Faults int
@@ -71,8 +72,8 @@ func (m *Wishes) Steps(w WishWorld) []Step[WishWorld] {
 	return k.steps
 }
 
-// Actors that have their turn again and again: the controller of Reserves, the store of each object,
-// and what creates the machines of each MachineDeployment and reports them.
+// Actors that have their turn again and again: the controller of Reserves, the store of each
+// object, and what creates the machines of each MachineDeployment and reports them.
 const (
 	planner  Actor = 1
 	storeOf  Actor = 2
@@ -96,8 +97,8 @@ func (k *wishWalk) addFault(what string, do func(w *WishWorld) (broken string)) 
 	k.steps = append(k.steps, Step[WishWorld]{What: what, To: w, Broken: broken, Fault: true})
 }
 
-// skipIdle makes a plan that writes nothing at once: it can only be repeated, until the controller knows
-// more.
+// skipIdle makes a plan that writes nothing at once: it can only be repeated, until the controller
+// knows more.
 func (k *wishWalk) skipIdle(w *WishWorld) {
 	if !w.queued || w.nextWrite() >= 0 {
 		return
@@ -117,10 +118,10 @@ func (k *wishWalk) controllerSteps() {
 	if n := k.from.nextWrite(); n >= 0 {
 		what := "The controller writes " + objectName(n)
 		if k.from.writes[n].outdated && k.Unguarded != GuardVersion {
-			k.addStep(planner, what+", and is refused.", func(w *WishWorld) string { w.fail(n); return "" })
+			k.addStep(planner, what+", and is refused.", func(w *WishWorld) string { w.failWrite(n); return "" })
 			return
 		}
-		k.addStep(planner, what+".", func(w *WishWorld) string { return w.land(n, true) })
+		k.addStep(planner, what+".", func(w *WishWorld) string { return w.landWrite(n, true) })
 		return
 	}
 	if k.from.queued {
@@ -142,7 +143,7 @@ func (k *wishWalk) makePlan(w *WishWorld) (broken string) {
 		case !next.pending:
 		case latest || k.Unguarded == GuardVersion:
 			if informed {
-				broken = cmp.Or(broken, w.turn(n, next))
+				broken = cmp.Or(broken, w.recordTurn(n, next))
 			}
 			w.writes[n] = next
 			w.writes[n].outdated = !latest
@@ -163,7 +164,7 @@ func (m *Wishes) planOf(w *WishWorld) *spread {
 			}
 		}
 	}
-	return m.spreads.of(known)
+	return m.spreads.planFor(known)
 }
 
 // storeSteps adds that a store shows the latest version of one object.
@@ -176,9 +177,9 @@ func (k *wishWalk) storeSteps() {
 	}
 }
 
-// land does a write, and records the answer if it arrives. The annotation of a MachineDeployment
-// stays within its max.
-func (w *WishWorld) land(n int, answered bool) (broken string) {
+// landWrite does a write, and records the answer if it arrives. The annotation of a
+// MachineDeployment stays within its max.
+func (w *WishWorld) landWrite(n int, answered bool) (broken string) {
 	one := w.writes[n]
 	switch {
 	case w.isGone(n):
@@ -188,8 +189,8 @@ func (w *WishWorld) land(n int, answered bool) (broken string) {
 		switch {
 		case t.leaving:
 			broken = fmt.Sprintf("I9: %s is being deleted, and its annotation is written.", name(n))
-		case int(one.asked) > t.room():
-			broken = fmt.Sprintf("I1: %d machines are requested of %s, which has room for %d.", one.asked, name(n), t.room())
+		case int(one.asked) > t.roomBelowMax():
+			broken = fmt.Sprintf("I1: %d machines are requested of %s, which has room for %d.", one.asked, name(n), t.roomBelowMax())
 		case one.asked == t.asked && one.by == t.by:
 			broken = fmt.Sprintf("I9: The annotation of %s is written again.", name(n))
 		}
@@ -201,7 +202,7 @@ func (w *WishWorld) land(n int, answered bool) (broken string) {
 	}
 	switch {
 	case !answered:
-		w.fail(n)
+		w.failWrite(n)
 		return broken
 	case n < 2:
 		w.targets[n].record()
@@ -216,9 +217,9 @@ func (w *WishWorld) land(n int, answered bool) (broken string) {
 func (k *wishWalk) writeFaults() {
 	if n := k.from.nextWrite(); n >= 0 {
 		what := "The controller writes " + objectName(n)
-		k.addFault(what+", and the write is lost.", func(w *WishWorld) string { w.fail(n); return "" })
+		k.addFault(what+", and the write is lost.", func(w *WishWorld) string { w.failWrite(n); return "" })
 		if !k.from.writes[n].outdated {
-			k.addFault(what+", and the answer is lost.", func(w *WishWorld) string { return w.land(n, false) })
+			k.addFault(what+", and the answer is lost.", func(w *WishWorld) string { return w.landWrite(n, false) })
 		}
 	}
 	k.addFault("The process is killed, and starts again.", func(w *WishWorld) string { w.restart(); return "" })

@@ -20,11 +20,11 @@ func (k *knownWishes) misspread(d reserves.Decision) string {
 	for _, p := range d.Parts {
 		i := index(p.Deployment.Name)
 		t, had := &k.targets[i], int(was[i].machines)
-		if p.Machines > t.room() || t.leaving {
-			return fmt.Sprintf("I1: %s requests %d machines of %s, which has room for %d.", d.Reserve.Name, p.Machines, name(i), t.room())
+		if p.Machines > t.roomBelowMax() || t.leaving {
+			return fmt.Sprintf("I1: %s requests %d machines of %s, which has room for %d.", d.Reserve.Name, p.Machines, name(i), t.roomBelowMax())
 		}
 		before, asked = before+had, asked+p.Machines
-		hadReady, hasReady = hadReady+min(had, int(t.ready), t.room()), hasReady+min(p.Machines, int(t.ready))
+		hadReady, hasReady = hadReady+min(had, int(t.ready), t.roomBelowMax()), hasReady+min(p.Machines, int(t.ready))
 		if p.Blocked {
 			blocked++
 		}
@@ -42,10 +42,10 @@ func (k *knownWishes) misspread(d reserves.Decision) string {
 	return ""
 }
 
-// turn records in which direction a write changes a request, and returns the law that it breaks if
-// it takes back what was decided before, though the controller has learned no fact since: nothing
-// that a user, a cloud or a machine did.
-func (w *WishWorld) turn(n int, next wishWrite) string {
+// recordTurn records in which direction a write changes a request, and returns the law that it
+// breaks if it takes back what was decided before, though the controller has learned no fact since:
+// nothing that a user, a cloud or a machine did.
+func (w *WishWorld) recordTurn(n int, next wishWrite) string {
 	if n >= 2 {
 		return ""
 	}
@@ -56,8 +56,8 @@ func (w *WishWorld) turn(n int, next wishWrite) string {
 	return ""
 }
 
-// room is how many spare machines a MachineDeployment may have.
-func (t *target) room() int { return max(0, int(t.limit)-baseReplicas) }
+// roomBelowMax is how many spare machines a MachineDeployment may have.
+func (t *target) roomBelowMax() int { return max(0, int(t.limit)-baseReplicas) }
 
 // effective returns how many machines a MachineDeployment keeps in reserve, and the law that the
 // number breaks.
@@ -67,11 +67,11 @@ func (t *target) effective(i int) (e reserve.EffectiveExcess, broken string) {
 		return e, err.Error()
 	}
 	e, err = reserve.Effective(w, baseReplicas, nil)
-	switch wish := min(max(int(t.own), int(t.asked)), t.room()); {
+	switch wish := min(max(int(t.own), int(t.asked)), t.roomBelowMax()); {
 	case err != nil:
 		broken = err.Error()
-	case e.Excess > t.room():
-		broken = fmt.Sprintf("I1: %s keeps %d machines in reserve, and has room for %d.", name(i), e.Excess, t.room())
+	case e.Excess > t.roomBelowMax():
+		broken = fmt.Sprintf("I1: %s keeps %d machines in reserve, and has room for %d.", name(i), e.Excess, t.roomBelowMax())
 	case e.Excess != wish:
 		broken = fmt.Sprintf("R3: %s keeps %d machines in reserve instead of %d.", name(i), e.Excess, wish)
 	}
@@ -112,7 +112,7 @@ func (w *WishWorld) unsettled(i int) string {
 		if !t.there {
 			continue
 		}
-		has, most := int(one.machines), t.room()
+		has, most := int(one.machines), t.roomBelowMax()
 		left[p] = most - has
 		if w.out[p] {
 			out = true

@@ -190,8 +190,8 @@ func (w *WishWorld) nextWrite() int {
 	return slices.IndexFunc(w.writes[:], func(one wishWrite) bool { return one.pending })
 }
 
-// fail ends a write without an effect. The controller looks again, unless the object is gone.
-func (w *WishWorld) fail(n int) {
+// failWrite ends a write without an effect. The controller looks again, unless the object is gone.
+func (w *WishWorld) failWrite(n int) {
 	w.writes[n], w.turns = wishWrite{}, [2]direction{}
 	w.queued = w.queued || !w.isGone(n)
 }

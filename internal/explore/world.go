@@ -213,7 +213,8 @@ type turns struct {
 	mark   [slots]direction
 }
 
-// settled returns a world at rest: machines that serve, the first of them busy, and more in reserve.
+// settled returns a world at rest: machines that serve, the first of them busy, and more in
+// reserve.
 func settled(serving, excess, busy, faults, limit int, inclusive bool) World {
 	total := uint8(serving + excess)
 	w := World{replicas: uint8(serving), excess: uint8(excess), max: uint8(limit), inclusive: inclusive, faults: uint8(faults), lowest: uint8(serving)}
@@ -252,15 +253,15 @@ func (w *World) remove(i int) {
 func (w *World) rolling() bool {
 	used := 0
 	for s := range w.sets {
-		if w.sets[s].asks > 0 || w.has(uint8(s)) {
+		if w.sets[s].asks > 0 || w.hasStaying(uint8(s)) {
 			used++
 		}
 	}
 	return used > 1
 }
 
-// has reports whether a MachineSet has machines that stay.
-func (w *World) has(set uint8) bool {
+// hasStaying reports whether a MachineSet has machines that stay.
+func (w *World) hasStaying(set uint8) bool {
 	for i := range w.machines {
 		if m := &w.machines[i]; m.there && m.set == set && !m.leaving() {
 			return true
@@ -269,8 +270,8 @@ func (w *World) has(set uint8) bool {
 	return false
 }
 
-// asks is how many machines the MachineSets request.
-func (w *World) asks() (n uint8) { return w.sets[0].asks + w.sets[1].asks }
+// requestedMachines is how many machines the MachineSets request.
+func (w *World) requestedMachines() (n uint8) { return w.sets[0].asks + w.sets[1].asks }
 
 // forget removes what no longer distinguishes worlds: a MachineSet that is empty and replaced, as
 // machine-controller-manager does.

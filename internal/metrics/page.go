@@ -55,7 +55,7 @@ func Page(all []Metric, groups []Group) ([]byte, error) {
 		fmt.Fprintf(&b, "\n## %s\n\nSee [%s](%s).\n\n| metric | type | labels | meaning | alert |\n|---|---|---|---|---|\n", p.title, p.page, p.page)
 		for _, m := range all {
 			if word, _, _ := strings.Cut(strings.TrimPrefix(m.Name, Prefix), "_"); word == p.word {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, code(m.Labels), cell(m.Help), strings.Join(alertsOf(all, m, groups), ", "))
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, inCode(m.Labels), cell(m.Help), strings.Join(alertsOf(all, m, groups), ", "))
 				listed++
 			}
 		}
@@ -88,7 +88,7 @@ func alertsOf(all []Metric, m Metric, groups []Group) []string {
 	return names
 }
 
-func code(words []string) string {
+func inCode(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = "`" + w + "`"

@@ -43,7 +43,7 @@ type Excuse struct {
 	Sometimes bool
 }
 
-func (e Excuse) is(r Right) bool {
+func (e Excuse) excuses(r Right) bool {
 	return e.Account == r.Account && e.Resource == r.Resource && e.Verb == r.Verb
 }
 
@@ -61,23 +61,23 @@ func Check(granted []Right, log Log, excuses []Excuse) []string {
 		wrong = append(wrong, "refused: "+r.String())
 	}
 	used := func(r Right) bool { return slices.ContainsFunc(log.Used, r.covers) }
-	excused := func(r Right) bool { return slices.ContainsFunc(excuses, func(e Excuse) bool { return e.is(r) }) }
+	excused := func(r Right) bool { return slices.ContainsFunc(excuses, func(e Excuse) bool { return e.excuses(r) }) }
 	for _, r := range granted {
 		if !used(r) && !excused(r) {
 			wrong = append(wrong, "granted and never used: "+r.String())
 		}
 	}
 	for _, e := range excuses {
-		if what := e.idle(granted, used); what != "" {
+		if what := e.whyUnneeded(granted, used); what != "" {
 			wrong = append(wrong, fmt.Sprintf("excuse for %s: %s %s: %s", e.Account, e.Verb, e.Resource, what))
 		}
 	}
 	return wrong
 }
 
-// idle returns why the excuse is not needed.
-func (e Excuse) idle(granted []Right, used func(Right) bool) string {
-	its := slices.DeleteFunc(slices.Clone(granted), func(r Right) bool { return !e.is(r) })
+// whyUnneeded returns why the excuse is not needed.
+func (e Excuse) whyUnneeded(granted []Right, used func(Right) bool) string {
+	its := slices.DeleteFunc(slices.Clone(granted), func(r Right) bool { return !e.excuses(r) })
 	switch {
 	case strings.TrimSpace(e.Reason) == "":
 		return "has no reason"

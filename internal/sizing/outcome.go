@@ -11,14 +11,15 @@ import (
 
 // Outcome is what a policy costs, and how long pods wait with it.
 type Outcome struct {
-	// ReserveHours are the machine hours of machines in reserve, MachineHours those of all machines.
+	// ReserveHours are the machine hours of machines in reserve, MachineHours those of all
+	// machines.
 	ReserveHours float64 `json:"reserveHours"`
 	MachineHours float64 `json:"machineHours"`
 	// Peak is the largest number of machines.
 	Peak int `json:"peakMachines"`
-	// Pods is the number of pods that were created, without those of TooLarge, which are larger than
-	// a machine. Late is how many of them waited for a machine that was not ready when they were
-	// created, and Unbound how many still waited at the end.
+	// Pods is the number of pods that were created, without those of TooLarge, which are larger
+	// than a machine. Late is how many of them waited for a machine that was not ready when they
+	// were created, and Unbound how many still waited at the end.
 	Pods     int `json:"pods"`
 	Late     int `json:"late"`
 	Unbound  int `json:"neverBound"`
@@ -41,8 +42,8 @@ func (s Seconds) Duration() time.Duration {
 // waits counts pods by how long they waited.
 type waits map[time.Duration]int
 
-// at returns the wait that a part of the pods does not exceed.
-func (w waits) at(part float64) time.Duration {
+// quantile returns the wait that a part of the pods does not exceed.
+func (w waits) quantile(part float64) time.Duration {
 	sorted, total := make([]time.Duration, 0, len(w)), 0
 	for wait, n := range w {
 		sorted = append(sorted, wait)

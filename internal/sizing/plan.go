@@ -48,7 +48,7 @@ func (c chooser) choose(hours [hoursOfDay]hour) day {
 				before = cheapest
 			}
 			came[h][i] = before
-			next[i] = costs[before] + hours[h].hours*float64(amount) + c.perPod*float64(hours[h].late(amount))
+			next[i] = costs[before] + hours[h].hours*float64(amount) + c.perPod*float64(hours[h].countLate(amount))
 			if before != i {
 				next[i] += c.perChange
 			}
@@ -79,7 +79,7 @@ func least(costs []float64) int {
 func (p *profile) chooseDays(groups pattern, most int, perChange float64) []day {
 	joined := make([][hoursOfDay]hour, len(groups))
 	for g, days := range groups {
-		joined[g] = p.join(days)
+		joined[g] = p.mergeDays(days)
 	}
 	levels := p.levels()
 	try := func(exponent float64) (chosen []day) {
@@ -92,7 +92,7 @@ func (p *profile) chooseDays(groups pattern, most int, perChange float64) []day 
 	best := try(high)
 	for range 24 {
 		middle := (low + high) / 2
-		if chosen := try(middle); p.late(groups, chosen) <= most {
+		if chosen := try(middle); p.countLate(groups, chosen) <= most {
 			best, high = chosen, middle
 		} else {
 			low = middle
@@ -101,20 +101,20 @@ func (p *profile) chooseDays(groups pattern, most int, perChange float64) []day 
 	return best
 }
 
-// late returns how many pods wait with these amounts.
-func (p *profile) late(groups pattern, days []day) int {
+// countLate returns how many pods wait with these amounts.
+func (p *profile) countLate(groups pattern, days []day) int {
 	n := 0
 	for g, d := range days {
-		for h, hour := range p.join(groups[g]) {
-			n += hour.late(d[h])
+		for h, hour := range p.mergeDays(groups[g]) {
+			n += hour.countLate(d[h])
 		}
 	}
 	return n
 }
 
 // foretold is the part of the pods that may wait on days that were not known when the amounts were
-// chosen, if the goal lets fewer wait. A rhythm leaves a few more than usual; bursts at random times
-// leave most.
+// chosen, if the goal lets fewer wait. A rhythm leaves a few more than usual; bursts at random
+// times leave most.
 const foretold = 0.05
 
 // recurs reports whether the amounts that every other day needs are enough for the days between, if
@@ -123,7 +123,7 @@ func recurs(even, odd *profile, groups pattern, perChange, mayWait float64) bool
 	late := 0
 	for _, half := range [][2]*profile{{even, odd}, {odd, even}} {
 		chosen := half[0].chooseDays(groups, int(mayWait*float64(half[0].pods)), perChange/2) // of half the days
-		late += half[1].late(groups, chosen)
+		late += half[1].countLate(groups, chosen)
 	}
 	return float64(late) <= max(mayWait, foretold)*float64(even.pods+odd.pods)
 }

@@ -32,8 +32,8 @@ func roomOf(list corev1.ResourceList) room {
 	return room{cpu: list.Cpu().MilliValue(), memory: list.Memory().Value(), pods: list.Pods().Value()}
 }
 
-// fits returns how many pods of a size fit, at most the given number.
-func (r room) fits(s size, most int) int {
+// countFitting returns how many pods of a size fit, at most the given number.
+func (r room) countFitting(s size, most int) int {
 	n := min(int64(most), r.pods)
 	if s.cpu > 0 {
 		n = min(n, r.cpu/s.cpu)
@@ -97,8 +97,8 @@ func newShapes(trace demand.Trace, setup Setup) shapes {
 	return s
 }
 
-// get returns the shape of a pod.
-func (s *shapes) get(p demand.Pods) *shape {
+// shapeOf returns the shape of a pod.
+func (s *shapes) shapeOf(p demand.Pods) *shape {
 	key := size{p.CPU, p.Memory}
 	if s.cell != (size{}) {
 		key = size{roundUp(p.CPU, s.cell.cpu, s.whole.cpu), roundUp(p.Memory, s.cell.memory, s.whole.memory)}
@@ -150,8 +150,8 @@ func (s *shapes) oldest() []*shape {
 
 // arrive lets pods wait.
 func (s *simulation) arrive(p demand.Pods) {
-	shape := s.shapes.get(p)
-	if s.shapes.whole.fits(shape.size, 1) == 0 {
+	shape := s.shapes.shapeOf(p)
+	if s.shapes.whole.countFitting(shape.size, 1) == 0 {
 		s.outcome.TooLarge += p.Count
 		return
 	}
@@ -162,10 +162,10 @@ func (s *simulation) arrive(p demand.Pods) {
 	s.shapes.unseen = true
 }
 
-// bind lets the scheduler bind pods to machines that have room for them.
-func (s *simulation) bind() {
+// bindPods lets the scheduler bind pods to machines that have room for them.
+func (s *simulation) bindPods() {
 	for _, m := range s.freed {
-		s.fill(m)
+		s.fillMachine(m)
 		s.shapes.unseen = true // others may have taken what was meant for those that still wait
 	}
 	s.freed = s.freed[:0]
@@ -184,12 +184,12 @@ func (s *simulation) bind() {
 	}
 }
 
-// fill binds waiting pods to a machine, those first that have waited longest.
-func (s *simulation) fill(m *machine) {
+// fillMachine binds waiting pods to a machine, those first that have waited longest.
+func (s *simulation) fillMachine(m *machine) {
 	for bound := m.open; bound; {
 		bound = false
 		for _, shape := range s.shapes.oldest() {
-			if m.room.fits(shape.size, 1) > 0 {
+			if m.room.countFitting(shape.size, 1) > 0 {
 				s.start(shape, m)
 				bound = true
 				break
@@ -203,7 +203,7 @@ func (s *simulation) fullest(shape *shape) *machine {
 	var best *machine
 	whole := s.shapes.whole
 	for _, m := range s.machines {
-		if m.open && m.room.fits(shape.size, 1) > 0 && (best == nil || m.room.emptiness(whole) < best.room.emptiness(whole)) {
+		if m.open && m.room.countFitting(shape.size, 1) > 0 && (best == nil || m.room.emptiness(whole) < best.room.emptiness(whole)) {
 			best = m
 		}
 	}
@@ -213,7 +213,7 @@ func (s *simulation) fullest(shape *shape) *machine {
 // start binds as many as possible of the pods at the head of a queue to a machine.
 func (s *simulation) start(shape *shape, m *machine) {
 	head := &shape.queue[0]
-	n := m.room.fits(shape.size, head.count)
+	n := m.room.countFitting(shape.size, head.count)
 	s.waits[s.now.Sub(head.created)] += n
 	if m.ready.After(head.created) {
 		s.outcome.Late += n
@@ -249,16 +249,16 @@ func (s *simulation) startEarly(p demand.Pods) {
 			return
 		}
 	}
-	shape := s.shapes.get(p)
+	shape := s.shapes.shapeOf(p)
 	for n := p.Count; n > 0; {
 		m := s.fullest(shape)
 		if m == nil {
-			if len(s.machines) >= s.max() || s.shapes.whole.fits(shape.size, 1) == 0 {
+			if len(s.machines) >= s.max() || s.shapes.whole.countFitting(shape.size, 1) == 0 {
 				return
 			}
 			m = s.addReady(false)
 		}
-		started := m.room.fits(shape.size, n)
+		started := m.room.countFitting(shape.size, n)
 		s.occupy(shape.size, m, started, left)
 		n -= started
 	}

@@ -27,8 +27,8 @@ type hour struct {
 	pods map[int]int
 }
 
-// profile contains the need for a reserve by hours, as local clocks show them, and the number of all
-// pods.
+// profile contains the need for a reserve by hours, as local clocks show them, and the number of
+// all pods.
 type profile struct {
 	hours [daysOfWeek][hoursOfDay]hour
 	pods  int
@@ -50,18 +50,18 @@ func newProfile(releases []release, trace demand.Trace, c calendar, counts func(
 	}
 	for t := c.from; t.Before(c.to); {
 		next := earlier(t.Truncate(time.Hour).Add(time.Hour), c.to)
-		if counts(c.day(t)) {
+		if counts(c.dayNumber(t)) {
 			p.at(t.In(c.zone)).hours += next.Sub(t).Hours()
 		}
 		t = next
 	}
 	for _, r := range releases {
-		if counts(c.day(r.at)) {
+		if counts(c.dayNumber(r.at)) {
 			p.at(r.at.In(c.zone)).add(r)
 		}
 	}
 	for _, pods := range trace {
-		if c.contains(pods.Created) && counts(c.day(pods.Created)) {
+		if c.contains(pods.Created) && counts(c.dayNumber(pods.Created)) {
 			p.at(pods.Created.In(c.zone)).created += pods.Count
 			p.pods += pods.Count
 		}
@@ -71,8 +71,8 @@ func newProfile(releases []release, trace demand.Trace, c calendar, counts func(
 
 func (c calendar) contains(t time.Time) bool { return !t.Before(c.from) && t.Before(c.to) }
 
-// day counts days since 1970.
-func (c calendar) day(t time.Time) int {
+// dayNumber counts days since 1970.
+func (c calendar) dayNumber(t time.Time) int {
 	year, month, day := t.In(c.zone).Date()
 	return int(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / int64(hoursOfDay*time.Hour/time.Second))
 }
@@ -82,16 +82,16 @@ func (p *profile) at(local time.Time) *hour { return &p.hours[weekday(local)][lo
 // weekday counts from Monday.
 func weekday(t time.Time) int { return (int(t.Weekday()) + daysOfWeek - 1) % daysOfWeek }
 
-// add counts the pods of a release. They are spread evenly over its machines: with a smaller amount,
-// only some of them would wait.
+// add counts the pods of a release. They are spread evenly over its machines: with a smaller
+// amount, only some of them would wait.
 func (h *hour) add(r release) {
 	for i := range r.machines {
 		h.pods[r.missing-i] += r.pods*(i+1)/r.machines - r.pods*i/r.machines
 	}
 }
 
-// join returns the hours of a day with the needs of several days.
-func (p *profile) join(days []int) [hoursOfDay]hour {
+// mergeDays returns the hours of a day with the needs of several days.
+func (p *profile) mergeDays(days []int) [hoursOfDay]hour {
 	var joined [hoursOfDay]hour
 	for h := range joined {
 		joined[h].pods = map[int]int{}
@@ -105,8 +105,8 @@ func (p *profile) join(days []int) [hoursOfDay]hour {
 	return joined
 }
 
-// late returns how many pods wait if an amount is kept.
-func (h hour) late(amount int) int {
+// countLate returns how many pods wait if an amount is kept.
+func (h hour) countLate(amount int) int {
 	n := 0
 	for missing, pods := range h.pods {
 		if missing > amount {

@@ -13,8 +13,8 @@ import (
 // reserveTaint is ignored on machines that serve, are about to serve, or are released.
 var reserveTaint = []string{v1alpha1.ReserveTaintKey}
 
-// release raises replicas by the number of ready machines in reserve that the waiting pods need, and
-// reports whether it did.
+// release raises replicas by the number of ready machines in reserve that the waiting pods need,
+// and reports whether it did.
 func (s *simulation) release() bool {
 	if s.shapes.waiting() == 0 {
 		return false
@@ -23,7 +23,7 @@ func (s *simulation) release() bool {
 	if len(spares) == 0 {
 		return false
 	}
-	packing := s.pack(spares)
+	packing := s.packWaiting(spares)
 	opened := packing.Opened[0]
 	if opened == 0 {
 		return false
@@ -61,9 +61,9 @@ func (s *simulation) spares() []*machine {
 	return spares
 }
 
-// scan is a look of the autoscaler: it raises replicas by the machines that the waiting pods need
-// in addition to those that are about to serve.
-func (s *simulation) scan() {
+// runAutoscaler is a look of the autoscaler: it raises replicas by the machines that the waiting
+// pods need in addition to those that are about to serve.
+func (s *simulation) runAutoscaler() {
 	s.scanning = false
 	n := min(s.max()-s.replicas, s.shapes.waiting())
 	if n <= 0 {
@@ -72,15 +72,15 @@ func (s *simulation) scan() {
 	for len(s.templates) < n {
 		s.templates = append(s.templates, &machine{node: s.newNode(fmt.Sprintf("new-%06d", len(s.templates)))})
 	}
-	packing := s.pack(s.templates[:n])
+	packing := s.packWaiting(s.templates[:n])
 	if opened := packing.Opened[0]; opened > 0 {
 		s.replicas += opened
 		s.changed = true
 	}
 }
 
-// pack packs the waiting pods onto machines that are about to serve, and then onto others.
-func (s *simulation) pack(others []*machine) fit.Packing {
+// packWaiting packs the waiting pods onto machines that are about to serve, and then onto others.
+func (s *simulation) packWaiting(others []*machine) fit.Packing {
 	var nodes []fit.Node
 	for _, m := range s.machines {
 		if !m.Reserve && !m.open {

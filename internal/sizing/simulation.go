@@ -122,7 +122,7 @@ func (s *simulation) step(rest *demand.Trace) bool {
 		s.arrive((*rest)[0])
 		*rest = (*rest)[1:]
 	}
-	s.react()
+	s.reactToChange()
 	return true
 }
 
@@ -136,19 +136,19 @@ func (s *simulation) advance(to time.Time) {
 	s.now = to
 }
 
-// react does what everything does that looks at machines and pods: the rule of the reserve, the
-// scheduler, instant release, and the autoscaler.
-func (s *simulation) react() {
+// reactToChange does what everything does that looks at machines and pods: the rule of the reserve,
+// the scheduler, instant release, and the autoscaler.
+func (s *simulation) reactToChange() {
 	if s.changed {
 		s.settle()
 	}
-	s.bind()
+	s.bindPods()
 	for s.release() {
 		s.settle()
 	}
 	if s.Autoscaler != nil && !s.scanning && s.shapes.unseen && s.shapes.waiting() > 0 {
 		s.scanning = true
-		s.events.plan(s.now.Add(s.Autoscaler.Up), s.scan)
+		s.events.plan(s.now.Add(s.Autoscaler.Up), s.runAutoscaler)
 	}
 	s.shapes.unseen = false
 }
@@ -176,7 +176,7 @@ func (s *simulation) finish() Outcome {
 	for _, n := range s.waits {
 		o.Pods += n
 	}
-	o.Median, o.P95, o.P99, o.Longest = seconds(s.waits.at(0.5)), seconds(s.waits.at(0.95)), seconds(s.waits.at(0.99)), seconds(s.waits.at(1))
+	o.Median, o.P95, o.P99, o.Longest = seconds(s.waits.quantile(0.5)), seconds(s.waits.quantile(0.95)), seconds(s.waits.quantile(0.99)), seconds(s.waits.quantile(1))
 	return o
 }
 

@@ -31,8 +31,8 @@ func (g Goal) validate() error {
 	return nil
 }
 
-// rest is the part of the pods that may wait longer.
-func (g Goal) rest() float64 { return (100 - g.Percentile) / 100 }
+// lateShare is the part of the pods that may wait longer.
+func (g Goal) lateShare() float64 { return (100 - g.Percentile) / 100 }
 
 // Point is a policy with its outcome.
 type Point struct {
@@ -113,11 +113,11 @@ func (z *sizer) fixed(machines int) (Point, error) {
 
 func (z *sizer) try(policy Policy) (Point, error) {
 	outcome, waits, err := run(z.trace, z.setup, policy, nil)
-	return Point{policy, outcome, seconds(waits.at(z.goal.Percentile / 100))}, err
+	return Point{policy, outcome, seconds(waits.quantile(z.goal.Percentile / 100))}, err
 }
 
 func (z *sizer) keeps(p Point) bool {
-	return p.Wait.Duration() <= z.goal.Wait && float64(p.Unbound) <= z.goal.rest()*float64(p.Pods)
+	return p.Wait.Duration() <= z.goal.Wait && float64(p.Unbound) <= z.goal.lateShare()*float64(p.Pods)
 }
 
 // enough returns an amount that is never used up, or the most that there may be, and what was
@@ -187,9 +187,9 @@ func growth(enough int) float64 {
 	return 1.5
 }
 
-// shares are how many pods may wait, by the profile, as multiples of how many the goal lets wait. The
-// profile does not know everything, so each is tried in the simulation: the first that keeps the goal
-// is the cheapest.
+// shares are how many pods may wait, by the profile, as multiples of how many the goal lets wait.
+// The profile does not know everything, so each is tried in the simulation: the first that keeps
+// the goal is the cheapest.
 var shares = []float64{2, 1.3, 1, 0.8, 0.6, 0.4, 0.2, 0.1, 0}
 
 // schedule returns the cheapest policy with schedules that keeps the goal.
@@ -199,7 +199,7 @@ func (z *sizer) schedule(n need, fixed Point) (*Point, error) {
 		if z.setup.hours() < float64(candidate.days*hoursOfDay) {
 			continue
 		}
-		found, err := z.fit(n, candidate.pattern, fixed)
+		found, err := z.cheapestPolicy(n, candidate.pattern, fixed)
 		if err != nil {
 			return nil, err
 		}
@@ -221,16 +221,16 @@ func newNeed(releases []release, trace demand.Trace, c calendar) need {
 	}
 }
 
-// fit returns the cheapest policy of a pattern that keeps the goal.
-func (z *sizer) fit(n need, groups pattern, fixed Point) (*Point, error) {
+// cheapestPolicy returns the cheapest policy of a pattern that keeps the goal.
+func (z *sizer) cheapestPolicy(n need, groups pattern, fixed Point) (*Point, error) {
 	boot := slices.Max(z.setup.Boot)
 	perChange := changeCost * fixed.ReserveHours
-	if !recurs(n.even, n.odd, groups, perChange, z.goal.rest()) {
+	if !recurs(n.even, n.odd, groups, perChange, z.goal.lateShare()) {
 		return nil, nil
 	}
 	var tried []Policy
 	for _, share := range shares {
-		days := n.all.chooseDays(groups, int(share*z.goal.rest()*float64(fixed.Pods)), perChange)
+		days := n.all.chooseDays(groups, int(share*z.goal.lateShare()*float64(fixed.Pods)), perChange)
 		policy := newPolicy(groups, days, boot, z.goal.Zone)
 		if len(policy.Schedules) > maxSchedules || slices.ContainsFunc(tried, policy.Equal) {
 			continue

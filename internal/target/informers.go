@@ -36,7 +36,8 @@ const (
 	// ByReadiness is the index of Nodes with the single value [Unready].
 	ByReadiness = "readiness"
 	Unready     = "unready"
-	// ByPlacement is the index of unfinished pods without a Node: [Nominated] for one, or [Waiting].
+	// ByPlacement is the index of unfinished pods without a Node: [Nominated] for one, or
+	// [Waiting].
 	ByPlacement = "placement"
 	Waiting     = "waiting"
 	Nominated   = "nominated"
@@ -57,7 +58,7 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 	}
 	return &Informers{
 		nodes:   informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip)),
-		factory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform((&sharing{known: map[shape]*corev1.Pod{}}).strip)),
+		factory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform((&sharing{known: map[shape]*corev1.Pod{}}).stripAndShare)),
 		rights:  rights,
 	}
 }

@@ -28,17 +28,18 @@ type shape struct {
 	bound bool
 }
 
-// strip does what [Strip] does, and lets pods share parts.
-func (s *sharing) strip(item any) (any, error) {
+// stripAndShare does what [Strip] does, and lets pods share parts.
+func (s *sharing) stripAndShare(item any) (any, error) {
 	item, err := Strip(item)
 	if pod, ok := item.(*corev1.Pod); ok {
-		s.share(pod)
+		s.shareParts(pod)
 	}
 	return item, err
 }
 
-// share replaces parts of a slim pod by the same parts of an earlier one. Neither is ever changed.
-func (s *sharing) share(pod *corev1.Pod) {
+// shareParts replaces parts of a slim pod by the same parts of an earlier one. Neither is ever
+// changed.
+func (s *sharing) shareParts(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return
@@ -47,7 +48,7 @@ func (s *sharing) share(pod *corev1.Pod) {
 	defer s.mu.Unlock()
 	at := shape{owner.UID, pod.Spec.NodeName != ""}
 	known := s.known[at]
-	if known == nil || !alike(known, pod) {
+	if known == nil || !differInState(known, pod) {
 		if len(s.known) >= maxShapes {
 			clear(s.known)
 		}
@@ -63,8 +64,9 @@ func (s *sharing) share(pod *corev1.Pod) {
 	}
 }
 
-// alike reports whether two slim pods of one owner differ only in their names, Nodes and states.
-func alike(a, b *corev1.Pod) bool {
+// differInState reports whether two slim pods of one owner differ only in their names, Nodes and
+// states.
+func differInState(a, b *corev1.Pod) bool {
 	x, y := a.Spec, b.Spec
 	x.NodeName, y.NodeName = "", ""
 	return a.Namespace == b.Namespace && equality.Semantic.DeepEqual(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&

@@ -33,7 +33,7 @@ func (k *packer) release() {
 		}
 	}
 	for _, step := range best {
-		k.redo(step)
+		k.repeatStep(step)
 	}
 }
 
@@ -77,8 +77,8 @@ func (k *packer) costs() []int {
 	return append(score, sumCounts(k.opened))
 }
 
-// redo repeats a step that was undone.
-func (k *packer) redo(step put) {
+// repeatStep repeats a step that was undone.
+func (k *packer) repeatStep(step put) {
 	k.steps = append(k.steps, step)
 	if step.shape == nil {
 		k.room.slots[step.slot].closed = false

@@ -24,7 +24,7 @@ func (c Cron) matches(day wall) bool {
 
 // firstFrom returns the first match at or after a wall time.
 func (c Cron) firstFrom(from wall) (wall, bool) {
-	from = ceil(from)
+	from = ceilMinute(from)
 	day := midnight(from)
 	minute := int(from.Sub(day) / time.Minute)
 	for end := day.AddDate(horizon, 0, 0); day.Before(end); minute = 0 {
@@ -44,7 +44,7 @@ func (c Cron) firstFrom(from wall) (wall, bool) {
 
 // lastBefore returns the last match before a wall time.
 func (c Cron) lastBefore(before wall) (wall, bool) {
-	before = ceil(before)
+	before = ceilMinute(before)
 	day := midnight(before)
 	minute := int(before.Sub(day)/time.Minute) - 1
 	for end := day.AddDate(-horizon, 0, 0); day.After(end); minute = 24*60 - 1 {
@@ -95,8 +95,8 @@ func (c Cron) atOrBefore(minute int) (int, bool) {
 	return (bits.Len64(earlier)-1)*60 + bits.Len64(c.minutes) - 1, true
 }
 
-// ceil rounds a time up to a full minute.
-func ceil(t wall) wall {
+// ceilMinute rounds a time up to a full minute.
+func ceilMinute(t wall) wall {
 	if floor := t.Truncate(time.Minute); !floor.Equal(t) {
 		return floor.Add(time.Minute)
 	}

@@ -62,14 +62,14 @@ func ParseCron(text string) (Cron, error) {
 		c.weekdays = c.weekdays&^sunday7 | sunday
 	}
 	c.eitherDay = texts[2][0] != '*' && texts[4][0] != '*'
-	if !c.eitherDay && !c.comes() {
+	if !c.eitherDay && !c.canOccur() {
 		return Cron{}, fmt.Errorf("time %q: no month that it names has such a day", text)
 	}
 	return c, nil
 }
 
-// comes reports whether some month has one of the days.
-func (c Cron) comes() bool {
+// canOccur reports whether some month has one of the days.
+func (c Cron) canOccur() bool {
 	for month := 1; month <= 12; month++ {
 		if has(c.months, month) && bits.TrailingZeros64(c.days) <= longest[month] {
 			return true

@@ -22,28 +22,28 @@ func (p period) next(zone *time.Location) period { return periodAt(p.end, zone) 
 
 func (p period) previous(zone *time.Location) period { return periodAt(p.start.Add(-1), zone) }
 
-// shows returns what clocks show at an instant.
-func (p period) shows(t time.Time) wall { return t.UTC().Add(p.offset) }
+// wallTime returns what clocks show at an instant.
+func (p period) wallTime(t time.Time) wall { return t.UTC().Add(p.offset) }
 
 // instant returns when clocks show a wall time.
 func (p period) instant(w wall) time.Time { return w.Add(-p.offset) }
 
-// opens returns the first wall time of a period at which a cron time can occur, depending on
-// whether every hour matches. Otherwise, what the clock shows a second time does not count.
-func (c Cron) opens(p period, zone *time.Location) wall {
-	begins := p.shows(p.start)
+// firstWallTime returns the first wall time of a period at which a cron time can occur, depending
+// on whether every hour matches. Otherwise, what the clock shows a second time does not count.
+func (c Cron) firstWallTime(p period, zone *time.Location) wall {
+	begins := p.wallTime(p.start)
 	if c.hours == everyHour {
 		return begins
 	}
-	return later(begins, p.previous(zone).shows(p.start))
+	return later(begins, p.previous(zone).wallTime(p.start))
 }
 
 // Next returns the first occurrence after an instant, false if there is none within the horizon.
 func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 	p := periodAt(after, zone)
-	from := p.shows(after).Add(1)
+	from := p.wallTime(after).Add(1)
 	if !p.start.IsZero() {
-		from = later(from, c.opens(p, zone))
+		from = later(from, c.firstWallTime(p, zone))
 	}
 	for {
 		w, ok := c.firstFrom(from)
@@ -55,10 +55,10 @@ func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 		}
 		change := p.end
 		p = p.next(zone)
-		if w.Before(p.shows(change)) {
+		if w.Before(p.wallTime(change)) {
 			return change, true // the clock skips it
 		}
-		from = c.opens(p, zone)
+		from = c.firstWallTime(p, zone)
 	}
 }
 
@@ -66,19 +66,19 @@ func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 // horizon.
 func (c Cron) Last(at time.Time, zone *time.Location) (time.Time, bool) {
 	p := periodAt(at, zone)
-	before := p.shows(at).Add(1)
+	before := p.wallTime(at).Add(1)
 	for {
 		w, ok := c.lastBefore(before)
 		if !ok || p.start.IsZero() {
 			return p.instant(w), ok
 		}
-		if !w.Before(c.opens(p, zone)) {
+		if !w.Before(c.firstWallTime(p, zone)) {
 			return p.instant(w), true
 		}
 		change := p.start
-		begins := p.shows(change)
+		begins := p.wallTime(change)
 		p = p.previous(zone)
-		ends := p.shows(change)
+		ends := p.wallTime(change)
 		if w.Before(begins) && !w.Before(ends) {
 			return change, true // the clock skipped it
 		}

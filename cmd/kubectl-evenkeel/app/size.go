@@ -80,7 +80,7 @@ func (z *sizeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := z.draw(answer); err != nil {
+	if err := z.writePicture(answer); err != nil {
 		return err
 	}
 	return z.print(answer)
@@ -96,8 +96,8 @@ func (t tracing) answer(ctx context.Context, q size.Question) (size.Answer, erro
 	return size.Find(q)
 }
 
-// draw writes the picture if one is wanted.
-func (z *sizeOptions) draw(a size.Answer) error {
+// writePicture writes the picture if one is wanted.
+func (z *sizeOptions) writePicture(a size.Answer) error {
 	if z.svg == "" {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (w Week) Trace(weeks int, seed uint64) demand.Trace {
 		start := Monday.AddDate(0, 0, 7*week)
 		for hour := range 7 * 24 {
 			for range poisson(chance, w.rate(float64(hour)+0.5)) {
-				t = append(t, pod(chance, at(start, float64(hour)+chance.Float64())))
+				t = append(t, shortJob(chance, at(start, float64(hour)+chance.Float64())))
 			}
 		}
 		if w.bursts == nil {
@@ -56,7 +56,7 @@ func (w Week) Trace(weeks int, seed uint64) demand.Trace {
 		}
 		for _, b := range w.bursts(chance) {
 			for range b.pods {
-				t = append(t, pod(chance, at(start, b.hour)))
+				t = append(t, shortJob(chance, at(start, b.hour)))
 			}
 		}
 	}
@@ -71,8 +71,8 @@ func at(start time.Time, hours float64) time.Time {
 	return start.Add(time.Duration(hours * float64(time.Hour)).Truncate(time.Second))
 }
 
-// pod is a job of 1 or 2 CPUs for some minutes.
-func pod(chance *rand.Rand, created time.Time) demand.Pods {
+// shortJob is a job of 1 or 2 CPUs for some minutes.
+func shortJob(chance *rand.Rand, created time.Time) demand.Pods {
 	cpu := int64(1000 * (1 + chance.IntN(2)))
 	minutes := 5 + chance.ExpFloat64()*15
 	return demand.Pods{

@@ -36,7 +36,7 @@ func (c *cluster) admission() {
 
 	It("denies an update or an apply, which then changes nothing", func() {
 		Eventually(func() error { return c.bounded("5:1") }, patience, 100*time.Millisecond).Should(HaveOccurred())
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 1))
 		body := []byte(`{"metadata":{"annotations":{"` + machine.BoundsAnnotation + `":"5:1"}}}`)
 		_, err := c.of(deployments).Patch(ctx, u.GetName(), types.MergePatchType, body, patch)
 		Expect(err).To(Satisfy(apierrors.IsInvalid))
@@ -51,13 +51,13 @@ func (c *cluster) admission() {
 	})
 
 	It("asks no policy about a subresource that it does not name", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 1))
 		_, err := c.of(deployments).Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), patch, "scale")
 		Expect(err).NotTo(HaveOccurred())
 	})
 
 	It("denies by the schema of a definition", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 1))
 		for _, body := range []string{`{"spec":{"replicas":"two"}}`, `{"spec":{"excessReplicas":-1}}`} {
 			_, err := c.of(deployments).Patch(ctx, u.GetName(), types.MergePatchType, []byte(body), patch)
 			Expect(err).To(Satisfy(apierrors.IsInvalid), body)

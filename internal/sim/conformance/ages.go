@@ -50,7 +50,7 @@ func (c *cluster) labelled(n int) (all []*unstructured.Unstructured, of metav1.L
 	for range n {
 		m := fixture.Machine("conformance")
 		m.Labels = map[string]string{"conformance": name}
-		all = append(all, c.made(machines, m))
+		all = append(all, c.createGenerated(machines, m))
 	}
 	return all, metav1.ListOptions{LabelSelector: "conformance=" + name}
 }
@@ -112,7 +112,7 @@ func (c *cluster) forgottenLists(forget func()) {
 		of.Limit = 2
 		first, err := c.of(machines).List(ctx, of)
 		Expect(err).NotTo(HaveOccurred())
-		late := c.made(machines, fixture.Machine("conformance-zzz"))
+		late := c.createGenerated(machines, fixture.Machine("conformance-zzz"))
 		_, err = c.of(machines).Update(ctx, set(late, of.LabelSelector[len("conformance="):], "metadata", "labels", "conformance"), update)
 		Expect(err).NotTo(HaveOccurred())
 		forget()
@@ -133,7 +133,7 @@ func (c *cluster) forgottenLists(forget func()) {
 // restored specifies what clients see after a backup was restored.
 func (c *cluster) restored(backup func() (restore func())) {
 	It("has the objects of its time, which are the same objects, and repeats generations", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 1))
 		restore := backup()
 		later := c.machine()
 		changed, err := c.of(deployments).Update(ctx, set(u, int64(2), "spec", "replicas"), update)

@@ -15,12 +15,12 @@ import (
 
 const finalizer = "evenkeel.dev/conformance"
 
-// going creates and deletes a machine that its finalizer keeps.
-func (c *cluster) going() *unstructured.Unstructured {
+// makeDeleting creates and deletes a machine that its finalizer keeps.
+func (c *cluster) makeDeleting() *unstructured.Unstructured {
 	GinkgoHelper()
 	m := fixture.Machine("conformance")
 	m.Finalizers = []string{finalizer}
-	u := c.made(machines, m)
+	u := c.createGenerated(machines, m)
 	background := metav1.DeletePropagationBackground
 	Expect(c.of(machines).Delete(ctx, u.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})).To(Succeed())
 	u, err := c.of(machines).Get(ctx, u.GetName(), get)
@@ -43,7 +43,7 @@ func (c *cluster) finalizers() {
 	})
 
 	It("marks an object that has finalizers, once", func() {
-		u := c.going()
+		u := c.makeDeleting()
 		Expect(u.GetDeletionTimestamp()).NotTo(BeNil())
 		Expect(field(u, "metadata", "deletionGracePeriodSeconds")).To(BeEquivalentTo(0))
 		Expect(c.of(machines).Delete(ctx, u.GetName(), metav1.DeleteOptions{})).To(Succeed())
@@ -53,7 +53,7 @@ func (c *cluster) finalizers() {
 	})
 
 	It("cannot be taken back", func() {
-		u := c.going()
+		u := c.makeDeleting()
 		since := u.GetDeletionTimestamp()
 		u.SetDeletionTimestamp(nil)
 		u.SetLabels(map[string]string{"a": "b"})
@@ -63,7 +63,7 @@ func (c *cluster) finalizers() {
 	})
 
 	It("lets no finalizer be added, and goes on when the last one is removed", func() {
-		u := c.going()
+		u := c.makeDeleting()
 		more := u.DeepCopy()
 		more.SetFinalizers([]string{finalizer, "evenkeel.dev/another"})
 		_, err := c.of(machines).Update(ctx, more, update)
@@ -77,7 +77,7 @@ func (c *cluster) finalizers() {
 	})
 
 	It("goes on too when a patch removes the last finalizer", func() {
-		u := c.going()
+		u := c.makeDeleting()
 		_, err := c.of(machines).Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), patch)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = c.of(machines).Get(ctx, u.GetName(), get)

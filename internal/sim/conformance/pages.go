@@ -16,7 +16,7 @@ func (c *cluster) pages() {
 		GinkgoHelper()
 		m := fixture.Machine("conformance")
 		m.Labels = map[string]string{"conformance": name}
-		return c.made(machines, m).GetName()
+		return c.createGenerated(machines, m).GetName()
 	}
 
 	It("go on where the one before ended, with the state it began with", func() {

@@ -24,7 +24,7 @@ func (c *cluster) patchTypes() {
 		m := fixture.Machine("conformance")
 		m.Labels = map[string]string{"a": "1", "b": "2"}
 		m.Finalizers = []string{"evenkeel.dev/one", "evenkeel.dev/two"}
-		u := c.made(machines, m)
+		u := c.createGenerated(machines, m)
 		body := []byte(`{"metadata":{"labels":{"a":null,"c":"3"},"finalizers":["evenkeel.dev/three"]}}`)
 		u, err := c.of(machines).Patch(ctx, u.GetName(), types.MergePatchType, body, patch)
 		Expect(err).NotTo(HaveOccurred())
@@ -59,7 +59,7 @@ func (c *cluster) patchTypes() {
 	})
 
 	It("strategic: lists of built-in kinds are merged by their key", func() {
-		u := c.made(nodes, fixture.Node("conformance"))
+		u := c.createGenerated(nodes, fixture.Node("conformance"))
 		body := []byte(`{"status":{"conditions":[{"type":"Terminating","status":"True"}]}}`)
 		_, err := c.of(nodes).Patch(ctx, u.GetName(), types.StrategicMergePatchType, body, patch, "status")
 		Expect(err).NotTo(HaveOccurred())
@@ -107,7 +107,7 @@ func (c *cluster) patchedObjects() {
 	})
 
 	It("keep numbers as they are", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 2147483647))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 2147483647))
 		u, err := c.of(deployments).Patch(ctx, u.GetName(), types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`), patch)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(field(u, "spec", "replicas")).To(Equal(int64(2147483647)))

@@ -50,15 +50,15 @@ func (c *cluster) selection() {
 	It("finds the pods of a node, and those of none", func() {
 		u := c.pod()
 		Expect(c.listed(pods, metav1.ListOptions{FieldSelector: "spec.nodeName="})).To(ContainElement(u.GetName()))
-		node := c.made(nodes, fixture.Node("conformance"))
+		node := c.createGenerated(nodes, fixture.Node("conformance"))
 		c.bind(u.GetName(), node.GetName())
 		Expect(c.listed(pods, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.GetName()})).To(ConsistOf(u.GetName()))
 		Expect(c.listed(pods, metav1.ListOptions{FieldSelector: "spec.nodeName=,status.phase=Pending"})).NotTo(ContainElement(u.GetName()))
 	})
 
 	It("finds the nodes that are not cordoned", func() {
-		free := c.made(nodes, fixture.Node("conformance"))
-		cordoned := c.made(nodes, fixture.Node("conformance", func(n *corev1.Node) { n.Spec.Unschedulable = true }))
+		free := c.createGenerated(nodes, fixture.Node("conformance"))
+		cordoned := c.createGenerated(nodes, fixture.Node("conformance", func(n *corev1.Node) { n.Spec.Unschedulable = true }))
 		Expect(c.listed(nodes, metav1.ListOptions{FieldSelector: "spec.unschedulable=false"})).To(
 			And(ContainElement(free.GetName()), Not(ContainElement(cordoned.GetName()))))
 	})

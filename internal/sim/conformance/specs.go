@@ -95,8 +95,8 @@ func (c *cluster) of(gvr schema.GroupVersionResource) dynamic.ResourceInterface 
 	return c.any.Resource(gvr).Namespace(fixture.Namespace)
 }
 
-// made creates an object under a generated name, and removes it after the spec.
-func (c *cluster) made(gvr schema.GroupVersionResource, object runtime.Object) *unstructured.Unstructured {
+// createGenerated creates an object under a generated name, and removes it after the spec.
+func (c *cluster) createGenerated(gvr schema.GroupVersionResource, object runtime.Object) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -122,7 +122,7 @@ func (c *cluster) remove(gvr schema.GroupVersionResource, name string) {
 
 func (c *cluster) configMap() *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
-	return c.made(configMaps, &corev1.ConfigMap{
+	return c.createGenerated(configMaps, &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Name: "conformance"}, Data: map[string]string{"a": "1"},
 	})
@@ -130,7 +130,7 @@ func (c *cluster) configMap() *unstructured.Unstructured {
 
 func (c *cluster) machine() *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
-	return c.made(machines, fixture.Machine("conformance"))
+	return c.createGenerated(machines, fixture.Machine("conformance"))
 }
 
 // pod creates the service account, because an API server alone does not.
@@ -139,7 +139,7 @@ func (c *cluster) pod() *unstructured.Unstructured {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	_, err := c.core.CoreV1().ServiceAccounts(fixture.Namespace).Create(ctx, account, create)
 	gomega.Expect(err).To(gomega.Or(gomega.Succeed(), gomega.Satisfy(apierrors.IsAlreadyExists)))
-	return c.made(pods, fixture.Pod("conformance", func(p *corev1.Pod) {
+	return c.createGenerated(pods, fixture.Pod("conformance", func(p *corev1.Pod) {
 		no := false
 		p.Spec.AutomountServiceAccountToken = &no
 		p.Spec.SchedulerName = "nobody"

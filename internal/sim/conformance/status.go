@@ -16,7 +16,7 @@ import (
 
 func (c *cluster) generation() {
 	It("counts changes of what is wanted", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 1))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 1))
 		Expect(u.GetGeneration()).To(BeEquivalentTo(1))
 		u, err := c.of(deployments).Update(ctx, set(u, int64(2), "spec", "replicas"), update)
 		Expect(err).NotTo(HaveOccurred())
@@ -41,7 +41,7 @@ func (c *cluster) generation() {
 	})
 
 	It("counts all changes but metadata's where there is no status subresource", func() {
-		u := c.made(machineclasses, fixture.MachineClass("conformance"))
+		u := c.createGenerated(machineclasses, fixture.MachineClass("conformance"))
 		u, err := c.of(machineclasses).Update(ctx, set(u, "other", "provider"), update)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetGeneration()).To(BeEquivalentTo(2))
@@ -73,7 +73,7 @@ func (c *cluster) statusWrites() {
 	It("is dropped when an object is created or updated as a whole", func() {
 		m := fixture.Machine("conformance")
 		m.Status.CurrentStatus.Phase = phase
-		u := c.made(machines, m)
+		u := c.createGenerated(machines, m)
 		Expect(field(u, "status", "currentStatus", "phase")).To(BeNil())
 		u, err := c.of(machines).UpdateStatus(ctx, running(u), update)
 		Expect(err).NotTo(HaveOccurred())
@@ -115,7 +115,7 @@ func (c *cluster) statusWrites() {
 // builtInStatus specifies the status of built-in kinds.
 func (c *cluster) builtInStatus() {
 	It("of a Node is there from birth, and its writes reach metadata too", func() {
-		u := c.made(nodes, fixture.Node("conformance"))
+		u := c.createGenerated(nodes, fixture.Node("conformance"))
 		Expect(field(u, "status", "allocatable", "cpu")).To(Equal("4"))
 		wish := set(u, true, "spec", "unschedulable")
 		wish.SetAnnotations(map[string]string{"a": "b"})
@@ -139,7 +139,7 @@ func (c *cluster) builtInStatus() {
 // storedForms specifies how the server normalizes what it stores.
 func (c *cluster) storedForms() {
 	It("and spec of built-in kinds have the form of their type", func() {
-		u := c.made(nodes, fixture.Node("conformance"))
+		u := c.createGenerated(nodes, fixture.Node("conformance"))
 		wish := set(u, "nonsense", "spec", "unknownField")
 		stored, err := c.of(nodes).Update(ctx, wish, update)
 		Expect(err).NotTo(HaveOccurred())

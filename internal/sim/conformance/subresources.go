@@ -48,7 +48,7 @@ func (c *cluster) subresources() {
 // scaleSubresource specifies scale.
 func (c *cluster) scaleSubresource() {
 	It("scale shows and changes the replicas of an object", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 3))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 3))
 		u, err := c.of(deployments).UpdateStatus(ctx, set(u, int64(2), "status", "replicas"), update)
 		Expect(err).NotTo(HaveOccurred())
 		scales := c.scales().Scales(fixture.Namespace)
@@ -70,7 +70,7 @@ func (c *cluster) scaleSubresource() {
 	})
 
 	It("scale is guarded by the resourceVersion", func() {
-		u := c.made(deployments, fixture.MachineDeployment("conformance", 3))
+		u := c.createGenerated(deployments, fixture.MachineDeployment("conformance", 3))
 		scales := c.scales().Scales(fixture.Namespace)
 		s, err := scales.Get(ctx, deployments.GroupResource(), u.GetName(), get)
 		Expect(err).NotTo(HaveOccurred())
@@ -98,7 +98,7 @@ func (c *cluster) scaleSubresource() {
 func (c *cluster) podSubresources() {
 	It("binding gives a pod its node, once", func() {
 		u := c.pod()
-		node := c.made(nodes, fixture.Node("conformance"))
+		node := c.createGenerated(nodes, fixture.Node("conformance"))
 		c.bind(u.GetName(), node.GetName())
 		pod, err := c.core.CoreV1().Pods(fixture.Namespace).Get(ctx, u.GetName(), get)
 		Expect(err).NotTo(HaveOccurred())

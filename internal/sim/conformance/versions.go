@@ -179,7 +179,7 @@ func (c *cluster) identities() {
 		m := fixture.Machine("")
 		m.GenerateName, m.UID, m.Generation = "conformance-", "mine", 7
 		m.CreationTimestamp = metav1.NewTime(time.Unix(0, 0))
-		u := c.made(machines, m)
+		u := c.createGenerated(machines, m)
 		Expect(u.GetName()).To(MatchRegexp("^conformance-[a-z0-9]{5}$"))
 		Expect(string(u.GetUID())).To(MatchRegexp("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"))
 		Expect(u.GetCreationTimestamp().Time).To(BeTemporally("~", before, time.Minute))

@@ -86,7 +86,7 @@ func (c *cluster) watchedChanges() {
 	})
 
 	It("end with the removal when the last finalizer goes, without another change before", func() {
-		u := c.going()
+		u := c.makeDeleting()
 		w := c.watch(machines, only(u))
 		u.SetFinalizers(nil)
 		_, err := c.of(machines).Update(ctx, u, update)
@@ -172,6 +172,6 @@ func (c *cluster) watchBounds() {
 		Expect(err).NotTo(HaveOccurred())
 		d := fixture.MachineDeployment("conformance", 1)
 		d.Labels = map[string]string{"name": u.GetName()}
-		w.expect(watch.Added, c.made(deployments, d))
+		w.expect(watch.Added, c.createGenerated(deployments, d))
 	})
 }

@@ -171,7 +171,8 @@ func (r *round) askReserve(from, to *zone) {
 	to.next.why = "create a machine for a move from " + from.name
 }
 
-// wantsReserve returns how many machines must be ready in reserve before one of them takes a replica.
+// wantsReserve returns how many machines must be ready in reserve before one of them takes a
+// replica.
 func (z *zone) wantsReserve() int {
 	has := z.ownExcess()
 	if z.share != nil {
@@ -196,8 +197,8 @@ func podsNeeded(v View) bool {
 	return most-fewest > 1
 }
 
-// skew is how far the replicas of a group are from even: the largest less the smallest.
-func skew(group []*zone) int {
+// unevenness is how far the replicas of a group are from even: the largest less the smallest.
+func unevenness(group []*zone) int {
 	byReplicas := func(a, b *zone) int { return a.replicas - b.replicas }
 	return slices.MaxFunc(group, byReplicas).replicas - slices.MinFunc(group, byReplicas).replicas
 }

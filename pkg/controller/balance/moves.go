@@ -53,15 +53,15 @@ func (r *round) continuePromise(z *zone) {
 		z.next.move = nil
 		z.next.why = "end a move from a MachineDeployment that was scaled to 0"
 	case r.Unreachable != "":
-		z.stall(ReasonUnreachable, r.Unreachable)
+		z.pauseMove(ReasonUnreachable, r.Unreachable)
 	case r.arrived(z):
 		r.finishMove(z)
 	}
 }
 
-// stall leaves a move as it is until a machine can be deleted, which can take days. Meanwhile,
+// pauseMove leaves a move as it is until a machine can be deleted, which can take days. Meanwhile,
 // growth stays where it is requested.
-func (z *zone) stall(reason, why string) {
+func (z *zone) pauseMove(reason, why string) {
 	z.verdict, z.stalled = falseVerdict(reason, why), true
 	z.next.applied = z.next.replicas
 }
@@ -116,8 +116,8 @@ func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 	})
 }
 
-// hasRoom reports whether a member may take this many replicas. It had room when they were promised,
-// but may have grown since, or have another max.
+// hasRoom reports whether a member may take this many replicas. It had room when they were
+// promised, but may have grown since, or have another max.
 func (z *zone) hasRoom(n int) bool { return z.replicas+n <= z.maxReplicas(z.replicas) }
 
 // dropTaker removes a member from a move: it no longer exists, has no room, or has to wait.
@@ -182,16 +182,16 @@ func (r *round) finishMove(z *zone) {
 		}
 	}
 	if z.Rollout.Spread {
-		z.stall("Waiting", z.name+" is being updated")
+		z.pauseMove("Waiting", z.name+" is being updated")
 		return
 	}
 	if r.unhealthy() {
-		z.stall("Waiting", unhealthy)
+		z.pauseMove("Waiting", unhealthy)
 		return
 	}
 	victim, why := r.victim(z, taker, z.move.Machine)
 	if why != "" {
-		z.stall(reasonOf(why), why)
+		z.pauseMove(reasonOf(why), why)
 		return
 	}
 	if victim != z.move.Machine {
@@ -212,7 +212,7 @@ func (r *round) finishMove(z *zone) {
 func (z *zone) awaitTaker(taker *zone) {
 	why := "waiting until the machine in " + taker.name + " accepts pods"
 	if taker.health.blocked || taker.excluded() || taker.Rollout.Spread {
-		z.stall("Waiting", why)
+		z.pauseMove("Waiting", why)
 		return
 	}
 	z.verdict = falseVerdict("Moving", why)

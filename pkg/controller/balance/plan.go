@@ -265,7 +265,7 @@ func (r *round) buildPlan() Plan {
 	}
 	for _, group := range r.groups {
 		if len(group) > 1 {
-			p.Skews[group[0].name] = skew(group)
+			p.Skews[group[0].name] = unevenness(group)
 		}
 	}
 	for _, m := range r.Members {

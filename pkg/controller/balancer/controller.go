@@ -128,7 +128,7 @@ func (c *Controller) attach(i Informers) error {
 	_, onAutoscaler := a.AddEventHandler(c.handler(c.autoscalerChanged))
 	err := errors.Join(
 		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), b.SetTransform(stripBalancer), onBalancer,
-		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform((&podStripper{}).strip), onPod,
+		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform((&podStripper{}).stripObject), onPod,
 		a.AddIndexers(cache.Indexers{byTarget: indexByTarget}), a.SetTransform(stripAutoscaler), onAutoscaler,
 	)
 	if err != nil {
@@ -177,8 +177,8 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	return requeue.Sooner(wait, p.Again), errors.Join(err, c.report(ctx, v, p, o))
 }
 
-// silence returns why the caches may not show the cluster as it is now, or nil. A pod that was pending
-// when the API server stopped answering may have been running for long.
+// silence returns why the caches may not show the cluster as it is now, or nil. A pod that was
+// pending when the API server stopped answering may have been running for long.
 func (c *Controller) silence() error {
 	return c.cluster.Err(append(c.watches.stores(), c.balancers, c.pods, c.autoscalers)...)
 }

@@ -35,14 +35,14 @@ var (
 	PodSelector = podSelector
 	Settling    = settling
 	Capped      = capped
-	Kept        = kept
+	Kept        = heldByAnnotation
 )
 
 // CachedPod is cachedPod.
 type CachedPod = cachedPod
 
 // StripPods returns the transform of a cache of pods.
-func StripPods() func(any) (any, error) { return (&podStripper{}).strip }
+func StripPods() func(any) (any, error) { return (&podStripper{}).stripObject }
 
 // RequestsOf reports what the cache says that a pod requests.
 func RequestsOf(kept any) (cpu, memory bool) {

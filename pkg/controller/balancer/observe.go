@@ -26,7 +26,7 @@ var errBehind = errors.New("a cache is behind")
 // watch reports.
 func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View, wait time.Duration, err error) {
 	v = View{Now: c.clock.Now(), Balancer: b}
-	v.Rival, v.Contested = c.rival(b)
+	v.Rival, v.Contested = c.olderRival(b)
 	var seen []look
 	for _, spec := range b.Spec.Targets {
 		t, l, again, err := c.target(ctx, b, spec)

@@ -43,9 +43,9 @@ func autoscaledKey(hpa *autoscalingv2.HorizontalPodAutoscaler) string {
 	return targetKey(hpa.Namespace, ref.APIVersion, ref.Kind, ref.Name)
 }
 
-// rival returns the oldest Balancer that is older than this one, has a target in common with it,
-// and has no such rival itself: a Balancer that writes nothing blocks no other.
-func (c *Controller) rival(b *v1alpha1.Balancer) (rival, contested string) {
+// olderRival returns the oldest Balancer that is older than this one, has a target in common with
+// it, and has no such rival itself: a Balancer that writes nothing blocks no other.
+func (c *Controller) olderRival(b *v1alpha1.Balancer) (rival, contested string) {
 	return c.rivalOf(b, map[string]bool{})
 }
 
@@ -82,7 +82,7 @@ func isOlder(a, b *v1alpha1.Balancer) bool {
 // otherWriter returns which other client writes the replicas of a target.
 func (c *Controller) otherWriter(t Target, object *unstructured.Unstructured) Hold {
 	if t.Object.Resource.Group == machineGroup {
-		if hold := kept(object.GetAnnotations()); hold != (Hold{}) {
+		if hold := heldByAnnotation(object.GetAnnotations()); hold != (Hold{}) {
 			return hold
 		}
 	}
@@ -93,10 +93,10 @@ func (c *Controller) otherWriter(t Target, object *unstructured.Unstructured) Ho
 	return Hold{}
 }
 
-// kept returns the annotation by which another client writes the replicas of a MachineDeployment.
-// If the balance controller writes them because of the mode of its flag, this shows in the replicas
-// that it applies.
-func kept(annotations map[string]string) Hold {
+// heldByAnnotation returns the annotation by which another client writes the replicas of a
+// MachineDeployment. If the balance controller writes them because of the mode of its flag, this
+// shows in the replicas that it applies.
+func heldByAnnotation(annotations map[string]string) Hold {
 	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
 		return polling("HasBounds", fmt.Sprintf("an autoscaler scales it within its annotation %s: remove the annotation, or the target", machinev1alpha1.BoundsAnnotation))
 	}

@@ -95,7 +95,7 @@ func stripped(pods []*corev1.Pod) []*cachedPod {
 	var s podStripper
 	var kept []*cachedPod
 	for _, pod := range pods {
-		kept = append(kept, s.keep(pod))
+		kept = append(kept, s.stripPod(pod))
 	}
 	return kept
 }

@@ -38,7 +38,8 @@ type cachedPod struct {
 	replica Replica
 	// counts is false for a pod that is no replica: it has finished, or is being deleted.
 	counts bool
-	// requestsCPU and requestsMemory report what the pod requests as a HorizontalPodAutoscaler needs it.
+	// requestsCPU and requestsMemory report what the pod requests as a HorizontalPodAutoscaler
+	// needs it.
 	requestsCPU, requestsMemory bool
 }
 
@@ -48,25 +49,25 @@ type podStripper struct {
 	shared map[types.UID]map[string]string
 }
 
-func (s *podStripper) strip(item any) (any, error) {
+func (s *podStripper) stripObject(item any) (any, error) {
 	if pod, ok := item.(*corev1.Pod); ok {
-		return s.keep(pod), nil
+		return s.stripPod(pod), nil
 	}
 	return item, nil
 }
 
-func (s *podStripper) keep(pod *corev1.Pod) *cachedPod {
+func (s *podStripper) stripPod(pod *corev1.Pod) *cachedPod {
 	kept := &cachedPod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion, Labels: s.share(pod),
+		Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion, Labels: s.shareLabels(pod),
 	}}
 	kept.replica, kept.counts = podReplica(pod)
 	kept.requestsCPU, kept.requestsMemory = requests(pod, corev1.ResourceCPU), requests(pod, corev1.ResourceMemory)
 	return kept
 }
 
-// share returns the labels of a pod, in one copy for all pods of an owner that have the same.
+// shareLabels returns the labels of a pod, in one copy for all pods of an owner that have the same.
 // Nobody changes them.
-func (s *podStripper) share(pod *corev1.Pod) map[string]string {
+func (s *podStripper) shareLabels(pod *corev1.Pod) map[string]string {
 	own := boundedLabels(pod.Labels)
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || own == nil {
@@ -149,7 +150,7 @@ func stripObject(item any) (any, error) {
 	slim := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, path := range readFields {
 		value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
-		if err == nil && found && size(value) <= maxSelectorBytes {
+		if err == nil && found && estimateSize(value) <= maxSelectorBytes {
 			_ = unstructured.SetNestedField(slim.Object, value, path...) // fails only below a value that is not a map, and we made these
 		}
 	}
@@ -179,19 +180,19 @@ func stripMetadata(object, slim *unstructured.Unstructured) {
 	}
 }
 
-// size estimates the size of a decoded value in bytes.
-func size(value any) int {
+// estimateSize estimates the size of a decoded value in bytes.
+func estimateSize(value any) int {
 	sum := 8
 	switch v := value.(type) {
 	case string:
 		sum += len(v)
 	case []any:
 		for _, item := range v {
-			sum += size(item)
+			sum += estimateSize(item)
 		}
 	case map[string]any:
 		for key, item := range v {
-			sum += len(key) + size(item)
+			sum += len(key) + estimateSize(item)
 		}
 	}
 	return sum

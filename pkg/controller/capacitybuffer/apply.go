@@ -35,7 +35,7 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, r := range p.Requests {
 		err := c.request(ctx, r)
-		c.metrics.wrote("reserve", err)
+		c.metrics.countWrite("reserve", err)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -87,7 +87,7 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 		return nil
 	}
 	answer, err := c.clients.Buffers.CapacityBuffers(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
-	c.metrics.wrote("status", err)
+	c.metrics.countWrite("status", err)
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("write status of buffer %s/%s: %w", after.Namespace, after.Name, err))
 	}

@@ -30,8 +30,8 @@ func problem(why, format string, arguments ...any) *Problem {
 	return &Problem{Reason: why, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// shape returns one chunk as a pod (law 1), or why that is not known.
-func (b *Buffer) shape() (*corev1.Pod, *Problem) {
+// chunkPod returns one chunk as a pod (law 1), or why that is not known.
+func (b *Buffer) chunkPod() (*corev1.Pod, *Problem) {
 	s := &b.Object.Spec
 	switch {
 	case s.PodTemplateRef != nil && s.ScalableRef != nil:
@@ -59,7 +59,7 @@ func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
 	case b.Scale == nil:
 		return nil, unread(reason.WorkloadUnread, fmt.Sprintf("the scale of %s %s has not been read yet", ref.Kind, ref.Name))
 	case errors.As(b.Scale.err, &right):
-		return nil, unread(reason.RightMissing, right.rule())
+		return nil, unread(reason.RightMissing, right.advice())
 	case apierrors.IsNotFound(b.Scale.err):
 		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has no scale", ref.Kind, ref.Name, b.Object.Namespace)
 	case meta.IsNoMatchError(b.Scale.err):
@@ -128,8 +128,8 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// count returns how many chunks a buffer asks for (law 2), or why that is not known.
-func (b *Buffer) count(chunk *corev1.Pod) (int, *Problem) {
+// chunkCount returns how many chunks a buffer asks for (law 2), or why that is not known.
+func (b *Buffer) chunkCount(chunk *corev1.Pod) (int, *Problem) {
 	s, most, known := &b.Object.Spec, int64(0), false
 	if s.Replicas != nil {
 		most, known = int64(*s.Replicas), true

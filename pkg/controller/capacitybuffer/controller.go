@@ -86,21 +86,22 @@ type Controller struct {
 	written  *written.Cache[*autoscaling.Reserve]
 }
 
-// New returns a controller that works once it is Run, which has to be called. Start the informers after New.
+// New returns a controller that works once it is Run, which has to be called. Start the informers
+// after New.
 func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, lacks: informers.Shapes.lacks, kinds: map[string]cache.Indexer{}, scales: scaleCache{wake: make(chan struct{}, 1)}}
+	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, lacks: informers.Shapes.missingRight, kinds: map[string]cache.Indexer{}, scales: scaleCache{wake: make(chan struct{}, 1)}}
 	c.loop = loop.New("capacitybuffer", c.sync, loop.Options{Clock: o.Clock})
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, c.buffers)
-	o.Control.Subscribe(c.look)
-	o.Target.Subscribe(c.look)
-	c.look() // what is left of earlier buffers may be all there is
+	o.Control.Subscribe(c.resyncAll)
+	o.Target.Subscribe(c.resyncAll)
+	c.resyncAll() // what is left of earlier buffers may be all there is
 	return c, nil
 }
 
@@ -113,10 +114,10 @@ func (c *Controller) attach(i Informers) error {
 	var errs []error
 	listen := func(informer cache.SharedIndexInformer) {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { c.look() }, DeleteFunc: func(any) { c.look() },
+			AddFunc: func(any) { c.resyncAll() }, DeleteFunc: func(any) { c.resyncAll() },
 			UpdateFunc: func(was, is any) {
 				if differ(was, is) {
-					c.look()
+					c.resyncAll()
 				}
 			},
 		})
@@ -131,11 +132,11 @@ func (c *Controller) attach(i Informers) error {
 		c.kinds[kind] = informer.GetIndexer()
 		listen(informer)
 	}
-	i.Shapes.rights.Subscribe(c.look)
+	i.Shapes.rights.Subscribe(c.resyncAll)
 	c.source.Kinds = stores.Kinds{
 		Sets: read(i.Machines.Sets()), Machines: read(i.Machines.Machines()), Classes: watch(i.Machines.Classes()), Nodes: read(i.Target.Nodes()),
 	}
-	errs = append(errs, stores.OnSpares(i.Machines.Machines(), func(any) { c.look() }))
+	errs = append(errs, stores.OnSpares(i.Machines.Machines(), func(any) { c.resyncAll() }))
 	c.daemons = read(i.Target.DaemonSets())
 	if c.options.Scales != nil {
 		c.pods = read(i.Target.Pods())
@@ -145,9 +146,9 @@ func (c *Controller) attach(i Informers) error {
 	return errors.Join(errs...)
 }
 
-// look has everything looked at, later if that takes long: whatever users of the target cluster change, and however often, this
+// resyncAll has everything looked at, later if that takes long: whatever users of the target cluster change, and however often, this
 // controller works a part of the time only.
-func (c *Controller) look() {
+func (c *Controller) resyncAll() {
 	c.loop.AddAfter(everything, max(gather, restFactor*time.Duration(c.took.Load())))
 }
 

@@ -4,7 +4,7 @@ package capacitybuffer
 
 // WorkloadOf is what the cache keeps of a workload.
 func WorkloadOf(item any) Workload {
-	kept, err := strip(item)
+	kept, err := stripObject(item)
 	if err != nil {
 		panic(err)
 	}

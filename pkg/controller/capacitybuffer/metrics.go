@@ -37,7 +37,7 @@ func newMetrics(r prometheus.Registerer, buffers cache.Indexer) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(what string, err error) {
+func (m *metrics) countWrite(what string, err error) {
 	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 

@@ -22,7 +22,8 @@ import (
 // maxDaemons is how many DaemonSets are considered for the part of a machine that they need.
 const maxDaemons = 200
 
-// observe gathers the view. Objects are taken as our writes were answered where a store is behind that.
+// observe gathers the view. Objects are taken as our writes were answered where a store is behind
+// that.
 func (c *Controller) observe() View {
 	var v View
 	namespaces := map[string]bool{}
@@ -69,7 +70,7 @@ func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
 		all.Template = stores.Find[corev1.PodTemplate](c.kinds[podTemplates], b.Namespace+"/"+ref.Name)
 	}
 	if ref := b.Spec.ScalableRef; ref != nil && !watched(ref) && c.options.Scales != nil {
-		all.Scale = c.scales.find(b)
+		all.Scale = c.scales.findScale(b)
 	} else if ref != nil && watched(ref) {
 		all.Lacks = cmp.Or(all.Lacks, c.lacks(ref.Kind))
 		if w := stores.Find[workload](c.kinds[ref.Kind], b.Namespace+"/"+ref.Name); w != nil && w.Template != nil {
@@ -95,15 +96,15 @@ func (c *Controller) findNewest(buffers []Buffer) {
 			continue
 		}
 		for _, b := range byNamespace[pod.Namespace] {
-			if newer(pod, b.Newest) && b.Scale.Selector.Matches(labels.Set(pod.Labels)) {
+			if isNewer(pod, b.Newest) && b.Scale.Selector.Matches(labels.Set(pod.Labels)) {
 				b.Newest = pod
 			}
 		}
 	}
 }
 
-// newer reports whether a pod is newer than another one, which may be nil.
-func newer(a, b *corev1.Pod) bool {
+// isNewer reports whether a pod is newer than another one, which may be nil.
+func isNewer(a, b *corev1.Pod) bool {
 	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 

@@ -27,8 +27,8 @@ type packing struct {
 	left, size int64
 }
 
-// pack packs chunks onto machines, at most so many of each site.
-func pack(sites []site, limits []int, shapes []shape, work int) packing {
+// packChunks packs chunks onto machines, at most so many of each site.
+func packChunks(sites []site, limits []int, shapes []shape, work int) packing {
 	p := packing{machines: make([]int, len(sites)), placed: make([]int, len(shapes)), sites: make([]map[int]bool, len(shapes))}
 	var d fit.Demand
 	total := 0
@@ -42,7 +42,7 @@ func pack(sites []site, limits []int, shapes []shape, work int) packing {
 	for i := range sites {
 		groups[i] = fit.Group{Name: sites[i].Deployment.Name, Limit: min(limits[i], total)}
 		for n := range groups[i].Limit {
-			node := sites[i].node(n)
+			node := sites[i].reserveNode(n)
 			nodes, siteOf[node.Object.Name] = append(nodes, node), i
 			groups[i].Nodes = append(groups[i].Nodes, node.Object.Name)
 		}
@@ -69,7 +69,8 @@ func (p *packing) read(result fit.Packing, shapes []shape, siteOf map[string]int
 	}
 }
 
-// cost is smaller for a better packing: chunks without a place, then machines, then their sizes (law 4).
+// cost is smaller for a better packing: chunks without a place, then machines, then their sizes
+// (law 4).
 func (p *packing) cost() []int64 {
 	var machines int64
 	for _, n := range p.machines {
@@ -78,8 +79,8 @@ func (p *packing) cost() []int64 {
 	return []int64{p.left, machines, p.size}
 }
 
-// best packs chunks on what is requested already, unless another packing is better (law 6).
-func best(sites []site, shapes []shape, work int) packing {
+// bestPacking packs chunks on what is requested already, unless another packing is better (law 6).
+func bestPacking(sites []site, shapes []shape, work int) packing {
 	limits, current := make([]int, len(sites)), make([]int, len(sites))
 	kept := 0
 	for i, s := range sites {
@@ -90,20 +91,20 @@ func best(sites []site, shapes []shape, work int) packing {
 		current[i] = min(limits[i], s.current)
 		kept += current[i]
 	}
-	fresh := pack(sites, limits, shapes, work)
+	fresh := packChunks(sites, limits, shapes, work)
 	if kept == 0 {
 		return fresh
 	}
-	if before := pack(sites, current, shapes, work); slices.Compare(before.cost(), fresh.cost()) <= 0 {
+	if before := packChunks(sites, current, shapes, work); slices.Compare(before.cost(), fresh.cost()) <= 0 {
 		return before
 	}
 	return fresh
 }
 
-// next is how many machines to request now (laws 6 and 7): no ready machine goes before those that replace it are ready, and a site
+// nextRequests is how many machines to request now (laws 6 and 7): no ready machine goes before those that replace it are ready, and a site
 // where machines cannot be created keeps one for the next try.
-func next(sites []site, target []int) []int {
-	now, complete := slices.Clone(target), ready(sites, target)
+func nextRequests(sites []site, target []int) []int {
+	now, complete := slices.Clone(target), allReady(sites, target)
 	for i, s := range sites {
 		if !complete {
 			now[i] = max(now[i], min(s.current, s.ready, s.room))
@@ -115,8 +116,8 @@ func next(sites []site, target []int) []int {
 	return now
 }
 
-// ready reports whether as many machines are ready, but for sites where they cannot be created.
-func ready(sites []site, machines []int) bool {
+// allReady reports whether as many machines are ready, but for sites where they cannot be created.
+func allReady(sites []site, machines []int) bool {
 	for i, s := range sites {
 		if s.ready < machines[i] && !s.blocked {
 			return false
@@ -125,11 +126,11 @@ func ready(sites []site, machines []int) bool {
 	return true
 }
 
-// there packs chunks onto the machines that are ready.
-func there(sites []site, shapes []shape, requested []int, work int) packing {
+// packReady packs chunks onto the machines that are ready.
+func packReady(sites []site, shapes []shape, requested []int, work int) packing {
 	limits := make([]int, len(sites))
 	for i, s := range sites {
 		limits[i] = min(requested[i], s.ready)
 	}
-	return pack(sites, limits, shapes, work)
+	return packChunks(sites, limits, shapes, work)
 }

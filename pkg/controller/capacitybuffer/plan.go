@@ -29,7 +29,7 @@ const (
 // NewPlan decides.
 func NewPlan(v View) Plan {
 	r := round{View: v}
-	r.sites, r.held = v.sites()
+	r.sites, r.held = v.candidateSites()
 	r.decide()
 	p := Plan{Requests: r.settle(), Decisions: r.decisions}
 	if len(p.Decisions) > 0 {
@@ -78,9 +78,9 @@ func (r *round) decide() {
 
 // decideOne returns where the chunks of a buffer are, if it has any.
 func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
-	chunk, why := b.shape()
+	chunk, why := b.chunkPod()
 	if why == nil {
-		d.Asked, why = b.count(chunk)
+		d.Asked, why = b.chunkCount(chunk)
 	}
 	if why == nil {
 		d.Owner, why = b.owner()
@@ -102,7 +102,7 @@ func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 		d.Problem = problem(reason.TooManyBuffers, "machines can be dedicated to at most %d different owners", maxOwners)
 		return place{}
 	}
-	d.Chunks, d.Quotas = left.take(chunk, d.Asked)
+	d.Chunks, d.Quotas = left.takeChunks(chunk, d.Asked)
 	return place{class: c, shape: c.add(pod, d.Chunks)}
 }
 
@@ -167,11 +167,11 @@ func (c *class) settle(work int) {
 		c.standing = c.target
 		return
 	}
-	c.target = best(c.sites, c.shapes, work)
-	c.now = next(c.sites, c.target.machines)
+	c.target = bestPacking(c.sites, c.shapes, work)
+	c.now = nextRequests(c.sites, c.target.machines)
 	c.standing = c.target
-	if !ready(c.sites, c.target.machines) {
-		c.standing = there(c.sites, c.shapes, c.now, work)
+	if !allReady(c.sites, c.target.machines) {
+		c.standing = packReady(c.sites, c.shapes, c.now, work)
 	}
 }
 
@@ -196,12 +196,13 @@ func (r *round) assign() {
 			}
 		}
 		if d.Placed < d.Chunks {
-			d.Lack = c.lack(d, c.shapes[at].chunk, &checks)
+			d.Lack = c.shortageReason(d, c.shapes[at].chunk, &checks)
 		}
 	}
 }
 
-// holding is how many machines a MachineDeployment holds for chunks, and whom some of them are dedicated to.
+// holding is how many machines a MachineDeployment holds for chunks, and whom some of them are
+// dedicated to.
 type holding struct {
 	machines  int
 	dedicated []machine.Dedication

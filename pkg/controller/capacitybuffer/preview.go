@@ -99,17 +99,17 @@ func NewPreview(namespace string, r References) (*Preview, error) {
 	}
 	p.c.lacks = func(kind string) string { return r.Unread[kind] }
 	p.c.Run(still.EndedContext())
-	return p, p.refer(r)
+	return p, p.resolveReferences(r)
 }
 
-// refer keeps the references as the controller would.
-func (p *Preview) refer(r References) error {
+// resolveReferences keeps the references as the controller would.
+func (p *Preview) resolveReferences(r References) error {
 	var errs []error
 	for kind, objects := range r.Objects {
 		kept := make([]any, len(objects))
 		for i, o := range objects {
 			var err error
-			kept[i], err = strip(o)
+			kept[i], err = stripObject(o)
 			errs = append(errs, err)
 		}
 		errs = append(errs, still.Replace(p.c.kinds[kind], kept))

@@ -42,9 +42,9 @@ func newQuotas(objects []*corev1.ResourceQuota) quotas {
 	return all
 }
 
-// take takes what chunks of a shape request, as far as all quotas leave it. It returns how many chunks that are, and which quotas
+// takeChunks takes what chunks of a shape request, as far as all quotas leave it. It returns how many chunks that are, and which quotas
 // leave less than asked for.
-func (q quotas) take(chunk *corev1.Pod, asked int) (taken int, limiting []string) {
+func (q quotas) takeChunks(chunk *corev1.Pod, asked int) (taken int, limiting []string) {
 	if len(q.byNamespace[chunk.Namespace]) == 0 {
 		return asked, nil
 	}
@@ -56,7 +56,7 @@ func (q quotas) take(chunk *corev1.Pod, asked int) (taken int, limiting []string
 			continue
 		}
 		concerned = append(concerned, each)
-		if n := each.holds(requested, asked); n < asked {
+		if n := each.roomFor(requested, asked); n < asked {
 			taken, limiting = min(taken, n), append(limiting, each.object.Name)
 		}
 	}
@@ -77,8 +77,8 @@ func quotaNames(requested corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// holds returns how many chunks there is room for, at most as many as asked for.
-func (q *quota) holds(requested corev1.ResourceList, asked int) int {
+// roomFor returns how many chunks there is room for, at most as many as asked for.
+func (q *quota) roomFor(requested corev1.ResourceList, asked int) int {
 	for name, each := range requested {
 		if left, limited := q.left[name]; limited {
 			asked = int(min(int64(asked), timesIn(each, left)))

@@ -22,7 +22,8 @@ const (
 	maxName    = 253
 )
 
-// ReserveName is the name of the Reserve that holds the chunks of all buffers in a MachineDeployment.
+// ReserveName is the name of the Reserve that holds the chunks of all buffers in a
+// MachineDeployment.
 func ReserveName(deployment string) string {
 	name := namePrefix + deployment
 	if len(name) > maxName {
@@ -37,7 +38,7 @@ func NewReserve(namespace string, r Request) *autoscaling.Reserve {
 	reserve := &autoscaling.Reserve{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ReserveName(r.Pool), Labels: map[string]string{OwnLabel: "true"}},
 	}
-	r.fill(reserve)
+	r.setRequest(reserve)
 	return reserve
 }
 
@@ -50,12 +51,12 @@ func (r Request) After(namespace string) *autoscaling.Reserve {
 		return NewReserve(namespace, r)
 	}
 	after := r.Reserve.DeepCopy()
-	r.fill(after)
+	r.setRequest(after)
 	return after
 }
 
-// fill has a Reserve ask for what is requested.
-func (r Request) fill(reserve *autoscaling.Reserve) {
+// setRequest has a Reserve ask for what is requested.
+func (r Request) setRequest(reserve *autoscaling.Reserve) {
 	reserve.Spec = specOf(r.Pool, r.Machines)
 	delete(reserve.Annotations, machine.DedicatedAnnotation)
 	if len(r.Dedicated) > 0 {

@@ -88,8 +88,8 @@ type missingRight struct {
 
 func (m *missingRight) Unwrap() error { return m.error }
 
-// rule is a sentence for a person who can add it.
-func (m *missingRight) rule() string {
+// advice is a sentence for a person who can add it.
+func (m *missingRight) advice() string {
 	return fmt.Sprintf("CapacityBuffers for %s have no chunks. To change this, add the rule {apiGroups: [%s], resources: [%s/scale], verbs: [get]} in the target cluster",
 		m.resource.Resource, m.resource.Group, m.resource.Resource)
 }
@@ -110,8 +110,8 @@ func keyOf(b *v1beta1.CapacityBuffer) string {
 // watched reports whether the kind of a workload has an informer.
 func watched(ref *v1beta1.ScalableRef) bool { return slices.Contains(kinds[ref.APIGroup], ref.Kind) }
 
-// find returns what is known of the workload of a buffer; nil if that has not been read yet.
-func (s *scaleCache) find(b *v1beta1.CapacityBuffer) *Scale {
+// findScale returns what is known of the workload of a buffer; nil if that has not been read yet.
+func (s *scaleCache) findScale(b *v1beta1.CapacityBuffer) *Scale {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one, known := s.known[keyOf(b)]; known {
@@ -141,12 +141,13 @@ func (c *Controller) pollScales(ctx context.Context) {
 			discovered = c.options.Clock.Now()
 		}
 		if c.readScales(ctx) {
-			c.look()
+			c.resyncAll()
 		}
 	}
 }
 
-// readScales reports whether something has changed. What cannot be read for a while stays as it was.
+// readScales reports whether something has changed. What cannot be read for a while stays as it
+// was.
 func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	refs := map[string]*v1beta1.CapacityBuffer{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {

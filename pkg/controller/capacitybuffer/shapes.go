@@ -31,7 +31,7 @@ func NewShapes(client kubernetes.Interface, rights *access.Rights) Shapes {
 	if rights == nil {
 		rights = access.New(clock.RealClock{})
 	}
-	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(strip)), rights: rights}
+	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripObject)), rights: rights}
 	s.byKind = s.informers()
 	return s
 }
@@ -77,8 +77,8 @@ func reading[L runtime.Object](s Shapes, kind string, object runtime.Object, of 
 	return access.Informer(s.InformerFor, s.rights, ruleOf(kind), object, of)
 }
 
-// lacks is the right to read a kind, as a sentence for a person who can add it; empty if it is there, or was when the kind was read.
-func (s Shapes) lacks(kind string) string {
+// missingRight is the right to read a kind, as a sentence for a person who can add it; empty if it is there, or was when the kind was read.
+func (s Shapes) missingRight(kind string) string {
 	if rule := ruleOf(kind); s.rights.Lacks(rule) && !s.byKind[kind].HasSynced() {
 		return rule.String()
 	}

@@ -42,9 +42,9 @@ type site struct {
 	daemons []*fit.Pod
 }
 
-// sites are the MachineDeployments that can hold chunks (law 5), by name. Held is how many machines are requested of those about which
+// candidateSites are the MachineDeployments that can hold chunks (law 5), by name. Held is how many machines are requested of those about which
 // too little is known now.
-func (v *View) sites() (all []site, held map[string]holding) {
+func (v *View) candidateSites() (all []site, held map[string]holding) {
 	held = map[string]holding{}
 	asleep := !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
 	for _, p := range v.Pools {
@@ -58,7 +58,7 @@ func (v *View) sites() (all []site, held map[string]holding) {
 				held[d.Name] = holding{machines: int(max(0, r.Spec.Replicas)), dedicated: dedications(r)}
 			}
 		default:
-			all = append(all, v.site(p, int(bounds.Max)))
+			all = append(all, v.newSite(p, int(bounds.Max)))
 		}
 	}
 	slices.SortFunc(all, func(a, b site) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
@@ -70,14 +70,14 @@ func (v *View) sites() (all []site, held map[string]holding) {
 	return all, held
 }
 
-func (v *View) site(p Pool, limit int) site {
+func (v *View) newSite(p Pool, limit int) site {
 	d := p.Deployment
 	s := site{Pool: p, room: max(0, limit-max(0, int(pool.Requested(d)))), ready: p.Ready, blocked: cannotBeMade(d)}
 	if r := v.reserveOf(d.Name); r != nil {
 		s.current, s.dedicated = int(max(0, r.Spec.Replicas)), dedications(r)
 		s.blocked = s.blocked || slices.ContainsFunc(r.Status.Pools, func(p autoscaling.ReservePoolStatus) bool { return p.Blocked })
 	}
-	s.daemons = v.daemonsOn(s.node(0))
+	s.daemons = v.daemonsOn(s.reserveNode(0))
 	return s
 }
 
@@ -105,11 +105,12 @@ func measure(all []site) {
 	}
 }
 
-// poolLabel is a label of the nodes of a packing, by which chunks find the pool that their buffer names.
+// poolLabel is a label of the nodes of a packing, by which chunks find the pool that their buffer
+// names.
 func poolLabel(name string) string { return v1beta1.PoolAnnotation + "/" + name }
 
-// node is one machine in reserve, as a Node.
-func (s *site) node(i int) fit.Node {
+// reserveNode is one machine in reserve, as a Node.
+func (s *site) reserveNode(i int) fit.Node {
 	n := &corev1.Node{ObjectMeta: s.Node.ObjectMeta, Status: s.Node.Status}
 	n.Name, n.Labels = fmt.Sprintf("%s/%d", s.Deployment.Name, i), maps.Clone(s.Node.Labels)
 	if n.Labels == nil {

@@ -22,7 +22,8 @@ import (
 // maxNames is how many names a message has at most.
 const maxNames = 5
 
-// NewStatus is what a decision comes to. A condition keeps its time where its status does not change.
+// NewStatus is what a decision comes to. A condition keeps its time where its status does not
+// change.
 func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 	s := v1beta1.CapacityBufferStatus{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), Conditions: slices.Clone(d.Buffer.Status.Conditions)}
 	if d.Problem != nil && d.Problem.unread && d.Chunks > 0 {
@@ -41,7 +42,7 @@ func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 		{v1beta1.ConditionReadyForProvisioning, d.attributes()},
 		{v1beta1.ConditionLimitedByQuotas, d.limited()},
 		{v1beta1.ConditionProvisioning, d.provisioning()},
-		{v1beta1.ConditionReady, d.ready()},
+		{v1beta1.ConditionReady, d.readyProblem()},
 	} {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: c.kind, Status: metav1.ConditionStatus(reason.CapacityBuffer[c.kind].Find(c.is.Reason).Status), Reason: c.is.Reason, Message: c.is.Message,
@@ -62,14 +63,14 @@ func (d *Decision) limited() *Problem {
 	if len(d.Quotas) == 0 {
 		return problem(reason.NotLimited, "ResourceQuotas leave room for all chunks")
 	}
-	return problem(reason.ResourceQuotasAllocated, "ResourceQuotas leave room for %d of %s: %s", d.Chunks, plural.Of(d.Asked, "chunk"), list(d.Quotas))
+	return problem(reason.ResourceQuotasAllocated, "ResourceQuotas leave room for %d of %s: %s", d.Chunks, plural.Of(d.Asked, "chunk"), joinNames(d.Quotas))
 }
 
 func (d *Decision) provisioning() *Problem {
 	if p := d.without(); p != nil {
 		return p
 	}
-	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural.Of(d.Chunks, "chunk"), list(d.Pools))
+	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural.Of(d.Chunks, "chunk"), joinNames(d.Pools))
 }
 
 // without is why there are no chunks, or not a place for each; nil if there is.
@@ -80,26 +81,26 @@ func (d *Decision) without() *Problem {
 	case d.Lack != nil:
 		return d.Lack
 	case d.Chunks == 0 && d.Asked > 0:
-		return problem(reason.NoChunks, "ResourceQuotas leave no room for chunks: %s", list(d.Quotas))
+		return problem(reason.NoChunks, "ResourceQuotas leave no room for chunks: %s", joinNames(d.Quotas))
 	case d.Chunks == 0:
 		return problem(reason.NoChunks, "the buffer asks for no chunks now")
 	}
 	return nil
 }
 
-func (d *Decision) ready() *Problem {
+func (d *Decision) readyProblem() *Problem {
 	if p := d.without(); p != nil {
 		return p
 	}
-	where := fmt.Sprintf("room for %d of %s is ready in %s", d.Ready, plural.Of(d.Chunks, "chunk"), list(d.Pools))
+	where := fmt.Sprintf("room for %d of %s is ready in %s", d.Ready, plural.Of(d.Chunks, "chunk"), joinNames(d.Pools))
 	if d.Ready >= d.Chunks {
 		return problem(reason.Complete, "%s", where)
 	}
 	return problem(reason.Growing, "%s", where)
 }
 
-// lack is why some chunks have no place.
-func (c *class) lack(d *Decision, chunk *fit.Pod, checks *int) *Problem {
+// shortageReason is why some chunks have no place.
+func (c *class) shortageReason(d *Decision, chunk *fit.Pod, checks *int) *Problem {
 	missing := fmt.Sprintf("there is no room for %d of %s", d.Chunks-d.Placed, plural.Of(d.Chunks, "chunk"))
 	named := d.Buffer.Annotations[v1beta1.PoolAnnotation]
 	switch {
@@ -111,29 +112,29 @@ func (c *class) lack(d *Decision, chunk *fit.Pod, checks *int) *Problem {
 		return problem(reason.LimitReached, "%s: there are too many different chunks to tell why", missing)
 	}
 	*checks--
-	h := c.homes(chunk)
+	h := c.possibleHomes(chunk)
 	switch {
 	case len(h.all) == 0:
 		return problem(reason.DoesNotFit, "%s: a chunk fits no empty machine", missing)
 	case len(h.blocked) > 0:
-		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, list(h.blocked))
+		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, joinNames(h.blocked))
 	case len(h.capped) > 0:
 		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(c.sites)))
 	case len(h.spare) > 0 && (chunk.Object.Spec.Affinity != nil || len(chunk.Object.Spec.TopologySpreadConstraints) > 0):
-		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, list(h.spare))
+		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, joinNames(h.spare))
 	case len(h.spare) > 0:
 		return problem(reason.LimitReached, "%s: there are too many different chunks to find a place for each", missing)
 	}
-	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, list(h.all))
+	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, joinNames(h.all))
 }
 
 // homes are the MachineDeployments that a chunk fits: all, those where machines cannot be created, those with more machines than are
 // considered, and those that may have more machines than hold chunks.
 type homes struct{ all, blocked, capped, spare []string }
 
-func (c *class) homes(chunk *fit.Pod) (h homes) {
+func (c *class) possibleHomes(chunk *fit.Pod) (h homes) {
 	for i, s := range c.sites {
-		if !s.holds(chunk) {
+		if !s.fitsEmptyMachine(chunk) {
 			continue
 		}
 		name, full := s.Deployment.Name, c.target.machines[i] >= s.room
@@ -150,15 +151,15 @@ func (c *class) homes(chunk *fit.Pod) (h homes) {
 	return h
 }
 
-// holds reports whether a chunk fits an empty machine.
-func (s *site) holds(chunk *fit.Pod) bool {
-	node := s.node(0)
+// fitsEmptyMachine reports whether a chunk fits an empty machine.
+func (s *site) fitsEmptyMachine(chunk *fit.Pod) bool {
+	node := s.reserveNode(0)
 	node.Closed = false
 	return fit.NewRoom([]fit.Node{node}).Ask(chunk, node.Object.Name) == fit.Fits
 }
 
-// list joins names, but not many.
-func list(names []string) string {
+// joinNames joins names, but not many.
+func joinNames(names []string) string {
 	if len(names) > maxNames {
 		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNames)
 	}

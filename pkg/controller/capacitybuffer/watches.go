@@ -27,7 +27,7 @@ type workload struct {
 	Workload
 }
 
-func strip(item any) (any, error) {
+func stripObject(item any) (any, error) {
 	switch o := item.(type) {
 	case *appsv1.Deployment:
 		return workloadOf(o, o.Spec.Replicas, &o.Spec.Template), nil

@@ -161,8 +161,8 @@ func (m *member) panicked(key string, _ any) {
 	m.changed(key)
 }
 
-// probe asks the cluster whether it is reachable, and whether it is still what it was.
-func (m *member) probe(ctx context.Context) error {
+// checkCluster asks the cluster whether it is reachable, and whether it is still what it was.
+func (m *member) checkCluster(ctx context.Context) error {
 	if _, err := m.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (m *member) probe(ctx context.Context) error {
 func (m *member) probeLoop(ctx context.Context) {
 	for {
 		tried, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
-		err := m.probe(tried)
+		err := m.checkCluster(tried)
 		cancel()
 		if ctx.Err() != nil {
 			return

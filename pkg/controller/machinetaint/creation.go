@@ -70,7 +70,7 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	var memory Memory
 	var reduced bool
 	c.states.locked(key, func(s *state) {
-		memory = s.known()
+		memory = s.lastMemory()
 		_, reduced = s.visible(0, now)
 	})
 	workload, visible := memory.workload(d), memory.visible(d)
@@ -86,7 +86,7 @@ func (c *Controller) Superfluous(b view.Creation) error {
 		visible = int(seen.Spec.Replicas)
 	}
 	ours := excess || n.reserve > 0
-	enough, full := ours && n.staying >= visible, ours && n.fill(workload, limit)
+	enough, full := ours && n.staying >= visible, ours && n.isFull(workload, limit)
 	if !enough && !full || pool.Spread(s.Sets, n.bySet) && c.latest.seenSpread(d) {
 		return nil
 	}
@@ -140,10 +140,10 @@ func (n *creationCount) addLeaving(ofReserve bool) {
 	}
 }
 
-// fill reports whether the machines leave no room below max (I1): machine-controller-manager may be
-// shown more until the excess falls to a lower max, and some machines may be leaving. Workload waits
-// only for machines of the reserve to leave: others may be sick, or take hours to drain.
-func (n creationCount) fill(workload, limit int) bool {
+// isFull reports whether the machines leave no room below max (I1): machine-controller-manager may
+// be shown more until the excess falls to a lower max, and some machines may be leaving. Workload
+// waits only for machines of the reserve to leave: others may be sick, or take hours to drain.
+func (n creationCount) isFull(workload, limit int) bool {
 	leaving := n.leaving
 	if n.staying < workload {
 		leaving = n.leavingReserve

@@ -46,7 +46,7 @@ func (d decision) resizeConflict(before, after *mcm.MachineSet) error {
 	shown, reserved := d.visible(), d.applied().Excess > 0
 	wrong := reserved && int(total) < shown
 	if before != nil && after.Spec.Replicas > before.Spec.Replicas {
-		if most := shown + surge(d.deployment, shown); reserved && d.machinesWith(before, after) > most {
+		if most := shown + rolloutSurge(d.deployment, shown); reserved && d.machinesWith(before, after) > most {
 			return conflictError("machinesets", after.Name, "machines of its last growth are not counted yet, and there may be %d in total", most)
 		}
 		var reduced bool
@@ -59,9 +59,9 @@ func (d decision) resizeConflict(before, after *mcm.MachineSet) error {
 	return nil
 }
 
-// machinesWith returns how many machines there would be if a MachineSet grew in a rollout before its
-// status counts the machines of its last growth; otherwise 0. machine-controller-manager decides on
-// that status, so it would ask for them once more.
+// machinesWith returns how many machines there would be if a MachineSet grew in a rollout before
+// its status counts the machines of its last growth; otherwise 0. machine-controller-manager
+// decides on that status, so it would ask for them once more.
 func (d decision) machinesWith(before, after *mcm.MachineSet) int {
 	if before.Status.Replicas >= before.Spec.Replicas {
 		return 0
@@ -78,9 +78,9 @@ func (d decision) machinesWith(before, after *mcm.MachineSet) int {
 	return others + int(after.Spec.Replicas)
 }
 
-// surge returns how many machines a rollout may add to a number of machines. It is no limit if it
-// cannot be parsed.
-func surge(d *v1alpha1.MachineDeployment, machines int) int {
+// rolloutSurge returns how many machines a rollout may add to a number of machines. It is no limit
+// if it cannot be parsed.
+func rolloutSurge(d *v1alpha1.MachineDeployment, machines int) int {
 	var most *intstr.IntOrString
 	switch strategy := d.Spec.Strategy; {
 	case strategy.RollingUpdate != nil:
@@ -155,10 +155,10 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 	return (ours || reserve > 0) && serving <= d.workload()
 }
 
-// isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still have
-// to be restored because the client that named it has lowered them, too (law 12 of package reserve).
-// Once the machine is gone, nothing shows for what they were lowered, and a machine that serves would
-// be deleted as well.
+// isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still
+// have to be restored because the client that named it has lowered them, too (law 12 of package
+// reserve). Once the machine is gone, nothing shows for what they were lowered, and a machine that
+// serves would be deleted as well.
 func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	named := pool.Named(d.deployment)
 	_, isNamed := named[m.Name]

@@ -48,10 +48,11 @@ func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (en
 
 // Full reports whether machines leave no room below max; see [creationCount.fill].
 func Full(staying, leaving, leavingReserve, workload, limit int) bool {
-	return creationCount{staying: staying, leaving: leaving, leavingReserve: leavingReserve}.fill(workload, limit)
+	return creationCount{staying: staying, leaving: leaving, leavingReserve: leavingReserve}.isFull(workload, limit)
 }
 
-// WokenBy returns the keys that are synced because an object came (was is nil), changed, or went (is is nil).
+// WokenBy returns the keys that are synced because an object came (was is nil), changed, or went
+// (is is nil).
 func (p *Preview) WokenBy(was, is any) []string {
 	var keys []string
 	p.c.loop = loop.New("test", func(_ context.Context, key string) (time.Duration, error) {
@@ -101,8 +102,8 @@ func (r *Resizes) Range(version string, replicas int32, now time.Time) [2]int {
 	return [2]int{least, most}
 }
 
-// Reduced returns how many machines a MachineDeployment that shows 5 is to show, and whether that was
-// reduced recently: after so long, if a reduction to 2 has ended with an error or without one.
+// Reduced returns how many machines a MachineDeployment that shows 5 is to show, and whether that
+// was reduced recently: after so long, if a reduction to 2 has ended with an error or without one.
 func Reduced(err error, later time.Duration) (visible int, reduced bool) {
 	s, now := state{reduction: &reduction{shown: 2}}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s.endReduction(err, now)

@@ -36,7 +36,7 @@ func (c *Controller) Guards() view.Guards {
 
 func (g *guards) decide(key string, f func(decision) error) (err error) {
 	g.states.locked(key, func(s *state) {
-		err = f(decision{latest: g.latest, key: key, deployment: g.latest.Deployment(key), memory: s.known(), state: s, now: g.clock.Now()})
+		err = f(decision{latest: g.latest, key: key, deployment: g.latest.Deployment(key), memory: s.lastMemory(), state: s, now: g.clock.Now()})
 	})
 	return err
 }
@@ -95,8 +95,8 @@ func (g *guards) remove(namespace, name string) (version string, ended func(erro
 }
 
 // reduce begins a reduction to this number of machines, unless the MachineSets ask for more than
-// when it was decided. From then on, none of them grows because of an earlier decision. The function
-// that it returns is called with the outcome.
+// when it was decided. From then on, none of them grows because of an earlier decision. The
+// function that it returns is called with the outcome.
 func (g *guards) reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
 	key := keyOf(d)
 	g.states.locked(key, func(s *state) {

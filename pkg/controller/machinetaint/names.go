@@ -41,7 +41,7 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 			before, settled := pool.Named(was), returned(is)
 			for name := range pool.Named(is) {
 				if _, known := before[name]; !known && !settled[name] && inReserve(is.Namespace+"/"+name) {
-					put(&all, name, true)
+					putEntry(&all, name, true)
 				}
 			}
 		}

@@ -73,12 +73,12 @@ func (s *state) isEmpty() bool {
 func (s *states) memory(key string, now time.Time) (m Memory) {
 	s.locked(key, func(one *state) {
 		one.visible(0, now) // forgets a reduction of long ago
-		m = one.known()
+		m = one.lastMemory()
 	})
 	return m
 }
 
-func (s *state) known() Memory {
+func (s *state) lastMemory() Memory {
 	if s.memory == nil {
 		return Memory{}
 	}
@@ -179,7 +179,7 @@ func (s *state) beginResize(set string, replicas int) {
 	if before := s.resizes[set]; before != nil && before.version == "" {
 		r.least, r.most = min(r.least, before.least), max(r.most, before.most)
 	}
-	put(&s.resizes, set, r)
+	putEntry(&s.resizes, set, r)
 }
 
 // endResize records the outcome of a write of a MachineSet's replicas.
@@ -272,13 +272,14 @@ func (s *state) isRemoved(machine types.UID, now time.Time) bool {
 }
 
 // beginRemoval records the deletion of a Machine.
-func (s *state) beginRemoval(machine types.UID) { put(&s.removals, machine, &removal{}) }
+func (s *state) beginRemoval(machine types.UID) { putEntry(&s.removals, machine, &removal{}) }
 
 // beginRelease keeps a Machine from being deleted.
-func (s *state) beginRelease(machine types.UID) { put(&s.releases, machine, true) }
+func (s *state) beginRelease(machine types.UID) { putEntry(&s.releases, machine, true) }
 
-// put sets an entry of a map that may have to be made first: most MachineDeployments need none.
-func put[K comparable, V any](m *map[K]V, key K, value V) {
+// putEntry sets an entry of a map that may have to be made first: most MachineDeployments need
+// none.
+func putEntry[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
 		*m = map[K]V{}
 	}

@@ -45,7 +45,7 @@ func (c *Controller) nominate(ctx context.Context, r Raise) error {
 
 func (c *Controller) nominateOne(ctx context.Context, n Nomination) error {
 	pod := n.Pod.Object
-	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.patch(), metav1.PatchOptions{}, "status")
+	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.mergePatch(), metav1.PatchOptions{}, "status")
 	switch {
 	case err == nil:
 		klog.FromContext(ctx).V(2).Info("Nominated a node for a pod", "pod", n.Pod.Name(), "node", n.Node)
@@ -87,7 +87,7 @@ func forbidden(err error) error {
 	return nil
 }
 
-func (n Nomination) patch() []byte {
+func (n Nomination) mergePatch() []byte {
 	raw, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": n.Pod.Object.UID}, "status": map[string]any{"nominatedNodeName": n.Node},
 	})
@@ -102,8 +102,9 @@ func (c *Controller) nominatedPods() []*corev1.Pod {
 	return stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Nominated)
 }
 
-// withoutVoid returns a pod without a nomination that means nothing: its node is gone, or in reserve.
-// A machine that was to leave the reserve for it may stay there, because replicas have changed.
+// withoutVoid returns a pod without a nomination that means nothing: its node is gone, or in
+// reserve. A machine that was to leave the reserve for it may stay there, because replicas have
+// changed.
 func (c *Controller) withoutVoid(pod *corev1.Pod) *corev1.Pod {
 	name := pod.Status.NominatedNodeName
 	if name == "" || pod.Spec.NodeName != "" {

@@ -14,14 +14,14 @@ import (
 // maxOwners is how many owners of dedicated machines are considered.
 const maxOwners = 64
 
-// pack finds machines for pods (law 9): the pods of each owner of dedicated machines come first, on
-// these. Then all that have no place yet are packed onto the machines that are for all pods. Pods that
-// do not exist yet cannot be nominated, so no dedicated machine is opened for them.
-func (r *round) pack(all fit.Demand) {
+// packPods finds machines for pods (law 9): the pods of each owner of dedicated machines come
+// first, on these. Then all that have no place yet are packed onto the machines that are for all
+// pods. Pods that do not exist yet cannot be nominated, so no dedicated machine is opened for them.
+func (r *round) packPods(all fit.Demand) {
 	room := fit.NewRoom(r.nodes)
 	owners := r.owners()
 	for _, owner := range owners {
-		theirs := part(all, owner)
+		theirs := demandOf(all, owner)
 		if countPods(theirs) == 0 {
 			continue
 		}
@@ -74,8 +74,8 @@ func (r *round) groupsOf(owner v1alpha1.Owner) []fit.Group {
 	return all
 }
 
-// part is the demand of pods that an owner owns.
-func part(all fit.Demand, owner v1alpha1.Owner) fit.Demand {
+// demandOf is the demand of pods that an owner owns.
+func demandOf(all fit.Demand, owner v1alpha1.Owner) fit.Demand {
 	theirs := fit.Demand{Interrupted: all.Interrupted}
 	for _, p := range all.Pods {
 		if owner.Owns(p.Object) {
@@ -85,7 +85,8 @@ func part(all fit.Demand, owner v1alpha1.Owner) fit.Demand {
 	return theirs
 }
 
-// without is a demand without the pods that have a place, and without those that an owner will have.
+// without is a demand without the pods that have a place, and without those that an owner will
+// have.
 func without(all fit.Demand, owner v1alpha1.Owner, packing fit.Packing) fit.Demand {
 	placed := map[*fit.Pod]bool{}
 	for _, place := range packing.Places {

@@ -71,7 +71,7 @@ func NewPlan(v View) Plan {
 		r.classify(p)
 	}
 	r.buildNodes()
-	r.pack(demand)
+	r.packPods(demand)
 	return r.plan
 }
 

@@ -48,7 +48,7 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 func (c *Controller) request(ctx context.Context, r Request) error {
 	d := r.Deployment
 	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, r.patch(), metav1.PatchOptions{})
-	c.metrics.wrote("request", err)
+	c.metrics.countWrite("request", err)
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
 	}
@@ -89,12 +89,12 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 		return nil
 	}
 	answer, err := c.clients.Reserves.Reserves(after.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
-	c.metrics.wrote("status", err)
+	c.metrics.countWrite("status", err)
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("write status of reserve %s: %w", after.Name, err))
 	}
 	c.statuses.Record(answer)
-	for _, n := range news(was, after.Status) {
+	for _, n := range conditionEvent(was, after.Status) {
 		c.recorder.Event(d.Reserve, n.kind, n.reason, n.message)
 	}
 	return nil
@@ -103,8 +103,8 @@ func (c *Controller) reportOne(ctx context.Context, d Decision) error {
 // event is an event to record.
 type event struct{ kind, reason, message string }
 
-// news returns the event for a change of the condition, if any.
-func news(was, is v1alpha1.ReserveStatus) (all []event) {
+// conditionEvent returns the event for a change of the condition, if any.
+func conditionEvent(was, is v1alpha1.ReserveStatus) (all []event) {
 	if was.DesiredReplicas != is.DesiredReplicas {
 		all = append(all, event{corev1.EventTypeNormal, "DesiredReplicasChanged",
 			fmt.Sprintf("Desired machines changed from %d to %d", was.DesiredReplicas, is.DesiredReplicas)})

@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer, reserves cache.Indexer) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(what string, err error) {
+func (m *metrics) countWrite(what string, err error) {
 	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 

@@ -13,7 +13,7 @@ import (
 // observe collects the view of a namespace. If a store is behind the answers to our writes, the
 // answers are used.
 func (c *Controller) observe(namespace string) View {
-	now, deployments := c.clock.Now(), in[*machine.MachineDeployment](c.deployments, namespace)
+	now, deployments := c.clock.Now(), inNamespace[*machine.MachineDeployment](c.deployments, namespace)
 	for i, d := range deployments {
 		deployments[i] = c.written.Newest(d)
 	}
@@ -21,14 +21,14 @@ func (c *Controller) observe(namespace string) View {
 }
 
 func (c *Controller) reservesIn(namespace string) []*v1alpha1.Reserve {
-	all := in[*v1alpha1.Reserve](c.reserves, namespace)
+	all := inNamespace[*v1alpha1.Reserve](c.reserves, namespace)
 	for i, r := range all {
 		all[i] = c.statuses.Newest(r)
 	}
 	return all
 }
 
-// in returns the objects of a namespace.
-func in[T any](store cache.Indexer, namespace string) []T {
+// inNamespace returns the objects of a namespace.
+func inNamespace[T any](store cache.Indexer, namespace string) []T {
 	return stores.Indexed[T](store, cache.NamespaceIndex, namespace)
 }

@@ -46,12 +46,12 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	d := Decision{Reserve: r}
 	selects, err := selection(r.Spec.Pools)
 	if err != nil {
-		return v.stand(d, named(r.Status), reason.Invalid, err), 0
+		return v.keepRequest(d, namedInStatus(r.Status), reason.Invalid, err), 0
 	}
-	sites := v.sites(selects, r.Status)
+	sites := v.selectedSites(selects, r.Status)
 	terms, err := readTerms(r.Spec)
 	if err != nil {
-		return v.stand(d, selects, reason.Invalid, err), 0
+		return v.keepRequest(d, selects, reason.Invalid, err), 0
 	}
 	if r.Spec.Suspend {
 		d.spread(sites, 0)
@@ -60,41 +60,41 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	}
 	replicas, least := workload(sites)
 	for _, t := range terms {
-		t.count(replicas, least)
+		t.machineCount(replicas, least)
 	}
-	desired, active, soonest, err := total(terms, v.Now)
+	desired, active, soonest, err := totalMachines(terms, v.Now)
 	d.Terms = copyTerms(terms)
 	if err != nil && len(sites) > 0 {
-		return v.stand(d, selects, reason.CapacityUnknown, err), capacityAgain
+		return v.keepRequest(d, selects, reason.CapacityUnknown, err), capacityAgain
 	}
 	d.Desired, d.Active = desired, active
 	if len(sites) > 0 {
 		d.Next = nextChange(terms, desired, v.Now)
 	}
 	short := d.spread(sites, desired)
-	d.judge(sites, short)
-	return d, until(soonest, v.Now)
+	d.readyReason(sites, short)
+	return d, timeUntil(soonest, v.Now)
 }
 
-// stand leaves the request of a Reserve as it was (law 5).
-func (v View) stand(d Decision, selects func(*machine.MachineDeployment) bool, why string, err error) Decision {
-	for _, s := range v.sites(selects, d.Reserve.Status) {
-		d.Parts = append(d.Parts, s.part(s.current))
+// keepRequest leaves the request of a Reserve as it was (law 5).
+func (v View) keepRequest(d Decision, selects func(*machine.MachineDeployment) bool, why string, err error) Decision {
+	for _, s := range v.selectedSites(selects, d.Reserve.Status) {
+		d.Parts = append(d.Parts, s.newPart(s.current))
 	}
 	d.Desired, d.Active = int(d.Reserve.Status.DesiredReplicas), d.Reserve.Status.ActiveSchedules
 	d.Reason, d.Message = why, fmt.Sprintf("%v; until this is fixed, the Reserve requests what it requested before", err)
 	return d
 }
 
-// named selects the MachineDeployments that a status names.
-func named(s v1alpha1.ReserveStatus) func(*machine.MachineDeployment) bool {
+// namedInStatus selects the MachineDeployments that a status names.
+func namedInStatus(s v1alpha1.ReserveStatus) func(*machine.MachineDeployment) bool {
 	return func(d *machine.MachineDeployment) bool {
 		return slices.ContainsFunc(s.Pools, func(p v1alpha1.ReservePoolStatus) bool { return p.Name == d.Name })
 	}
 }
 
-// spread spreads machines over MachineDeployments (laws 2 and 4), and returns how many have no room,
-// even if all MachineDeployments could create them.
+// spread spreads machines over MachineDeployments (laws 2 and 4), and returns how many have no
+// room, even if all MachineDeployments could create them.
 func (d *Decision) spread(sites []site, desired int) (short int) {
 	targets, ills, current := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites)), make([]int64, len(sites))
 	for i, s := range sites {
@@ -112,7 +112,7 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 		}
 	}
 	for i, s := range sites {
-		d.Parts = append(d.Parts, s.part(int(next[i])))
+		d.Parts = append(d.Parts, s.newPart(int(next[i])))
 	}
 	return max(0, desired-totalRoom(targets))
 }
@@ -135,7 +135,7 @@ func keepTries(sites []site, goal []int64) {
 	}
 }
 
-func (s *site) part(machines int) Part {
+func (s *site) newPart(machines int) Part {
 	return Part{Deployment: s.Deployment, Machines: machines, Exist: min(machines, s.Exist), Ready: min(machines, s.Ready), Blocked: s.blocked && machines > 0}
 }
 
@@ -225,8 +225,8 @@ func sourceOf(w pool.Wishes) string {
 	return "spec.excessReplicas"
 }
 
-// until returns how long to wait for a time, up to a limit; 0 if there is no time.
-func until(at, now time.Time) time.Duration {
+// timeUntil returns how long to wait for a time, up to a limit; 0 if there is no time.
+func timeUntil(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
 	}

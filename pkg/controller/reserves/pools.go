@@ -47,9 +47,9 @@ func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, 
 	}, nil
 }
 
-// sites returns the selected MachineDeployments of a view, by name, with what a Reserve's status
-// contains about them.
-func (v View) sites(selects func(*machine.MachineDeployment) bool, s v1alpha1.ReserveStatus) []site {
+// selectedSites returns the selected MachineDeployments of a view, by name, with what a Reserve's
+// status contains about them.
+func (v View) selectedSites(selects func(*machine.MachineDeployment) bool, s v1alpha1.ReserveStatus) []site {
 	before := map[string]v1alpha1.ReservePoolStatus{}
 	for _, p := range s.Pools {
 		before[p.Name] = p
@@ -62,8 +62,8 @@ func (v View) sites(selects func(*machine.MachineDeployment) bool, s v1alpha1.Re
 		}
 		was := before[p.Deployment.Name]
 		one := site{Pool: p, replicas: max(0, int(pool.Requested(p.Deployment))), current: int(max(0, was.DesiredReplicas))}
-		one.room, one.lacks = one.limit(asleep)
-		one.blocked = one.fails(was.Blocked)
+		one.room, one.lacks = one.spareLimit(asleep)
+		one.blocked = one.cannotBeMade(was.Blocked)
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b site) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
@@ -76,9 +76,9 @@ func (v View) asleep() bool {
 	return !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
 }
 
-// limit returns how many spare machines a MachineDeployment may have (law 8). If its own settings
-// are invalid, it is the present number.
-func (s *site) limit(asleep bool) (room int, lacks string) {
+// spareLimit returns how many spare machines a MachineDeployment may have (law 8). If its own
+// settings are invalid, it is the present number.
+func (s *site) spareLimit(asleep bool) (room int, lacks string) {
 	d := s.Deployment
 	bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
 	drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
@@ -101,9 +101,9 @@ func (s *site) limit(asleep bool) (room int, lacks string) {
 	return room, lacks
 }
 
-// fails reports whether machines cannot be created, according to the machine-taint controller. That
-// ends only once its reserve has been ready, because each try looks like growth.
-func (s *site) fails(before bool) bool {
+// cannotBeMade reports whether machines cannot be created, according to the machine-taint
+// controller. That ends only once its reserve has been ready, because each try looks like growth.
+func (s *site) cannotBeMade(before bool) bool {
 	for _, c := range s.Deployment.Status.Conditions {
 		if c.Type == machine.ReserveReady {
 			return c.Reason == reason.CannotBeMade || before && c.Status != mcm.ConditionTrue
@@ -122,14 +122,14 @@ func workload(all []site) (replicas int, least corev1.ResourceList) {
 		case least == nil:
 			least = s.Allocatable.DeepCopy()
 		default:
-			lower(least, s.Allocatable)
+			lowerAmounts(least, s.Allocatable)
 		}
 	}
 	return replicas, least
 }
 
-// lower lowers amounts to those of another machine, and drops resources that it lacks.
-func lower(least, other corev1.ResourceList) {
+// lowerAmounts lowers amounts to those of another machine, and drops resources that it lacks.
+func lowerAmounts(least, other corev1.ResourceList) {
 	for name, has := range least {
 		switch q, known := other[name]; {
 		case !known:

@@ -19,8 +19,8 @@ import (
 // selectorKey is a label that no pod has. Its value is the UID of the Reserve.
 const selectorKey = "reserve.autoscaling.evenkeel.dev/uid"
 
-// judge returns the reason of the condition Ready.
-func (d *Decision) judge(sites []site, short int) {
+// readyReason returns the reason of the condition Ready.
+func (d *Decision) readyReason(sites []site, short int) {
 	asked, ready := 0, 0
 	for _, p := range d.Parts {
 		asked, ready = asked+p.Machines, ready+p.Ready

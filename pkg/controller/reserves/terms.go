@@ -69,26 +69,26 @@ func excessOf(replicas *int32, amount v1alpha1.ReserveAmount) (all []machine.Exc
 	return all, nil
 }
 
-// count converts the request of a term to machines.
-func (t *term) count(replicas int, least corev1.ResourceList) {
+// machineCount converts the request of a term to machines.
+func (t *term) machineCount(replicas int, least corev1.ResourceList) {
 	for _, excess := range t.excess {
 		n, err := reserve.MachineCount(excess, replicas, least)
 		t.Machines, t.Err = max(t.Machines, n), cmp.Or(t.Err, err)
 	}
 }
 
-// look determines whether a term is active at an instant, unless that is known.
-func (t *term) look(at time.Time) {
+// findActivity determines whether a term is active at an instant, unless that is known.
+func (t *term) findActivity(at time.Time) {
 	if t.window != nil && !at.Before(t.Until) {
 		t.Active, t.Until = t.window.At(at)
 	}
 }
 
-// total returns the number of machines that terms result in at an instant, and the active
+// totalMachines returns the number of machines that terms result in at an instant, and the active
 // schedules. soonest is when that may change; zero if never.
-func total(terms []*term, at time.Time) (machines int, active []string, soonest time.Time, err error) {
+func totalMachines(terms []*term, at time.Time) (machines int, active []string, soonest time.Time, err error) {
 	for _, t := range terms {
-		if t.look(at); t.Active {
+		if t.findActivity(at); t.Active {
 			machines, err = max(machines, t.Machines), cmp.Or(err, t.Err)
 			if t.Schedule != "" {
 				active = append(active, t.Schedule)
@@ -116,12 +116,12 @@ func copyTerms(terms []*term) []Term {
 func nextChange(terms []*term, machines int, now time.Time) *Change {
 	always := terms[0].Machines
 	matter := slices.DeleteFunc(slices.Clone(terms), func(t *term) bool { return t.window != nil && t.Err == nil && t.Machines <= always })
-	_, _, at, _ := total(matter, now)
+	_, _, at, _ := totalMachines(matter, now)
 	for range maxChanges {
 		if at.IsZero() {
 			return nil
 		}
-		then, _, soonest, err := total(matter, at)
+		then, _, soonest, err := totalMachines(matter, at)
 		if err != nil {
 			return nil
 		}

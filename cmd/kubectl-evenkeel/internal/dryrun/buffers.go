@@ -83,8 +83,8 @@ func (w *world) lookAtBuffers() error {
 	return nil
 }
 
-// place carries out what CapacityBuffers need: Reserves.
-func (w *world) place(context.Context) (moved bool, again time.Duration, err error) {
+// placeReserves carries out what CapacityBuffers need: Reserves.
+func (w *world) placeReserves(context.Context) (moved bool, again time.Duration, err error) {
 	if err := w.lookAtBuffers(); err != nil {
 		return false, 0, err
 	}

@@ -134,11 +134,11 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 	case kindFederated:
 		o.Federated, err = change(o.Federated, c, door, o.At)
 	case kindReserve:
-		if err = o.known("reserves"); err == nil {
+		if err = o.readError("reserves"); err == nil {
 			o.Reserves, err = change(o.Reserves, c, door, o.At)
 		}
 	case kindBuffer:
-		if err = errors.Join(o.known("capacitybuffers"), o.known("reserves")); err == nil {
+		if err = errors.Join(o.readError("capacitybuffers"), o.readError("reserves")); err == nil {
 			o.Buffers, err = change(o.Buffers, c, door, o.At)
 		}
 	default:
@@ -150,9 +150,9 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 	return o, nil
 }
 
-// known returns an error if a resource may have objects that could not be read. What a change to one
-// results in is then unknown.
-func (o Objects) known(resource string) error {
+// readError returns an error if a resource may have objects that could not be read. What a change
+// to one results in is then unknown.
+func (o Objects) readError(resource string) error {
 	if resource == "capacitybuffers" && !o.Target {
 		return errors.New("there is no target cluster, to which CapacityBuffers belong")
 	}

@@ -63,7 +63,7 @@ const (
 // New makes a forecast for the objects o; before are the objects before a change. Of the clients,
 // it uses only the reads of kinds and scales.
 func New(ctx context.Context, before, o Objects, s Settings, clients balancer.Clients) (Forecast, error) {
-	o, err := o.refer()
+	o, err := o.applyReferences()
 	if err != nil {
 		return Forecast{}, err
 	}

@@ -24,7 +24,8 @@ import (
 // isForBuffers reports whether CapacityBuffers need a Reserve.
 func isForBuffers(r *autoscaling.Reserve) bool { return r.Labels[capacitybuffer.OwnLabel] != "" }
 
-// ReadReferences reads what the CapacityBuffers of Evenkeel refer to, and nothing if there are none.
+// ReadReferences reads what the CapacityBuffers of Evenkeel refer to, and nothing if there are
+// none.
 func (c Clients) ReadReferences(ctx context.Context, o Objects) (Objects, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -59,8 +60,8 @@ func (o Objects) ourBuffers() []*v1beta1.CapacityBuffer {
 	return slices.DeleteFunc(slices.Clone(o.Buffers), func(b *v1beta1.CapacityBuffer) bool { return !b.Reserved() })
 }
 
-// refer applies the changes of what CapacityBuffers refer to.
-func (o Objects) refer() (Objects, error) {
+// applyReferences applies the changes of what CapacityBuffers refer to.
+func (o Objects) applyReferences() (Objects, error) {
 	o.References.Objects = maps.Clone(o.References.Objects)
 	if o.References.Objects == nil {
 		o.References.Objects = map[string][]any{}
@@ -109,7 +110,8 @@ func changeReference(objects []any, c Change) ([]any, error) {
 	return append(objects, after), nil
 }
 
-// referencesOf returns objects by kind. Quotas that cannot be read limit nothing, which a note says.
+// referencesOf returns objects by kind. Quotas that cannot be read limit nothing, which a note
+// says.
 func referencesOf(found map[string]*[]*unstructured.Unstructured, unread map[string]string) (capacitybuffer.References, error) {
 	all := capacitybuffer.References{Objects: map[string][]any{}, Unread: map[string]string{}}
 	for kind, list := range found {

@@ -66,8 +66,8 @@ type world struct {
 	zones   map[string]*balance.Preview
 	shares  *balancer.Preview
 	release *release.Preview
-	// chunks decides about CapacityBuffers, for the MachineDeployments of the namespace chunksIn; nil
-	// if there is nothing to decide.
+	// chunks decides about CapacityBuffers, for the MachineDeployments of the namespace chunksIn;
+	// nil if there is nothing to decide.
 	chunks   *capacitybuffer.Preview
 	chunksIn string
 
@@ -77,7 +77,8 @@ type world struct {
 	born   map[string]bool
 	ties   ties
 	notes  map[string]bool
-	// changed are the kinds and keys of the Reserves and CapacityBuffers that differ from those that were read.
+	// changed are the kinds and keys of the Reserves and CapacityBuffers that differ from those
+	// that were read.
 	changed map[string]bool
 	// plans are the last decisions.
 	plans plans
@@ -193,7 +194,7 @@ func (w *world) putDeployment(d *machine.MachineDeployment) {
 // changes something.
 func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, err error) {
 	for _, act := range []func(context.Context) (bool, time.Duration, error){
-		w.place, w.request, w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
+		w.placeReserves, w.request, w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
 	} {
 		did, wait, err := act(ctx)
 		if err != nil {

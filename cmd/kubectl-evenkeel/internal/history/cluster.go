@@ -22,7 +22,8 @@ import (
 type Objects struct {
 	Now  time.Time
 	Pods []*corev1.Pod
-	// Events tell of pods that are gone: that they were bound, and that their containers were stopped.
+	// Events tell of pods that are gone: that they were bound, and that their containers were
+	// stopped.
 	Events []*corev1.Event
 	// Nodes are the names of Nodes whose pods count, with those that wait; nil counts all.
 	Nodes map[string]bool
@@ -34,8 +35,8 @@ const (
 	killing   = "Killing"
 )
 
-// Cluster returns the pods that exist, and those that events tell of. A pod that is gone is taken to
-// request what a pod with the same name but for its suffix requests.
+// Cluster returns the pods that exist, and those that events tell of. A pod that is gone is taken
+// to request what a pod with the same name but for its suffix requests.
 func Cluster(o Objects) (demand.Trace, []string) {
 	var trace demand.Trace
 	known, siblings := map[types.UID]bool{}, map[string]demand.Pods{}
@@ -45,7 +46,7 @@ func Cluster(o Objects) (demand.Trace, []string) {
 			continue
 		}
 		one := podOf(p, o.Now)
-		siblings[stem(p.Namespace, p.Name)] = one
+		siblings[commonName(p.Namespace, p.Name)] = one
 		if o.Nodes == nil || p.Spec.NodeName == "" || o.Nodes[p.Spec.NodeName] {
 			trace = append(trace, one)
 		}
@@ -63,14 +64,14 @@ func Cluster(o Objects) (demand.Trace, []string) {
 func podOf(p *corev1.Pod, now time.Time) demand.Pods {
 	need := requests.PodRequests(p, requests.PodResourcesOptions{})
 	one := demand.Pods{Created: p.CreationTimestamp.UTC(), CPU: need.Cpu().MilliValue(), Memory: need.Memory().Value(), Count: 1}
-	if end := endOf(p, now); !end.IsZero() {
-		one.Lasts = lasts(one.Created, end)
+	if end := endTime(p, now); !end.IsZero() {
+		one.Lasts = durationUntil(one.Created, end)
 	}
 	return one
 }
 
-// endOf returns when a pod ended; zero if it still runs.
-func endOf(p *corev1.Pod, now time.Time) time.Time {
+// endTime returns when a pod ended; zero if it still runs.
+func endTime(p *corev1.Pod, now time.Time) time.Time {
 	switch {
 	case p.DeletionTimestamp != nil && p.DeletionTimestamp.Time.Before(now):
 		return p.DeletionTimestamp.Time
@@ -89,8 +90,8 @@ func endOf(p *corev1.Pod, now time.Time) time.Time {
 	return end
 }
 
-// lasts is at least an instant, because 0 means that a pod does not end.
-func lasts(created, end time.Time) time.Duration { return max(time.Second, end.Sub(created)) }
+// durationUntil is at least an instant, because 0 means that a pod does not end.
+func durationUntil(created, end time.Time) time.Duration { return max(time.Second, end.Sub(created)) }
 
 // gonePod is a pod that no longer exists, as events tell.
 type gonePod struct {
@@ -99,13 +100,14 @@ type gonePod struct {
 	bound, stopped time.Time
 }
 
-// traceOfGone returns the pods that only events tell of, and how many of them have unknown requests.
+// traceOfGone returns the pods that only events tell of, and how many of them have unknown
+// requests.
 func traceOfGone(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods) (trace demand.Trace, unknown int) {
 	for _, g := range gonePods(o, known) {
 		if g.bound.IsZero() {
 			continue
 		}
-		like, found := siblings[stem(g.namespace, g.name)]
+		like, found := siblings[commonName(g.namespace, g.name)]
 		if !found {
 			unknown++
 			continue
@@ -114,7 +116,7 @@ func traceOfGone(o Objects, known map[types.UID]bool, siblings map[string]demand
 		if !g.stopped.IsZero() {
 			end = g.stopped
 		}
-		trace = append(trace, demand.Pods{Created: g.bound.UTC(), CPU: like.CPU, Memory: like.Memory, Lasts: lasts(g.bound, end), Count: 1})
+		trace = append(trace, demand.Pods{Created: g.bound.UTC(), CPU: like.CPU, Memory: like.Memory, Lasts: durationUntil(g.bound, end), Count: 1})
 	}
 	return trace, unknown
 }
@@ -145,8 +147,8 @@ func sortAll(trace demand.Trace) {
 	})
 }
 
-// boundTo reports whether an event of the scheduler names one of these Nodes: "Successfully assigned
-// default/web-x to node-1".
+// boundTo reports whether an event of the scheduler names one of these Nodes: "Successfully
+// assigned default/web-x to node-1".
 func boundTo(e *corev1.Event, nodes map[string]bool) bool {
 	_, node, found := strings.Cut(e.Message, " to ")
 	return found && nodes[strings.TrimSpace(node)]
@@ -162,8 +164,8 @@ func timeOf(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// stem is what the names of pods of one template have in common.
-func stem(namespace, name string) string {
+// commonName is what the names of pods of one template have in common.
+func commonName(namespace, name string) string {
 	if i := strings.LastIndexByte(name, '-'); i > 0 {
 		name = name[:i]
 	}

@@ -41,8 +41,8 @@ type podKey struct{ namespace, name, uid string }
 type podRecord struct {
 	created, completed, seen time.Time
 	cpu, memory              float64
-	// daemon reports whether a DaemonSet or the kubelet itself runs it, and here whether it was bound
-	// to one of the Nodes.
+	// daemon reports whether a DaemonSet or the kubelet itself runs it, and here whether it was
+	// bound to one of the Nodes.
 	daemon, here bool
 }
 
@@ -54,16 +54,16 @@ type query struct {
 	read func(*podRecord, sample)
 }
 
-// queries are what is asked for each chunk of time: %[1]s are the matchers, %[2]s is the range that a
-// value looks back, so that no pod is missed between two steps.
+// queries are what is asked for each chunk of time: %[1]s are the matchers, %[2]s is the range that
+// a value looks back, so that no pod is missed between two steps.
 var queries = []query{
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_created{%[1]s}[%[2]s]))`, false, func(l *podRecord, s sample) {
-		l.created = unix(s.Value)
+		l.created = instantOf(s.Value)
 		if s.At.After(l.seen) {
 			l.seen = s.At
 		}
 	}},
-	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.completed = unix(s.Value) }},
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.completed = instantOf(s.Value) }},
 	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.cpu = max(l.cpu, s.Value) }},
 	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.memory = max(l.memory, s.Value) }},
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_owner{owner_kind=~"DaemonSet|Node",%[1]s}[%[2]s]))`, true, func(l *podRecord, _ sample) { l.daemon = true }},
@@ -144,13 +144,13 @@ func (p Prometheus) traceOf(pods map[podKey]*podRecord, end time.Time) (trace de
 		if l.created.IsZero() || l.daemon || p.Nodes != "" && !l.here {
 			continue
 		}
-		one := demand.Pods{Created: l.created, CPU: whole(l.cpu * 1000), Memory: whole(l.memory), Count: 1}
+		one := demand.Pods{Created: l.created, CPU: roundUp(l.cpu * 1000), Memory: roundUp(l.memory), Count: 1}
 		switch {
 		case !l.completed.IsZero():
-			one.Lasts = lasts(l.created, l.completed)
+			one.Lasts = durationUntil(l.created, l.completed)
 		case l.seen.Before(end.Add(-p.Step)):
 			// The last time that it was scraped is in the step before.
-			one.Lasts = lasts(l.created, l.seen.Add(-p.Step/2))
+			one.Lasts = durationUntil(l.created, l.seen.Add(-p.Step/2))
 		}
 		if one.Validate() != nil || one.Created.After(end) {
 			unread++
@@ -162,8 +162,8 @@ func (p Prometheus) traceOf(pods map[podKey]*podRecord, end time.Time) (trace de
 	return trace, unread
 }
 
-// whole rounds up, and marks with -1 what is no amount.
-func whole(n float64) int64 {
+// roundUp rounds up, and marks with -1 what is no amount.
+func roundUp(n float64) int64 {
 	if !(n >= 0 && n < math.MaxInt64/2) {
 		return -1
 	}

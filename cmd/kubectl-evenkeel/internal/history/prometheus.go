@@ -35,8 +35,8 @@ type Prometheus struct {
 	Token string
 	// Matchers select pods by labels of the metrics, for example namespace="shop"; may be empty.
 	Matchers string
-	// Nodes is a regular expression for the names of Nodes; pods on others are left out. Empty takes
-	// all pods.
+	// Nodes is a regular expression for the names of Nodes; pods on others are left out. Empty
+	// takes all pods.
 	Nodes string
 	// Step is the resolution at which pods end.
 	Step time.Duration
@@ -62,15 +62,16 @@ func (s *sample) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || unix(at).IsZero() {
+	if err != nil || instantOf(at).IsZero() {
 		return fmt.Errorf("sample %.60s is invalid", text)
 	}
-	s.At, s.Value = unix(at), n
+	s.At, s.Value = instantOf(at), n
 	return nil
 }
 
-// unix returns the instant that many seconds after the beginning of 1970; zero if there is none.
-func unix(seconds float64) time.Time {
+// instantOf returns the instant that many seconds after the beginning of 1970; zero if there is
+// none.
+func instantOf(seconds float64) time.Time {
 	if !(seconds > 0 && seconds < latest) {
 		return time.Time{}
 	}

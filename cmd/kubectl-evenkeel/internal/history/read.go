@@ -24,11 +24,11 @@ const (
 	readPatience = time.Minute
 )
 
-// Read reads the pods and events of all namespaces. Without the right to list events, it returns the
-// pods, and a note.
+// Read reads the pods and events of all namespaces. Without the right to list events, it returns
+// the pods, and a note.
 func Read(ctx context.Context, client kubernetes.Interface) (Objects, []string, error) {
 	var o Objects
-	err := each(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	err := listEach(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.CoreV1().Pods("").List(ctx, options)
 	}, func(item runtime.Object) int {
 		if p, ok := item.(*corev1.Pod); ok {
@@ -39,7 +39,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (Objects, []string, 
 	if err != nil {
 		return o, nil, fmt.Errorf("list pods: %w", err)
 	}
-	err = each(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	err = listEach(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		options.FieldSelector = "involvedObject.kind=Pod"
 		return client.CoreV1().Events("").List(ctx, options)
 	}, func(item runtime.Object) int {
@@ -57,8 +57,8 @@ func Read(ctx context.Context, client kubernetes.Interface) (Objects, []string, 
 	return o, nil, nil
 }
 
-// each lists objects in pages, and ends with an error when too many were kept.
-func each(ctx context.Context, list pager.ListPageFunc, keep func(runtime.Object) (kept int)) error {
+// listEach lists objects in pages, and ends with an error when too many were kept.
+func listEach(ctx context.Context, list pager.ListPageFunc, keep func(runtime.Object) (kept int)) error {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	pages := pager.New(list)

@@ -28,7 +28,7 @@ func (s *Server) sizePicture(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	answer, err := s.sizes.last(r.Context(), view{r.PathValue("namespace"), r.PathValue("name")})
+	answer, err := s.sizes.lastAnswer(r.Context(), view{r.PathValue("namespace"), r.PathValue("name")})
 	var text bytes.Buffer
 	if err == nil {
 		err = draw(&text, answer)

@@ -26,8 +26,8 @@ type sizes struct {
 
 func newSizes(source Source) *sizes { return &sizes{source: source, turn: make(chan struct{}, 1)} }
 
-// find computes the answer for a MachineDeployment.
-func (s *sizes) find(ctx context.Context, v view) (size.Answer, error) {
+// computeAnswer computes the answer for a MachineDeployment.
+func (s *sizes) computeAnswer(ctx context.Context, v view) (size.Answer, error) {
 	if s.source.Size == nil {
 		return size.Answer{}, size.ErrNotFound
 	}
@@ -46,15 +46,16 @@ func (s *sizes) find(ctx context.Context, v view) (size.Answer, error) {
 	return answer, err
 }
 
-// last returns what the page of a MachineDeployment shows, which may have to be computed again.
-func (s *sizes) last(ctx context.Context, v view) (size.Answer, error) {
+// lastAnswer returns what the page of a MachineDeployment shows, which may have to be computed
+// again.
+func (s *sizes) lastAnswer(ctx context.Context, v view) (size.Answer, error) {
 	s.mu.Lock()
 	shown, answer := s.shown, s.answer
 	s.mu.Unlock()
 	if shown == v {
 		return answer, nil
 	}
-	return s.find(ctx, v)
+	return s.computeAnswer(ctx, v)
 }
 
 // shownSize is a size as the page shows it.
@@ -68,7 +69,7 @@ type shownSize struct {
 // size answers with the page of how large a reserve should be.
 func (s *Server) size(w http.ResponseWriter, r *http.Request) {
 	v := view{r.PathValue("namespace"), r.PathValue("name")}
-	answer, err := s.sizes.find(r.Context(), v)
+	answer, err := s.sizes.computeAnswer(r.Context(), v)
 	if r.Context().Err() != nil {
 		return
 	}

@@ -53,7 +53,7 @@ func Frontier(to io.Writer, a size.Answer) error {
 	s := plot{scaleTo(hours), scaleTo(max(1, float64(waits)/unit)), unit}
 	f := frontier{
 		drawing:    drawing{Title: title("What a reserve costs", a), Subtitle: spanOf(a), Width: weekWidth, Height: panelHeight},
-		Across:     s.across.along(weekWidth),
+		Across:     s.across.horizontalTicks(weekWidth),
 		Up:         s.up.ticks(),
 		AcrossName: "Machine hours in reserve", UpName: a.PercentileText() + " of the waits, in " + name,
 		Path: s.path(a.Points), Dots: s.dots(a),

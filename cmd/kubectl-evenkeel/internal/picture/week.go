@@ -117,7 +117,7 @@ func demandPanel(a size.Answer) panel {
 		}
 	}
 	s := scaleTo(top)
-	return panel{Name: "Pods created in an hour, on average", Above: 80, Ticks: s.ticks(), Bars: bars(a.Week, s, func(h sizing.Hour) float64 { return h.Pods })}
+	return panel{Name: "Pods created in an hour, on average", Above: 80, Ticks: s.ticks(), Bars: barPath(a.Week, s, func(h sizing.Hour) float64 { return h.Pods })}
 }
 
 // reservePanel shows how many machines of a reserve were in use, and how many are kept.
@@ -140,7 +140,7 @@ func reservePanel(a size.Answer) (panel, error) {
 		top = max(top, a.Amount.Machines)
 	}
 	s := scaleTo(float64(top))
-	p := panel{Name: "Machines of a reserve: in use at most", Above: 300, Ticks: s.ticks(), Bars: bars(a.Week, s, func(h sizing.Hour) float64 { return float64(h.Machines) })}
+	p := panel{Name: "Machines of a reserve: in use at most", Above: 300, Ticks: s.ticks(), Bars: barPath(a.Week, s, func(h sizing.Hour) float64 { return float64(h.Machines) })}
 	if a.Amount != nil {
 		p.Lines = append(p.Lines, line{"fixed", fmt.Sprintf("M0 %sH%d", s.y(float64(a.Amount.Machines)), weekWidth), fixedName(a), 300})
 	}
@@ -183,8 +183,8 @@ func (s scale) ticks() []tick {
 	return all
 }
 
-// along returns ticks for a horizontal axis.
-func (s scale) along(width float64) []tick {
+// horizontalTicks returns ticks for a horizontal axis.
+func (s scale) horizontalTicks(width float64) []tick {
 	var all []tick
 	for value := 0.0; value <= s.top; value += s.each {
 		all = append(all, tick{round(width * value / s.top), number(value)})
@@ -192,8 +192,8 @@ func (s scale) along(width float64) []tick {
 	return all
 }
 
-// bars is a path with a bar for each hour that the trace covers.
-func bars(week sizing.Week, s scale, of func(sizing.Hour) float64) string {
+// barPath is a path with a bar for each hour that the trace covers.
+func barPath(week sizing.Week, s scale, of func(sizing.Hour) float64) string {
 	var path strings.Builder
 	for d, day := range week {
 		for h, hour := range day {

@@ -54,8 +54,8 @@ type Answer struct {
 	Points []sizing.Point `json:"amounts"`
 	// Current is the amount that is kept now.
 	Current *int `json:"currentAmount,omitempty"`
-	// Amount is the smallest fixed amount that keeps the goal. Schedule is nil if there is no cheaper
-	// one.
+	// Amount is the smallest fixed amount that keeps the goal. Schedule is nil if there is no
+	// cheaper one.
 	Amount   *sizing.Point `json:"suggestedAmount,omitempty"`
 	Schedule *sizing.Point `json:"suggestedSchedule,omitempty"`
 	// Week is when pods are created, and when a reserve is needed, by days from Monday and hours.
@@ -86,7 +86,7 @@ func Find(q Question) (Answer, error) {
 	if p := a.Suggested(); p != nil && (p.Machines > 0 || len(p.Schedules) > 0) {
 		a.Reserve = newManifest(q, p.Policy)
 	}
-	a.Notes = append(slices.Clone(q.Notes), a.notes(q)...)
+	a.Notes = append(slices.Clone(q.Notes), a.limitations(q)...)
 	return a, nil
 }
 
@@ -120,8 +120,8 @@ func Saving(of, than sizing.Point) int {
 // week is how long a trace has to be to know days of the week.
 const week = 7 * 24 * time.Hour
 
-// notes say what limits the answer.
-func (a Answer) notes(q Question) []string {
+// limitations say what limits the answer.
+func (a Answer) limitations(q Question) []string {
 	var notes []string
 	one := a.Points[0]
 	if one.TooLarge > 0 {

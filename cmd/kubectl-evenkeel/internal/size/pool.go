@@ -22,12 +22,13 @@ import (
 const (
 	// maxBoots is how many boots are read, the latest ones.
 	maxBoots = 50
-	// longestBoot is the longest time between the creation of a Machine and its Node's readiness that
-	// counts as a boot: later, a Node that was not ready for a while has become ready again.
+	// longestBoot is the longest time between the creation of a Machine and its Node's readiness
+	// that counts as a boot: later, a Node that was not ready for a while has become ready again.
 	longestBoot = overview.DefaultBootPatience
 )
 
-// DefaultPods is how many pods a machine runs if its Node does not say so: the default of the kubelet.
+// DefaultPods is how many pods a machine runs if its Node does not say so: the default of the
+// kubelet.
 var DefaultPods = resource.MustParse("110")
 
 // Pool is what a MachineDeployment shows of its machines.
@@ -40,8 +41,8 @@ type Pool struct {
 	Boot []time.Duration
 	// Bounds are nil if there are none.
 	Bounds *v1alpha1.Bounds
-	// Current is the excess that is desired now. Own is the part of it that the MachineDeployment asks
-	// for itself, and Where is the place.
+	// Current is the excess that is desired now. Own is the part of it that the MachineDeployment
+	// asks for itself, and Where is the place.
 	Current, Own int
 	Where        string
 	// Nodes are the names of the Nodes of its machines.
@@ -74,7 +75,7 @@ func ReadPool(o overview.Objects, name string) (Pool, error) {
 		}
 	}
 	p.readExcess(s)
-	p.Machine, p.Boot = free(s, source), boots(s.Machines)
+	p.Machine, p.Boot = freeCapacity(s, source), bootTimes(s.Machines)
 	return p, nil
 }
 
@@ -95,8 +96,8 @@ func (p *Pool) readExcess(s pool.Snapshot) {
 	}
 }
 
-// free returns what a machine has for workload.
-func free(s pool.Snapshot, source pool.Source) corev1.ResourceList {
+// freeCapacity returns what a machine has for workload.
+func freeCapacity(s pool.Snapshot, source pool.Source) corev1.ResourceList {
 	if s.Allocatable == nil {
 		return nil
 	}
@@ -122,8 +123,8 @@ func free(s pool.Snapshot, source pool.Source) corev1.ResourceList {
 	return left
 }
 
-// boots returns how long machines took until they were ready.
-func boots(machines []pool.Machine) []time.Duration {
+// bootTimes returns how long machines took until they were ready.
+func bootTimes(machines []pool.Machine) []time.Duration {
 	machines = slices.Clone(machines)
 	slices.SortStableFunc(machines, func(a, b pool.Machine) int {
 		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time))
