@@ -5,6 +5,7 @@
 package machinetaint_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -12,7 +13,10 @@ import (
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -111,6 +115,25 @@ var _ = Describe("The stock status (V12)", func() {
 			Expect(c.stockStatus()).To(HavePrefix("2: 2 updated, 0 available"))
 			c.settle()
 			Expect(c.stockStatus()).To(Equal("2: 2 updated, 2 available, 0 not, 0 failed, True"))
+		})
+	})
+
+	It("leaves out no machine that is being deleted, which machine-controller-manager does not count", func() {
+		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			spares := func() string {
+				time.Sleep(time.Second)
+				all, ready := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+				return fmt.Sprintf("%d spares, %d ready", len(all), ready)
+			}
+			a.reports("d", `{"currentStatus":{"phase":"Pending"}}`)
+			Expect(spares()).To(Equal("1 spares, 2 ready"))
+			for _, name := range []string{"d", "e"} {
+				_, err := machines.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			Expect(spares()).To(Equal("0 spares, 1 ready"))
 		})
 	})
 

@@ -146,3 +146,21 @@ var _ = Describe("A machine that enters the reserve", func() {
 		Entry("in any other namespace", "elsewhere"),
 	)
 })
+
+var _ = Describe("The state of a machine in reserve (11)", func() {
+	It("stays where the machine is not ready for a while", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			state := func() string {
+				m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				return m.Annotations[api.ReserveStateAnnotation]
+			}
+			before := state()
+			a.reports("c", `{"currentStatus":{"phase":"Pending"}}`)
+			time.Sleep(time.Minute)
+			Expect(before).To(HavePrefix("Held since "))
+			Expect(state()).To(Equal(before))
+		})
+	})
+})
