@@ -4,13 +4,16 @@ package release
 
 import (
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Patches are what a raise sends, one after the other.
@@ -92,3 +95,10 @@ func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	r.addPod(noted)
 	return r.podFor(stored).Object
 }
+
+// Claimed remembers the claims of MachineDeployments.
+type Claimed = claimed
+
+func (c claimed) Record(d *v1alpha1.MachineDeployment, now time.Time) { c.record(d, now) }
+
+func (c claimed) Complete(d *v1alpha1.MachineDeployment, v reserve.View) { c.complete(d, v) }
