@@ -34,20 +34,20 @@ func (l Lowered) limits(now time.Time) bool { return l.Times > 0 && (l.Lasting |
 // the reserve has absorbed so far, and how many reserve machines min turns into workload (laws 17
 // and 18).
 func (r *round) settleReduction() {
-	a := &r.Applied
-	r.plan.Lowered = r.Lowered
+	a := &r.applied
+	r.plan.Lowered = r.view.Lowered
 	switch {
-	case !r.Lowered.Lasting && r.Now.Sub(r.Lowered.Until) >= lastRetry:
+	case !r.view.Lowered.Lasting && r.view.Now.Sub(r.view.Lowered.Until) >= lastRetry:
 		r.plan.Lowered = Lowered{}
-	case r.Lowered.limits(r.Now) && r.Lowered.isOver(r.Replicas+a.Counted, r.View):
-		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.Now, false
+	case r.view.Lowered.limits(r.view.Now) && r.view.Lowered.isOver(r.replicas+a.Counted, r.view):
+		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.view.Now, false
 	}
 	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
 		// Serving machines that were named have left by now, so R falls by them. An unhealthy one
 		// has not: it is replaced.
 		t := r.countMachines()
-		gone := clamp(r.Replicas-t.serving-t.sick, a.Absorbed)
-		r.Replicas -= gone
+		gone := clamp(r.replicas-t.serving-t.sick, a.Absorbed)
+		r.replicas -= gone
 		a.Counted += gone
 		if a.Absorbed > gone {
 			r.noteReduction()
@@ -56,13 +56,13 @@ func (r *round) settleReduction() {
 		r.limitExcess()
 		r.keepMin()
 	}
-	if r.plan.Lowered.Times > 0 && r.Rollout || r.plan.Lowered.limits(r.Now) {
-		r.reduced = r.Replicas+a.Counted < r.Max
-		r.Max = min(r.Max, r.Replicas+a.Counted)
+	if r.plan.Lowered.Times > 0 && r.view.Rollout || r.plan.Lowered.limits(r.view.Now) {
+		r.reduced = r.replicas+a.Counted < r.max
+		r.max = min(r.max, r.replicas+a.Counted)
 	}
 	r.limitExcess()
-	r.plan.Replicas, r.plan.Applied = r.Replicas, *a
-	r.visible = pool.VisibleReplicas(r.Replicas, *a)
+	r.plan.Replicas, r.plan.Applied = r.replicas, *a
+	r.visible = pool.VisibleReplicas(r.replicas, *a)
 }
 
 // noteReduction records a reduction that the reserve takes. Replicas are not restored for reserve
@@ -70,7 +70,7 @@ func (r *round) settleReduction() {
 func (r *round) noteReduction() {
 	l := &r.plan.Lowered
 	wait := min(lastRetry, firstRetry<<min(l.Times, 6))
-	*l = Lowered{Times: l.Times + 1, Until: r.Now.Add(wait), Lasting: r.Clamped, Replicas: r.Replicas + r.Applied.Counted, Wish: r.Wish, Max: r.Max}
+	*l = Lowered{Times: l.Times + 1, Until: r.view.Now.Add(wait), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max}
 	for _, m := range r.machines {
 		if m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)
@@ -80,24 +80,24 @@ func (r *round) noteReduction() {
 
 // keepMin lets reserve machines serve if replicas would otherwise fall below min.
 func (r *round) keepMin() {
-	a, stays := &r.Applied, 0
-	if r.Accounting == pool.Inclusive {
-		stays = r.Excess
+	a, stays := &r.applied, 0
+	if r.view.Accounting == pool.Inclusive {
+		stays = r.excess
 	}
-	n := clamp(r.Min-r.Replicas-stays, a.Counted)
-	r.Replicas, a.Counted, a.Excess = r.Replicas+n, a.Counted-n, a.Excess-n
+	n := clamp(r.view.Min-r.replicas-stays, a.Counted)
+	r.replicas, a.Counted, a.Excess = r.replicas+n, a.Counted-n, a.Excess-n
 }
 
 // limitExcess sets the excess to what max allows of the wish.
-func (r *round) limitExcess() { r.Excess = max(0, min(r.Wish, r.Max-r.Replicas)) }
+func (r *round) limitExcess() { r.excess = max(0, min(r.view.Wish, r.max-r.replicas)) }
 
 // countRegistered makes spec.replicas include reserve machines that have a Node (law 16), or none
 // if the reserve is beyond it.
 func (r *round) countRegistered() {
 	a := &r.plan.Applied
-	room := min(r.Max, a.Max) - r.plan.Replicas
+	room := min(r.max, a.Max) - r.plan.Replicas
 	switch {
-	case r.Accounting == pool.Inclusive:
+	case r.view.Accounting == pool.Inclusive:
 		registered := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.Registered }, byName))
 		a.Counted = max(a.Counted, min(registered, a.Excess, room))
 	case a.Counted <= room:

@@ -84,7 +84,7 @@ func DedicatedOrder(v View) map[machine.Owner][]string {
 
 // dedicate sets whom machines are dedicated to.
 func (r *round) dedicate() {
-	for i, owner := range Dedicate(r.machines, r.Dedicated) {
+	for i, owner := range Dedicate(r.machines, r.view.Dedicated) {
 		m := &r.machines[i]
 		m.Owner, m.kept = owner, owner != "" && !m.Claimed
 	}
@@ -92,14 +92,14 @@ func (r *round) dedicate() {
 
 // setOwners plans to write whom each machine is dedicated to after the plan.
 func (r *round) setOwners() {
-	if r.NodesUnknown {
+	if r.view.NodesUnknown {
 		return
 	}
 	was := map[string]machine.Owner{}
-	for _, m := range r.View.Machines {
+	for _, m := range r.view.Machines {
 		was[m.Name] = m.Owner
 	}
-	for i, owner := range Dedicate(r.machines, r.Dedicated) {
+	for i, owner := range Dedicate(r.machines, r.view.Dedicated) {
 		if m := r.machines[i]; owner != was[m.Name] && m.HasProviderID && !m.Leaving() {
 			r.plan.Owners = append(r.plan.Owners, Ownership{Name: m.Name, Owner: owner})
 		}

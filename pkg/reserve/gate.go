@@ -15,15 +15,15 @@ import (
 // remaining reserve must not delay machines that serve.
 func (r *round) chooseVictims() {
 	t := r.countMachines()
-	r.surplusServes = !r.Rollout && t.serving > r.Replicas
-	n := clamp(t.reserve-r.target, t.live-pool.VisibleReplicas(r.Replicas, Applied{Excess: r.target, Max: r.Max}))
+	r.surplusServes = !r.view.Rollout && t.serving > r.replicas
+	n := clamp(t.reserve-r.target, t.live-pool.VisibleReplicas(r.replicas, Applied{Excess: r.target, Max: r.max}))
 	switch {
-	case r.Rollout && r.Applied.Excess == 0:
+	case r.view.Rollout && r.applied.Excess == 0:
 		n = t.reserve
-	case r.Rollout:
-		n = clamp(r.Applied.Excess-r.target, r.stuck)
+	case r.view.Rollout:
+		n = clamp(r.applied.Excess-r.target, r.stuck)
 	}
-	spare := r.selectMachines(func(m Machine) bool { return m.Reserve && !m.protected() && (!r.NodesUnknown || r.isStuck(m)) }, r.victimOrder)
+	spare := r.selectMachines(func(m Machine) bool { return m.Reserve && !m.protected() && (!r.view.NodesUnknown || r.isStuck(m)) }, r.victimOrder)
 	n = clamp(n, len(spare))
 	for _, i := range slices.Concat(spare[:n], r.leftovers(spare[n:], t.reserve-n)) {
 		why := Shrunk
@@ -43,7 +43,7 @@ func (r *round) chooseVictims() {
 // reduced, and not by the rollout. As long as the machines are there, machine-controller-manager may
 // have no room to create the first new one. Of the reserve, this many remain besides.
 func (r *round) leftovers(spare []int, remain int) (leftovers []int) {
-	if !r.Rollout {
+	if !r.view.Rollout {
 		return nil
 	}
 	live := map[string]int{}
@@ -80,14 +80,14 @@ func (r *round) addVictim(i int, why Why) {
 
 // setApplied moves the applied excess, with its max, as far towards the target as is safe now.
 func (r *round) setApplied() {
-	if r.AllLeaving {
-		r.plan.Applied = Applied{Max: r.Max}
+	if r.view.AllLeaving {
+		r.plan.Applied = Applied{Max: r.max}
 		return
 	}
-	next := Applied{Excess: r.Applied.Excess, Max: r.Max, Counted: r.Applied.Counted}
-	if r.Rollout {
+	next := Applied{Excess: r.applied.Excess, Max: r.max, Counted: r.applied.Counted}
+	if r.view.Rollout {
 		// A lower max would be one more reduction for the same machines that cannot be created.
-		next.Max = max(next.Max, r.Applied.Max)
+		next.Max = max(next.Max, r.applied.Max)
 	}
 	switch {
 	case r.target < next.Excess:
@@ -95,19 +95,19 @@ func (r *round) setApplied() {
 	case r.target > next.Excess:
 		next.Excess = r.highestExcess()
 	}
-	if next.Excess == 0 && r.Applied.Excess == 0 {
+	if next.Excess == 0 && r.applied.Excess == 0 {
 		// Without an excess, nothing is recorded.
 		return
 	}
 	// If the whole change does not pass, the excess may still fall under the old max.
 	next.Counted = min(next.Counted, next.Excess)
-	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.Applied.Max, Counted: next.Counted}} {
-		if r.passesGate(pool.VisibleReplicas(r.Replicas, a)) {
+	for _, a := range []Applied{next, {Excess: next.Excess, Max: r.applied.Max, Counted: next.Counted}} {
+		if r.passesGate(pool.VisibleReplicas(r.replicas, a)) {
 			r.plan.Applied = a
 			break
 		}
 	}
-	if r.stuck > 0 && r.plan.Applied.Excess < r.Applied.Excess {
+	if r.stuck > 0 && r.plan.Applied.Excess < r.applied.Excess {
 		r.recordFailure()
 	}
 }
@@ -119,7 +119,7 @@ func (r *round) passesGate(n int) bool {
 	case n == r.visible:
 		return true
 	case n < r.visible:
-		return !r.Behind && n >= r.minVisible() && (!r.Rollout || r.stuck > 0)
+		return !r.view.Behind && n >= r.minVisible() && (!r.view.Rollout || r.stuck > 0)
 	}
 	return n <= r.maxVisible()
 }
@@ -127,19 +127,19 @@ func (r *round) passesGate(n int) bool {
 // minVisible returns the smallest number of replicas for which only machines are deleted that may
 // be.
 func (r *round) minVisible() int {
-	if r.Rollout {
+	if r.view.Rollout {
 		// The whole reduction may fall on any of the sets, and machines beyond the replicas belong
 		// to the rollout.
 		return r.visible - r.expendable()
 	}
 	// Machines that MachineSets ask for and do not have yet may be created at any moment, and are
 	// then too many.
-	return max(r.countMachines().present, r.MaxSetReplicas) - r.expendable()
+	return max(r.countMachines().present, r.view.MaxSetReplicas) - r.expendable()
 }
 
 // lowestExcess returns the smallest applied excess, not below the target, that passes the gate.
 func (r *round) lowestExcess() int {
-	return min(max(r.target, r.minVisible()-r.Replicas), r.Applied.Excess)
+	return min(max(r.target, r.minVisible()-r.replicas), r.applied.Excess)
 }
 
 // maxVisible returns the largest number of replicas that may be shown now. It always includes the
@@ -150,29 +150,29 @@ func (r *round) lowestExcess() int {
 func (r *round) maxVisible() int {
 	t := r.countMachines()
 	switch {
-	case r.Rollout:
+	case r.view.Rollout:
 		return r.visible
-	case t.serving > r.Replicas:
-		return r.Replicas + t.reserve
-	case r.FreezeMargin > 0 && t.leaving >= r.FreezeMargin:
+	case t.serving > r.replicas:
+		return r.replicas + t.reserve
+	case r.view.FreezeMargin > 0 && t.leaving >= r.view.FreezeMargin:
 		return t.live
 	}
-	return max(t.live, r.Max-t.leaving)
+	return max(t.live, r.max-t.leaving)
 }
 
 // highestExcess returns the largest applied excess, not above the target, that may be shown now.
 func (r *round) highestExcess() int {
-	return max(r.Applied.Excess, min(r.target, r.maxVisible()-r.Replicas))
+	return max(r.applied.Excess, min(r.target, r.maxVisible()-r.replicas))
 }
 
 // setPriorities gives each machine its priority (law 11). It takes a victim back only when
 // machine-controller-manager has no reason to delete it, or would be refused.
 func (r *round) setPriorities() {
-	if r.NodesUnknown {
+	if r.view.NodesUnknown {
 		return
 	}
 	// Until a larger excess is written, the old one counts.
-	shown := min(r.visible, pool.VisibleReplicas(r.Replicas, r.plan.Applied))
+	shown := min(r.visible, pool.VisibleReplicas(r.replicas, r.plan.Applied))
 	for i, m := range r.machines {
 		if m.Leaving() || !m.HasProviderID || !m.hasRulePriority() {
 			continue
@@ -197,5 +197,5 @@ func (r *round) setPriorities() {
 // refused; with the priority of a victim, machine-controller-manager would ask for it again and again,
 // and the victims would stay.
 func (r *round) isNeeded(m Machine) bool {
-	return !m.Reserve && !m.Unhealthy() && !r.Rollout && !r.surplusServes
+	return !m.Reserve && !m.Unhealthy() && !r.view.Rollout && !r.surplusServes
 }

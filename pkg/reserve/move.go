@@ -15,32 +15,32 @@ func (r *round) restoreReplicas() {
 	if r.counting {
 		return // the reserve has taken it
 	}
-	room := r.countMachines().running - r.Replicas
-	gone := clamp(room, r.NamedGone)
-	r.Replicas, room = r.Replicas+gone, room-gone
+	room := r.countMachines().running - r.replicas
+	gone := clamp(room, r.view.NamedGone)
+	r.replicas, room = r.replicas+gone, room-gone
 	for _, m := range r.machines {
 		if room > 0 && m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)
-			r.Replicas++
+			r.replicas++
 			room--
 		}
 	}
-	r.plan.Replicas = r.Replicas
+	r.plan.Replicas = r.replicas
 	r.limitExcess()
-	r.visible = pool.VisibleReplicas(r.Replicas, r.Applied)
+	r.visible = pool.VisibleReplicas(r.replicas, r.applied)
 }
 
 // releaseMachines takes machines out of the reserve until R machines serve: ready ones until R run,
 // then also booting ones until R serve (laws 2 and 3).
 func (r *round) releaseMachines() {
-	if r.NodesUnknown {
+	if r.view.NodesUnknown {
 		return
 	}
 	t := r.countMachines()
 	ready := r.selectMachines(func(m Machine) bool { return r.releasable(m) && !m.kept }, r.releaseOrder)
-	for _, i := range ready[:clamp(r.Replicas-t.running, len(ready))] {
+	for _, i := range ready[:clamp(r.replicas-t.running, len(ready))] {
 		why := Released
-		if t.serving >= r.Replicas {
+		if t.serving >= r.replicas {
 			why = Swapped
 		}
 		t.serving++
@@ -49,7 +49,7 @@ func (r *round) releaseMachines() {
 	booting := r.selectMachines(func(m Machine) bool {
 		return m.Reserve && m.booting() && !m.kept && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
 	}, r.releaseOrder)
-	for _, i := range booting[:clamp(r.Replicas-t.serving, len(booting))] {
+	for _, i := range booting[:clamp(r.replicas-t.serving, len(booting))] {
 		r.changeMark(i, false, Released)
 	}
 }
@@ -66,7 +66,7 @@ func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(!a.Claimed, !b.Claimed),
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
-		compareFalseFirst(a.Set != r.CurrentSet, b.Set != r.CurrentSet),
+		compareFalseFirst(a.Set != r.view.CurrentSet, b.Set != r.view.CurrentSet),
 		compareFalseFirst(r.isStuck(a), r.isStuck(b)),
 	)
 }
@@ -76,14 +76,14 @@ func (r *round) releaseOrder(a, b Machine) int {
 // machines to R.
 func (r *round) retireMachines() {
 	t := r.countMachines()
-	if t.present > r.visible || r.NodesUnknown {
+	if t.present > r.visible || r.view.NodesUnknown {
 		return
 	}
 	// If nothing is to be deleted, A has room for all of them.
-	room := t.serving - r.Replicas
+	room := t.serving - r.replicas
 	for _, i := range r.retirable() {
 		ready := r.machines[i].Ready()
-		if room <= 0 || ready && t.running <= r.Replicas {
+		if room <= 0 || ready && t.running <= r.replicas {
 			return
 		}
 		why := Swapped
@@ -106,7 +106,7 @@ func (r *round) retirable() []int {
 		func(a, b Machine) int {
 			return cmp.Or(
 				compareFalseFirst(a.Ready(), b.Ready()),
-				compareFalseFirst(a.Set == r.CurrentSet, b.Set == r.CurrentSet),
+				compareFalseFirst(a.Set == r.view.CurrentSet, b.Set == r.view.CurrentSet),
 				newestFirst(a, b),
 			)
 		})

@@ -76,10 +76,10 @@ func (r *round) mayDelete(i int) bool {
 		// machine may be deleted in its place, which is spared only if no more than R serve. One that
 		// serves may also get pods by then.
 		return !r.surplusServes
-	case r.NodesUnknown:
+	case r.view.NodesUnknown:
 		return false
 	}
-	if r.Rollout && m.Reserve && m.SeenPriority == PriorityReserve {
+	if r.view.Rollout && m.Reserve && m.SeenPriority == PriorityReserve {
 		// The last machines of an old set: it has no serving machine left, which would be deleted
 		// first.
 		return true

@@ -102,9 +102,13 @@ func NewPlan(v View) Plan {
 	return r.plan
 }
 
-// round is a plan in progress. The marks of machines are those after the plan.
+// round is a plan in progress.
 type round struct {
-	View
+	view View
+	// These begin as in the view, and change as the plan is made.
+	replicas, excess, max int
+	applied               Applied
+	// machines are those of the view, the oldest first, with the marks that they have after the plan.
 	machines []Machine
 	// victim reports for each machine whether it is to be deleted; see chooseVictims.
 	victim []bool
@@ -125,7 +129,10 @@ type round struct {
 }
 
 func newRound(v View) *round {
-	r := &round{View: v, machines: slices.Clone(v.Machines), visible: pool.VisibleReplicas(v.Replicas, v.Applied)}
+	r := &round{
+		view: v, replicas: v.Replicas, excess: v.Excess, max: v.Max, applied: v.Applied, machines: slices.Clone(v.Machines),
+		visible: pool.VisibleReplicas(v.Replicas, v.Applied),
+	}
 	slices.SortFunc(r.machines, func(a, b Machine) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
@@ -201,5 +208,5 @@ func (r *round) selectMachines(want func(Machine) bool, order func(a, b Machine)
 // mayBeDeleted reports whether machine-controller-manager may be about to delete m, because it was
 // told to run fewer machines than there are and m is deleted first (law 9).
 func (r *round) mayBeDeleted(m Machine, shown int) bool {
-	return min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.SetReplicas, shown) < r.present
+	return min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.view.SetReplicas, shown) < r.present
 }

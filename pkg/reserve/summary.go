@@ -82,23 +82,23 @@ func (r *round) reason(t counts) Reason {
 	switch {
 	case len(r.plan.Returned) > 0 && !r.counting:
 		return RestoringReplicas
-	case r.Wish > 0 && r.Replicas > r.Max:
+	case r.view.Wish > 0 && r.replicas > r.max:
 		return AboveMax
 	case r.stuck > 0 || r.plan.Retry.Failures > 0:
 		return CannotBeMade
-	case t.serving > r.Replicas:
+	case t.serving > r.replicas:
 		return SurplusServing
-	case t.serving < r.Replicas:
+	case t.serving < r.replicas:
 		return Refilling
-	case t.reserve != r.Excess || t.present != r.visible || r.plan.Applied.Excess != r.Applied.Excess:
+	case t.reserve != r.excess || t.present != r.visible || r.plan.Applied.Excess != r.applied.Excess:
 		return r.obstacle(t)
 	case t.ready < t.reserve:
 		return NotReady
-	case r.Excess < r.Wish && r.reduced:
+	case r.excess < r.view.Wish && r.reduced:
 		return ReplicasLowered
-	case r.Excess < r.Wish:
+	case r.excess < r.view.Wish:
 		return AtMax
-	case r.Excess == 0:
+	case r.excess == 0:
 		return NotWanted
 	}
 	return Complete
@@ -108,17 +108,17 @@ func (r *round) reason(t counts) Reason {
 func (r *round) obstacle(t counts) Reason {
 	applied := r.plan.Applied.Excess
 	switch {
-	case r.Rollout:
+	case r.view.Rollout:
 		return RollingOut
-	case t.reserve > r.Excess && r.target > r.Excess && applied <= r.target:
+	case t.reserve > r.excess && r.target > r.excess && applied <= r.target:
 		return Protected
 	case r.outranked():
 		return ServingDeletedFirst
-	case t.reserve > r.Excess:
+	case t.reserve > r.excess:
 		return Shrinking
 	case t.sick > 0:
 		return Unhealthy
-	case t.reserve == r.Excess:
+	case t.reserve == r.excess:
 		return Shrinking
 	case applied < r.target:
 		return AwaitingDeletion
@@ -128,7 +128,7 @@ func (r *round) obstacle(t counts) Reason {
 
 // outranked reports whether the victims should be deleted first, and are not.
 func (r *round) outranked() bool {
-	if r.plan.Applied.Excess <= r.target || len(r.plan.Priorities) > 0 || r.Behind {
+	if r.plan.Applied.Excess <= r.target || len(r.plan.Priorities) > 0 || r.view.Behind {
 		return false
 	}
 	for i := range r.machines {
@@ -141,12 +141,12 @@ func (r *round) outranked() bool {
 
 func (r *round) message(t counts, reason Reason) string {
 	text := fmt.Sprintf("%d of %d machines serve, %d of %d in reserve, %d of these ready",
-		t.serving, r.Replicas, t.reserve, r.Excess, t.ready)
+		t.serving, r.replicas, t.reserve, r.excess, t.ready)
 	switch reason {
 	case Complete, NotWanted, NotReady, Growing, Refilling:
 		return text
 	case AtMax, AboveMax:
-		return fmt.Sprintf("%s; max %d leaves room for %d of the %d desired", text, r.Max, r.Excess, r.Wish)
+		return fmt.Sprintf("%s; max %d leaves room for %d of the %d desired", text, r.max, r.excess, r.view.Wish)
 	case CannotBeMade:
 		if r.plan.Retry.Failures == 0 {
 			return text + "; waiting to reduce the applied excess by the machines that cannot be created"
@@ -156,10 +156,10 @@ func (r *round) message(t counts, reason Reason) string {
 	case ReplicasLowered:
 		if r.plan.Lowered.Lasting {
 			return fmt.Sprintf("%s; replicas include the reserve, and Gardener reduced them to %d, which counts as max until they or the bounds are raised",
-				text, r.Replicas+r.plan.Applied.Counted)
+				text, r.replicas+r.plan.Applied.Counted)
 		}
 		return fmt.Sprintf("%s; replicas include the reserve, and a client reduced them to %d: next try to reach %d after %s",
-			text, r.Replicas+r.plan.Applied.Counted, r.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
+			text, r.replicas+r.plan.Applied.Counted, r.view.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
 	case SurplusServing:
 		return text + "; " + r.surplusMessage()
 	}
@@ -177,7 +177,7 @@ func (r *round) message(t counts, reason Reason) string {
 // surplusMessage describes how a surplus ends.
 func (r *round) surplusMessage() string {
 	switch {
-	case r.Unhealthy:
+	case r.view.Unhealthy:
 		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
 	case r.pinned():
 		return "no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"
@@ -189,15 +189,15 @@ func (r *round) surplusMessage() string {
 func (r *round) nextCheck() time.Duration {
 	var soonest time.Duration
 	at := func(t time.Time) {
-		if wait := t.Sub(r.Now); wait > 0 && (soonest == 0 || wait < soonest) {
+		if wait := t.Sub(r.view.Now); wait > 0 && (soonest == 0 || wait < soonest) {
 			soonest = wait
 		}
 	}
 	if since := r.plan.SurplusSince; !since.IsZero() {
-		at(since.Add(r.Patience))
+		at(since.Add(r.view.Patience))
 	}
-	if r.Unhealthy && r.plan.Summary.Serving > r.Replicas {
-		at(r.Now.Add(recheck))
+	if r.view.Unhealthy && r.plan.Summary.Serving > r.replicas {
+		at(r.view.Now.Add(recheck))
 	}
 	if r.plan.Retry.Failures > 0 {
 		at(r.plan.Retry.Until)
@@ -206,8 +206,8 @@ func (r *round) nextCheck() time.Duration {
 		at(r.plan.Lowered.Until)
 	}
 	for _, m := range r.machines {
-		if r.BootPatience > 0 && m.Reserve && m.booting() && m.Phase != mcm.MachineTerminating {
-			at(m.Created.Add(r.BootPatience))
+		if r.view.BootPatience > 0 && m.Reserve && m.booting() && m.Phase != mcm.MachineTerminating {
+			at(m.Created.Add(r.view.BootPatience))
 		}
 	}
 	return soonest

@@ -21,14 +21,14 @@ const recheck = time.Minute
 // setTarget decides the applied excess to work towards. The victims and the gate follow from it.
 func (r *round) setTarget() {
 	t := r.countMachines()
-	r.target = r.Excess
-	if r.Rollout {
-		r.target = r.Applied.Excess
+	r.target = r.excess
+	if r.view.Rollout {
+		r.target = r.applied.Excess
 	}
 	if r.plan.Lowered.Times > 0 && r.present > r.visible {
 		// MCM still has to delete what workload gave up. Otherwise it would delete victims for
 		// that, and serving machines for the victims.
-		r.target = max(r.target, r.Applied.Excess)
+		r.target = max(r.target, r.applied.Excess)
 	}
 	r.retryFailed(t)
 	r.removeSurplus(t)
@@ -36,7 +36,7 @@ func (r *round) setTarget() {
 	// 7).
 	kept := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.protected() }, byName))
 	// What spec.replicas includes of the reserve does not fall below min either.
-	r.target = max(r.target, min(kept, r.Applied.Excess), min(r.Applied.Counted, r.Min-r.Replicas), 0)
+	r.target = max(r.target, min(kept, r.applied.Excess), min(r.applied.Counted, r.view.Min-r.replicas), 0)
 }
 
 // retryFailed gives up machines that cannot be created, waits, and then tries again with one
@@ -44,40 +44,40 @@ func (r *round) setTarget() {
 func (r *round) retryFailed(t counts) {
 	retry := &r.plan.Retry
 	r.stuck = len(r.selectMachines(r.isStuck, byName))
-	waiting := r.Now.Before(retry.Until)
+	waiting := r.view.Now.Before(retry.Until)
 	// While MCM has deletions to do, the stuck machines may be those that it is about to delete.
-	fresh := !waiting || !r.Rollout && r.present <= r.visible
+	fresh := !waiting || !r.view.Rollout && r.present <= r.visible
 	switch {
 	case r.stuck > 0 && fresh:
-		r.target = min(r.target, r.Applied.Excess-r.stuck)
+		r.target = min(r.target, r.applied.Excess-r.stuck)
 	case retry.Failures == 0:
-	case t.ready == t.reserve && t.reserve >= min(r.Excess, cmp.Or(retry.Try, r.Excess)):
+	case t.ready == t.reserve && t.reserve >= min(r.excess, cmp.Or(retry.Try, r.excess)):
 		*retry = Retry{}
 	case waiting:
-		r.target = min(r.target, r.Applied.Excess)
+		r.target = min(r.target, r.applied.Excess)
 	default:
-		retry.Try = cmp.Or(retry.Try, r.Applied.Excess+1)
+		retry.Try = cmp.Or(retry.Try, r.applied.Excess+1)
 		r.target = min(r.target, retry.Try)
 	}
 }
 
 // recordFailure remembers that the applied excess has been reduced because of stuck machines.
 func (r *round) recordFailure() {
-	failures := r.Retry.Failures + 1
+	failures := r.view.Retry.Failures + 1
 	wait := lastRetry
 	if doublings := failures - 1; doublings < 6 {
 		wait = min(wait, firstRetry<<doublings)
 	}
-	r.plan.Retry = Retry{Failures: failures, Until: r.Now.Add(wait)}
+	r.plan.Retry = Retry{Failures: failures, Until: r.view.Now.Add(wait)}
 }
 
 // isStuck reports whether a reserve machine cannot be created, or does not become ready in time.
 // While Nodes cannot be seen, nothing is known of the readiness of machines that have been created.
 func (r *round) isStuck(m Machine) bool {
-	if r.NodesUnknown && m.HasProviderID {
+	if r.view.NodesUnknown && m.HasProviderID {
 		return false
 	}
-	late := r.BootPatience > 0 && r.Now.Sub(m.Created) >= r.BootPatience
+	late := r.view.BootPatience > 0 && r.view.Now.Sub(m.Created) >= r.view.BootPatience
 	return m.Reserve && m.booting() && (m.Failing || late)
 }
 
@@ -85,17 +85,17 @@ func (r *round) isStuck(m Machine) bool {
 // 5). Patience does not run while a machine is leaving, machine-controller-manager has deletions to
 // do, or too many Nodes are not ready.
 func (r *round) removeSurplus(t counts) {
-	over := t.serving - r.Replicas
-	if over <= 0 || t.leaving > 0 || r.Rollout || r.NodesUnknown || r.Unhealthy || t.present > r.visible {
+	over := t.serving - r.replicas
+	if over <= 0 || t.leaving > 0 || r.view.Rollout || r.view.NodesUnknown || r.view.Unhealthy || t.present > r.visible {
 		return
 	}
-	r.plan.SurplusSince = r.SurplusSince
-	if r.SurplusSince.IsZero() {
-		r.plan.SurplusSince = r.Now
+	r.plan.SurplusSince = r.view.SurplusSince
+	if r.view.SurplusSince.IsZero() {
+		r.plan.SurplusSince = r.view.Now
 	}
-	if r.Now.Sub(r.plan.SurplusSince) >= r.Patience {
+	if r.view.Now.Sub(r.plan.SurplusSince) >= r.view.Patience {
 		r.surplus = min(over, len(r.emptiest()))
-		r.target = min(r.target, t.live-r.Replicas-r.surplus)
+		r.target = min(r.target, t.live-r.replicas-r.surplus)
 	}
 }
 
