@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// Withdraw deletes what this controller has created, for where there can be no buffers any more.
+// Withdraw deletes what this controller has created, if there can be no buffers any more.
 func Withdraw(ctx context.Context, reserves autoscalingclient.ReserveInterface) error {
 	all, err := reserves.List(ctx, metav1.ListOptions{LabelSelector: OwnLabel})
 	if err != nil {
@@ -30,7 +30,7 @@ func Withdraw(ctx context.Context, reserves autoscalingclient.ReserveInterface) 
 	return errors.Join(errs...)
 }
 
-// apply writes Reserves. One that cannot be written holds up no other.
+// apply writes Reserves. One that cannot be written does not delay the others.
 func (c *Controller) apply(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, r := range p.Requests {

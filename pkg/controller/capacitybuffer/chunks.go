@@ -52,7 +52,7 @@ func (b *Buffer) chunkPod() (*corev1.Pod, *Problem) {
 	return chunkOf(b.Object, b.Workload.Template), nil
 }
 
-// liveShape returns the newest pod of a workload whose kind has no template that is known.
+// liveShape returns the newest pod of a workload of a kind without a known template.
 func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
 	var right *missingRight
 	switch {
@@ -72,12 +72,12 @@ func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
 	return chunkOf(b.Object, &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: b.Newest.Labels}, Spec: b.Newest.Spec}), nil
 }
 
-// unread is a problem that something could not be read.
+// unread returns the problem that something could not be read.
 func unread(why, message string) *Problem {
 	return &Problem{Reason: why, Message: message, unread: true}
 }
 
-// replicas is how many replicas the workload has, if there is one.
+// replicas returns the replicas of the workload, if there is one.
 func (b *Buffer) replicas() (n int32, known bool) {
 	switch {
 	case b.Workload != nil:
@@ -88,7 +88,7 @@ func (b *Buffer) replicas() (n int32, known bool) {
 	return 0, false
 }
 
-// chunkOf returns a pod of a template. It goes to the pool that the buffer names, if it names one.
+// chunkOf returns a pod of a template, for the pool that the buffer names, if any.
 func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := completed(buffer.Namespace, template)
 	if pool := buffer.Annotations[v1beta1.PoolAnnotation]; pool != "" {
@@ -99,7 +99,8 @@ func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *
 	return pod
 }
 
-// completed returns a pod of a template as the API server would complete it: what has a limit and no request requests its limit.
+// completed returns a pod of a template as the API server would complete it: a resource that has a
+// limit and no request requests its limit.
 func completed(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chunk", Labels: template.Labels, Annotations: template.Annotations},
@@ -152,12 +153,13 @@ func (b *Buffer) chunkCount(chunk *corev1.Pod) (int, *Problem) {
 	return int(min(max(0, most), math.MaxInt32)), nil
 }
 
-// percentOf is rounded up.
+// percentOf returns a percentage, rounded up.
 func percentOf(percentage, replicas int64) int64 {
 	return (max(0, percentage)*max(0, replicas) + 99) / 100
 }
 
-// within returns how many chunks with these requests fit into limits, and whether limits name something that they request.
+// within returns how many chunks with these requests fit into limits, and whether the limits name a
+// resource that they request.
 func within(limits v1beta1.ResourceList, requested corev1.ResourceList) (most int64, matched bool) {
 	for name, each := range requested {
 		all, limited := limits[v1beta1.ResourceName(name)]

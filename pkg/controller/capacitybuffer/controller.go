@@ -30,7 +30,8 @@ import (
 const (
 	// everything is the only key: what one buffer gets can depend on all others.
 	everything = "all"
-	// gather is how long events are gathered into one look, and restFactor how many times as long as the last look took.
+	// gather is how long events are gathered into one sync. restFactor is the pause between two
+	// syncs, as a multiple of the duration of the last one.
 	gather, restFactor = time.Second, 4
 )
 
@@ -40,7 +41,8 @@ type Clients struct {
 	Reserves autoscalingclient.ReservesGetter
 }
 
-// Informers of the two clusters. That of buffers has the transform [StripBuffer], and Shapes come from [NewShapes].
+// Informers of the two clusters. The informer of buffers must have the transform [StripBuffer], and
+// Shapes come from [NewShapes].
 type Informers struct {
 	Buffers, Reserves cache.SharedIndexInformer
 	Machines          *stores.Informers
@@ -69,25 +71,25 @@ type Controller struct {
 	metrics *metrics
 	loop    *loop.Loop
 	filled  []cache.DoneChecker
-	// took is how long the last look took.
+	// took is the duration of the last sync.
 	took atomic.Int64
 
 	buffers, reserves, deployments, daemons, pods cache.Indexer
-	// scales are of workloads of other kinds.
+	// scales are those of workloads of other kinds.
 	scales scaleCache
-	// shapes are what buffers refer to, and ResourceQuotas, by kind.
+	// shapes contain what buffers refer to, and ResourceQuotas, by kind.
 	shapes Shapes
 	kinds  map[string]cache.Indexer
-	// lacks is the right to read a kind, empty unless it is missing.
+	// lacks returns the missing right to read a kind; empty if it is not missing.
 	lacks  func(kind string) string
 	source stores.Source
-	// What was answered to our writes, so that nothing is decided on what is older.
+	// These contain the API server's answers to our writes, so that no decision is based on older
+	// objects.
 	statuses *written.Cache[*v1beta1.CapacityBuffer]
 	written  *written.Cache[*autoscaling.Reserve]
 }
 
-// New returns a controller that works once it is Run, which has to be called. Start the informers
-// after New.
+// New returns a controller. The caller must call Run. Start the informers after New.
 func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -105,7 +107,7 @@ func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	return c, nil
 }
 
-// attach reads informers, and listens to those whose changes matter at once.
+// attach reads the informers, and listens to those whose changes matter immediately.
 func (c *Controller) attach(i Informers) error {
 	read := func(informer cache.SharedIndexInformer) cache.Indexer {
 		c.filled = append(c.filled, informer.HasSyncedChecker())
@@ -146,8 +148,8 @@ func (c *Controller) attach(i Informers) error {
 	return errors.Join(errs...)
 }
 
-// resyncAll has everything looked at, later if that takes long: whatever users of the target cluster change, and however often, this
-// controller works a part of the time only.
+// resyncAll queues a sync, later if the last one took long: however often users of the target
+// cluster change something, the controller works only part of the time.
 func (c *Controller) resyncAll() {
 	c.loop.AddAfter(everything, max(gather, restFactor*time.Duration(c.took.Load())))
 }

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// maxOwners is how many owners of dedicated machines there can be: the chunks of each are packed
-	// on their own.
+	// maxOwners is how many owners of dedicated machines there can be: the chunks of each are
+	// packed separately.
 	maxOwners = 20
-	// maxParts is how many workloads and namespaces one owner can be.
+	// maxParts is how many workloads and namespaces one owner can consist of.
 	maxParts = 8
 )
 
-// ownerOf returns whose pods alone may use the machines of a buffer (law 11); empty for all pods.
+// ownerOf returns the owner whose pods alone may use the machines of a buffer (law 11); empty if
+// all pods may.
 func ownerOf(b *v1beta1.CapacityBuffer) (machine.Owner, *Problem) {
 	text, set := b.Annotations[v1beta1.DedicatedAnnotation]
 	if !set {
@@ -44,7 +45,7 @@ func ownerOf(b *v1beta1.CapacityBuffer) (machine.Owner, *Problem) {
 	return machine.Owner(strings.Join(parts, ",")), nil
 }
 
-// owner returns the owner of a buffer, or why pods like this one are not of it.
+// owner returns the owner of a buffer, or why it does not own pods like this one.
 func (b *Buffer) owner() (machine.Owner, *Problem) {
 	owner, why := ownerOf(b.Object)
 	if why == nil && owner != "" && b.Newest != nil && !owner.Owns(b.Newest) {
@@ -70,14 +71,15 @@ func partOfOwner(b *v1beta1.CapacityBuffer, word string) string {
 
 func valid(name string) bool { return len(validation.NameIsDNSSubdomain(name, false)) == 0 }
 
-// class is the chunks of all buffers whose machines are dedicated to the same owner.
+// class contains the chunks of all buffers whose machines are dedicated to the same owner.
 type class struct {
 	owner  machine.Owner
 	shapes []shape
 	known  map[string]int
 	// sites are the MachineDeployments with the room that other classes leave.
 	sites []site
-	// target is how chunks are packed in the end, and standing how on the machines that are ready.
+	// target is the packing to work towards, and standing the packing on the machines that are
+	// ready.
 	target, standing packing
 	// now is how many machines to request of each site.
 	now []int
@@ -109,10 +111,11 @@ func (r *round) classOf(owner machine.Owner) *class {
 	return c
 }
 
-// remainder is what classes leave of each site.
+// remainder is what the classes so far leave of each site.
 type remainder struct{ room, ready []int }
 
-// sitesFor returns sites as they are for a class: with the room and the ready machines that others leave.
+// sitesFor returns the sites of a class, with the room and the ready machines that other classes
+// leave.
 func (r *round) sitesFor(c *class, left remainder) []site {
 	sites := slices.Clone(r.sites)
 	for i := range sites {
@@ -123,7 +126,7 @@ func (r *round) sitesFor(c *class, left remainder) []site {
 	return sites
 }
 
-// currentOf is how many machines are requested for an owner.
+// currentOf returns how many machines are requested for an owner.
 func (s *site) currentOf(owner machine.Owner) int {
 	rest := s.current
 	for _, d := range s.dedicated {

@@ -13,7 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// metrics count writes, and sum up the statuses of all buffers when they are read: users decide how many there are.
+// metrics count writes. The statuses of all buffers are summed up when metrics are scraped, because
+// users decide how many buffers there are.
 type metrics struct {
 	writes  *prometheus.CounterVec
 	buffers cache.Indexer
@@ -41,13 +42,13 @@ func (m *metrics) countWrite(what string, err error) {
 	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
 }
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	into <- buffersMetric
 	into <- chunksMetric
 }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	ready, chunks := map[bool]int{}, 0.0
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](m.buffers) {

@@ -22,8 +22,7 @@ import (
 // maxDaemons is how many DaemonSets are considered for the part of a machine that they need.
 const maxDaemons = 200
 
-// observe gathers the view. Objects are taken as our writes were answered where a store is behind
-// that.
+// observe collects the view. If a store is behind the answers to our writes, the answers are used.
 func (c *Controller) observe() View {
 	var v View
 	namespaces := map[string]bool{}
@@ -80,7 +79,7 @@ func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
 	return all
 }
 
-// findNewest finds the newest pod of each workload that is known by its scale alone.
+// findNewest finds the newest pod of each workload of which only the scale is known.
 func (c *Controller) findNewest(buffers []Buffer) {
 	byNamespace := map[string][]*Buffer{}
 	for i := range buffers {
@@ -108,7 +107,8 @@ func isNewer(a, b *corev1.Pod) bool {
 	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// daemonPods are what DaemonSets run on a machine: system components first, then the oldest.
+// daemonPods returns the pods that DaemonSets run on a machine: system components first, then the
+// oldest.
 func (c *Controller) daemonPods() (all []*fit.Pod) {
 	sets := stores.List[*appsv1.DaemonSet](c.daemons)
 	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {

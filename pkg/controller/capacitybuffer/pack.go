@@ -12,22 +12,23 @@ import (
 // packWork bounds the work of one packing of all classes; see [fit.MaxWork].
 const packWork = 4 * fit.MaxWork
 
-// shape is chunks that are alike, of one or more buffers.
+// shape is a number of equal chunks, of one or more buffers.
 type shape struct {
 	chunk *fit.Pod
 	count int
 }
 
-// packing is how many machines of each site hold chunks, and how many chunks of each shape.
+// packing contains how many machines of each site hold chunks, and how many chunks of each shape
+// they hold.
 type packing struct {
 	machines, placed []int
 	// sites reports which sites hold chunks of a shape.
 	sites []map[int]bool
-	// left is how many chunks have no place. Size adds up the sizes of all machines.
+	// left is how many chunks have no place. size is the sum of the sizes of all machines.
 	left, size int64
 }
 
-// packChunks packs chunks onto machines, at most so many of each site.
+// packChunks packs chunks onto machines, at most a given number of each site.
 func packChunks(sites []site, limits []int, shapes []shape, work int) packing {
 	p := packing{machines: make([]int, len(sites)), placed: make([]int, len(shapes)), sites: make([]map[int]bool, len(shapes))}
 	var d fit.Demand
@@ -54,7 +55,8 @@ func packChunks(sites []site, limits []int, shapes []shape, work int) packing {
 	return p
 }
 
-// read takes over a result. A node counts if it holds something: a chunk that tolerates the taint of a reserve opens none.
+// read adds a result. A node counts if it holds something: a chunk that tolerates the reserve taint
+// opens none.
 func (p *packing) read(result fit.Packing, shapes []shape, siteOf map[string]int) {
 	for node := range result.Uncreated {
 		p.machines[siteOf[node]]++
@@ -79,7 +81,8 @@ func (p *packing) cost() []int64 {
 	return []int64{p.left, machines, p.size}
 }
 
-// bestPacking packs chunks on what is requested already, unless another packing is better (law 6).
+// bestPacking packs chunks onto the machines that are requested already, unless another packing is
+// better (law 6).
 func bestPacking(sites []site, shapes []shape, work int) packing {
 	limits, current := make([]int, len(sites)), make([]int, len(sites))
 	kept := 0
@@ -101,8 +104,9 @@ func bestPacking(sites []site, shapes []shape, work int) packing {
 	return fresh
 }
 
-// nextRequests is how many machines to request now (laws 6 and 7): no ready machine goes before those that replace it are ready, and a site
-// where machines cannot be created keeps one for the next try.
+// nextRequests returns how many machines to request now (laws 6 and 7): no ready machine is given
+// up before its replacement is ready, and a site where machines cannot be created keeps one for the
+// next try.
 func nextRequests(sites []site, target []int) []int {
 	now, complete := slices.Clone(target), allReady(sites, target)
 	for i, s := range sites {
@@ -116,7 +120,8 @@ func nextRequests(sites []site, target []int) []int {
 	return now
 }
 
-// allReady reports whether as many machines are ready, but for sites where they cannot be created.
+// allReady reports whether this many machines are ready, except at sites where they cannot be
+// created.
 func allReady(sites []site, machines []int) bool {
 	for i, s := range sites {
 		if s.ready < machines[i] && !s.blocked {

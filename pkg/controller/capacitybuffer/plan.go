@@ -20,13 +20,14 @@ import (
 const (
 	// maxBuffers is how many buffers count. Namespaces take turns, each with its oldest first.
 	maxBuffers = 10_000
-	// maxChecks is how many shapes without a place are looked at to tell why.
+	// maxChecks is how many shapes without a place are examined to find the reason.
 	maxChecks = 200
-	// lookAgain is when to look again for what no event tells: DaemonSets, and what Nodes are like.
+	// lookAgain is when to sync again for changes without an event: of DaemonSets, and of what
+	// Nodes offer.
 	lookAgain = 10 * time.Minute
 )
 
-// NewPlan decides.
+// NewPlan decides about all buffers.
 func NewPlan(v View) Plan {
 	r := round{View: v}
 	r.sites, r.held = v.candidateSites()
@@ -41,17 +42,19 @@ func NewPlan(v View) Plan {
 	return p
 }
 
-// round is a decision in the making.
+// round is a plan in progress.
 type round struct {
 	View
 	sites []site
-	// held are machines of MachineDeployments about which too little is known now (law 5).
+	// held are the machines that are requested of MachineDeployments about which too little is
+	// known now (law 5).
 	held      map[string]holding
 	decisions []Decision
 	classes   []*class
-	// places are where to find the chunks of each decision.
+	// places contain the shape of each decision's chunks.
 	places []place
-	// unread is how many chunks there were of buffers that cannot be read now: they may need what there is (law 5).
+	// unread is how many chunks buffers had that cannot be read now: they may still need their
+	// machines (law 5).
 	unread int
 }
 
@@ -61,7 +64,7 @@ type place struct {
 	shape int
 }
 
-// decide finds the shape and the number of chunks of each buffer.
+// decide determines the shape and the number of chunks of each buffer.
 func (r *round) decide() {
 	left := newQuotas(r.Quotas)
 	for i, b := range inTurns(r.Buffers) {
@@ -76,7 +79,7 @@ func (r *round) decide() {
 	}
 }
 
-// decideOne returns where the chunks of a buffer are, if it has any.
+// decideOne returns the place of the chunks of a buffer, if it has any.
 func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 	chunk, why := b.chunkPod()
 	if why == nil {
@@ -110,7 +113,8 @@ func unclear(pod *fit.Pod) *Problem {
 	return problem(reason.ShapeUnclear, "it cannot be decided where a chunk can run: %s", pod.Unclear)
 }
 
-// inTurns are buffers in the order in which they count: the oldest of each namespace, then the second of each, and so on.
+// inTurns returns buffers in the order in which they count: the oldest of each namespace, then the
+// second of each, and so on.
 func inTurns(all []Buffer) []Buffer {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Buffer) int {
 		x, y := a.Object, b.Object
@@ -128,7 +132,8 @@ func inTurns(all []Buffer) []Buffer {
 	return all
 }
 
-// settle packs the chunks of each class, reports places to decisions, and returns the Reserves to change. Dedicated machines come first.
+// settle packs the chunks of each class, assigns places to decisions, and returns the Reserves to
+// change. Dedicated machines come first.
 func (r *round) settle() []Request {
 	slices.SortFunc(r.classes, func(a, b *class) int { return compareOwners(a.owner, b.owner) })
 	left := remainder{}
@@ -201,8 +206,8 @@ func (r *round) assign() {
 	}
 }
 
-// holding is how many machines a MachineDeployment holds for chunks, and whom some of them are
-// dedicated to.
+// holding is how many machines a MachineDeployment holds for chunks, and to whom some of them are
+// dedicated.
 type holding struct {
 	machines  int
 	dedicated []machine.Dedication
@@ -215,7 +220,8 @@ func (h *holding) add(owner machine.Owner, machines int) {
 	}
 }
 
-// requests are the Reserves that differ from what is decided about sites and about what is held, and those that nothing asks for.
+// requests returns the Reserves that differ from the decisions about sites and held machines, and
+// those that nothing asks for.
 func (r *round) requests(all []holding) []Request {
 	wanted := map[string]Request{}
 	want := func(pool string, h holding) {
@@ -249,7 +255,7 @@ func (r *round) requests(all []holding) []Request {
 	return changes
 }
 
-// poolOf is the MachineDeployment of a Reserve; empty if it names none.
+// poolOf returns the MachineDeployment of a Reserve; empty if it names none.
 func poolOf(reserve *autoscaling.Reserve, w Request) string {
 	if w.Pool == "" && len(reserve.Spec.Pools.Names) == 1 {
 		return reserve.Spec.Pools.Names[0]
@@ -257,7 +263,7 @@ func poolOf(reserve *autoscaling.Reserve, w Request) string {
 	return w.Pool
 }
 
-// reserveOf is the Reserve for a MachineDeployment, nil if there is none.
+// reserveOf returns the Reserve for a MachineDeployment; nil if there is none.
 func (v *View) reserveOf(name string) *autoscaling.Reserve {
 	for _, r := range v.Reserves {
 		if r.Name == ReserveName(name) {

@@ -53,7 +53,7 @@ type References struct {
 // KindQuota is the kind of ResourceQuotas.
 const KindQuota = resourceQuotas
 
-// ReferenceKinds returns the kinds of which a buffer needs objects to be decided about.
+// ReferenceKinds returns the kinds whose objects are needed to decide about a buffer.
 func ReferenceKinds(b *v1beta1.CapacityBuffer) []string {
 	all := []string{resourceQuotas}
 	if b.Spec.PodTemplateRef != nil {

@@ -14,7 +14,7 @@ import (
 // maxQuotas is how many ResourceQuotas of a namespace count, the first by name.
 const maxQuotas = 32
 
-// quotas share out what the ResourceQuotas of namespaces leave (law 3).
+// quotas divide what the ResourceQuotas of namespaces leave (law 3).
 type quotas struct {
 	byNamespace map[string][]*quota
 }
@@ -42,8 +42,8 @@ func newQuotas(objects []*corev1.ResourceQuota) quotas {
 	return all
 }
 
-// takeChunks takes what chunks of a shape request, as far as all quotas leave it. It returns how many chunks that are, and which quotas
-// leave less than asked for.
+// takeChunks takes what chunks of a shape request, within all quotas. It returns for how many
+// chunks that is enough, and which quotas leave less than requested.
 func (q quotas) takeChunks(chunk *corev1.Pod, asked int) (taken int, limiting []string) {
 	if len(q.byNamespace[chunk.Namespace]) == 0 {
 		return asked, nil
@@ -66,7 +66,7 @@ func (q quotas) takeChunks(chunk *corev1.Pod, asked int) (taken int, limiting []
 	return taken, limiting
 }
 
-// quotaNames are requests under both names by which a quota can limit them.
+// quotaNames returns requests under both names by which a quota can limit them.
 func quotaNames(requested corev1.ResourceList) corev1.ResourceList {
 	all := corev1.ResourceList{}
 	for name, q := range requested {
@@ -77,7 +77,7 @@ func quotaNames(requested corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// roomFor returns how many chunks there is room for, at most as many as asked for.
+// roomFor returns how many chunks there is room for, at most the given number.
 func (q *quota) roomFor(requested corev1.ResourceList, asked int) int {
 	for name, each := range requested {
 		if left, limited := q.left[name]; limited {

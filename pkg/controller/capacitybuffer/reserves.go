@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// OwnLabel marks the Reserves that this controller creates. It changes and deletes no others.
+	// OwnLabel marks the Reserves that this controller creates. It changes and deletes no other
+	// Reserves.
 	OwnLabel = v1beta1.ReserveLabel
 
 	namePrefix = "capacity-buffers."
@@ -33,7 +34,7 @@ func ReserveName(deployment string) string {
 	return name
 }
 
-// NewReserve is that Reserve.
+// NewReserve returns this Reserve.
 func NewReserve(namespace string, r Request) *autoscaling.Reserve {
 	reserve := &autoscaling.Reserve{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ReserveName(r.Pool), Labels: map[string]string{OwnLabel: "true"}},
@@ -55,7 +56,7 @@ func (r Request) After(namespace string) *autoscaling.Reserve {
 	return after
 }
 
-// setRequest has a Reserve ask for what is requested.
+// setRequest makes a Reserve ask for what is requested.
 func (r Request) setRequest(reserve *autoscaling.Reserve) {
 	reserve.Spec = specOf(r.Pool, r.Machines)
 	delete(reserve.Annotations, machine.DedicatedAnnotation)
@@ -68,12 +69,12 @@ func specOf(deployment string, machines int) autoscaling.ReserveSpec {
 	return autoscaling.ReserveSpec{Pools: autoscaling.ReservePools{Names: []string{deployment}}, Replicas: int32(machines)}
 }
 
-// isMet reports whether the Reserve asks for that and nothing else.
+// isMet reports whether the Reserve asks for this and nothing else.
 func (r Request) isMet() bool {
 	return reflect.DeepEqual(r.Reserve.Spec, specOf(r.Pool, r.Machines)) && r.Reserve.Annotations[machine.DedicatedAnnotation] == machine.DedicationsText(r.Dedicated)
 }
 
-// dedications are the machines of a Reserve that are dedicated to owners.
+// dedications returns the machines of a Reserve that are dedicated to owners.
 func dedications(r *autoscaling.Reserve) []machine.Dedication {
 	all, err := machine.ParseDedications(r.Annotations[machine.DedicatedAnnotation])
 	if err != nil {

@@ -28,15 +28,15 @@ import (
 )
 
 const (
-	// scaleInterval is how often the scales of workloads are read whose kind is not watched.
+	// scaleInterval is how often the scales of workloads of unwatched kinds are read.
 	scaleInterval = 30 * time.Second
-	// discoverAfter is how often the kinds of the cluster are looked up anew for them.
+	// discoverAfter is how often the kinds of the cluster are discovered again for them.
 	discoverAfter = 10 * time.Minute
 	// maxScales is how many of these workloads are read.
 	maxScales = 100
 )
 
-// Scale is what the scale subresource of a workload says.
+// Scale is the content of the scale subresource of a workload.
 type Scale struct {
 	Replicas int32
 	Selector labels.Selector
@@ -88,7 +88,7 @@ type missingRight struct {
 
 func (m *missingRight) Unwrap() error { return m.error }
 
-// advice is a sentence for a person who can add it.
+// advice returns a sentence for a person who can grant it.
 func (m *missingRight) advice() string {
 	return fmt.Sprintf("CapacityBuffers for %s have no chunks. To change this, add the rule {apiGroups: [%s], resources: [%s/scale], verbs: [get]} in the target cluster",
 		m.resource.Resource, m.resource.Group, m.resource.Resource)
@@ -98,7 +98,7 @@ func (m *missingRight) advice() string {
 type scaleCache struct {
 	mu    sync.Mutex
 	known map[string]Scale
-	// wake is sent to when there is a workload that has not been read.
+	// wake receives a value when there is a workload that has not been read.
 	wake chan struct{}
 }
 
@@ -124,7 +124,7 @@ func (s *scaleCache) findScale(b *v1beta1.CapacityBuffer) *Scale {
 	return nil
 }
 
-// pollScales reads scales until ctx ends, and has everything looked at when one has changed.
+// pollScales reads scales until ctx ends, and queues a sync when one has changed.
 func (c *Controller) pollScales(ctx context.Context) {
 	ticker := c.options.Clock.NewTicker(scaleInterval)
 	defer ticker.Stop()
@@ -146,8 +146,8 @@ func (c *Controller) pollScales(ctx context.Context) {
 	}
 }
 
-// readScales reports whether something has changed. What cannot be read for a while stays as it
-// was.
+// readScales reports whether something has changed. A scale that temporarily cannot be read keeps
+// its value.
 func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	refs := map[string]*v1beta1.CapacityBuffer{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
@@ -176,7 +176,7 @@ func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// transient reports whether an error says nothing about the workload.
+// transient reports whether an error reveals nothing about the workload.
 func transient(err error) bool {
 	_, missing := err.(*missingRight)
 	return err != nil && !missing && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err)

@@ -18,8 +18,9 @@ import (
 	"github.com/evenkeel/evenkeel/internal/access"
 )
 
-// Shapes are informers of what buffers refer to, and of ResourceQuotas. They keep only what this package reads, of each object a bounded
-// amount. A kind that must not be read stays empty, and buffers that need it say so.
+// Shapes are informers of what buffers refer to, and of ResourceQuotas. They keep only what this
+// package reads, and a bounded amount of each object. A kind that must not be read stays empty, and
+// the condition of buffers that need it names the missing right.
 type Shapes struct {
 	informers.SharedInformerFactory
 	rights *access.Rights
@@ -36,12 +37,12 @@ func NewShapes(client kubernetes.Interface, rights *access.Rights) Shapes {
 	return s
 }
 
-// Kinds that are read beside workloads.
+// Kinds that are read in addition to workloads.
 const (
 	podTemplates, resourceQuotas = "PodTemplate", "ResourceQuota"
 )
 
-// ruleOf is the right to read a kind.
+// ruleOf returns the right to read a kind.
 func ruleOf(kind string) access.Rule {
 	return access.Rule{Cluster: "target", Resource: resources[kind], Without: "CapacityBuffers that need a " + kind + " have no chunks"}
 }
@@ -77,7 +78,8 @@ func reading[L runtime.Object](s Shapes, kind string, object runtime.Object, of 
 	return access.Informer(s.InformerFor, s.rights, ruleOf(kind), object, of)
 }
 
-// missingRight is the right to read a kind, as a sentence for a person who can add it; empty if it is there, or was when the kind was read.
+// missingRight describes the right to read a kind, for a person who can grant it; empty if the
+// process has it, or had it when the kind was read.
 func (s Shapes) missingRight(kind string) string {
 	if rule := ruleOf(kind); s.rights.Lacks(rule) && !s.byKind[kind].HasSynced() {
 		return rule.String()
@@ -85,7 +87,7 @@ func (s Shapes) missingRight(kind string) string {
 	return ""
 }
 
-// read is done when a kind has been read, or must not be, or when ctx ends.
+// read is done when a kind has been read or must not be read, or when ctx ends.
 type read struct {
 	cache.DoneChecker
 	ctx    context.Context

@@ -19,31 +19,33 @@ import (
 )
 
 const (
-	// maxMachines is how many machines are considered for chunks, over all MachineDeployments. Each of these has an equal part, but at
-	// least minMachines and at most maxPerPool.
+	// maxMachines is how many machines of all MachineDeployments are considered for chunks. Each
+	// MachineDeployment has an equal part, but at least minMachines and at most maxPerPool.
 	maxMachines, minMachines, maxPerPool = 4000, 20, 1000
 )
 
 // site is a MachineDeployment that can hold chunks.
 type site struct {
 	Pool
-	// room is how many spare machines it may have, within what is considered. Capped reports whether bounds allow more.
+	// room is how many spare machines it may have, as far as they are considered. capped reports
+	// whether bounds allow more.
 	room   int
 	capped bool
-	// current is how many machines are requested there now, and ready how many spare machines are ready, whoever asked for them.
+	// current is how many machines are requested there now, and ready how many spare machines are
+	// ready, whoever requested them.
 	current, ready int
-	// dedicated are those of current that are dedicated to owners.
+	// dedicated are those of the current machines that are dedicated to owners.
 	dedicated []machine.Dedication
 	// blocked reports whether machines cannot be created there.
 	blocked bool
-	// size is how large a machine is, beside the largest of all sites.
+	// size is the size of a machine, relative to the largest one of all sites.
 	size int64
 	// daemons are the pods of DaemonSets on each machine.
 	daemons []*fit.Pod
 }
 
-// candidateSites are the MachineDeployments that can hold chunks (law 5), by name. Held is how many machines are requested of those about which
-// too little is known now.
+// candidateSites returns the MachineDeployments that can hold chunks (law 5), by name. held is how
+// many machines are requested of those about which too little is known now.
 func (v *View) candidateSites() (all []site, held map[string]holding) {
 	held = map[string]holding{}
 	asleep := !slices.ContainsFunc(v.Pools, func(p Pool) bool { return p.Deployment.Spec.Replicas > 0 })
@@ -81,7 +83,7 @@ func (v *View) newSite(p Pool, limit int) site {
 	return s
 }
 
-// partOf is how many machines are considered of each of some sites.
+// partOf returns how many machines of each site are considered.
 func partOf(sites int) int { return min(maxPerPool, max(minMachines, maxMachines/max(1, sites))) }
 
 func cannotBeMade(d *machine.MachineDeployment) bool {
@@ -109,7 +111,7 @@ func measure(all []site) {
 // names.
 func poolLabel(name string) string { return v1beta1.PoolAnnotation + "/" + name }
 
-// reserveNode is one machine in reserve, as a Node.
+// reserveNode returns a machine in reserve, as a Node.
 func (s *site) reserveNode(i int) fit.Node {
 	n := &corev1.Node{ObjectMeta: s.Node.ObjectMeta, Status: s.Node.Status}
 	n.Name, n.Labels = fmt.Sprintf("%s/%d", s.Deployment.Name, i), maps.Clone(s.Node.Labels)
@@ -127,7 +129,7 @@ func (s *site) reserveNode(i int) fit.Node {
 	return fit.Node{Object: n, Without: []string{machine.ReserveTaintKey}, Closed: true, Pods: s.daemons}
 }
 
-// daemonsOn are the pods of DaemonSets that start on a node, as far as there is room.
+// daemonsOn returns the pods of DaemonSets that start on a node, as far as there is room.
 func (v *View) daemonsOn(n fit.Node) (all []*fit.Pod) {
 	n.Closed = false
 	room := fit.NewRoom([]fit.Node{n})

@@ -22,7 +22,7 @@ import (
 // maxNames is how many names a message has at most.
 const maxNames = 5
 
-// NewStatus is what a decision comes to. A condition keeps its time where its status does not
+// NewStatus returns the status for a decision. A condition keeps its time if its status does not
 // change.
 func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 	s := v1beta1.CapacityBufferStatus{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), Conditions: slices.Clone(d.Buffer.Status.Conditions)}
@@ -73,7 +73,7 @@ func (d *Decision) provisioning() *Problem {
 	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural.Of(d.Chunks, "chunk"), joinNames(d.Pools))
 }
 
-// without is why there are no chunks, or not a place for each; nil if there is.
+// without returns why there are no chunks, or why some have no place; nil if all have one.
 func (d *Decision) without() *Problem {
 	switch {
 	case d.Problem != nil:
@@ -99,7 +99,7 @@ func (d *Decision) readyProblem() *Problem {
 	return problem(reason.Growing, "%s", where)
 }
 
-// shortageReason is why some chunks have no place.
+// shortageReason returns why some chunks have no place.
 func (c *class) shortageReason(d *Decision, chunk *fit.Pod, checks *int) *Problem {
 	missing := fmt.Sprintf("there is no room for %d of %s", d.Chunks-d.Placed, plural.Of(d.Chunks, "chunk"))
 	named := d.Buffer.Annotations[v1beta1.PoolAnnotation]
@@ -128,8 +128,9 @@ func (c *class) shortageReason(d *Decision, chunk *fit.Pod, checks *int) *Proble
 	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, joinNames(h.all))
 }
 
-// homes are the MachineDeployments that a chunk fits: all, those where machines cannot be created, those with more machines than are
-// considered, and those that may have more machines than hold chunks.
+// homes are the MachineDeployments that a chunk fits: all, those where machines cannot be created,
+// those with more machines than are considered, and those that may have more machines than now hold
+// chunks.
 type homes struct{ all, blocked, capped, spare []string }
 
 func (c *class) possibleHomes(chunk *fit.Pod) (h homes) {
@@ -158,7 +159,7 @@ func (s *site) fitsEmptyMachine(chunk *fit.Pod) bool {
 	return fit.NewRoom([]fit.Node{node}).Ask(chunk, node.Object.Name) == fit.Fits
 }
 
-// joinNames joins names, but not many.
+// joinNames joins the first names, and counts the others.
 func joinNames(names []string) string {
 	if len(names) > maxNames {
 		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNames)

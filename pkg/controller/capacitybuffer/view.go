@@ -29,13 +29,15 @@ type View struct {
 // Buffer is a CapacityBuffer with what it refers to.
 type Buffer struct {
 	Object *v1beta1.CapacityBuffer
-	// Template is what podTemplateRef names, and Workload what scalableRef names; nil where that does not exist.
+	// Template is what podTemplateRef names, and Workload what scalableRef names; nil if that does
+	// not exist.
 	Template *corev1.PodTemplate
 	Workload *Workload
-	// Scale is what the scale subresource says of a workload of another kind, and Newest the newest of its pods; nil if there is none.
+	// Scale is the scale subresource of a workload of another kind, and Newest the newest of its
+	// pods; nil if there is none.
 	Scale  *Scale
 	Newest *corev1.Pod
-	// Lacks is a right that is missing to read what the buffer needs; empty if none is.
+	// Lacks is the missing right to read what the buffer needs; empty if none is missing.
 	Lacks string
 }
 
@@ -48,10 +50,10 @@ type Workload struct {
 // Pool is a MachineDeployment.
 type Pool struct {
 	Deployment *machine.MachineDeployment
-	// Node is what the Node of a new machine would look like; nil if that is not known.
+	// Node is the Node that a new machine would have; nil if that is not known.
 	Node *corev1.Node
-	// Taken reports whether the name of the Reserve for this MachineDeployment belongs to a Reserve that
-	// this controller has not created.
+	// Taken reports whether the name of the Reserve for this MachineDeployment belongs to a Reserve
+	// that this controller has not created.
 	Taken bool
 	// Ready is how many machines are ready in reserve, whoever requests them.
 	Ready int
@@ -63,18 +65,19 @@ type Plan struct {
 	Decisions []Decision
 	// Requests are the Reserves to change, by name.
 	Requests []Request
-	// Again is when to look again though nothing happens; 0 is never.
+	// Again is when to sync again without an event; 0 means never.
 	Again time.Duration
 }
 
 // Request is a Reserve to create, change or delete.
 type Request struct {
-	// Pool is the MachineDeployment, and Machines how many spare machines to keep there. With 0, the Reserve is deleted.
+	// Pool is the MachineDeployment, and Machines how many spare machines to keep there. With 0,
+	// the Reserve is deleted.
 	Pool     string
 	Machines int
 	// Dedicated are those of them that are dedicated to owners.
 	Dedicated []machine.Dedication
-	// Reserve is what there is; nil if there is none.
+	// Reserve is the present Reserve; nil if there is none.
 	Reserve *autoscaling.Reserve
 }
 
@@ -90,16 +93,18 @@ type Decision struct {
 	Buffer *v1beta1.CapacityBuffer
 	// Template is the PodTemplate that was used, if it was one.
 	Template *corev1.PodTemplate
-	// Problem is why the shape or the number of chunks is not known; nil if both are.
+	// Problem is why the shape or the number of chunks is not known; nil if both are known.
 	Problem *Problem
-	// Asked is how many chunks the buffer asks for, and Chunks what quotas leave of them. Quotas are those that limit it.
+	// Asked is how many chunks the buffer asks for, and Chunks how many of them quotas allow.
+	// Quotas are those that limit it.
 	Asked, Chunks int
 	Quotas        []string
-	// Owner is whose pods alone may use its machines; empty if all may.
+	// Owner is the owner whose pods alone may use its machines; empty if all pods may.
 	Owner machine.Owner
-	// Placed is how many chunks have a place on machines that are requested, and Ready on machines that are ready.
+	// Placed is how many chunks have a place on machines that are requested, and Ready on machines
+	// that are ready.
 	Placed, Ready int
-	// Pools are the MachineDeployments that hold chunks of it.
+	// Pools are the MachineDeployments that hold its chunks.
 	Pools []string
 	// Lack is why some chunks have no place; nil if all have one.
 	Lack *Problem
@@ -108,6 +113,6 @@ type Decision struct {
 // Problem is a reason of a condition, with a message.
 type Problem struct {
 	Reason, Message string
-	// unread reports whether something could not be read, and may be as it was.
+	// unread reports whether something could not be read, and may be unchanged.
 	unread bool
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// maxLimits is how many resources limits of a buffer can name. More are kept as none.
+// maxLimits is how many resources the limits of a buffer can name. If there are more, none is kept.
 const maxLimits = 64
 
 // maxAnnotation is how many bytes of an annotation are kept.
@@ -72,7 +72,7 @@ func hasFailed(job *batchv1.Job) bool {
 	return false
 }
 
-// slimTemplate keeps what decides where a pod may run, and which quotas concern it.
+// slimTemplate keeps what determines where a pod may run, and which quotas concern it.
 func slimTemplate(namespace string, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	chunk := completed(namespace, template)
 	slim := fit.Slim(chunk)
@@ -84,7 +84,8 @@ func identity(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), DeletionTimestamp: o.GetDeletionTimestamp()}
 }
 
-// StripBuffer is the transform for the informer of buffers. Of a buffer of another strategy, only its name remains.
+// StripBuffer is the transform for the informer of buffers. It keeps only the name of a buffer of
+// another strategy.
 func StripBuffer(item any) (any, error) {
 	if b, ok := item.(*v1beta1.CapacityBuffer); ok {
 		return slimBuffer(b), nil
