@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e runs Gardener's own code against our processes, on two control planes of this machine: one is the seed, which
-// holds the Machines, and one is the Shoot, where they become Nodes.
+// Package e2e runs Gardener's own code against our processes, on two control planes of this
+// machine: one is the seed, which holds the Machines, and one is the Shoot, where they become
+// Nodes.
 //
 // # Real
 //
-// Gardener deploys machine-controller-manager (package machinecontrollermanager) and its CRDs, reconciles, restores and deletes
-// the Worker (package genericactuator with the delegate of provider-local), and judges the Nodes (care.CheckNodesScaling and the
-// health check of Workers). In some stories, the provider's container is that of provider-local, whose machines are Pods of a third
-// cluster. The process under test runs with the command line of the Deployment that Gardener made, as its
-// ServiceAccount on the seed and with the account of its access Secret in the Shoot. The stock binary runs the same way.
+// Gardener deploys machine-controller-manager (package machinecontrollermanager) and its CRDs,
+// reconciles, restores and deletes the Worker (package genericactuator with the delegate of
+// provider-local), and judges the Nodes (care.CheckNodesScaling and the health check of Workers).
+// In some stories, the provider's container is that of provider-local, whose machines are Pods of a
+// third cluster. The process under test runs with the command line of the Deployment that Gardener
+// made, as its ServiceAccount on the seed and with the account of its access Secret in the Shoot.
+// The stock binary runs the same way.
 //
 // # Doubles
 //

@@ -7,10 +7,10 @@
 // variable sets. A mutant therefore costs a test run and no build. The source on disk is never
 // changed: the compiler reads the mutated files through an overlay.
 //
-// A run without a mutant notes which specs reach which mutants, and how long each spec takes. A mutant
-// meets only the specs that reach it, the fastest first, up to a limit: storms that take longer are
-// left out, so the figures are a lower bound. A mutant that takes more than twice the processor time
-// that these specs take without it counts as killed: it never ends.
+// A run without a mutant notes which specs reach which mutants, and how long each spec takes. A
+// mutant meets only the specs that reach it, the fastest first, up to a limit: storms that take
+// longer are left out, so the figures are a lower bound. A mutant that takes more than twice the
+// processor time that these specs take without it counts as killed: it never ends.
 //
 //	source --Mutate--> mutants + source with switches --go test -c -overlay--> one binary --Run--> killed, lived
 //

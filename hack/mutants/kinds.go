@@ -133,7 +133,8 @@ func (m *mutator) returned(s *ast.ReturnStmt) {
 	}
 }
 
-// skipBesideError leaves constants alone that are returned with an error: callers do not look at them.
+// skipBesideError leaves constants alone that are returned with an error: callers do not look at
+// them.
 func (m *mutator) skipBesideError(results []ast.Expr) {
 	last := len(results) - 1
 	if last < 1 || m.p.info.Types[results[last]].IsNil() || !types.Identical(m.typeOf(results[last]), types.Universe.Lookup("error").Type()) {

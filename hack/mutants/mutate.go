@@ -30,7 +30,8 @@ type mutator struct {
 	// skipped are nodes that stay as they are with all below them: what the compiler must know as a
 	// constant.
 	skipped map[ast.Node]bool
-	// function is the name of the one that is being walked, and above the nodes above the one that is.
+	// function is the name of the one that is being walked, and above the nodes above the one that
+	// is.
 	function string
 	above    []ast.Node
 }

@@ -45,8 +45,9 @@ type Runner struct {
 type effort struct {
 	// specs is the file that chooses the specs; without one all are run.
 	specs string
-	// cpu and patience are how much processor time and how long a run may take before the mutant counts
-	// as killed: it never ends. A busy machine makes a run longer, and takes no more processor time.
+	// cpu and patience are how much processor time and how long a run may take before the mutant
+	// counts as killed: it never ends. A busy machine makes a run longer, and takes no more
+	// processor time.
 	cpu, patience time.Duration
 }
 
@@ -72,7 +73,8 @@ func NewRunner(ctx context.Context, p *Package, b Binary, limit time.Duration) (
 	return r, r.checkSelections(ctx)
 }
 
-// checkSelections makes sure that specs do not depend on each other: half of them pass, too, and none.
+// checkSelections makes sure that specs do not depend on each other: half of them pass, too, and
+// none.
 func (r *Runner) checkSelections(ctx context.Context) error {
 	halves := r.notes.halves()
 	for _, specs := range [][]spec{halves[0], halves[1], nil} {

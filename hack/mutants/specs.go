@@ -27,8 +27,8 @@ type spec struct {
 type notes struct {
 	// specs are all that ran, in ascending order of the time that they took.
 	specs []spec
-	// reached are the specs that reach each mutant, by their texts. One that is reached outside of all
-	// specs has an entry, too.
+	// reached are the specs that reach each mutant, by their texts. One that is reached outside of
+	// all specs has an entry, too.
 	reached map[int]map[string]bool
 	// early are mutants that are reached before the first spec begins: any spec may see these.
 	early map[int]bool

@@ -60,8 +60,8 @@ func (c *counts) add(m Mutant, v Verdict) {
 type table struct {
 	out io.Writer
 	sum counts
-	// basic and hard are how many percent of each class are to be killed in each package; weak are the
-	// packages where fewer are.
+	// basic and hard are how many percent of each class are to be killed in each package; weak are
+	// the packages where fewer are.
 	basic, hard float64
 	weak        []string
 }

@@ -46,9 +46,9 @@ func (w *World) counted() (present []int) {
 func (m *machine) going() bool { return m.leaving() || m.named || m.condemned }
 
 // misgated is law 6: when the excess falls, machine-controller-manager deletes victims and reserve
-// machines for it, in its own order, and its store shows everything. Where the
-// store shows machines that are still to be made, it may be late to show which of them cannot be made:
-// the guard of deletions prevents that another one goes.
+// machines for it, in its own order, and its store shows everything. Where the store shows machines
+// that are still to be made, it may be late to show which of them cannot be made: the guard of
+// deletions prevents that another one goes.
 func (w *World) misgated(next *World) string {
 	n := int(next.visible())
 	if n >= w.requested(next) || w.sets[0].there && w.sets[1].there {
@@ -73,8 +73,8 @@ func (w *World) misgated(next *World) string {
 	return ""
 }
 
-// withNames returns the world as machine-controller-manager sees it once it acts on fewer replicas: it
-// has given the machines that are named with them the lowest priority by then.
+// withNames returns the world as machine-controller-manager sees it once it acts on fewer replicas:
+// it has given the machines that are named with them the lowest priority by then.
 func (w *World) withNames() *World {
 	seen := *w
 	for i := range seen.machines {
@@ -130,7 +130,8 @@ func (w *World) mislowered(next *World) string {
 }
 
 // mismarked is laws 4 and 9: no machine is put into reserve while machine-controller-manager has
-// machines to delete, and no victim is taken back, unless it serves and is needed: its deletion is refused.
+// machines to delete, and no victim is taken back, unless it serves and is needed: its deletion is
+// refused.
 func (w *World) mismarked(next *World, d *decision) string {
 	present, visible, asks := len(w.counted()), w.requested(next), 0
 	serving := w.countIf(func(m *machine) bool { return !m.inReserve() && !m.going() && !m.unhealthy() })

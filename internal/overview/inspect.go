@@ -102,7 +102,8 @@ var gripe = map[State]string{
 	ReserveBooting: "in reserve does not become ready", Leaving: "hangs", Failed: "failed",
 }
 
-// remedy is what to do about a reason, or where to read more about one that this version does not know.
+// remedy is what to do about a reason, or where to read more about one that this version does not
+// know.
 func remedy(r reason.Reason, d *v1alpha1.MachineDeployment) string {
 	return cmp.Or(r.RemedyFor(d.Namespace, d.Name), commandFor("kubectl -n %s describe machinedeployment %s", d))
 }

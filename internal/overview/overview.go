@@ -59,7 +59,8 @@ type Zone struct {
 	// Reserve is the name of the Reserve that requests the excess; empty if none does, or not more
 	// than is requested anyway.
 	Reserve string `json:"reserve,omitempty"`
-	// Dedicated is how many machines in reserve are kept for each owner, as in "shop/Deployment/web=2".
+	// Dedicated is how many machines in reserve are kept for each owner, as in
+	// "shop/Deployment/web=2".
 	Dedicated string `json:"dedicated,omitempty"`
 	// Applied is A: what machine-controller-manager is asked to run on top of replicas now.
 	Applied int `json:"applied"`

@@ -39,9 +39,9 @@ type Options struct {
 	Name string
 	// Journal gets the writes of several servers in one order, if set.
 	Journal *Journal
-	// Endless is called with a description if writes go on and on while no time passes. Unless it is
-	// set, that ends the process, because nothing in virtual time can. If it returns, the write has no
-	// effect. It must not call the Server.
+	// Endless is called with a description if writes go on and on while no time passes. Unless it
+	// is set, that ends the process, because nothing in virtual time can. If it returns, the write
+	// has no effect. It must not call the Server.
 	Endless func(what string)
 }
 

@@ -126,9 +126,9 @@ func (k *kindClient[T, L]) List(ctx context.Context, o metav1.ListOptions) (L, e
 	return k.verbs.List(ctx, o)
 }
 
-// writeByName carries out a write of an object whose name the caller knows. If its outcome is unknown,
-// the caller still gets the error: it retries by that name, and a version or AlreadyExists shows
-// what has happened.
+// writeByName carries out a write of an object whose name the caller knows. If its outcome is
+// unknown, the caller still gets the error: it retries by that name, and a version or AlreadyExists
+// shows what has happened.
 func (k *kindClient[T, L]) writeByName(ctx context.Context, name string, write func() (T, error)) (T, error) {
 	if err := k.stopError(); err != nil {
 		return k.blank(), err

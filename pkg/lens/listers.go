@@ -87,7 +87,8 @@ func (l machineLister) List(selector labels.Selector) ([]*v1alpha1.Machine, erro
 	return moveToFront(all, l.first), nil
 }
 
-// showTerminating changes a list so that machines whose deletion was requested have that phase (L4.7).
+// showTerminating changes a list so that machines whose deletion was requested have that phase
+// (L4.7).
 func showTerminating(all []*v1alpha1.Machine) []*v1alpha1.Machine {
 	for i, m := range all {
 		if m.DeletionTimestamp != nil && m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {

@@ -61,7 +61,8 @@ type nodeStore struct {
 	store corelisters.NodeLister
 
 	mu sync.Mutex
-	// pending is about Nodes that the store shows, so that each entry ends with its Node at the latest.
+	// pending is about Nodes that the store shows, so that each entry ends with its Node at the
+	// latest.
 	pending map[string]pendingWrite
 }
 

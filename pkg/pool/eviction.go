@@ -19,7 +19,8 @@ const (
 	Unpinned Pin = ""
 	// NotSafeToEvict pods have the annotation [SafeToEvict] with the value "false".
 	NotSafeToEvict Pin = "NotSafeToEvict"
-	// NotReplicated pods have no controller that replaces them, and are not annotated as safe to evict.
+	// NotReplicated pods have no controller that replaces them, and are not annotated as safe to
+	// evict.
 	NotReplicated Pin = "NotReplicated"
 )
 

@@ -15,8 +15,8 @@ import (
 // replicas.
 const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 
-// NameForDeletion returns the annotations that name further machines for deletion. Write them together with
-// the number of replicas.
+// NameForDeletion returns the annotations that name further machines for deletion. Write them
+// together with the number of replicas.
 //
 // When machine-controller-manager has to run fewer machines, it deletes named machines first. If
 // the number stays the same, it deletes them only if they were named no later than replicas were

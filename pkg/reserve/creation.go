@@ -7,8 +7,8 @@ package reserve
 // creations that the view does not show yet, including those whose outcome is unknown.
 //
 // A healthy reserve machine counts as one that could serve, because it is released before the new
-// machine has booted. The new machine is then in reserve from the start, and does not need to be moved
-// there later. One that is dedicated does not, unless it is claimed.
+// machine has booted. The new machine is then in reserve from the start, and does not need to be
+// moved there later. One that is dedicated does not, unless it is claimed.
 func ServesOnCreation(v View, inFlight int) bool {
 	able := inFlight
 	owners := Dedicate(v.Machines, v.Dedicated)

@@ -16,9 +16,9 @@ type Ownership struct {
 	Owner machine.Owner
 }
 
-// Dedicate returns whom each machine in reserve is dedicated to, by index; empty if it is for all pods
-// (law 19). A machine keeps its owner while that has a right to it. Otherwise, ready machines come
-// before others, and older ones before newer ones.
+// Dedicate returns whom each machine in reserve is dedicated to, by index; empty if it is for all
+// pods (law 19). A machine keeps its owner while that has a right to it. Otherwise, ready machines
+// come before others, and older ones before newer ones.
 func Dedicate(machines []Machine, all []machine.Dedication) []machine.Owner {
 	owners := make([]machine.Owner, len(machines))
 	if len(all) == 0 {

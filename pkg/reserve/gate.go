@@ -194,8 +194,8 @@ func (r *round) setPriorities() {
 }
 
 // isNeeded reports whether a machine serves, and no more do than workload needs. Its deletion is
-// refused; with the priority of a victim, machine-controller-manager would ask for it again and again,
-// and the victims would stay.
+// refused; with the priority of a victim, machine-controller-manager would ask for it again and
+// again, and the victims would stay.
 func (r *round) isNeeded(m Machine) bool {
 	return !m.Reserve && !m.Unhealthy() && !r.view.Rollout && !r.surplusServes
 }

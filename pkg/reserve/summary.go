@@ -43,11 +43,11 @@ const (
 	// Shrinking: machines are about to be deleted, or the lens' store does not show yet that they
 	// are deleted first.
 	Shrinking Reason = reason.Shrinking
-	// ServingDeletedFirst: the reserve cannot shrink, because a serving machine would be deleted before those
-	// in reserve.
+	// ServingDeletedFirst: the reserve cannot shrink, because a serving machine would be deleted
+	// before those in reserve.
 	ServingDeletedFirst Reason = reason.ServingDeletedFirst
-	// Protected: the reserve is larger than desired, because machines are preserved or have a priority
-	// of another client.
+	// Protected: the reserve is larger than desired, because machines are preserved or have a
+	// priority of another client.
 	Protected Reason = reason.Protected
 	// Refilling: fewer than R machines serve. They take precedence.
 	Refilling Reason = reason.Refilling

@@ -21,10 +21,12 @@ import (
 // buffersName names the controller that keeps room for the chunks of CapacityBuffers.
 const buffersName = "capacitybuffer"
 
-// buffersRetry is how often the API servers are asked for Reserves and CapacityBuffers while they do not serve them.
+// buffersRetry is how often the API servers are asked for Reserves and CapacityBuffers while they
+// do not serve them.
 const buffersRetry = 30 * time.Second
 
-// runBuffers keeps room for the chunks of CapacityBuffers, once there is one of Evenkeel's strategy or something is left of one.
+// runBuffers keeps room for the chunks of CapacityBuffers, once there is one of Evenkeel's strategy
+// or something is left of one.
 func (p *process) runBuffers(ctx context.Context) error {
 	if p.target == nil {
 		<-ctx.Done() // there are no pods to keep room for
@@ -49,8 +51,8 @@ func (p *process) runBuffers(ctx context.Context) error {
 	return p.keepRoom(ctx, control, targets)
 }
 
-// withdrawBuffers deletes what is left of buffers when it is called for the second time: an API server that begins to serve may not show
-// all kinds at once.
+// withdrawBuffers deletes what is left of buffers when it is called for the second time: an API
+// server that begins to serve may not show all kinds at once.
 func withdrawBuffers(ctx context.Context, reserves autoscalingclient.ReserveInterface) func() {
 	misses := 0
 	return func() {

@@ -22,7 +22,8 @@ import (
 // MachineDeployments.
 const reservesName = "reserves"
 
-// reservesRetry is how often the API server is asked for Reserves while it does not serve them: in many clusters that stays so.
+// reservesRetry is how often the API server is asked for Reserves while it does not serve them: in
+// many clusters that stays so.
 const reservesRetry = 30 * time.Second
 
 // runReserves spreads the machines of Reserves, once there is a Reserve or something is left of one.

@@ -15,8 +15,9 @@ import (
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 )
 
-// An API server may serve Reserves or CapacityBuffers to others, and not grant this process the right to read them: a seed of Gardener
-// serves Reserves to all Shoots as soon as one of them has the extension.
+// An API server may serve Reserves or CapacityBuffers to others, and not grant this process the
+// right to read them: a seed of Gardener serves Reserves to all Shoots as soon as one of them has
+// the extension.
 
 // reservesRule is the right to read Reserves.
 func reservesRule(namespace string) access.Rule {

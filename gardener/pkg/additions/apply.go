@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ensure brings the objects of a Shoot to what they should be. It writes none that is so. The Reserves
-// of CapacityBuffers are to be gone before these are not wanted any more: see Revoke.
+// Ensure brings the objects of a Shoot to what they should be. It writes none that is so. The
+// Reserves of CapacityBuffers are to be gone before these are not wanted any more: see Revoke.
 func Ensure(ctx context.Context, c client.Client, namespace string, buffers bool) error {
 	objects, err := in(namespace, buffers)
 	if err != nil {

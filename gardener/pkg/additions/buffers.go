@@ -20,7 +20,8 @@ import (
 	manifests "github.com/evenkeel/evenkeel/kubernetes"
 )
 
-// Names of what serves Reserves and CapacityBuffers. The chart limits the rights of the extension to them.
+// Names of what serves Reserves and CapacityBuffers. The chart limits the rights of the extension
+// to them.
 const (
 	// ReservesName is that of the RoleBinding that has the manager serve Reserves.
 	ReservesName = "extension-evenkeel-reserves"
@@ -42,7 +43,8 @@ var buffersRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"podtemplates", "resourcequotas"}, Verbs: []string{"list", "watch"}},
 }
 
-// forBuffers returns what a Shoot has for CapacityBuffers alone. The right to create Reserves is the last.
+// forBuffers returns what a Shoot has for CapacityBuffers alone. The right to create Reserves is
+// the last.
 func forBuffers(namespace string) ([]client.Object, error) {
 	crd, err := buffersKind()
 	if err != nil {

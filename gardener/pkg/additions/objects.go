@@ -71,8 +71,9 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
 }
 
-// rightsInShoot has the account of machine-controller-manager release machines for all pods: volumes
-// that do not exist yet, and machines for one workload alone. With CapacityBuffers, it also serves these.
+// rightsInShoot has the account of machine-controller-manager release machines for all pods:
+// volumes that do not exist yet, and machines for one workload alone. With CapacityBuffers, it also
+// serves these.
 func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: roleName},

@@ -38,8 +38,9 @@ func Switches() *webhookcmd.SwitchOptions {
 
 type validator struct{}
 
-// Validate returns what is wrong with the providerConfig of a Shoot. A Shoot whose specification does
-// not change is not checked: what was accepted once must not stop its deletion, or a change of labels.
+// Validate returns what is wrong with the providerConfig of a Shoot. A Shoot whose specification
+// does not change is not checked: what was accepted once must not stop its deletion, or a change of
+// labels.
 func (*validator) Validate(_ context.Context, object, old client.Object) error {
 	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok {

@@ -15,10 +15,9 @@
 // one, so the fork returns.
 //
 // Watches: Extensions; the Deployments machine-controller-manager and cluster-autoscaler that the
-// webhook has changed.
-// Writes: the same two, with an empty patch, which has the webhook look at them again; and
-// cluster-autoscaler, to what gardenlet wrote, if that does not help.
-// Never: a Deployment of a Shoot that does not have, and did not have, an unmodified cluster-autoscaler.
+// webhook has changed. Writes: the same two, with an empty patch, which has the webhook look at
+// them again; and cluster-autoscaler, to what gardenlet wrote, if that does not help. Never: a
+// Deployment of a Shoot that does not have, and did not have, an unmodified cluster-autoscaler.
 //
 // Laws:
 //

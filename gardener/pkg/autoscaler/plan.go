@@ -6,11 +6,13 @@ package autoscaler
 type View struct {
 	// Wanted reports whether the Shoot is to have an unmodified cluster-autoscaler.
 	Wanted bool
-	// Served reports whether the Deployment of the manager has the server, and Runs that all its pods do.
+	// Served reports whether the Deployment of the manager has the server, and Runs that all its
+	// pods do.
 	Served, Runs bool
 	// Offered reports whether the server offers all pools.
 	Offered bool
-	// Exists reports whether there is a cluster-autoscaler, and Upstream whether it is the unmodified one.
+	// Exists reports whether there is a cluster-autoscaler, and Upstream whether it is the
+	// unmodified one.
 	Exists, Upstream bool
 }
 

@@ -46,7 +46,8 @@ type actuator struct {
 var _ extension.Actuator = &actuator{}
 
 // Reconcile accepts the configuration, and adds rights and monitoring. What follows from the
-// configuration happens when gardenlet writes the Deployment and the Worker, which it does after this.
+// configuration happens when gardenlet writes the Deployment and the Worker, which it does after
+// this.
 func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	cluster, err := extensionscontroller.GetCluster(ctx, a.client, ex.Namespace)
 	if err != nil {
@@ -71,7 +72,8 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv
 	return a.add(ctx, ex, cluster.Shoot)
 }
 
-// add has a Shoot have what the configuration that counts needs beside the Deployments and the Worker.
+// add has a Shoot have what the configuration that counts needs beside the Deployments and the
+// Worker.
 func (a *actuator) add(ctx context.Context, ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) error {
 	state, err := accepted.Read(ex)
 	if err != nil || state == nil {

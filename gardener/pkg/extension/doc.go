@@ -4,13 +4,12 @@
 //
 // Watches: Extensions, through Gardener's library, which calls the actuator when gardenlet asks.
 // Reads: the Cluster of the Shoot; while the extension is removed, the Deployment
-// machine-controller-manager, MachineDeployments, MachineSets and Machines.
-// Writes: status.state and a condition of the Extension, and what packages additions and nodegroups
-// contain; the Deployments cluster-autoscaler and machine-controller-manager, where these are changed
-// for an unmodified cluster-autoscaler that is not wanted; the
-// Reserves of CapacityBuffers, which it deletes where these are not wanted; while the extension is removed, the
-// annotation drain-reserve of MachineDeployments, and the Deployment.
-// Never: Machines, Nodes, replicas, the Shoot.
+// machine-controller-manager, MachineDeployments, MachineSets and Machines. Writes: status.state
+// and a condition of the Extension, and what packages additions and nodegroups contain; the
+// Deployments cluster-autoscaler and machine-controller-manager, where these are changed for an
+// unmodified cluster-autoscaler that is not wanted; the Reserves of CapacityBuffers, which it
+// deletes where these are not wanted; while the extension is removed, the annotation drain-reserve
+// of MachineDeployments, and the Deployment. Never: Machines, Nodes, replicas, the Shoot.
 //
 // Laws:
 //

@@ -20,10 +20,10 @@ import (
 // looks is how often Reserves are looked for before their deletion counts as failed.
 const looks = 10
 
-// withdraw deletes the Reserves of CapacityBuffers, after the right to create them. It looks until none
-// is found: the manager may have created one at the last moment. It does so in one call, because the
-// library reconciles once for each request of gardenlet. The manager still reads Reserves, and gives up
-// the machines of those that are gone.
+// withdraw deletes the Reserves of CapacityBuffers, after the right to create them. It looks until
+// none is found: the manager may have created one at the last moment. It does so in one call,
+// because the library reconciles once for each request of gardenlet. The manager still reads
+// Reserves, and gives up the machines of those that are gone.
 func (a *actuator) withdraw(ctx context.Context, namespace string) error {
 	if err := additions.Revoke(ctx, a.client, namespace); err != nil {
 		return err

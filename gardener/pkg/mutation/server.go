@@ -26,8 +26,8 @@ const (
 // harm where nobody calls it.
 type Server struct {
 	// Authority is a checksum of the authorities that the server trusts. The server reads renewed
-	// certificates by itself; one of another authority has it start anew, so that it knows all callers
-	// before gardenlet writes cluster-autoscaler.
+	// certificates by itself; one of another authority has it start anew, so that it knows all
+	// callers before gardenlet writes cluster-autoscaler.
 	Authority string
 }
 

@@ -14,9 +14,10 @@ import (
 )
 
 // Pools writes what a configuration requests into the annotations of a Worker's pools. The actuator
-// of the Worker copies them to the MachineDeployments. Where the owner has annotated a worker that the
-// configuration does not name, only minimum and maximum are brought up to date. Names of pools that
-// do not exist are left alone. For an unmodified cluster-autoscaler, each pool has bounds: it scales no other.
+// of the Worker copies them to the MachineDeployments. Where the owner has annotated a worker that
+// the configuration does not name, only minimum and maximum are brought up to date. Names of pools
+// that do not exist are left alone. For an unmodified cluster-autoscaler, each pool has bounds: it
+// scales no other.
 func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	wishes := map[string]v1alpha1.Pool{}
 	for _, p := range c.Pools {

@@ -52,8 +52,9 @@ func (m *mutator) isServed(ctx context.Context, namespace string, already bool) 
 	return nodegroups.Offered(ctx, m.reader, namespace)
 }
 
-// serverFor returns the server of a manager, nil for none. A server that is there stays for as long as
-// cluster-autoscaler, as it is stored, calls it, and where this cannot be found out: it does no harm.
+// serverFor returns the server of a manager, nil for none. A server that is there stays for as long
+// as cluster-autoscaler, as it is stored, calls it, and where this cannot be found out: it does no
+// harm.
 func (m *mutator) serverFor(ctx context.Context, namespace string, before *appsv1.Deployment, wanted bool) *mutation.Server {
 	there := mutation.ServerOf(before)
 	if !wanted && there != nil {

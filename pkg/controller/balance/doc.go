@@ -9,11 +9,12 @@
 //	Gardener's Worker --+                       +-> bounds
 //	                                            +-> conditions, events
 //
-// Watches: MachineDeployments, MachineSets, Machines and MachineClasses of one namespace; Nodes, pods, volumes and
-// PodDisruptionBudgets of the target cluster; Gardener's Worker and Cluster, if Gardener exists.
-// Writes: on MachineDeployments, the annotations share, move, applied-replicas, and bounds if a user wrote none; their
-// replicas and the annotation that names machines for deletion, during a move; conditions; events.
-// Never: a Machine, a Node or a pod; replicas of a MachineDeployment in mode Off.
+// Watches: MachineDeployments, MachineSets, Machines and MachineClasses of one namespace; Nodes,
+// pods, volumes and PodDisruptionBudgets of the target cluster; Gardener's Worker and Cluster, if
+// Gardener exists. Writes: on MachineDeployments, the annotations share, move, applied-replicas,
+// and bounds if a user wrote none; their replicas and the annotation that names machines for
+// deletion, during a move; conditions; events. Never: a Machine, a Node or a pod; replicas of a
+// MachineDeployment in mode Off.
 //
 // The life of a move of replicas, from a to b. Each arrow is one write, guarded by the version it
 // was decided on.

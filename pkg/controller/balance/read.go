@@ -40,7 +40,8 @@ type zone struct {
 	kept    int
 	// excess is the excess of its pool by its own settings, nil if it has none.
 	excess *v1alpha1.Excess
-	// whole are the bounds of its whole pool, by an annotation of its worker; nil without a valid one.
+	// whole are the bounds of its whole pool, by an annotation of its worker; nil without a valid
+	// one.
 	whole *v1alpha1.Bounds
 	// unsettled reports whether its share of these is not known yet, so that its bounds stay as they
 	// are. Without bounds, its max is unknown: Gardener created it, and nothing that may be read

@@ -91,7 +91,8 @@ func (z *zone) misread() bool {
 	return z.excess == nil && (excess || bounds && z.whole == nil)
 }
 
-// leastOf returns what every machine of a pool offers to pods, nil if that is unknown for all of them.
+// leastOf returns what every machine of a pool offers to pods, nil if that is unknown for all of
+// them.
 func leastOf(pool []*zone) corev1.ResourceList {
 	var least corev1.ResourceList
 	for _, z := range pool {

@@ -17,7 +17,8 @@ const (
 	// ConditionBalanced reports whether replicas are balanced across similar MachineDeployments. It
 	// exists only with a mode.
 	ConditionBalanced mcm.MachineDeploymentConditionType = "ZonesBalanced"
-	// ConditionShare reports how the excess of the pool is spread. It exists only if the pool has one.
+	// ConditionShare reports how the excess of the pool is spread. It exists only if the pool has
+	// one.
 	ConditionShare mcm.MachineDeploymentConditionType = "PoolExcessSpread"
 	// ConditionRights reports which rights the process lacks. It exists only while some are missing
 	// and a reserve is requested.

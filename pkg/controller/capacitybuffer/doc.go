@@ -7,9 +7,9 @@
 //	ResourceQuotas, DaemonSets -+    (package fit packs chunks onto machines)
 //	MachineDeployments, Nodes --+
 //
-// It only requests machines: for each MachineDeployment that holds chunks there is a Reserve. If other
-// Reserves, or the excess of the MachineDeployment itself, request more there, that counts. See
-// package reserves.
+// It only requests machines: for each MachineDeployment that holds chunks there is a Reserve. If
+// other Reserves, or the excess of the MachineDeployment itself, request more there, that counts.
+// See package reserves.
 //
 // Watches: CapacityBuffers, PodTemplates, ResourceQuotas, DaemonSets, Nodes and workloads of the
 // target cluster; Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the

@@ -37,9 +37,9 @@ func (a Allowed) Validate() error {
 	return nil
 }
 
-// kubeconfig parses a kubeconfig that comes from the API. It must not refer to files, nor run programs
-// other than the operator's: otherwise, everyone who can write it could run programs in the hub.
-// Errors do not repeat the text.
+// kubeconfig parses a kubeconfig that comes from the API. It must not refer to files, nor run
+// programs other than the operator's: otherwise, everyone who can write it could run programs in
+// the hub. Errors do not repeat the text.
 func kubeconfig(text []byte, programs bool, allowed Allowed) (*rest.Config, error) {
 	switch {
 	case len(text) == 0:

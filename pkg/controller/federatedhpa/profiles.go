@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// ProfileLabel on a Secret names the ClusterProfile whose kubeconfig it holds under the key Config.
+	// ProfileLabel on a Secret names the ClusterProfile whose kubeconfig it holds under the key
+	// Config.
 	ProfileLabel = "x-k8s.io/cluster-profile"
 	profileKey   = "Config"
 )

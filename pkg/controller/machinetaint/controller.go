@@ -89,9 +89,9 @@ type Controller struct {
 	// filled are done when all caches are complete, ownStores when those are that ReserveMark and
 	// guards read.
 	filled, ownStores []cache.DoneChecker
-	// fieldPruned reports whether the API server has dropped spec.excessReplicas from a write of this
-	// controller, and shows it nowhere; numbersPruned, whether it dropped the numbers of machines from
-	// the last status that had any.
+	// fieldPruned reports whether the API server has dropped spec.excessReplicas from a write of
+	// this controller, and shows it nowhere; numbersPruned, whether it dropped the numbers of
+	// machines from the last status that had any.
 	fieldPruned, numbersPruned atomic.Bool
 }
 

@@ -243,8 +243,8 @@ func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule
 	return c
 }
 
-// claimsHold reports whether a machine in reserve is claimed. Otherwise, the record of claims has served
-// its purpose, or is void because replicas have been lowered since.
+// claimsHold reports whether a machine in reserve is claimed. Otherwise, the record of claims has
+// served its purpose, or is void because replicas have been lowered since.
 func claimsHold(v View) bool {
 	claims, workload := pool.ClaimsOf(v.Deployment), v.Memory.workload(v.Deployment)
 	return slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Reserve() && claims.Has(m.Object.Name, workload) })

@@ -36,7 +36,8 @@ type View struct {
 	// Unreachable is why the target cluster does not respond; empty if it does. Otherwise, Nodes
 	// and pods are old.
 	Unreachable string
-	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see [pool.TooManyUnready].
+	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see
+	// [pool.TooManyUnready].
 	Unhealthy bool
 	// Accounting is where the reserve is counted unless the MachineDeployment defines it; empty to
 	// leave it where it is.

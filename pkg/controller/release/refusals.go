@@ -5,9 +5,9 @@ package release
 import "time"
 
 const (
-	// lastingRefusals is how many attempts in a row are refused, in at least lastingTime, until a right
-	// counts as missing. An API server that has just started may refuse what it allows later, and a
-	// machine that opens without a nomination is lost to the owner.
+	// lastingRefusals is how many attempts in a row are refused, in at least lastingTime, until a
+	// right counts as missing. An API server that has just started may refuse what it allows later,
+	// and a machine that opens without a nomination is lost to the owner.
 	lastingRefusals = 5
 	lastingTime     = 5 * time.Second
 )

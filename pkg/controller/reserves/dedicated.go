@@ -9,8 +9,9 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// dedications returns whom the spare machines of a MachineDeployment are dedicated to, at most as many
-// as are requested there (law 11). If several Reserves name an owner, the largest number counts.
+// dedications returns whom the spare machines of a MachineDeployment are dedicated to, at most as
+// many as are requested there (law 11). If several Reserves name an owner, the largest number
+// counts.
 func dedications(decisions []Decision, d *machine.MachineDeployment, machines int32) string {
 	most := map[machine.Owner]int32{}
 	for _, each := range decisions {

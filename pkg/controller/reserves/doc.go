@@ -12,7 +12,8 @@
 // Watches: Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the control
 // cluster; Nodes of the target cluster.
 //
-// Writes: the annotations requested-excess and dedicated of MachineDeployments; status and events of Reserves.
+// Writes: the annotations requested-excess and dedicated of MachineDeployments; status and events
+// of Reserves.
 //
 // Never: anything else of a MachineDeployment; the spec of a Reserve; a Machine, a Node or a pod.
 //

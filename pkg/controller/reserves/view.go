@@ -82,7 +82,8 @@ type Decision struct {
 	// Desired is how many machines it requests, and Active are the active schedules.
 	Desired int
 	Active  []string
-	// Terms are what Desired is the largest of. There are none if the Reserve is suspended or invalid.
+	// Terms are what Desired is the largest of. There are none if the Reserve is suspended or
+	// invalid.
 	Terms []Term
 	// Next is the next change by a schedule, nil if there is none.
 	Next *Change

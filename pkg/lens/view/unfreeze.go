@@ -23,9 +23,9 @@ const recentlyRead = 16
 // unfreezer repeats writes that do nothing but unfreeze an object of one kind, until one of them
 // meets no other write.
 //
-// machine-controller-manager reads the object, updates its status, and then its labels, and tries that
-// once a minute. Its other controllers write the same objects, and meanwhile they decide on each of
-// these writes: with the lens, a write is shown to all of them before it returns.
+// machine-controller-manager reads the object, updates its status, and then its labels, and tries
+// that once a minute. Its other controllers write the same objects, and meanwhile they decide on
+// each of these writes: with the lens, a write is shown to all of them before it returns.
 type unfreezer[V any, T object[V]] struct {
 	mu     sync.Mutex
 	recent []T

@@ -8,11 +8,13 @@
 //	                                    --plan---> NewRaise, NewRemoval, NewWithdrawal
 //	                                    --writes-> one patch of the MachineDeployment
 //
-// Watches: MachineDeployments, MachineSets, Machines and MachineClasses of one namespace, Nodes of the target cluster.
-// Writes: spec.replicas of a MachineDeployment with bounds, by compare-and-swap; together with it, the names of machines to
-// delete, in machine-controller-manager's annotation for this purpose, and the applied replicas, if growth is being split.
-// If a named machine still exists ten seconds later, one more write repeats its deletion: the only write without a call.
-// Never: a Machine or a Node; a MachineDeployment without bounds; spec.excessReplicas.
+// Watches: MachineDeployments, MachineSets, Machines and MachineClasses of one namespace, Nodes of
+// the target cluster. Writes: spec.replicas of a MachineDeployment with bounds, by
+// compare-and-swap; together with it, the names of machines to delete, in
+// machine-controller-manager's annotation for this purpose, and the applied replicas, if growth is
+// being split. If a named machine still exists ten seconds later, one more write repeats its
+// deletion: the only write without a call. Never: a Machine or a Node; a MachineDeployment without
+// bounds; spec.excessReplicas.
 //
 // No number includes the reserve. cluster-autoscaler can always raise a group to its max, and the
 // reserve shrinks if it has no room; cluster-autoscaler never learns its size. See

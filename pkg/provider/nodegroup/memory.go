@@ -19,7 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// memory is the source of all answers: what the informers hold, and our writes that they have not seen.
+// memory is the source of all answers: what the informers hold, and our writes that they have not
+// seen.
 type memory struct {
 	namespace   string
 	deployments cache.Indexer

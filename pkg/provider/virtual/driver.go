@@ -35,7 +35,8 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Driver is the cloud. Call LoadRecords first, then run it beside the machine controller that calls it.
+// Driver is the cloud. Call LoadRecords first, then run it beside the machine controller that calls
+// it.
 type Driver struct {
 	Options
 	fleet  fleet

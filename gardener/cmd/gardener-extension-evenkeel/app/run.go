@@ -48,7 +48,8 @@ gardenlet installs it: see docs/gardener-extension.md. To run it outside of a cl
     --webhook-config-mode=url --webhook-config-url=127.0.0.1:10250
 `
 
-// uncached are kinds of which the process reads only a few objects. A cache would hold all objects of the seed.
+// uncached are kinds of which the process reads only a few objects. A cache would hold all objects
+// of the seed.
 var uncached = []client.Object{
 	&appsv1.Deployment{}, &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
 	&monitoringv1.PrometheusRule{}, &monitoringv1.ServiceMonitor{}, &extensionsv1alpha1.Worker{}, &resourcesv1alpha1.ManagedResource{},
