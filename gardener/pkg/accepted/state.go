@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accepted is what the extension keeps in the status of an Extension: the last configuration
-// that was valid. The webhook acts on nothing else, so a configuration that is wrong changes nothing.
-// Gardener takes this state along when it migrates a control plane to another seed.
+// Package accepted contains the state that the extension keeps in the status of an Extension: the
+// last valid configuration. The webhook acts on nothing else, so an invalid configuration changes
+// nothing. Gardener moves this state with a control plane to another seed.
 package accepted
 
 import (
@@ -21,20 +21,20 @@ import (
 type State struct {
 	// Config is valid, and has defaults.
 	Config *v1alpha1.EvenkeelConfig
-	// Drained reports that the extension is being removed, that no reserve is left, and that the
-	// stock image is to run again.
+	// Drained reports whether the extension is being removed and no reserve is left, so that the
+	// stock image is to be restored.
 	Drained bool
 }
 
-// wire is the state as it is written.
+// wire is the serialized state.
 type wire struct {
 	Config  runtime.RawExtension `json:"config"`
 	Drained bool                 `json:"drained,omitempty"`
 }
 
-// Read returns the state of an Extension; nil if no configuration was ever accepted. While the
-// extension is updated, or after a return to an earlier version, a later version may have written it:
-// what that one has added to the configuration is left out.
+// Read returns the state of an Extension; nil if no configuration was ever accepted. During an
+// update of the extension, or after a downgrade, a later version may have written it: fields that
+// only that version knows are ignored.
 func Read(ex *extensionsv1alpha1.Extension) (*State, error) {
 	if ex.Status.State == nil || len(ex.Status.State.Raw) == 0 {
 		return nil, nil
@@ -50,8 +50,8 @@ func Read(ex *extensionsv1alpha1.Extension) (*State, error) {
 	return &State{Config: config, Drained: w.Drained}, nil
 }
 
-// Write sets the state in the status of an Extension. One that is the same already stays as it is:
-// the API server orders its fields in another way.
+// Write sets the state in the status of an Extension. An equal state is not written again: the API
+// server orders its fields differently.
 func (s *State) Write(ex *extensionsv1alpha1.Extension) error {
 	if there, err := Read(ex); err == nil && equality.Semantic.DeepEqual(there, s) {
 		return nil
@@ -68,8 +68,8 @@ func (s *State) Write(ex *extensionsv1alpha1.Extension) error {
 	return nil
 }
 
-// WantsUpstream reports whether a Shoot is to have an unmodified cluster-autoscaler. While it leaves
-// the extension or the seed, it is not.
+// WantsUpstream reports whether a Shoot is to have an unmodified cluster-autoscaler. It is not
+// while the Shoot leaves the extension or the seed.
 func (s *State) WantsUpstream(ex *extensionsv1alpha1.Extension) bool {
 	if s == nil || s.Drained || s.Config.Autoscaler != v1alpha1.AutoscalerUpstream || ex.DeletionTimestamp != nil {
 		return false

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ensure brings the objects of a Shoot to what they should be. It writes none that is so. The
-// Reserves of CapacityBuffers are to be gone before these are not wanted any more: see Revoke.
+// Ensure creates and updates the objects of a Shoot. It writes only those that differ. Before
+// CapacityBuffers are disabled, their Reserves must be gone: see Revoke.
 func Ensure(ctx context.Context, c client.Client, namespace string, buffers bool) error {
 	objects, err := in(namespace, buffers)
 	if err != nil {
@@ -47,7 +47,7 @@ func write(ctx context.Context, c client.Client, objects []client.Object) error 
 	return nil
 }
 
-// copyContent leaves labels and annotations of others alone.
+// copyContent keeps labels and annotations of other clients.
 func copyContent(object, wanted client.Object) {
 	labels := object.GetLabels()
 	for key, value := range wanted.GetLabels() {
@@ -78,8 +78,8 @@ func Revoke(ctx context.Context, c client.Client, namespace string) error {
 	return remove(ctx, c, []client.Object{binding(namespace, BuffersName, buffersRole)})
 }
 
-// Remove deletes the objects of a Shoot. gardener-resource-manager deletes the rights in the Shoot,
-// before it lets the ManagedResource go. The CRD of CapacityBuffers stays there.
+// Remove deletes the objects of a Shoot. gardener-resource-manager deletes the rights in the Shoot
+// before the ManagedResource disappears. The CRD of CapacityBuffers stays there.
 func Remove(ctx context.Context, c client.Client, namespace string) error {
 	objects, err := in(namespace, true)
 	if err != nil {
@@ -92,7 +92,8 @@ func Remove(ctx context.Context, c client.Client, namespace string) error {
 	return remove(ctx, c, slices.Concat(objects, optional))
 }
 
-// remove deletes objects, the last first: a ManagedResource goes before the Secret that it reads.
+// remove deletes objects in reverse order: a ManagedResource is deleted before the Secret that it
+// reads.
 func remove(ctx context.Context, c client.Client, objects []client.Object) error {
 	var errs []error
 	for _, object := range slices.Backward(objects) {
@@ -103,7 +104,8 @@ func remove(ctx context.Context, c client.Client, objects []client.Object) error
 	return errors.Join(errs...)
 }
 
-// Keep has the rights in the Shoot stay when the ManagedResource goes: another seed looks after them.
+// Keep keeps the rights in the Shoot when the ManagedResource is deleted: another seed manages
+// them.
 func Keep(ctx context.Context, c client.Client, namespace string) error {
 	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: named(namespace, Name, nil)}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(resource), resource); err != nil {

@@ -23,28 +23,28 @@ import (
 // Names of what serves Reserves and CapacityBuffers. The chart limits the rights of the extension
 // to them.
 const (
-	// ReservesName is that of the RoleBinding that has the manager serve Reserves.
+	// ReservesName is the name of the RoleBinding that lets the manager serve Reserves.
 	ReservesName = "extension-evenkeel-reserves"
-	// BuffersName is that of the RoleBinding that has it create Reserves for CapacityBuffers, and of
-	// the ManagedResource with their CRD.
+	// BuffersName is the name of the RoleBinding that lets it create Reserves for CapacityBuffers,
+	// and of the ManagedResource with their CRD.
 	BuffersName = "extension-evenkeel-capacitybuffers"
-	// BuffersSecretName is that of the Secret with the CRD.
+	// BuffersSecretName is the name of the Secret with the CRD.
 	BuffersSecretName = managedresources.SecretPrefix + BuffersName
 	// The chart has these ClusterRoles.
 	reservesRole = "extensions.gardener.cloud:evenkeel:reserves"
 	buffersRole  = "extensions.gardener.cloud:evenkeel:capacitybuffers"
 )
 
-// buffersRules are the rights of the manager in a Shoot with CapacityBuffers. It may read workloads
-// and Nodes by those that gardenlet grants.
+// buffersRules are the rights of the manager in a Shoot with CapacityBuffers. The rights that
+// gardenlet grants let it read workloads and Nodes.
 var buffersRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"autoscaling.x-k8s.io"}, Resources: []string{"capacitybuffers"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{"autoscaling.x-k8s.io"}, Resources: []string{"capacitybuffers/status"}, Verbs: []string{"update"}},
 	{APIGroups: []string{""}, Resources: []string{"podtemplates", "resourcequotas"}, Verbs: []string{"list", "watch"}},
 }
 
-// forBuffers returns what a Shoot has for CapacityBuffers alone. The right to create Reserves is
-// the last.
+// forBuffers returns the objects that a Shoot has only for CapacityBuffers. The right to create
+// Reserves is the last one.
 func forBuffers(namespace string) ([]client.Object, error) {
 	crd, err := buffersKind()
 	if err != nil {
@@ -57,7 +57,8 @@ func forBuffers(namespace string) ([]client.Object, error) {
 	}, nil
 }
 
-// buffersKind is the CRD. gardener-resource-manager creates it, and leaves one alone that exists.
+// buffersKind returns the CRD. gardener-resource-manager creates it, and does not change one that
+// exists.
 func buffersKind() (map[string][]byte, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(manifests.CapacityBuffers, crd); err != nil {
@@ -73,8 +74,8 @@ func buffersKind() (map[string][]byte, error) {
 	return data, nil
 }
 
-// managed is the ManagedResource of the Secret that belongs to it. Its objects stay in the Shoot when
-// it goes if they are to be kept.
+// managed returns the ManagedResource of a Secret. If its objects are to be kept, they stay in the
+// Shoot when it is deleted.
 func managed(namespace, name string, keep bool) *resourcesv1alpha1.ManagedResource {
 	return &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: named(namespace, name, map[string]string{managedresources.LabelKeyOrigin: "extension-evenkeel"}),

@@ -24,13 +24,13 @@ import (
 const (
 	// Name of the ManagedResource.
 	Name = "extension-evenkeel-shoot"
-	// SecretName is that of the Secret with its objects.
+	// SecretName is the name of the Secret with its objects.
 	SecretName = managedresources.SecretPrefix + Name
-	// MonitoringName is that of the ServiceMonitor and of the PrometheusRule.
+	// MonitoringName is the name of the ServiceMonitor and of the PrometheusRule.
 	MonitoringName = "shoot-extension-evenkeel"
-	// DashboardName is that of the ConfigMap with the dashboard.
+	// DashboardName is the name of the ConfigMap with the dashboard.
 	DashboardName = "extension-evenkeel-dashboard"
-	// roleName is that of the ClusterRole in the Shoot.
+	// roleName is the name of the ClusterRole in the Shoot.
 	roleName = "extensions.gardener.cloud:evenkeel:machine-controller-manager"
 	// manager is what gardenlet calls machine-controller-manager: its account, its role, its service.
 	manager = v1beta1constants.DeploymentNameMachineControllerManager
@@ -42,8 +42,8 @@ var alerts []byte
 //go:embed dashboard.json
 var dashboard string
 
-// in returns the objects of a Shoot in its namespace on the seed, without those for CapacityBuffers,
-// in the order in which they are written. They are deleted the other way round.
+// in returns the objects of a Shoot in its namespace on the seed, without those for
+// CapacityBuffers, in the order in which they are written. They are deleted in reverse order.
 func in(namespace string, buffers bool) ([]client.Object, error) {
 	rights, err := rightsInShoot(buffers)
 	if err != nil {
@@ -71,9 +71,9 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
 }
 
-// rightsInShoot has the account of machine-controller-manager release machines for all pods:
-// volumes that do not exist yet, and machines for one workload alone. With CapacityBuffers, it also
-// serves these.
+// rightsInShoot lets the account of machine-controller-manager release machines for all pods,
+// including those with volumes that do not exist yet, and for one workload alone. With
+// CapacityBuffers, it can also serve these.
 func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: roleName},
@@ -98,8 +98,9 @@ func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	return data, nil
 }
 
-// scraping reads the series of Evenkeel from the port of which gardenlet's ServiceMonitor reads the
-// stock ones. Its job has another name, so that none of gardenlet's series exists twice.
+// scraping returns what scrapes the series of Evenkeel, from the same port as gardenlet's
+// ServiceMonitor for the stock series. Its job has another name, so that no series of gardenlet
+// exists twice.
 func scraping() monitoringv1.ServiceMonitorSpec {
 	return monitoringv1.ServiceMonitorSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelApp: v1beta1constants.LabelKubernetes, v1beta1constants.LabelRole: manager}},
@@ -117,7 +118,7 @@ func scraping() monitoringv1.ServiceMonitorSpec {
 
 var series = regexp.MustCompile(`\bevenkeel_[a-z_]+`)
 
-// shown matches the series that the alerts and the dashboard read. No other is worth its storage.
+// shown matches the series that the alerts and the dashboard read. Only these are stored.
 func shown() string {
 	names := series.FindAllString(string(alerts)+dashboard, -1)
 	slices.Sort(names)

@@ -30,7 +30,7 @@ const (
 	name = "autoscaler"
 	// again is when a step that had no effect is tried again.
 	again = 30 * time.Second
-	// anyway is when a Shoot is looked at whose Worker may have changed, which is not watched.
+	// anyway is how often a Shoot is checked without an event: Workers are not watched.
 	anyway = 10 * time.Minute
 )
 
@@ -38,7 +38,7 @@ const (
 type reconciler struct {
 	// client writes, and reads Extensions from a cache.
 	client client.Client
-	// reader reads Deployments as they are.
+	// reader reads Deployments from the API server.
 	reader client.Reader
 }
 

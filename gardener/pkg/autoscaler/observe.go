@@ -16,7 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/nodegroups"
 )
 
-// shoot is what a step is decided on. Deployments that do not exist have no name.
+// shoot contains the objects on which a step is decided. Deployments that do not exist have no
+// name.
 type shoot struct {
 	wanted, offered     bool
 	manager, autoscaler *appsv1.Deployment

@@ -2,11 +2,11 @@
 
 package autoscaler
 
-// View is what there is of one Shoot.
+// View is the state of one Shoot.
 type View struct {
 	// Wanted reports whether the Shoot is to have an unmodified cluster-autoscaler.
 	Wanted bool
-	// Served reports whether the Deployment of the manager has the server, and Runs that all its
+	// Served reports whether the Deployment of the manager has the server, and Runs whether all its
 	// pods do.
 	Served, Runs bool
 	// Offered reports whether the server offers all pools.
@@ -20,11 +20,11 @@ type View struct {
 type Step string
 
 const (
-	// TouchManager has the webhook look at the manager.
+	// TouchManager makes the webhook check the manager.
 	TouchManager Step = "TouchManager"
-	// TouchAutoscaler has the webhook look at cluster-autoscaler.
+	// TouchAutoscaler makes the webhook check cluster-autoscaler.
 	TouchAutoscaler Step = "TouchAutoscaler"
-	// RestoreAutoscaler has the fork run.
+	// RestoreAutoscaler restores the fork.
 	RestoreAutoscaler Step = "RestoreAutoscaler"
 )
 

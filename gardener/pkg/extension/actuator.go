@@ -26,7 +26,8 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 )
 
-// ConditionAccepted is a condition of the Extension: whether its providerConfig counts.
+// ConditionAccepted is the condition of the Extension that reports whether its providerConfig is in
+// effect.
 const ConditionAccepted gardencorev1beta1.ConditionType = "EvenkeelConfigAccepted"
 
 // actuator acts for one Extension at a time. It keeps nothing in memory.
@@ -39,15 +40,14 @@ type actuator struct {
 	drains drains
 	// reserves are those of a namespace.
 	reserves func(namespace string) (autoscalingclient.ReserveInterface, error)
-	// pause is between two looks at them.
+	// pause is the time between two reads of them.
 	pause func(context.Context) error
 }
 
 var _ extension.Actuator = &actuator{}
 
-// Reconcile accepts the configuration, and adds rights and monitoring. What follows from the
-// configuration happens when gardenlet writes the Deployment and the Worker, which it does after
-// this.
+// Reconcile accepts the configuration, and adds rights and monitoring. The configuration takes
+// effect when gardenlet writes the Deployment and the Worker, which it does afterwards.
 func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	cluster, err := extensionscontroller.GetCluster(ctx, a.client, ex.Namespace)
 	if err != nil {
@@ -72,8 +72,7 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv
 	return a.add(ctx, ex, cluster.Shoot)
 }
 
-// add has a Shoot have what the configuration that counts needs beside the Deployments and the
-// Worker.
+// add creates what the configuration in effect needs in addition to the Deployments and the Worker.
 func (a *actuator) add(ctx context.Context, ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) error {
 	state, err := accepted.Read(ex)
 	if err != nil || state == nil {
@@ -104,7 +103,7 @@ func read(ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) (*v1
 	return config, validation.Validate(config, &shoot.Spec, field.NewPath("providerConfig")).ToAggregate()
 }
 
-// standing is what counts instead of a wrong configuration.
+// standing returns the configuration that stays in effect instead of an invalid one.
 func standing(ex *extensionsv1alpha1.Extension) string {
 	if ex.Status.State == nil {
 		return ". Until it is corrected, the Shoot runs without Evenkeel."
@@ -122,14 +121,14 @@ func (a *actuator) patchStatus(ctx context.Context, ex, before *extensionsv1alph
 	return nil
 }
 
-// Restore does what Reconcile does: Gardener has brought the state along.
+// Restore does what Reconcile does: Gardener has restored the state.
 func (a *actuator) Restore(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	return a.Reconcile(ctx, log, ex)
 }
 
 // Migrate leaves the reserve and the manager as they are: Gardener keeps the state, and moves the
-// Machines with their marks. The reserve is found again at the other seed, and so are the rights in
-// the Shoot. Reserves of CapacityBuffers go with the namespace, and are created at the other seed.
+// Machines with their marks. The other seed finds the reserve and the rights in the Shoot. Reserves
+// of CapacityBuffers are deleted with the namespace, and created again at the other seed.
 func (a *actuator) Migrate(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	if err := a.withdrawUpstream(ctx, ex.Namespace); err != nil {
 		return err

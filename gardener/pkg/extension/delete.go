@@ -24,13 +24,14 @@ import (
 	"github.com/evenkeel/evenkeel/internal/drain"
 )
 
-// retry is how soon a step is looked at again.
+// retry is how soon a step is checked again.
 const retry = 5 * time.Second
 
 // drains requests and follows the drain of a namespace.
 type drains func(namespace string) (*drain.Drain, error)
 
-// Delete removes the extension from a Shoot. What was added goes last: until then, Evenkeel may run.
+// Delete removes the extension from a Shoot. The additions are deleted last: until then, Evenkeel
+// may run.
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	if err := a.withdrawUpstream(ctx, ex.Namespace); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, ex *extensionsv1
 	return additions.Remove(ctx, a.client, ex.Namespace)
 }
 
-// stop has stock machine-controller-manager run in a Shoot that goes on (law 2).
+// stop restores stock machine-controller-manager in a Shoot that remains (law 2).
 func (a *actuator) stop(ctx context.Context, log logr.Logger, ex *extensionsv1alpha1.Extension) error {
 	state, err := accepted.Read(ex)
 	if err != nil {
@@ -94,7 +95,7 @@ func (a *actuator) leave(ctx context.Context, log logr.Logger, ex *extensionsv1a
 	return forget(ctx, reserve)
 }
 
-// empty drains the reserve. It is an error until none is left.
+// empty drains the reserve. It returns an error until none is left.
 func empty(ctx context.Context, d *drain.Drain) error {
 	p, err := d.Progress(ctx)
 	if err != nil {
@@ -109,8 +110,8 @@ func empty(ctx context.Context, d *drain.Drain) error {
 	return nil
 }
 
-// pending names the MachineDeployments that are not drained. One without machines is, also while no
-// machine-controller-manager runs that could say so.
+// pending returns the names of the MachineDeployments that are not drained. One without machines is
+// drained, even if no machine-controller-manager runs that could report it.
 func pending(p drain.Progress) []string {
 	var names []string
 	for _, pool := range p {
@@ -121,7 +122,7 @@ func pending(p drain.Progress) []string {
 	return names
 }
 
-// rememberDrained has the webhook restore the Deployment from now on.
+// rememberDrained makes the webhook restore the Deployment from now on.
 func (a *actuator) rememberDrained(ctx context.Context, ex *extensionsv1alpha1.Extension, state *accepted.State) error {
 	before := ex.DeepCopy()
 	state.Drained = true
@@ -143,12 +144,13 @@ func (a *actuator) restore(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// rolledOut reports whether no pod runs what a Deployment ran before, and that was not ours.
+// rolledOut reports whether no pod of an earlier version of a Deployment runs any more, and the
+// present one is not ours.
 func rolledOut(d *appsv1.Deployment) bool {
 	return !mutation.IsApplied(d) && mutation.IsRolledOut(d)
 }
 
-// forget removes the requests to drain: whoever installs Evenkeel again gets the reserve again.
+// forget removes the requests to drain: if Evenkeel is installed again, the reserve is restored.
 func forget(ctx context.Context, d *drain.Drain) error {
 	p, err := d.Progress(ctx)
 	if err != nil {

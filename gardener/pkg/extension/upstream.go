@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/nodegroups"
 )
 
-// prepareUpstream has a Shoot have what an unmodified cluster-autoscaler needs, or nothing of it.
+// prepareUpstream creates what an unmodified cluster-autoscaler needs, or deletes it.
 func (a *actuator) prepareUpstream(ctx context.Context, ex *extensionsv1alpha1.Extension, state *accepted.State, shoot *gardencorev1beta1.Shoot) error {
 	if !state.WantsUpstream(ex) {
 		return a.withdrawUpstream(ctx, ex.Namespace)
@@ -26,8 +26,8 @@ func (a *actuator) prepareUpstream(ctx context.Context, ex *extensionsv1alpha1.E
 	return nodegroups.Ensure(ctx, a.client, ex.Namespace, nodegroups.RotationOf(shoot), a.clock.Now())
 }
 
-// withdrawUpstream has the fork run again, then the manager without its server, and deletes the rest
-// (law 7). It looks until it sees that, because the webhook may act on a state of a moment ago.
+// withdrawUpstream restores the fork, then the manager without its server, and deletes the rest
+// (law 7). It repeats this until both are seen, because the webhook may act on an older state.
 func (a *actuator) withdrawUpstream(ctx context.Context, namespace string) error {
 	for range looks {
 		changed, err := a.stepBack(ctx, namespace)
@@ -44,7 +44,7 @@ func (a *actuator) withdrawUpstream(ctx context.Context, namespace string) error
 	return later(errors.New("cluster-autoscaler and machine-controller-manager are still changed for autoscaler: upstream"))
 }
 
-// stepBack reports whether there was anything to change.
+// stepBack restores what is not restored yet, and reports whether there was anything.
 func (a *actuator) stepBack(ctx context.Context, namespace string) (bool, error) {
 	changed, err := a.patchDeployment(ctx, namespace, mutation.AutoscalerName, mutation.IsUpstream, mutation.RestoreAutoscaler)
 	if changed || err != nil {
@@ -53,7 +53,7 @@ func (a *actuator) stepBack(ctx context.Context, namespace string) (bool, error)
 	return a.patchDeployment(ctx, namespace, mutation.DeploymentName, mutation.IsServing, mutation.WithoutServer)
 }
 
-// patchDeployment changes a Deployment of which something holds.
+// patchDeployment changes a Deployment that meets a condition.
 func (a *actuator) patchDeployment(ctx context.Context, namespace, name string, holds func(*appsv1.Deployment) bool, change func(*appsv1.Deployment)) (bool, error) {
 	d := &appsv1.Deployment{}
 	err := a.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)

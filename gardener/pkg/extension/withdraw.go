@@ -17,12 +17,12 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 )
 
-// looks is how often Reserves are looked for before their deletion counts as failed.
+// looks is how often Reserves are listed before their deletion counts as failed.
 const looks = 10
 
-// withdraw deletes the Reserves of CapacityBuffers, after the right to create them. It looks until
-// none is found: the manager may have created one at the last moment. It does so in one call,
-// because the library reconciles once for each request of gardenlet. The manager still reads
+// withdraw deletes the right to create Reserves, and then the Reserves of CapacityBuffers. It lists
+// them until none is found: the manager may have created one at the last moment. It does so in one
+// call, because the library reconciles once for each request of gardenlet. The manager still reads
 // Reserves, and gives up the machines of those that are gone.
 func (a *actuator) withdraw(ctx context.Context, namespace string) error {
 	if err := additions.Revoke(ctx, a.client, namespace); err != nil {

@@ -61,10 +61,10 @@ var added = []string{
 	"--balancing-ignore-label=topology.gke.io/zone",
 }
 
-// networkLabel, on a pod, has gardener-resource-manager allow its traffic to the Service.
+// networkLabel, on a pod, makes gardener-resource-manager allow its traffic to the Service.
 var networkLabel = gardenerutils.NetworkPolicyLabel(nodegroups.ServiceName, nodegroups.Port)
 
-// Apply has a Deployment run the unmodified cluster-autoscaler.
+// Apply makes a Deployment run the unmodified cluster-autoscaler.
 func (a Autoscaler) Apply(d *appsv1.Deployment) error {
 	changed := d.DeepCopy()
 	RestoreAutoscaler(changed)
@@ -91,7 +91,7 @@ func (a Autoscaler) Apply(d *appsv1.Deployment) error {
 	return nil
 }
 
-// unmodified is the command of the unmodified cluster-autoscaler for one of the fork.
+// unmodified returns the command of the unmodified cluster-autoscaler for a command of the fork.
 func unmodified(command []string) []string {
 	made := []string{command[0], ourProvider, "--cloud-config=" + nodegroups.ClientFolder + "/" + nodegroups.CloudConfigKey}
 	for _, argument := range command[1:] {
@@ -108,14 +108,14 @@ func clientFiles() corev1.VolumeSource {
 	return corev1.VolumeSource{Secret: secret}
 }
 
-// IsUpstream reports whether a Deployment runs the unmodified cluster-autoscaler by Apply.
+// IsUpstream reports whether Apply has made a Deployment run the unmodified cluster-autoscaler.
 func IsUpstream(d *appsv1.Deployment) bool {
 	c := autoscalerOf(d)
 	return c != nil && d.Annotations[ImageAnnotation] != "" && c.Image == d.Annotations[ImageAnnotation] && slices.Contains(c.Command, ourProvider)
 }
 
-// RestoreAutoscaler has a Deployment run what gardenlet wrote, if Apply has changed it. It leaves one
-// alone whose command is lost: gardenlet writes it again.
+// RestoreAutoscaler restores what gardenlet wrote, if Apply has changed the Deployment. If that
+// command is lost, it changes nothing: gardenlet writes the Deployment again.
 func RestoreAutoscaler(d *appsv1.Deployment) {
 	if c := autoscalerOf(d); IsUpstream(d) {
 		var command []string

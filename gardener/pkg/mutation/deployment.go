@@ -22,8 +22,8 @@ const prefix = "evenkeel.extensions.gardener.cloud/"
 // Marks of a Deployment that runs Evenkeel. gardenlet keeps unknown labels and annotations of the
 // Deployment itself.
 const (
-	// ManagedLabel selects such Deployments. It stays when the namespace has lost the label of the
-	// extension, so that the reserve can be drained before the stock image returns.
+	// ManagedLabel selects such Deployments. It remains when the namespace has lost the label of
+	// the extension, so that the reserve can be drained before the stock image is restored.
 	ManagedLabel = prefix + "managed"
 	// ImageAnnotation is the image that was set, ReplacedImageAnnotation what gardenlet wrote.
 	ImageAnnotation         = prefix + "image"
@@ -41,13 +41,13 @@ const (
 type Manager struct {
 	Image      string
 	Accounting machine.Accounting
-	// Buffers has it serve CapacityBuffers.
+	// Buffers makes it serve CapacityBuffers.
 	Buffers bool
-	// Server has it serve an unmodified cluster-autoscaler; nil if it is not to.
+	// Server makes it serve an unmodified cluster-autoscaler; nil if it does not.
 	Server *Server
 }
 
-// Apply has a Deployment run the manager.
+// Apply makes a Deployment run the manager.
 func (m Manager) Apply(d *appsv1.Deployment) error {
 	c := containerOf(d)
 	if c == nil {

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// volumeName is that of what the extension mounts.
+	// volumeName is the name of the volume that the extension mounts.
 	volumeName = "extension-evenkeel-nodegroups"
-	// checksumAnnotation, on a pod, starts another one when its value changes.
+	// checksumAnnotation, on a pod, makes the Deployment replace the pod when its value changes.
 	checksumAnnotation = "checksum/" + volumeName
 	serverFolder       = "/var/run/evenkeel/nodegroups"
 )
 
-// Server has the manager serve its MachineDeployments to an unmodified cluster-autoscaler. It does no
-// harm where nobody calls it.
+// Server makes the manager serve its MachineDeployments to an unmodified cluster-autoscaler. An
+// unused server does no harm.
 type Server struct {
 	// Authority is a checksum of the authorities that the server trusts. The server reads renewed
-	// certificates by itself; one of another authority has it start anew, so that it knows all
-	// callers before gardenlet writes cluster-autoscaler.
+	// certificates by itself; another authority makes it restart, so that it trusts all callers
+	// before gardenlet writes cluster-autoscaler.
 	Authority string
 }
 
@@ -48,7 +48,7 @@ func (s Server) add(d *appsv1.Deployment, c *corev1.Container) {
 	metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, checksumAnnotation, s.Authority)
 }
 
-// removeServer leaves a manager without server. It changes no other manager.
+// removeServer removes the server from a manager. It does not change a manager without one.
 func removeServer(d *appsv1.Deployment, c *corev1.Container) {
 	for _, flag := range serverFlags {
 		c.Command = slices.DeleteFunc(slices.Clone(c.Command), isFlag(flag[0]))
@@ -85,13 +85,13 @@ func ServerOf(d *appsv1.Deployment) *Server {
 	return &Server{Authority: d.Spec.Template.Annotations[checksumAnnotation]}
 }
 
-// IsRolledOut reports whether no pod runs what a Deployment ran before.
+// IsRolledOut reports whether no pod of an earlier version of a Deployment runs any more.
 func IsRolledOut(d *appsv1.Deployment) bool {
 	s, replicas := d.Status, ptr.Deref(d.Spec.Replicas, 1)
 	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= replicas && s.Replicas == s.UpdatedReplicas
 }
 
-// mount adds the volume of the extension, or replaces it where it is.
+// mount adds the volume of the extension, or replaces it in place.
 func mount(d *appsv1.Deployment, c *corev1.Container, source corev1.VolumeSource, folder string) {
 	volumes, mounts := &d.Spec.Template.Spec.Volumes, &c.VolumeMounts
 	*volumes = with(*volumes, isVolume, corev1.Volume{Name: volumeName, VolumeSource: source})
@@ -122,7 +122,7 @@ func with[T any](all []T, matches func(T) bool, one T) []T {
 	return append(all, one)
 }
 
-// without returns nil rather than an empty slice, as gardenlet's object has it.
+// without returns nil instead of an empty slice, as gardenlet's object has it.
 func without[T any](all []T, matches func(T) bool) []T {
 	if !slices.ContainsFunc(all, matches) {
 		return all

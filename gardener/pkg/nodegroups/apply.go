@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ensure brings the objects of a Shoot to what they should be. It writes none that is so.
+// Ensure creates and updates the objects of a Shoot. It writes only those that differ.
 func Ensure(ctx context.Context, c client.Client, namespace string, r Rotation, now time.Time) error {
 	there, err := read(ctx, c, namespace)
 	if err != nil {
@@ -24,7 +24,7 @@ func Ensure(ctx context.Context, c client.Client, namespace string, r Rotation, 
 	if err != nil {
 		return err
 	}
-	// The authority is first: what it has signed is worth nothing without it.
+	// The authority comes first: without it, certificates that it has signed are useless.
 	for _, wanted := range []*corev1.Secret{
 		secret(namespace, AuthorityName, next.Authority), secret(namespace, ServerName, next.Server), secret(namespace, ClientName, next.Client),
 	} {
@@ -52,7 +52,7 @@ func write(ctx context.Context, c client.Client, object client.Object, change fu
 	return nil
 }
 
-// read returns what is there.
+// read returns the present objects.
 func read(ctx context.Context, c client.Reader, namespace string) (Certificates, error) {
 	var there Certificates
 	var errs []error
@@ -66,7 +66,7 @@ func read(ctx context.Context, c client.Reader, namespace string) (Certificates,
 	return there, errors.Join(errs...)
 }
 
-// Remove deletes the objects of a Shoot. No pod that is to start may need them.
+// Remove deletes the objects of a Shoot. No pod that may still start must need them.
 func Remove(ctx context.Context, c client.Client, namespace string) error {
 	var errs []error
 	for _, object := range []client.Object{

@@ -19,14 +19,14 @@ import (
 const (
 	CertificateKey = secrets.DataKeyCertificate
 	PrivateKey     = secrets.DataKeyPrivateKey
-	// AuthoritiesKey has all authorities that a side trusts.
+	// AuthoritiesKey contains all authorities that a side trusts.
 	AuthoritiesKey = secrets.DataKeyCertificateCA
-	// CloudConfigKey is what cluster-autoscaler reads with --cloud-config.
+	// CloudConfigKey contains what cluster-autoscaler reads with --cloud-config.
 	CloudConfigKey = "cloud-config.yaml"
 
 	authorityPrivateKey = secrets.DataKeyPrivateKeyCA
 	oldKey, oldPrivate  = "old.crt", "old.key"
-	// rotationKey is when the rotation began for which the authority was made.
+	// rotationKey contains the start of the rotation for which the authority was created.
 	rotationKey = "rotation"
 )
 
@@ -35,15 +35,15 @@ const (
 	certificateLife = 365 * 24 * time.Hour
 )
 
-// Rotation is how far a Shoot has rotated its authorities.
+// Rotation is the state of the rotation of a Shoot's authorities.
 type Rotation struct {
-	// Begun is empty if it never did.
+	// Begun is empty if there was no rotation yet.
 	Begun string
 	// Prepares reports whether old authorities are still to be trusted.
 	Prepares bool
 }
 
-// RotationOf reads it from the status of a Shoot.
+// RotationOf returns the rotation from the status of a Shoot.
 func RotationOf(shoot *gardencorev1beta1.Shoot) Rotation {
 	credentials := shoot.Status.Credentials
 	r := Rotation{Prepares: slices.Contains([]gardencorev1beta1.CredentialsRotationPhase{
@@ -91,9 +91,10 @@ func (c Certificates) Next(namespace string, r Rotation, now time.Time) (Certifi
 // pair is a certificate and its key, in PEM format.
 type pair struct{ certificate, key []byte }
 
-// nextAuthority makes a new authority where the Shoot has begun another rotation, and keeps the one
-// before while that is prepared. One whose life ends is replaced at once: that is once in years, and
-// cluster-autoscaler does not reach the server until gardenlet has written both Deployments.
+// nextAuthority creates a new authority when the Shoot has begun another rotation, and keeps the
+// previous one while the rotation is being prepared. An authority that is about to expire is
+// replaced immediately: this happens once in years, and cluster-autoscaler does not reach the
+// server until gardenlet has written both Deployments.
 func nextAuthority(data map[string][]byte, r Rotation, now time.Time) (map[string][]byte, error) {
 	valid := isFresh(data[AuthoritiesKey], now)
 	next := map[string][]byte{rotationKey: []byte(r.Begun)}
@@ -115,7 +116,7 @@ func nextAuthority(data map[string][]byte, r Rotation, now time.Time) (map[strin
 	return next, nil
 }
 
-// nextCertificate keeps a certificate that is valid, and makes another one where it is not.
+// nextCertificate keeps a valid certificate, and replaces an invalid one.
 func nextCertificate(data map[string][]byte, signer pair, kind secrets.CertType, hosts []string, now time.Time) (map[string][]byte, error) {
 	if isFresh(data[CertificateKey], now) && len(data[PrivateKey]) > 0 && isSigned(data[CertificateKey], signer.certificate, hosts) {
 		return map[string][]byte{CertificateKey: data[CertificateKey], PrivateKey: data[PrivateKey]}, nil
@@ -141,19 +142,19 @@ func generate(config *secrets.CertificateSecretConfig) (pair, error) {
 	return pair{made.CertificatePEM, made.PrivateKeyPEM}, nil
 }
 
-// isFresh reports whether less than four fifths of the life of a certificate are over.
+// isFresh reports whether less than four fifths of a certificate's lifetime have passed.
 func isFresh(text []byte, now time.Time) bool {
 	c := parse(text)
 	return c != nil && now.Before(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore)/5))
 }
 
-// isSigned reports whether a certificate is one of this authority and has these names.
+// isSigned reports whether this authority has signed a certificate with these names.
 func isSigned(text, authority []byte, hosts []string) bool {
 	c, signer := parse(text), parse(authority)
 	return c != nil && signer != nil && c.CheckSignatureFrom(signer) == nil && slices.Equal(c.DNSNames, hosts)
 }
 
-// parse returns nil for what is no certificate.
+// parse returns a certificate; nil if it is not valid.
 func parse(text []byte) *x509.Certificate {
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -30,7 +30,7 @@ const (
 	ClientFolder = "/etc/cluster-autoscaler/evenkeel"
 )
 
-// service leads to the pod of the manager. It has no address of its own, so that the caller tries all
+// service returns the Service of the manager's pods. It is headless, so that the caller tries all
 // pods: only the leader listens.
 func service(namespace string) *corev1.Service {
 	return &corev1.Service{
@@ -45,12 +45,12 @@ func service(namespace string) *corev1.Service {
 	}
 }
 
-// host is the name that the caller verifies.
+// host returns the name that the caller verifies.
 func host(namespace string) string { return ServiceName + "." + namespace + ".svc" }
 
 func hosts(namespace string) []string { return []string{host(namespace)} }
 
-// cloudConfig has more time for an answer than the caller's default: see docs/autoscaler.md.
+// cloudConfig allows more time for an answer than the caller's default: see docs/autoscaler.md.
 func cloudConfig(namespace string) []byte {
 	return fmt.Appendf(nil, "address: %s:%d\ncert: %[3]s/%[4]s\nkey: %[3]s/%[5]s\ncacert: %[3]s/%[6]s\ngrpc_timeout: 20s\n",
 		host(namespace), Port, ClientFolder, CertificateKey, PrivateKey, AuthoritiesKey)
@@ -60,7 +60,7 @@ func secret(namespace, name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeOpaque, Data: data}
 }
 
-// checksum of the values of some keys.
+// checksum returns a checksum of the values of some keys.
 func checksum(data map[string][]byte, keys ...string) string {
 	h := sha256.New()
 	for _, key := range keys {
@@ -70,7 +70,7 @@ func checksum(data map[string][]byte, keys ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// AuthorityChecksum changes when the server of a manager has to start anew: see law 2.
+// AuthorityChecksum changes when the server of a manager must restart: see law 2.
 func AuthorityChecksum(server *corev1.Secret) string { return checksum(server.Data, AuthoritiesKey) }
 
 // FilesChecksum changes with everything that cluster-autoscaler reads when it starts.

@@ -13,8 +13,8 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// Offered reports whether all pools of the Worker, as it is stored, have bounds. The server offers no
-// others to cluster-autoscaler, so that they would not be scaled.
+// Offered reports whether all pools of the stored Worker have bounds. The server does not offer
+// other pools to cluster-autoscaler, so they would not be scaled.
 func Offered(ctx context.Context, reader client.Reader, namespace string) (bool, error) {
 	var workers extensionsv1alpha1.WorkerList
 	if err := reader.List(ctx, &workers, client.InNamespace(namespace)); err != nil {

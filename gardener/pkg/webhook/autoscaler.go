@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/nodegroups"
 )
 
-// changeAutoscaler has a Shoot run the unmodified cluster-autoscaler if its manager, as it is stored,
-// serves it (law 5), and else the fork.
+// changeAutoscaler makes a Shoot run the unmodified cluster-autoscaler if the stored Deployment of
+// its manager serves it (law 5), and otherwise the fork.
 func (m *mutator) changeAutoscaler(ctx context.Context, d, before *appsv1.Deployment, wanted bool) error {
 	if wanted {
 		served, err := m.isServed(ctx, d.Namespace, before != nil && mutation.IsUpstream(before))
@@ -41,8 +41,8 @@ func (m *mutator) changeAutoscaler(ctx context.Context, d, before *appsv1.Deploy
 	return mutation.Autoscaler{Image: m.images.Autoscaler, Files: nodegroups.FilesChecksum(files)}.Apply(d)
 }
 
-// isServed reports whether the manager serves cluster-autoscaler, and all pools. The first time, its
-// server has to run. Later, its Deployment counts alone, so that a manager that starts anew changes
+// isServed reports whether the manager serves cluster-autoscaler, and all pools. The first time,
+// the server must run. Later, only the Deployment counts, so that a restart of the manager changes
 // nothing here.
 func (m *mutator) isServed(ctx context.Context, namespace string, already bool) (bool, error) {
 	manager, err := m.deployment(ctx, namespace, mutation.DeploymentName)
@@ -52,9 +52,8 @@ func (m *mutator) isServed(ctx context.Context, namespace string, already bool) 
 	return nodegroups.Offered(ctx, m.reader, namespace)
 }
 
-// serverFor returns the server of a manager, nil for none. A server that is there stays for as long
-// as cluster-autoscaler, as it is stored, calls it, and where this cannot be found out: it does no
-// harm.
+// serverFor returns the server of a manager; nil if it has none. A present server stays while the
+// stored cluster-autoscaler calls it, and while that is unknown: an unused server does no harm.
 func (m *mutator) serverFor(ctx context.Context, namespace string, before *appsv1.Deployment, wanted bool) *mutation.Server {
 	there := mutation.ServerOf(before)
 	if !wanted && there != nil {
@@ -78,12 +77,12 @@ func (m *mutator) serverFor(ctx context.Context, namespace string, before *appsv
 	return &mutation.Server{Authority: nodegroups.AuthorityChecksum(files)}
 }
 
-// deployment returns nil if there is none.
+// deployment returns a Deployment; nil if there is none.
 func (m *mutator) deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
 	return get(ctx, m.reader, namespace, name, &appsv1.Deployment{})
 }
 
-// secret returns nil if there is none.
+// secret returns a Secret; nil if there is none.
 func (m *mutator) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return get(ctx, m.reader, namespace, name, &corev1.Secret{})
 }

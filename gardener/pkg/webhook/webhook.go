@@ -32,7 +32,7 @@ const timeout = 5
 // namespaceLabel is set by gardenlet while the Shoot has the extension.
 const namespaceLabel = v1beta1constants.LabelExtensionPrefix + v1alpha1.ExtensionType
 
-// Switches makes the webhooks for these images.
+// Switches returns the webhooks for these images.
 func Switches(images func() Images) *webhookcmd.SwitchOptions {
 	var switches []webhookcmd.NameToFactory
 	for _, made := range []factory{managers, autoscalers, workers, leaving} {

@@ -115,3 +115,14 @@ func Reducing() (visible int, reduced bool) {
 	s := state{reduction: &reduction{shown: 2}}
 	return s.visible(5, time.Now())
 }
+
+// Removed reports whether a Machine counts as being deleted, after so long: while its deletion is in
+// progress, or after the deletion has ended with an error or without one.
+func Removed(ended bool, err error, later time.Duration) bool {
+	s, now := state{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.beginRemoval("uid")
+	if ended {
+		s.endRemoval("uid", err, now)
+	}
+	return s.isRemoved("uid", now.Add(later))
+}

@@ -71,3 +71,18 @@ var _ = Describe("A reduction of the machines that are shown", func() {
 		Entry("not after a refusal", apierrors.NewBadRequest("no"), time.Duration(0), false),
 	)
 })
+
+var _ = Describe("A deletion of a Machine that the store still shows", func() {
+	gone := apierrors.NewNotFound(mcmapi.Resource("machines"), "m")
+
+	DescribeTable("counts", func(ended bool, err error, later time.Duration, want bool) {
+		Expect(machinetaint.Removed(ended, err, later)).To(Equal(want))
+	},
+		Entry("while it is in progress, however long that takes", false, nil, time.Hour, true),
+		Entry("after it took effect", true, nil, time.Hour, true),
+		Entry("after another client was faster", true, gone, time.Hour, true),
+		Entry("for two minutes while its outcome is unknown", true, lost, 2*time.Minute, true),
+		Entry("no longer than that", true, lost, 2*time.Minute+1, false),
+		Entry("not after a conflict", true, conflict, time.Duration(0), false),
+	)
+})
